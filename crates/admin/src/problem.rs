@@ -1,0 +1,35 @@
+//! What the API answers when it cannot do what was asked: a status, a stable name, a sentence.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+/// An answer that is no success. `error` is for programs, `message` for people.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    name: &'static str,
+    message: String,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, name: &'static str, message: String) -> Problem {
+        Problem {
+            status,
+            name,
+            message,
+        }
+    }
+
+    pub(crate) fn not_found(name: &'static str, message: String) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, name, message)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": self.name, "message": self.message });
+        (self.status, Json(body)).into_response()
+    }
+}

@@ -1,0 +1,165 @@
+//! A checked document becomes a [`Snapshot`]: names become ids, routes stand in the order in which
+//! they match.
+
+use std::sync::Arc;
+
+use model::{
+    Action, Forward, HostPattern, Listener, PathMatch, Protocol, Route, RouteMatch, Snapshot, Split,
+};
+
+use crate::check::Names;
+use crate::raw::{Document, RawAction, RawListener, RawProtocol, RawRoute};
+
+/// `None` if a name points at nothing, which `check` has reported.
+pub(crate) fn snapshot(document: Document, names: &Names) -> Option<Snapshot> {
+    let connections_max = document.connections_max.value;
+    let listeners: Option<Vec<_>> = document
+        .listeners
+        .iter()
+        .map(|raw| listener(raw, connections_max, names))
+        .collect();
+    let listeners = listeners?;
+    let mut routes = Vec::new();
+    for raw in &document.routes {
+        let action = action(&raw.action, names)?;
+        for matches in route_matches(raw, names) {
+            let name = match &raw.name {
+                Some(name) => name.value.clone(),
+                None => name_of(&matches, &listeners),
+            };
+            let rate_limit = raw.rate_limit.clone();
+            routes.push(Route {
+                name,
+                matches,
+                action: action.clone(),
+                rate_limit,
+            });
+        }
+    }
+    routes.sort_by(|one, other| one.matches.precedence(&other.matches));
+    Some(Snapshot {
+        zone: document.zone.map(|zone| zone.value),
+        workers: document.workers,
+        connections_max,
+        drain_max: document.drain_max,
+        run_as: document.run_as,
+        admin: document.admin.map(|admin| admin.value),
+        resolver: document.resolver,
+        log: document.log,
+        listeners,
+        routes,
+        services: document
+            .services
+            .into_iter()
+            .map(|raw| raw.service)
+            .collect(),
+    })
+}
+
+fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Listener> {
+    Some(Listener {
+        name: raw.name.value.clone(),
+        address: raw.address.as_ref()?.value,
+        protocol: match &raw.protocol {
+            RawProtocol::Http => Protocol::Http,
+            RawProtocol::Tcp(service) => Protocol::Tcp(names.service(&service.value)?),
+        },
+        backlog: raw.backlog,
+        connections_max: raw
+            .connections_max
+            .as_ref()
+            .map_or(connections_max, |at| at.value),
+        trusted: raw.trusted.clone(),
+        forward_fields: raw.forward_fields,
+        timeouts: raw.timeouts,
+        head_max_bytes: raw.head_max_bytes,
+        body_max_bytes: raw.body_max_bytes,
+    })
+}
+
+fn action(raw: &RawAction, names: &Names) -> Option<Action> {
+    match raw {
+        RawAction::Forward(forward) => {
+            let to: Option<Vec<_>> = forward
+                .to
+                .iter()
+                .map(|(service, weight)| {
+                    Some(Split {
+                        service: names.service(&service.value)?,
+                        weight: *weight,
+                    })
+                })
+                .collect();
+            Some(Action::Forward(Box::new(Forward {
+                to: to?,
+                rewrite: forward.rewrite.clone(),
+                request_fields: forward.request_fields.clone(),
+                response_fields: forward.response_fields.clone(),
+            })))
+        }
+        RawAction::Redirect(redirect) => Some(Action::Redirect(redirect.clone())),
+        RawAction::Deny(status) => Some(Action::Deny(*status)),
+        RawAction::Unreadable => None,
+    }
+}
+
+/// What a route of the file matches: one set of conditions for each of its hosts, in their order.
+/// Listeners that do not exist are left out.
+pub(crate) fn route_matches(
+    raw: &RawRoute,
+    names: &Names,
+) -> impl Iterator<Item = RouteMatch> + use<> {
+    let mut listeners: Vec<_> = raw
+        .listeners
+        .iter()
+        .filter_map(|name| names.listener(&name.value))
+        .collect();
+    listeners.sort_unstable();
+    listeners.dedup();
+    let general = RouteMatch {
+        listeners,
+        host: None,
+        path: raw.path.clone(),
+        method: raw.method.clone(),
+        fields: raw.fields.clone(),
+        query: raw.query.clone(),
+    };
+    let hosts: Vec<_> = raw.hosts.iter().map(|host| host.value.clone()).collect();
+    hosts.into_iter().map(move |host| RouteMatch {
+        host,
+        ..general.clone()
+    })
+}
+
+/// A name for a route that has none: its conditions, as short as they allow.
+fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
+    let mut parts: Vec<String> = matches.method.iter().cloned().collect();
+    let host = match &matches.host {
+        Some(HostPattern::Exact(host)) => host.clone(),
+        Some(HostPattern::Wildcard(suffix)) => format!("*.{suffix}"),
+        None => "*".to_owned(),
+    };
+    parts.push(match &matches.path {
+        PathMatch::Exact(path) => format!("{host}{path} exactly"),
+        PathMatch::Prefix(prefix) if prefix.is_empty() => format!("{host}/"),
+        PathMatch::Prefix(prefix) => format!("{host}{prefix}"),
+    });
+    parts.extend(
+        matches
+            .fields
+            .iter()
+            .map(|field| format!("{}:{}", field.name, field.value)),
+    );
+    parts.extend(
+        matches
+            .query
+            .iter()
+            .map(|query| format!("?{}={}", query.name, query.value)),
+    );
+    let named = matches
+        .listeners
+        .iter()
+        .filter_map(|id| listeners.get(id.0 as usize));
+    parts.extend(named.map(|listener| format!("on {}", listener.name)));
+    parts.join(" ").into()
+}

@@ -1,0 +1,147 @@
+//! Listeners among each other, with the admin API and with what is behind them.
+
+use std::net::SocketAddr;
+
+use crate::diagnostic::{Diagnostic, Problems};
+use crate::raw::{Document, RawProtocol};
+
+pub(super) fn check(document: &Document, problems: &Problems) {
+    if document.listeners.is_empty() && !document.listeners_meant {
+        problems.report_absence(nothing_listens());
+    }
+    super::twice(
+        "listener",
+        document.listeners.iter().map(|l| &l.name),
+        problems,
+    );
+    clashes(document, problems);
+    admin(document, problems);
+    limits(document, problems);
+    idle_http(document, problems);
+}
+
+fn nothing_listens() -> Diagnostic {
+    Diagnostic::error("nothing listens", 0..0, "no [[listener]] in this file")
+        .help("write [[listener]] and below it address = \"0.0.0.0:8080\"")
+}
+
+/// Whether a socket bound to `one` is in the way of one bound to `other`.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let any = |a: SocketAddr| a.ip().is_unspecified();
+    one.port() != 0
+        && one.port() == other.port()
+        && one.is_ipv4() == other.is_ipv4()
+        && (one.ip() == other.ip() || any(one) || any(other))
+}
+
+fn clashes(document: &Document, problems: &Problems) {
+    let addresses: Vec<_> = document
+        .listeners
+        .iter()
+        .filter_map(|listener| listener.address.as_ref())
+        .collect();
+    for (index, address) in addresses.iter().enumerate() {
+        let earlier = &addresses[..index];
+        let Some(first) = earlier
+            .iter()
+            .find(|first| overlap(first.value, address.value))
+        else {
+            continue;
+        };
+        let (title, label) = if first.value == address.value {
+            ("two listeners on one address", "taken by this one")
+        } else if first.value.ip().is_unspecified() {
+            (
+                "two listeners overlap",
+                "this one takes the port on every address",
+            )
+        } else {
+            ("two listeners overlap", "part of it is taken by this one")
+        };
+        problems.report(
+            Diagnostic::error(title, address.span.clone(), "taken already")
+                .other(first.span.clone(), label),
+        );
+    }
+}
+
+fn admin(document: &Document, problems: &Problems) {
+    let Some(admin) = &document.admin else { return };
+    let in_file = admin.span != (0..0);
+    for address in document
+        .listeners
+        .iter()
+        .filter_map(|listener| listener.address.as_ref())
+    {
+        if !overlap(admin.value, address.value) {
+            continue;
+        }
+        let title = "a listener stands where the admin API is";
+        let clash = Diagnostic::error(title, address.span.clone(), "taken already");
+        problems.report(if in_file {
+            clash.other(admin.span.clone(), "by the admin API")
+        } else {
+            clash.help(format!(
+                "the admin API is on {} unless told otherwise: write [admin] with another address, or \"off\"",
+                admin.value
+            ))
+        });
+    }
+    if !admin.value.ip().is_loopback() {
+        problems.report(
+            Diagnostic::warning(
+                "the admin API can be reached from other machines",
+                admin.span.clone(),
+                "not loopback",
+            )
+            .help("it asks for no password: whoever reaches it can drain servers; keep it on 127.0.0.1 unless the network is closed"),
+        );
+    }
+}
+
+fn limits(document: &Document, problems: &Problems) {
+    let all = &document.connections_max;
+    for listener in &document.listeners {
+        if let Some(own) = &listener.connections_max
+            && own.value > all.value
+        {
+            let warning = Diagnostic::warning(
+                "a listener may hold more connections than all listeners together",
+                own.span.clone(),
+                "never reached",
+            );
+            problems.report(if all.span == (0..0) {
+                warning.help(format!(
+                    "the top level's connections_max is {} unless told otherwise",
+                    all.value
+                ))
+            } else {
+                warning.other(all.span.clone(), "all together")
+            });
+        }
+    }
+}
+
+/// An http listener for which no route can match.
+fn idle_http(document: &Document, problems: &Problems) {
+    for listener in &document.listeners {
+        let http = matches!(listener.protocol, RawProtocol::Http);
+        let routed = document.routes.iter().any(|route| {
+            let names = &route.listeners;
+            names.is_empty() || names.iter().any(|name| name.value == listener.name.value)
+        });
+        if http && !routed && !problems.broken {
+            problems.report(
+                Diagnostic::warning(
+                    "an http listener without a route",
+                    listener
+                        .address
+                        .as_ref()
+                        .map_or(listener.span.clone(), |at| at.span.clone()),
+                    "every request here is answered 404",
+                )
+                .help("write [[route]] with service = \"…\""),
+            );
+        }
+    }
+}

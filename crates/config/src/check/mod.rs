@@ -1,0 +1,136 @@
+//! What the tables of one file must agree on: names that point somewhere, addresses that do not
+//! clash, limits that do not contradict. Each value by itself was checked when it was read.
+
+mod listeners;
+mod routes;
+mod services;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::{ListenerId, ServiceId};
+
+use crate::diagnostic::{At, Diagnostic, Problems, nearest, quote};
+use crate::raw::{Document, RawAction, RawProtocol};
+
+/// Names of a document and what they stand for; of a name that stands twice, the first.
+pub(crate) struct Names {
+    listeners: HashMap<Arc<str>, ListenerId>,
+    services: HashMap<Arc<str>, ServiceId>,
+    services_known: bool,
+}
+
+impl Names {
+    pub(crate) fn of(document: &Document) -> Names {
+        let mut listeners = HashMap::new();
+        for (index, listener) in document.listeners.iter().enumerate() {
+            let id = ListenerId(index as u32);
+            listeners.entry(listener.name.value.clone()).or_insert(id);
+        }
+        let mut services = HashMap::new();
+        for (index, service) in document.services.iter().enumerate() {
+            services.insert(service.service.name.clone(), ServiceId(index as u32));
+        }
+        Names {
+            listeners,
+            services,
+            services_known: document.services_known,
+        }
+    }
+
+    pub(crate) fn listener(&self, name: &str) -> Option<ListenerId> {
+        self.listeners.get(name).copied()
+    }
+
+    pub(crate) fn service(&self, name: &str) -> Option<ServiceId> {
+        self.services.get(name).copied()
+    }
+}
+
+/// Everything that tables must agree on.
+pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) {
+    references(document, names, problems);
+    listeners::check(document, problems);
+    routes::check(document, names, problems);
+    services::check(document, problems);
+}
+
+/// Every name points at something.
+fn references(document: &Document, names: &Names, problems: &Problems) {
+    for listener in &document.listeners {
+        if let RawProtocol::Tcp(service) = &listener.protocol {
+            known_service(service, names, problems);
+        }
+    }
+    for route in &document.routes {
+        if let RawAction::Forward(forward) = &route.action {
+            for (service, _) in &forward.to {
+                known_service(service, names, problems);
+            }
+        }
+        for listener in &route.listeners {
+            if names.listener(&listener.value).is_none() {
+                let known = names.listeners.keys();
+                problems.report_absence(unknown("listener", listener, known));
+            }
+        }
+    }
+}
+
+fn known_service(service: &At<Arc<str>>, names: &Names, problems: &Problems) {
+    if names.service(&service.value).is_none() && names.services_known {
+        problems.report_absence(unknown("service", service, names.services.keys()));
+    }
+}
+
+fn unknown<'a>(
+    what: &str,
+    name: &At<Arc<str>>,
+    known: impl Iterator<Item = &'a Arc<str>>,
+) -> Diagnostic {
+    const NAMES_SHOWN_MAX: usize = 10;
+    let mut known: Vec<&str> = known.map(AsRef::as_ref).collect();
+    known.sort_unstable();
+    let diagnostic = Diagnostic::error(
+        format!("there is no {what} {}", quote(&name.value)),
+        name.span.clone(),
+        "unknown",
+    );
+    let heading = if what == "service" {
+        "[service.NAME]"
+    } else {
+        "[[listener]]"
+    };
+    if let Some(near) = nearest(&name.value, known.iter().copied()) {
+        return diagnostic.help(format!("did you mean {}?", quote(near)));
+    }
+    match known.as_slice() {
+        [] => diagnostic.help(format!("the file has no {heading} at all")),
+        [.., _] if known.len() <= NAMES_SHOWN_MAX => {
+            diagnostic.help(format!("{what}s in this file: {}", known.join(", ")))
+        }
+        _ => diagnostic.help(format!(
+            "no name in this file comes near; a {heading} makes one"
+        )),
+    }
+}
+
+/// The same name twice among things that need different ones.
+fn twice<'a>(what: &str, named: impl Iterator<Item = &'a At<Arc<str>>>, problems: &Problems) {
+    let mut seen: HashMap<&str, &At<Arc<str>>> = HashMap::new();
+    for name in named {
+        if let Some(first) = seen.get(name.value.as_ref()) {
+            problems.report(
+                Diagnostic::error(
+                    format!("two {what}s are called {}", quote(&name.value)),
+                    name.span.clone(),
+                    "again here",
+                )
+                .other(first.span.clone(), "first here")
+                .help("logs and metrics tell them apart by name"),
+            );
+        } else {
+            seen.insert(&name.value, name);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Routes among each other: equal ones, and ones that never match.
+
+use std::collections::HashMap;
+
+use model::{HostPattern, PathMatch, RouteMatch};
+
+use super::Names;
+use crate::build::route_matches;
+use crate::diagnostic::{Diagnostic, Problems, Span};
+use crate::raw::{Document, RawProtocol, RawRoute};
+
+pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
+    super::twice(
+        "route",
+        document.routes.iter().filter_map(|r| r.name.as_ref()),
+        problems,
+    );
+    for route in &document.routes {
+        only_http(route, document, names, problems);
+    }
+    // By conditions without listeners: only such routes can stand in each other's way, since of
+    // two others the more specific one is tried first and leaves something to the second.
+    let mut groups: HashMap<RouteMatch, Vec<Member<'_>>> = HashMap::new();
+    let mut order = Vec::new();
+    let routes = document
+        .routes
+        .iter()
+        .enumerate()
+        .filter(|(_, route)| route.certain);
+    for (index, route) in routes {
+        for (host, matches) in route.hosts.iter().zip(route_matches(route, names)) {
+            let key = RouteMatch {
+                listeners: Vec::new(),
+                ..matches.clone()
+            };
+            let group = groups.entry(key.clone()).or_default();
+            if group.is_empty() {
+                order.push(key);
+            }
+            group.push(Member {
+                index,
+                route,
+                host: host.span.clone(),
+                matches,
+            });
+        }
+    }
+    for key in order {
+        equal(&groups[&key], problems);
+        unreachable(&groups[&key], document, problems);
+    }
+}
+
+/// One host's share of a route in the file.
+struct Member<'a> {
+    index: usize,
+    route: &'a RawRoute,
+    host: Span,
+    matches: RouteMatch,
+}
+
+impl Member<'_> {
+    /// Where to point: the host if several are listed, else the heading.
+    fn span(&self) -> Span {
+        if self.route.hosts.len() > 1 {
+            self.host.clone()
+        } else {
+            self.route.span.clone()
+        }
+    }
+}
+
+fn only_http(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
+    for name in &route.listeners {
+        let Some(id) = names.listener(&name.value) else {
+            continue;
+        };
+        let listener = &document.listeners[id.0 as usize];
+        if let RawProtocol::Tcp(service) = &listener.protocol {
+            problems.report(
+                Diagnostic::error(
+                    "a tcp listener has no routes",
+                    name.span.clone(),
+                    "passes bytes on without reading requests",
+                )
+                .other(
+                    listener.name.span.clone(),
+                    format!("all of it goes to service \"{}\"", service.value),
+                ),
+            );
+        }
+    }
+}
+
+fn equal(group: &[Member<'_>], problems: &Problems) {
+    for (at, second) in group.iter().enumerate() {
+        let clash = group[..at].iter().find(|first| {
+            let (one, other) = (&first.matches.listeners, &second.matches.listeners);
+            (one.is_empty() && other.is_empty()) || one.iter().any(|id| other.contains(id))
+        });
+        let Some(first) = clash else { continue };
+        let what = describe(&second.matches);
+        if first.index == second.index {
+            problems.report(
+                Diagnostic::error("a route lists a host twice", second.span(), "again here")
+                    .other(first.span(), "first here"),
+            );
+        } else {
+            problems.report(
+                Diagnostic::error(
+                    format!("two routes match the same requests: {what}"),
+                    second.span(),
+                    "which of them should answer?",
+                )
+                .other(first.span(), "the same conditions")
+                .help("order in the file does not matter, so neither comes first: join them, or add a condition to one"),
+            );
+        }
+    }
+}
+
+/// A route for all listeners whose every listener has an equal route of its own.
+fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
+    let Some(general) = group.iter().find(|m| m.matches.listeners.is_empty()) else {
+        return;
+    };
+    let mut http = document
+        .listeners
+        .iter()
+        .enumerate()
+        .filter(|(_, listener)| matches!(listener.protocol, RawProtocol::Http))
+        .map(|(index, _)| model::ListenerId(index as u32))
+        .peekable();
+    let taken = |id| {
+        group
+            .iter()
+            .any(|member| member.matches.listeners.contains(&id))
+    };
+    if http.peek().is_none() || !http.all(taken) || group.len() < 2 {
+        return;
+    }
+    let mut warning = Diagnostic::warning(
+        "a route that no request reaches",
+        general.span(),
+        "never matches",
+    );
+    for other in group
+        .iter()
+        .filter(|member| !member.matches.listeners.is_empty())
+    {
+        warning = warning.other(other.span(), "the same conditions, for a listener by name");
+    }
+    problems.report(
+        warning.help(
+            "routes that name their listener come first, and these cover every http listener",
+        ),
+    );
+}
+
+/// Conditions in one line, for a message.
+fn describe(matches: &RouteMatch) -> String {
+    let host = match &matches.host {
+        Some(HostPattern::Exact(host)) => host.clone(),
+        Some(HostPattern::Wildcard(suffix)) => format!("*.{suffix}"),
+        None => "any host".to_owned(),
+    };
+    let path = match &matches.path {
+        PathMatch::Exact(path) => format!("exactly {path}"),
+        PathMatch::Prefix(prefix) if prefix.is_empty() => "any path".to_owned(),
+        PathMatch::Prefix(prefix) => format!("{prefix} and below"),
+    };
+    let mut parts = vec![host, path];
+    parts.extend(matches.method.clone());
+    parts.extend(
+        matches
+            .fields
+            .iter()
+            .map(|f| format!("{}: {}", f.name, f.value)),
+    );
+    parts.extend(
+        matches
+            .query
+            .iter()
+            .map(|q| format!("?{}={}", q.name, q.value)),
+    );
+    parts.join(", ")
+}

@@ -1,0 +1,248 @@
+//! Services among each other and with the zones they stand in.
+
+use std::collections::{HashMap, HashSet};
+
+use model::{Balance, HashOn, ServerTarget};
+
+use crate::diagnostic::{Diagnostic, Problems, nearest, quote};
+use crate::raw::{Document, RawAction, RawProtocol, RawService};
+
+pub(super) fn check(document: &Document, problems: &Problems) {
+    for service in &document.services {
+        servers(service, problems);
+        if let Some(queue) = &service.queue
+            && service.service.in_flight_max.is_none()
+        {
+            problems.report(
+                Diagnostic::warning("a queue in which nothing ever waits", queue.clone(), "not used")
+                    .help("requests wait when every server is at its limit; write in_flight_max = … beside it"),
+            );
+        }
+    }
+    limits(document, problems);
+    zones(document, problems);
+    use_of_services(document, problems);
+}
+
+fn servers(raw: &RawService, problems: &Problems) {
+    let servers = &raw.service.servers;
+    let mut seen: HashMap<&ServerTarget, usize> = HashMap::new();
+    for (index, server) in servers.iter().enumerate() {
+        match seen.get(&server.target) {
+            Some(first) => problems.report(
+                Diagnostic::error(
+                    format!(
+                        "{} stands twice in service \"{}\"",
+                        server.target, raw.service.name
+                    ),
+                    raw.servers[index].address.clone(),
+                    "again here",
+                )
+                .other(raw.servers[*first].address.clone(), "first here")
+                .help("to give a server more work, raise its weight"),
+            ),
+            None => _ = seen.insert(&server.target, index),
+        }
+    }
+    let warning = |title: String, label| Diagnostic::warning(title, raw.name.clone(), label);
+    let name = &raw.service.name;
+    if servers.is_empty() {
+        // What could not be read is reported as such.
+        return;
+    }
+    if servers.iter().all(|server| server.weight == 0) {
+        problems.report(
+            warning(
+                format!("no server of service \"{name}\" takes new work"),
+                "every weight is 0",
+            )
+            .help("every request is answered 503"),
+        );
+    } else if servers.iter().all(|server| server.backup) {
+        problems.report(
+            warning(
+                format!("every server of service \"{name}\" is a backup"),
+                "backups of nothing",
+            )
+            .help("they are used at once; leave `backup` out"),
+        );
+    }
+}
+
+/// One address has one limit, whatever services name it.
+fn limits(document: &Document, problems: &Problems) {
+    let mut first_limited: HashMap<&ServerTarget, &RawService> = HashMap::new();
+    for raw in &document.services {
+        let (Some(max), Some(here)) = (raw.service.in_flight_max, &raw.in_flight_max) else {
+            continue;
+        };
+        // Once for two services, however many addresses they share.
+        let mut told: HashSet<&str> = HashSet::new();
+        for server in &raw.service.servers {
+            let first = *first_limited.entry(&server.target).or_insert(raw);
+            let (Some(other), Some(there)) = (first.service.in_flight_max, &first.in_flight_max)
+            else {
+                continue;
+            };
+            if other == max || !told.insert(&first.service.name) {
+                continue;
+            }
+            problems.report(
+                Diagnostic::error(
+                    format!("two limits for one address, {}", server.target),
+                    here.clone(),
+                    format!("{max} here"),
+                )
+                .other(there.clone(), format!("{other} in service \"{}\"", first.service.name))
+                .help("the limit belongs to the address, and services that share it share one count: give both the same number"),
+            );
+        }
+    }
+    unlimited(document, problems);
+}
+
+/// A service without a limit on an address that another service limits.
+fn unlimited(document: &Document, problems: &Problems) {
+    let mut limited: HashMap<&ServerTarget, &RawService> = HashMap::new();
+    for raw in document
+        .services
+        .iter()
+        .filter(|raw| raw.service.in_flight_max.is_some())
+    {
+        for server in &raw.service.servers {
+            limited.entry(&server.target).or_insert(raw);
+        }
+    }
+    for raw in document
+        .services
+        .iter()
+        .filter(|raw| raw.service.in_flight_max.is_none())
+    {
+        let shared = raw.service.servers.iter().find_map(|server| {
+            limited
+                .get(&server.target)
+                .map(|other| (&server.target, *other))
+        });
+        let Some((target, other)) = shared else {
+            continue;
+        };
+        let (Some(span), Some(max)) = (&other.in_flight_max, other.service.in_flight_max) else {
+            continue;
+        };
+        problems.report(
+            Diagnostic::warning(
+                format!(
+                    "service \"{}\" has no limit of its own, but shares {target}",
+                    raw.service.name
+                ),
+                raw.name.clone(),
+                format!("at most {max} requests at once there, counted together"),
+            )
+            .other(
+                span.clone(),
+                format!("the limit, in service \"{}\"", other.service.name),
+            )
+            .help(format!(
+                "the limit belongs to the address; write in_flight_max = {max} to say so"
+            )),
+        );
+    }
+}
+
+/// Zones that cannot mean anything.
+fn zones(document: &Document, problems: &Problems) {
+    let named: Vec<_> = document
+        .services
+        .iter()
+        .flat_map(|raw| raw.service.servers.iter().zip(&raw.servers))
+        .filter_map(|(server, spans)| Some((server.zone.as_deref()?, spans.zone.clone()?)))
+        .collect();
+    let Some((_, first)) = named.first() else {
+        return;
+    };
+    match &document.zone {
+        None => problems.report_absence(
+            Diagnostic::warning(
+                "servers have zones, but the balancer has none",
+                first.clone(),
+                "means nothing yet",
+            )
+            .help("write zone = \"…\" at the top of the file: the zone this balancer runs in"),
+        ),
+        Some(own) if named.iter().all(|(zone, _)| **zone != *own.value) => {
+            let warning = Diagnostic::warning(
+                format!(
+                    "no server stands in the balancer's zone {}",
+                    quote(&own.value)
+                ),
+                own.span.clone(),
+                "all servers are elsewhere",
+            );
+            let near = nearest(&own.value, named.iter().map(|(zone, _)| *zone));
+            problems.report(match near {
+                Some(near) => warning.help(format!("did you mean {}?", quote(near))),
+                None => warning,
+            });
+        }
+        Some(_) => {}
+    }
+}
+
+/// Services that nobody uses, and ones that a tcp listener cannot use in full.
+fn use_of_services(document: &Document, problems: &Problems) {
+    let tcp: HashSet<&str> = document
+        .listeners
+        .iter()
+        .filter_map(|listener| match &listener.protocol {
+            RawProtocol::Tcp(service) => Some(service.value.as_ref()),
+            RawProtocol::Http => None,
+        })
+        .collect();
+    let mut http: HashSet<&str> = HashSet::new();
+    for route in &document.routes {
+        match &route.action {
+            RawAction::Forward(forward) => {
+                http.extend(forward.to.iter().map(|(service, _)| service.value.as_ref()));
+            }
+            // Whatever it names, it may have been meant to use any.
+            RawAction::Unreadable => return,
+            RawAction::Redirect(_) | RawAction::Deny(_) => {}
+        }
+    }
+    for raw in &document.services {
+        let name = raw.service.name.as_ref();
+        if !http.contains(name) && !tcp.contains(name) {
+            problems.report_absence(
+                Diagnostic::warning(format!("service {} is not used", quote(name)), raw.name.clone(), "no route or tcp listener names it")
+                    .help("its servers are checked all the same; write [[route]] with its name, or leave it out"),
+            );
+        }
+        if tcp.contains(name) && !http.contains(name) {
+            tcp_only(raw, problems);
+        }
+    }
+}
+
+fn tcp_only(raw: &RawService, problems: &Problems) {
+    let unused = |what: &str| format!("{what} means nothing behind a tcp listener");
+    if let Balance::Hash(hash) = &raw.service.balance
+        && hash.on != HashOn::Client
+        && let Some(span) = &raw.hash_on
+    {
+        problems.report(
+            Diagnostic::warning(
+                unused("this hash"),
+                span.clone(),
+                "bytes have no fields or cookies",
+            )
+            .help("every connection is placed at random; write on = \"client\""),
+        );
+    }
+    if let Some(span) = &raw.affinity {
+        problems.report(Diagnostic::warning(
+            unused("`affinity`"),
+            span.clone(),
+            "bytes have no cookies",
+        ));
+    }
+}

@@ -1,0 +1,68 @@
+//! What holds when the file does not say: every default, once, with its reason. The reader, the
+//! schema and the reference take them from here.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+const fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+/// Two descriptors each; a hard limit of 65,536 descriptors still holds half of it.
+pub(crate) const CONNECTIONS_MAX: u64 = 32_768;
+/// Less than the 30 s after which orchestrators commonly kill would cut requests that the
+/// response timeout still allows.
+pub(crate) const DRAIN_MAX: Duration = secs(30);
+/// Loopback, because the admin API asks for no password.
+pub(crate) const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9900);
+
+/// Long enough for a phone on a bad link, short enough that slow heads do not pile up.
+pub(crate) const CLIENT_HEAD: Duration = secs(10);
+pub(crate) const CLIENT_IDLE: Duration = secs(60);
+pub(crate) const CLIENT_BODY: Duration = secs(30);
+pub(crate) const HEAD_MAX_BYTES: u64 = 16_000;
+pub(crate) const FORWARD_FIELDS: &[&str] =
+    &["x-forwarded", "forwarded", "x-request-id", "traceparent"];
+
+/// Keeps method and body, and may be kept by the client.
+pub(crate) const REDIRECT_STATUS: u64 = 308;
+pub(crate) const RATE_PER: Duration = secs(1);
+pub(crate) const WEIGHT: u64 = 1;
+
+/// The smallest that the paper on bounded loads found to cost few moved keys.
+pub(crate) const HASH_LOAD_FACTOR: f64 = 1.25;
+pub(crate) const QUEUE_LENGTH_MAX: u64 = 200;
+/// Few people wait longer for a page; a client that gave up still costs a slot.
+pub(crate) const QUEUE_WAIT_MAX: Duration = secs(5);
+pub(crate) const WHEN_FULL: u64 = 429;
+
+pub(crate) const CHECK_METHOD: &str = "GET";
+pub(crate) const CHECK_PATH: &str = "/";
+/// As `HAProxy`, nginx and Kubernetes read an answer: a redirect to a login page is alive.
+pub(crate) const CHECK_EXPECT: &str = "200-399";
+pub(crate) const CHECK_INTERVAL: Duration = secs(2);
+pub(crate) const CHECK_TIMEOUT: Duration = secs(1);
+pub(crate) const CHECK_RISE: u64 = 2;
+pub(crate) const CHECK_FALL: u64 = 3;
+
+pub(crate) const PASSIVE_FAILURES: u64 = 5;
+pub(crate) const PASSIVE_EJECT: Duration = secs(10);
+pub(crate) const PASSIVE_EJECT_MAX: Duration = secs(300);
+pub(crate) const PASSIVE_SHARE_MAX: f64 = 0.5;
+
+/// With half of a zone left, each server there carries twice its usual share: what a zone sized to
+/// outlive the loss of another has room for. Below that, distance costs less than overload.
+pub(crate) const ZONES_READY_MIN: f64 = 0.5;
+/// Far enough above `ready_min` that, in a zone of three or more equal servers, no single one that
+/// comes and goes moves the traffic back and forth.
+pub(crate) const ZONES_READY_RECOVERED: f64 = 0.75;
+
+pub(crate) const CONNECT: Duration = secs(1);
+pub(crate) const RESPONSE: Duration = secs(30);
+pub(crate) const IDLE: Duration = secs(60);
+/// Below the 5 s after which Node.js and uvicorn close: whoever closes first must be Weir, or a
+/// request is sent into a closing connection.
+pub(crate) const KEEP_ALIVE: Duration = secs(4);
+pub(crate) const ATTEMPTS_MAX: u64 = 1;
+pub(crate) const BODY_KEPT_MAX_BYTES: u64 = 64_000;
+pub(crate) const IDLE_CONNECTIONS_MAX: u64 = 256;

@@ -1,0 +1,190 @@
+//! What is wrong, where, and what was probably meant: one value per mistake or warning.
+//!
+//! Nothing here knows how a diagnostic looks on a screen; `render` does.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// Bytes of the configuration's text.
+pub type Span = Range<usize>;
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    pub(crate) span: Span,
+}
+
+impl<T> At<T> {
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> At<U> {
+        At {
+            value: f(self.value),
+            span: self.span,
+        }
+    }
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The configuration is not used.
+    Error,
+    /// It is used, but probably does not do what was meant.
+    Warning,
+}
+
+/// A place in the text and what is to be said of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What; may be empty.
+    pub text: String,
+}
+
+/// One mistake or warning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in one line.
+    pub title: String,
+    /// Where.
+    pub primary: Label,
+    /// Other places that belong to it.
+    pub others: Vec<Label>,
+    /// What was meant, and what to write.
+    pub help: Vec<String>,
+}
+
+impl Diagnostic {
+    pub(crate) fn error(title: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+        let primary = Label {
+            span,
+            text: label.into(),
+        };
+        Diagnostic {
+            severity: Severity::Error,
+            title: title.into(),
+            primary,
+            others: Vec::new(),
+            help: Vec::new(),
+        }
+    }
+
+    pub(crate) fn warning(title: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+        Diagnostic {
+            severity: Severity::Warning,
+            ..Diagnostic::error(title, span, label)
+        }
+    }
+
+    pub(crate) fn other(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.others.push(Label {
+            span,
+            text: text.into(),
+        });
+        self
+    }
+
+    pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
+        self.help.push(text.into());
+        self
+    }
+}
+
+/// Where every reader and check leaves what it finds.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    pub(crate) found: RefCell<Vec<Diagnostic>>,
+    /// The text is not valid TOML, so that what seems absent may only be unreadable.
+    pub(crate) broken: bool,
+}
+
+impl Problems {
+    pub(crate) fn report(&self, diagnostic: Diagnostic) {
+        self.found.borrow_mut().push(diagnostic);
+    }
+
+    /// For something that is not there: said only if all of the text could be read.
+    pub(crate) fn report_absence(&self, diagnostic: Diagnostic) {
+        if !self.broken {
+            self.report(diagnostic);
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.found.borrow().len()
+    }
+
+    pub(crate) fn any_error(&self) -> bool {
+        self.found
+            .borrow()
+            .iter()
+            .any(|d| d.severity == Severity::Error)
+    }
+
+    /// Everything, in order of the text.
+    pub(crate) fn into_sorted(self) -> Vec<Diagnostic> {
+        let mut found = self.found.into_inner();
+        found.sort_by_key(|d| d.primary.span.start);
+        found
+    }
+}
+
+/// Text from the file as it may stand in a message: quoted, escaped, bounded.
+pub(crate) fn quote(text: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    let mut shown: String = text
+        .chars()
+        .take(CHARS_MAX)
+        .flat_map(char::escape_debug)
+        .collect();
+    if text.chars().nth(CHARS_MAX).is_some() {
+        shown.push('…');
+    }
+    format!("\"{shown}\"")
+}
+
+/// "a, b or c".
+pub(crate) fn either(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [start @ .., last] => format!("{} or {last}", start.join(", ")),
+    }
+}
+
+/// The name among `known` that `word` was probably meant to be.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |s: &str| s.to_lowercase().replace(['_', ' '], "-");
+    let word = plain(word);
+    let errors_max = (word.chars().count() / 3).max(1);
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&word, &plain(name)), name))
+        .filter(|&(distance, name)| distance <= errors_max && distance < name.chars().count())
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_its_name_and_a_stranger_finds_none() {
+        let names = ["interval", "timeout", "rise", "fall"];
+        assert_eq!(nearest("intervall", names), Some("interval"));
+        assert_eq!(nearest("Time_out", names), Some("timeout"));
+        assert_eq!(nearest("rize", names), Some("rise"));
+        assert_eq!(nearest("banana", names), None);
+        assert_eq!(nearest("", names), None);
+    }
+
+    #[test]
+    fn quoted_text_is_harmless_and_bounded() {
+        assert_eq!(quote("a\u{1b}[31m\"b"), r#""a\u{1b}[31m\"b""#);
+        assert!(quote(&"x".repeat(1_000_000)).len() < 100);
+    }
+}

@@ -1,0 +1,131 @@
+//! Reads `[[listener]]`.
+
+use std::time::Duration;
+
+use model::{ClientTimeouts, ForwardFields};
+
+use super::table::{Table, choose};
+use super::{RawListener, RawProtocol, name, net};
+use crate::defaults;
+use crate::diagnostic::{At, Diagnostic};
+
+pub(super) fn read(mut table: Table<'_>) -> RawListener {
+    let address = table.text("address", net::listen_address);
+    let given = table.text("name", name);
+    let protocol = protocol(&mut table);
+    let connections_max = table.integer_if("connections_max");
+    let backlog = table.integer_if("backlog").map(|at| at.value);
+    let trusted = table.texts("trusted", net::network).unwrap_or_default();
+    let forward_fields = forward_fields(&mut table);
+    let timeouts = timeouts(table.table("timeouts"));
+    let head_max_bytes = u32::try_from(table.size("head_max").value).unwrap_or(u32::MAX);
+    let body_max_bytes = table.size_if("body_max").map(|at| at.value);
+    let span = table.span.clone();
+    table.finish();
+    let name = given.unwrap_or_else(|| match &address {
+        Some(address) => address.clone().map(|address| address.to_string().into()),
+        None => At {
+            value: "".into(),
+            span: span.clone(),
+        },
+    });
+    RawListener {
+        name,
+        address,
+        span,
+        protocol,
+        backlog,
+        connections_max,
+        trusted: trusted.into_iter().map(|at| at.value).collect(),
+        forward_fields,
+        timeouts,
+        head_max_bytes,
+        body_max_bytes,
+    }
+}
+
+fn protocol(table: &mut Table<'_>) -> RawProtocol {
+    let protocol = table.choice("protocol");
+    let service = table.text("service", name);
+    match (protocol.value, service) {
+        ("tcp", Some(service)) => {
+            for key in [
+                "trusted",
+                "forward_fields",
+                "timeouts",
+                "head_max",
+                "body_max",
+            ] {
+                if let Some(span) = table.key_span(key) {
+                    table.problems.report(Diagnostic::warning(
+                        format!("`{key}` means nothing to a tcp listener"),
+                        span,
+                        "not used",
+                    ));
+                }
+            }
+            RawProtocol::Tcp(service)
+        }
+        ("tcp", None) => {
+            if table.key_span("service").is_none() {
+                table.problems.report_absence(
+                    Diagnostic::error(
+                        "a tcp listener needs a service",
+                        protocol.span,
+                        "tcp, but to whom?",
+                    )
+                    .help("write service = \"NAME\" beside it: all of its connections go there"),
+                );
+            }
+            RawProtocol::Http
+        }
+        (_, Some(service)) => {
+            table.problems.report(
+                Diagnostic::error(
+                    "an http listener names no service; its routes do",
+                    table.key_span("service").unwrap_or(service.span),
+                    "not here",
+                )
+                .help(format!(
+                    "write [[route]] with service = \"{}\", or protocol = \"tcp\" if bytes are to be passed on as they are",
+                    service.value
+                )),
+            );
+            RawProtocol::Http
+        }
+        (_, None) => RawProtocol::Http,
+    }
+}
+
+fn forward_fields(table: &mut Table<'_>) -> ForwardFields {
+    let choices = table.texts("forward_fields", |text| {
+        choose(text, defaults::FORWARD_FIELDS)
+    });
+    let all = choices.is_none();
+    let named = choices.unwrap_or_default();
+    let has = |word: &str| all || named.iter().any(|at: &At<&str>| at.value == word);
+    ForwardFields {
+        x_forwarded: has("x-forwarded"),
+        forwarded: has("forwarded"),
+        request_id: has("x-request-id"),
+        traceparent: has("traceparent"),
+    }
+}
+
+fn timeouts(table: Option<Table<'_>>) -> ClientTimeouts {
+    let Some(mut table) = table else {
+        return ClientTimeouts {
+            head: defaults::CLIENT_HEAD,
+            idle: defaults::CLIENT_IDLE,
+            body: defaults::CLIENT_BODY,
+        };
+    };
+    let mut duration = |key| -> Duration { table.duration(key).value };
+    let timeouts = ClientTimeouts {
+        head: duration("head"),
+        idle: duration("idle"),
+        body: duration("body"),
+    };
+    table.finish();
+    timeouts
+}

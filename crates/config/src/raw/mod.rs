@@ -1,0 +1,188 @@
+//! The file as read: every value of its checked type and with its place, names not yet resolved.
+//!
+//! One reader a table. What several tables must agree on is `check`'s.
+
+pub(crate) mod http;
+mod listener;
+pub(crate) mod net;
+mod numbers;
+mod probe;
+mod route;
+mod service;
+mod table;
+mod tables;
+mod top;
+pub(crate) mod units;
+
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{
+    ClientTimeouts, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, PathMatch,
+    RateLimit, Redirect, Rewrite,
+};
+
+pub(crate) use top::document;
+
+use crate::diagnostic::{At, Diagnostic, Span};
+
+/// Why a piece of text is not what its key asks for, and what to write.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    pub(crate) why: String,
+    pub(crate) help: Option<String>,
+}
+
+impl Wrong {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Wrong {
+            why: why.into(),
+            help: None,
+        }
+    }
+
+    pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
+        self
+    }
+
+    fn at(self, title: String, span: Span) -> Diagnostic {
+        let diagnostic = Diagnostic::error(title, span, self.why);
+        match self.help {
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
+        }
+    }
+}
+
+/// The whole file.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) zone: Option<At<Arc<str>>>,
+    pub(crate) workers: Option<NonZeroU16>,
+    pub(crate) connections_max: At<u32>,
+    pub(crate) drain_max: Duration,
+    pub(crate) run_as: Option<(String, Option<String>)>,
+    pub(crate) admin: Option<At<SocketAddr>>,
+    pub(crate) resolver: Option<SocketAddr>,
+    pub(crate) log: Log,
+    pub(crate) listeners: Vec<RawListener>,
+    /// An unknown key was probably meant to hold listeners.
+    pub(crate) listeners_meant: bool,
+    pub(crate) routes: Vec<RawRoute>,
+    /// All of the services could be read as far as their names.
+    pub(crate) services_known: bool,
+    /// In order of name.
+    pub(crate) services: Vec<RawService>,
+}
+
+/// `[[listener]]`.
+#[derive(Debug)]
+pub(crate) struct RawListener {
+    pub(crate) name: At<Arc<str>>,
+    /// `None`: it could not be read; a mistake is reported.
+    pub(crate) address: Option<At<SocketAddr>>,
+    /// Its heading.
+    pub(crate) span: Span,
+    pub(crate) protocol: RawProtocol,
+    pub(crate) backlog: Option<u32>,
+    pub(crate) connections_max: Option<At<u32>>,
+    pub(crate) trusted: Vec<ipnet::IpNet>,
+    pub(crate) forward_fields: ForwardFields,
+    pub(crate) timeouts: ClientTimeouts,
+    pub(crate) head_max_bytes: u32,
+    pub(crate) body_max_bytes: Option<u64>,
+}
+
+/// What a listener speaks, its service by name.
+#[derive(Debug)]
+pub(crate) enum RawProtocol {
+    Http,
+    Tcp(At<Arc<str>>),
+}
+
+/// `[[route]]`.
+#[derive(Debug)]
+pub(crate) struct RawRoute {
+    /// Its heading.
+    pub(crate) span: Span,
+    /// All of its conditions could be read, so that it may be compared with others.
+    pub(crate) certain: bool,
+    pub(crate) name: Option<At<Arc<str>>>,
+    pub(crate) listeners: Vec<At<Arc<str>>>,
+    /// One route each; never empty.
+    pub(crate) hosts: Vec<At<Option<HostPattern>>>,
+    pub(crate) path: PathMatch,
+    pub(crate) method: Option<String>,
+    pub(crate) fields: Vec<FieldMatch>,
+    pub(crate) query: Vec<FieldMatch>,
+    pub(crate) action: RawAction,
+    pub(crate) rate_limit: Option<RateLimit>,
+}
+
+/// What a route does, services by name.
+#[derive(Debug)]
+pub(crate) enum RawAction {
+    Forward(Box<RawForward>),
+    Redirect(Redirect),
+    Deny(u16),
+    /// It could not be read; a mistake is reported.
+    Unreadable,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawForward {
+    pub(crate) to: Vec<(At<Arc<str>>, u32)>,
+    pub(crate) rewrite: Rewrite,
+    pub(crate) request_fields: FieldChanges,
+    pub(crate) response_fields: FieldChanges,
+}
+
+/// `[service.NAME]`. It names nothing, so it is already what the snapshot holds; beside it the
+/// places that checks point at.
+#[derive(Debug)]
+pub(crate) struct RawService {
+    pub(crate) service: model::Service,
+    /// Its name in the heading.
+    pub(crate) name: Span,
+    /// Of `in_flight_max`.
+    pub(crate) in_flight_max: Option<Span>,
+    /// Of `queue`.
+    pub(crate) queue: Option<Span>,
+    /// Of `hash.on`.
+    pub(crate) hash_on: Option<Span>,
+    /// Of `affinity`.
+    pub(crate) affinity: Option<Span>,
+    /// Of the address of each of its servers.
+    pub(crate) servers: Vec<RawServerSpans>,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawServerSpans {
+    pub(crate) address: Span,
+    pub(crate) zone: Option<Span>,
+}
+
+/// A name of something in the file.
+fn name(text: &str) -> Result<Arc<str>, Wrong> {
+    const CHARS_MAX: usize = 128;
+    if text.is_empty() {
+        return Err(Wrong::new("a name has at least one character"));
+    }
+    if text.chars().count() > CHARS_MAX {
+        return Err(Wrong::new(format!("longer than {CHARS_MAX} characters")));
+    }
+    match text
+        .chars()
+        .find(|&c| !c.is_ascii_alphanumeric() && !"_.:*/-".contains(c))
+    {
+        None => Ok(text.into()),
+        Some(c) => Err(Wrong::new(format!(
+            "{} may not stand in a name",
+            crate::diagnostic::quote(&c.to_string())
+        ))
+        .help("a name has letters, digits, and - _ . : / *, since it is a label in metrics")),
+    }
+}

@@ -1,0 +1,159 @@
+//! Reads a service's `check`.
+
+use model::{Check, CheckKind, ExpectStatus};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::numbers::integer;
+use super::table::Table;
+use super::{Wrong, http, net, units};
+use crate::defaults;
+use crate::diagnostic::{Diagnostic, Problems};
+
+const HTTP_ONLY: [&str; 6] = ["path", "method", "host", "header", "expect", "reuse"];
+
+pub(super) fn read(mut table: Table<'_>) -> Check {
+    let http = http_kind(&mut table);
+    let kind = table.choice("kind");
+    let kind = if kind.value == "tcp" {
+        for key in HTTP_ONLY {
+            if let Some(span) = table.key_span(key) {
+                table.problems.report(
+                    Diagnostic::error(
+                        format!("`{key}` has no effect on a tcp check"),
+                        span,
+                        "never used",
+                    )
+                    .other(kind.span.clone(), "connects, and sends nothing")
+                    .help(format!("write kind = \"http\", or leave `{key}` out")),
+                );
+            }
+        }
+        CheckKind::Tcp
+    } else {
+        http
+    };
+    let interval = table.duration("interval");
+    let timeout = table.duration("timeout");
+    let fall = table.integer("fall").value;
+    if timeout.value > interval.value {
+        let detection = units::show_duration(timeout.value.saturating_mul(fall));
+        let (at, label) = match table.key_span("timeout") {
+            Some(_) => (timeout.span, "longer than the interval"),
+            None => (interval.span.clone(), "shorter than the timeout"),
+        };
+        table.problems.report(
+            Diagnostic::warning("a probe may outlast its interval", at, label).help(format!(
+                "the next probe waits for it, so a server that hangs is noticed after {fall} × {} = {detection}, not {fall} × {}",
+                units::show_duration(timeout.value),
+                units::show_duration(interval.value),
+            )),
+        );
+    }
+    let check = Check {
+        kind,
+        port: table.integer_if("port").map(|at| at.value),
+        interval: interval.value,
+        timeout: timeout.value,
+        rise: table.integer("rise").value,
+        fall,
+    };
+    table.finish();
+    check
+}
+
+fn http_kind(table: &mut Table<'_>) -> CheckKind {
+    let text = |default: &str| default.to_owned();
+    let fields = table.map("header", http::changeable_field_name, http::field_value);
+    CheckKind::Http {
+        method: table
+            .text("method", http::method)
+            .map_or_else(|| text(defaults::CHECK_METHOD), |at| at.value),
+        path: table
+            .text("path", http::path_and_query)
+            .map_or_else(|| text(defaults::CHECK_PATH), |at| at.value),
+        host: table.text("host", net::authority).map(|at| at.value),
+        fields: fields
+            .into_iter()
+            .map(|(name, value)| (name.value, value.value))
+            .collect(),
+        expect: expect(table),
+        reuse: table.boolean("reuse"),
+    }
+}
+
+/// `200`, `"200-399"`, or a list of either.
+fn expect(table: &mut Table<'_>) -> ExpectStatus {
+    let default = || {
+        units::status_range(defaults::CHECK_EXPECT)
+            .into_iter()
+            .collect()
+    };
+    let Some(value) = table.value("expect") else {
+        return ExpectStatus(default());
+    };
+    let problems = table.problems;
+    let ranges: Vec<_> = match value.get_ref() {
+        DeValue::Array(items) if items.is_empty() => {
+            problems.report(
+                Diagnostic::error(
+                    "a check that expects nothing never succeeds",
+                    value.span(),
+                    "empty",
+                )
+                .help("write expect = 200"),
+            );
+            Vec::new()
+        }
+        DeValue::Array(items) => items
+            .iter()
+            .filter_map(|item| range(item, problems))
+            .collect(),
+        _ => range(value, problems).into_iter().collect(),
+    };
+    ExpectStatus(merged(ranges))
+}
+
+fn range(value: &Spanned<DeValue<'_>>, problems: &Problems) -> Option<(u16, u16)> {
+    let read = match value.get_ref() {
+        DeValue::String(text) => units::status_range(text),
+        other => match integer(other) {
+            Some(status) => units::status_range(&status.to_string()),
+            None => Err(Wrong::new("not a status").help("write 200, [200, 204] or \"200-399\"")),
+        },
+    };
+    let title = || "`expect` must be a status or a range of them".to_owned();
+    read.map_err(|wrong| problems.report(wrong.at(title(), value.span())))
+        .ok()
+}
+
+/// Sorted, and without overlap, so that equal sets are equal probes.
+fn merged(mut ranges: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
+    ranges.sort_unstable();
+    let mut merged: Vec<(u16, u16)> = Vec::new();
+    for (low, high) in ranges {
+        match merged.last_mut() {
+            Some(last) if low <= last.1 + 1 => last.1 = last.1.max(high),
+            _ => merged.push((low, high)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_sets_of_statuses_are_equal_however_written() {
+        assert_eq!(
+            merged(vec![(204, 204), (200, 202), (203, 203)]),
+            [(200, 204)]
+        );
+        assert_eq!(merged(vec![(200, 399), (204, 204)]), [(200, 399)]);
+        assert_eq!(
+            merged(vec![(404, 404), (200, 200)]),
+            [(200, 200), (404, 404)]
+        );
+    }
+}

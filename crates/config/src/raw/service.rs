@@ -1,0 +1,269 @@
+//! Reads `[service.NAME]` and the tables below it, but for its check.
+
+use std::sync::Arc;
+
+use model::{
+    Affinity, Balance, HashKey, HashOn, PassiveHealth, QueueLimits, Retries, ServerSpec, Service,
+    ServiceTimeouts, WhenAllDown, ZonePolicy,
+};
+use toml::de::DeValue;
+
+use super::table::Table;
+use super::{RawServerSpans, RawService, http, name, net, probe, route::unknown_key_part};
+use crate::defaults;
+use crate::diagnostic::{At, Diagnostic, Span};
+
+pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
+    let (balance, hash_on) = balance(&mut table);
+    let in_flight_max: Option<At<u32>> = table.integer_if("in_flight_max");
+    let (servers, server_spans) = servers(&mut table);
+    let raw = RawService {
+        name: at.span,
+        in_flight_max: in_flight_max.as_ref().map(|at| at.span.clone()),
+        queue: table.key_span("queue"),
+        hash_on,
+        affinity: table.key_span("affinity"),
+        servers: server_spans,
+        service: Service {
+            name: at.value.into(),
+            balance,
+            in_flight_max: in_flight_max.map(|at| at.value),
+            queue: queue(table.table("queue")),
+            when_full: table.integer("when_full").value,
+            when_all_down: match table.choice("when_all_down").value {
+                "try-all" => WhenAllDown::TryAll,
+                _ => WhenAllDown::Refuse,
+            },
+            check: table.table("check").map(probe::read),
+            passive: passive(&mut table),
+            zones: zones(table.table("zones")),
+            affinity: table.table("affinity").and_then(affinity),
+            slow_start: table.duration_if("slow_start").map(|at| at.value),
+            timeouts: timeouts(table.table("timeouts")),
+            retries: retries(table.table("retries")),
+            idle_connections_max: table.integer("idle_connections_max").value,
+            servers,
+        },
+    };
+    table.finish();
+    raw
+}
+
+fn balance(table: &mut Table<'_>) -> (Balance, Option<Span>) {
+    let balance = table.choice("balance");
+    let hash = table.table("hash");
+    let span = hash.as_ref().map(|hash| hash.span_of("on"));
+    let hash = hash.map(hash_key);
+    // An unknown word may have been meant to be "hash".
+    let certain = table
+        .peek("balance")
+        .is_none_or(|word| word.as_str() == Some(balance.value));
+    if let Some(key) = table.key_span("hash")
+        && certain
+        && balance.value != "hash"
+    {
+        table.problems.report(
+            Diagnostic::error(
+                "`hash` has no effect with this `balance`",
+                key,
+                "never used",
+            )
+            .other(balance.span, format!("balance is \"{}\"", balance.value))
+            .help("write balance = \"hash\", or leave `hash` out"),
+        );
+    }
+    let balance = match balance.value {
+        "least-connections" => Balance::LeastConnections,
+        "peak-ewma" => Balance::PeakEwma,
+        "random" => Balance::Random,
+        "hash" => Balance::Hash(hash.unwrap_or(HashKey {
+            on: HashOn::Client,
+            load_factor: defaults::HASH_LOAD_FACTOR,
+        })),
+        _ => Balance::RoundRobin,
+    };
+    (balance, span)
+}
+
+fn hash_key(mut table: Table<'_>) -> HashKey {
+    let on = table.text("on", |text| match text.split_once(':') {
+        None if text == "client" => Ok(HashOn::Client),
+        Some(("header", field)) => http::field_name(field.trim()).map(HashOn::Field),
+        Some(("cookie", cookie)) => http::cookie_name(cookie.trim()).map(HashOn::Cookie),
+        _ => Err(unknown_key_part(
+            text,
+            &["client", "header:NAME", "cookie:NAME"],
+        )),
+    });
+    let load_factor = table.number("load_factor").value;
+    table.finish();
+    HashKey {
+        on: on.map_or(HashOn::Client, |at| at.value),
+        load_factor,
+    }
+}
+
+fn queue(table: Option<Table<'_>>) -> QueueLimits {
+    let Some(mut table) = table else {
+        return QueueLimits {
+            length_max: defaults::QUEUE_LENGTH_MAX as u32,
+            wait_max: defaults::QUEUE_WAIT_MAX,
+        };
+    };
+    let queue = QueueLimits {
+        length_max: table.integer("length_max").value,
+        wait_max: table.duration("wait_max").value,
+    };
+    table.finish();
+    queue
+}
+
+fn passive(table: &mut Table<'_>) -> Option<PassiveHealth> {
+    let on = PassiveHealth {
+        failures: defaults::PASSIVE_FAILURES as u32,
+        count_5xx: true,
+        eject: defaults::PASSIVE_EJECT,
+        eject_max: defaults::PASSIVE_EJECT_MAX,
+        share_max: defaults::PASSIVE_SHARE_MAX,
+    };
+    match table.peek("passive") {
+        None | Some(DeValue::Boolean(true)) => return Some(on),
+        Some(DeValue::Boolean(false)) => return None,
+        Some(_) => {}
+    }
+    let mut table = table.table("passive")?;
+    let eject = table.duration("eject");
+    let eject_max = table.duration("eject_max");
+    if eject_max.value < eject.value {
+        table.problems.report(
+            Diagnostic::error(
+                "`eject_max` is shorter than the first ejection",
+                eject_max.span,
+                "the longest",
+            )
+            .other(eject.span, "the first"),
+        );
+    }
+    let passive = PassiveHealth {
+        failures: table.integer("failures").value,
+        count_5xx: table.boolean("count_5xx"),
+        eject: eject.value,
+        eject_max: eject_max.value,
+        share_max: table.number("share_max").value,
+    };
+    table.finish();
+    Some(passive)
+}
+
+fn zones(table: Option<Table<'_>>) -> ZonePolicy {
+    let Some(mut table) = table else {
+        return ZonePolicy {
+            ready_min: defaults::ZONES_READY_MIN,
+            ready_recovered: defaults::ZONES_READY_RECOVERED,
+        };
+    };
+    let ready_min = table.number("ready_min");
+    let recovered = table.number_if("ready_recovered");
+    if let Some(recovered) = &recovered
+        && recovered.value < ready_min.value
+    {
+        table.problems.report(
+            Diagnostic::error(
+                "`ready_recovered` is below `ready_min`",
+                recovered.span.clone(),
+                "other zones leave here",
+            )
+            .other(ready_min.span.clone(), format!("but join below {}", ready_min.value))
+            .help("traffic would go back and forth for ever; write ready_recovered at least as large as ready_min"),
+        );
+    }
+    table.finish();
+    ZonePolicy {
+        ready_min: ready_min.value,
+        ready_recovered: recovered
+            .map_or(defaults::ZONES_READY_RECOVERED.max(ready_min.value), |at| {
+                at.value
+            }),
+    }
+}
+
+fn affinity(mut table: Table<'_>) -> Option<Affinity> {
+    let cookie = table.text("cookie", http::cookie_name);
+    let max_age = table.duration_if("max_age").map(|at| at.value);
+    table.finish();
+    Some(Affinity {
+        cookie: cookie?.value,
+        max_age,
+    })
+}
+
+fn timeouts(table: Option<Table<'_>>) -> ServiceTimeouts {
+    let Some(mut table) = table else {
+        return ServiceTimeouts {
+            connect: defaults::CONNECT,
+            response: defaults::RESPONSE,
+            idle: defaults::IDLE,
+            keep_alive: defaults::KEEP_ALIVE,
+        };
+    };
+    let timeouts = ServiceTimeouts {
+        connect: table.duration("connect").value,
+        response: table.duration("response").value,
+        idle: table.duration("idle").value,
+        keep_alive: table.duration("keep_alive").value,
+    };
+    table.finish();
+    timeouts
+}
+
+fn retries(table: Option<Table<'_>>) -> Retries {
+    let Some(mut table) = table else {
+        return Retries {
+            attempts_max: defaults::ATTEMPTS_MAX as u32,
+            body_kept_max_bytes: defaults::BODY_KEPT_MAX_BYTES as u32,
+        };
+    };
+    let retries = Retries {
+        attempts_max: table.integer("attempts_max").value,
+        body_kept_max_bytes: u32::try_from(table.size("body_kept_max").value).unwrap_or(u32::MAX),
+    };
+    table.finish();
+    retries
+}
+
+fn servers(table: &mut Table<'_>) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
+    if let Some(DeValue::Array(items)) = table.peek("server")
+        && items.is_empty()
+    {
+        table.problems.report(
+            Diagnostic::error(
+                "a service without servers",
+                table.span_of("server"),
+                "empty",
+            )
+            .help("write at least one, as in server = [{ address = \"10.0.1.5:8080\" }]"),
+        );
+    }
+    let mut specs = Vec::new();
+    let mut spans = Vec::new();
+    for mut table in table.tables("server") {
+        let target = table.text("address", net::server_target);
+        let zone = table.text("zone", name);
+        let weight = table.integer("weight").value;
+        let backup = table.boolean("backup");
+        table.finish();
+        let Some(target) = target else { continue };
+        spans.push(RawServerSpans {
+            address: target.span,
+            zone: zone.as_ref().map(|zone| zone.span.clone()),
+        });
+        let zone: Option<Arc<str>> = zone.map(|zone| zone.value);
+        specs.push(ServerSpec {
+            target: target.value,
+            zone,
+            weight,
+            backup,
+        });
+    }
+    (specs, spans)
+}

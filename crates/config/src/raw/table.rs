@@ -1,0 +1,367 @@
+//! Typed reading of one TOML table against its [`TableSpec`]: every key is asked for by name, what
+//! is wrong is reported where it stands, and reading goes on with the default.
+//!
+//! Knows no key by itself; the readers beside it do.
+
+use std::collections::HashSet;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::Wrong;
+use crate::diagnostic::{At, Diagnostic, Problems, Span, nearest, quote};
+use crate::schema::names;
+use crate::schema::spec::{Absent, KeySpec, Kind, TableSpec};
+
+/// A table that is being read.
+pub(crate) struct Table<'t> {
+    pub(crate) problems: &'t Problems,
+    pub(crate) spec: &'static TableSpec,
+    /// Where the table begins: its heading, or the braces of an inline table.
+    pub(crate) span: Span,
+    toml: &'t DeTable<'t>,
+    asked: HashSet<&'static str>,
+    /// Keys that were probably meant by ones that are unknown.
+    meant: Vec<&'static str>,
+    /// Something in it is unknown.
+    pub(super) strange: bool,
+}
+
+type Value<'t> = Spanned<DeValue<'t>>;
+
+impl<'t> Table<'t> {
+    pub(crate) fn new(
+        toml: &'t DeTable<'t>,
+        span: Span,
+        spec: &'static TableSpec,
+        problems: &'t Problems,
+    ) -> Self {
+        let mut table = Table {
+            problems,
+            spec,
+            span,
+            toml,
+            asked: HashSet::new(),
+            meant: Vec::new(),
+            strange: false,
+        };
+        table.report_unknown();
+        table
+    }
+
+    /// Every key that the spec does not know is a mistake.
+    fn report_unknown(&mut self) {
+        for (key, value) in self.toml {
+            if self.spec.key(key.get_ref()).is_none() {
+                let (diagnostic, meant) = names::unknown_key(self.spec, key, value.get_ref());
+                self.problems.report(diagnostic);
+                self.meant.extend(meant);
+                self.strange = true;
+            }
+        }
+    }
+
+    /// Whether an unknown key was probably meant to be this one.
+    pub(super) fn means(&self, key: &str) -> bool {
+        self.meant.contains(&key)
+    }
+
+    /// Whether the key is there, or another that was probably meant to be it.
+    pub(super) fn has_or_means(&self, key: &str) -> bool {
+        self.toml.contains_key(key) || self.means(key)
+    }
+
+    /// Proves that reader and schema know the same keys.
+    pub(crate) fn finish(self) {
+        for key in self.spec.keys {
+            debug_assert!(
+                self.asked.contains(key.name),
+                "{}.{} not read",
+                self.spec.path,
+                key.name
+            );
+        }
+    }
+
+    pub(super) fn key_spec(&mut self, key: &'static str) -> &'static KeySpec {
+        self.asked.insert(key);
+        const UNKNOWN: &KeySpec = &KeySpec {
+            name: "",
+            kind: Kind::Boolean,
+            absent: Absent::Then(""),
+            doc: "",
+        };
+        let spec = self.spec.key(key);
+        debug_assert!(
+            spec.is_some(),
+            "{}.{key} is not in the schema",
+            self.spec.path
+        );
+        spec.unwrap_or(UNKNOWN)
+    }
+
+    /// The value as it stands, whatever it is; absence of what is required is reported.
+    pub(crate) fn value(&mut self, key: &'static str) -> Option<&'t Value<'t>> {
+        let spec = self.key_spec(key);
+        let value = self.toml.get(key);
+        // That nothing listens at all is said by `check`, in better words.
+        let required = matches!(spec.absent, Absent::Required) && !self.spec.path.is_empty();
+        if required && !self.has_or_means(key) {
+            self.problems.report_absence(Diagnostic::error(
+                format!("`{key}` is missing in {}", self.spec.heading),
+                self.span.clone(),
+                format!("needs `{key}`, {}", spec.kind.words()),
+            ));
+        }
+        value
+    }
+
+    /// The value as it stands, if it is there; for a second look.
+    pub(crate) fn peek(&mut self, key: &'static str) -> Option<&'t DeValue<'t>> {
+        self.asked.insert(key);
+        self.toml.get(key).map(Spanned::get_ref)
+    }
+
+    /// Where the key's value stands, or the table itself.
+    pub(crate) fn span_of(&self, key: &'static str) -> Span {
+        self.toml
+            .get(key)
+            .map_or_else(|| self.span.clone(), Spanned::span)
+    }
+
+    /// Where the key itself stands, if it is there.
+    pub(crate) fn key_span(&self, key: &'static str) -> Option<Span> {
+        self.toml.get_key_value(key).map(|(key, _)| key.span())
+    }
+
+    /// A value of the wrong type.
+    pub(crate) fn mismatch(&mut self, key: &'static str, value: &Value<'_>) {
+        let kind = self.key_spec(key).kind;
+        self.problems.report(mismatch(key, &kind, value));
+    }
+
+    fn report_wrong(&self, key: &str, kind: &Kind, span: Span, wrong: Wrong) {
+        let title = match kind {
+            Kind::OneOrMore(Kind::Text(form)) | Kind::List(Kind::Text(form)) | Kind::Text(form) => {
+                match form.name {
+                    "text" => format!("invalid value of `{key}`"),
+                    name if name == key => format!("invalid `{key}`"),
+                    name => format!("invalid {name} in `{key}`"),
+                }
+            }
+            kind => format!("`{key}` must be {}", kind.words()),
+        };
+        self.problems.report(wrong.at(title, span));
+    }
+
+    /// Text in the form that `parse` reads.
+    pub(crate) fn text<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Option<At<T>> {
+        let kind = self.key_spec(key).kind;
+        let value = self.value(key)?;
+        self.parse(key, &kind, value, parse)
+    }
+
+    pub(super) fn parse<T>(
+        &self,
+        key: &str,
+        kind: &Kind,
+        value: &Value<'_>,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Option<At<T>> {
+        let DeValue::String(text) = value.get_ref() else {
+            self.problems.report(mismatch(key, kind, value));
+            return None;
+        };
+        match parse(text) {
+            Ok(read) => Some(At {
+                value: read,
+                span: value.span(),
+            }),
+            Err(wrong) => {
+                self.report_wrong(key, kind, value.span(), wrong);
+                None
+            }
+        }
+    }
+
+    /// A list of texts, or (where the spec allows one) a single text. `None` if absent.
+    pub(crate) fn texts<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Option<Vec<At<T>>> {
+        let kind = self.key_spec(key).kind;
+        let value = self.value(key)?;
+        match (value.get_ref(), kind) {
+            (DeValue::Array(items), Kind::OneOrMore(one) | Kind::List(one)) => Some(
+                items
+                    .iter()
+                    .filter_map(|item| self.parse(key, one, item, &parse))
+                    .collect(),
+            ),
+            (DeValue::String(text), Kind::List(_)) => {
+                self.problems.report(
+                    Diagnostic::error(
+                        format!("`{key}` must be a list"),
+                        value.span(),
+                        "this is text",
+                    )
+                    .help(format!("write {key} = [{}]", quote(text))),
+                );
+                None
+            }
+            _ => Some(self.parse(key, &kind, value, parse).into_iter().collect()),
+        }
+    }
+
+    /// One of the spec's words; the default if absent or wrong.
+    pub(crate) fn choice(&mut self, key: &'static str) -> At<&'static str> {
+        self.choice_if(key).unwrap_or_else(|| {
+            let value = match self.key_spec(key).absent {
+                Absent::Text(text) => text,
+                _ => "",
+            };
+            At {
+                value,
+                span: self.span_of(key),
+            }
+        })
+    }
+
+    /// One of the spec's words.
+    pub(crate) fn choice_if(&mut self, key: &'static str) -> Option<At<&'static str>> {
+        let kind = self.key_spec(key).kind;
+        let Kind::Choice(words) = kind else {
+            return None;
+        };
+        self.text(key, |text| choose(text, words))
+    }
+
+    /// A table of names and values, sorted by name; names are compared as `name` reads them.
+    pub(crate) fn map<T>(
+        &mut self,
+        key: &'static str,
+        name: impl Fn(&str) -> Result<String, Wrong>,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Vec<(At<String>, At<T>)> {
+        let Some(value) = self.value(key) else {
+            return Vec::new();
+        };
+        let kind = self.key_spec(key).kind;
+        let (DeValue::Table(entries), Kind::Map(form, of)) = (value.get_ref(), kind) else {
+            self.mismatch(key, value);
+            return Vec::new();
+        };
+        let mut read: Vec<(At<String>, At<T>)> = Vec::new();
+        for (entry, value) in entries {
+            let read_name = match name(entry.get_ref()) {
+                Ok(name) => At {
+                    value: name,
+                    span: entry.span(),
+                },
+                Err(wrong) => {
+                    self.report_wrong(key, &Kind::Text(form), entry.span(), wrong);
+                    continue;
+                }
+            };
+            if let Some((first, _)) = read.iter().find(|(n, _)| n.value == read_name.value) {
+                self.problems.report(
+                    Diagnostic::error(
+                        format!("`{}` stands twice in `{key}`", read_name.value),
+                        entry.span(),
+                        "again here; case does not matter",
+                    )
+                    .other(first.span.clone(), "first here"),
+                );
+            }
+            let (values, one) = match (value.get_ref(), of) {
+                (DeValue::Array(items), Kind::OneOrMore(one)) => (items.iter().collect(), *one),
+                _ => (vec![value], of),
+            };
+            for value in values {
+                if let Some(parsed) = self.parse(entry.get_ref(), one, value, &parse) {
+                    read.push((read_name.clone(), parsed));
+                }
+            }
+        }
+        read.sort_by(|(one, _), (other, _)| one.value.cmp(&other.value));
+        read
+    }
+}
+
+/// One of `words`, or the one that was probably meant.
+pub(crate) fn choose(text: &str, words: &[&'static str]) -> Result<&'static str, Wrong> {
+    if let Some(word) = words.iter().find(|word| **word == text) {
+        return Ok(word);
+    }
+    let wrong = Wrong::new("not one of them");
+    Err(
+        match names::alias_of_word(text, words).or_else(|| nearest(text, words.iter().copied())) {
+            Some(word) => wrong.help(format!("did you mean {}?", quote(word))),
+            None => wrong,
+        },
+    )
+}
+
+pub(super) fn mismatch(key: &str, kind: &Kind, value: &Value<'_>) -> Diagnostic {
+    let is = match value.get_ref() {
+        DeValue::String(_) => "this is text",
+        DeValue::Integer(_) => "this is a whole number",
+        DeValue::Float(_) => "this is a number with a fraction",
+        DeValue::Boolean(_) => "this is true or false",
+        DeValue::Datetime(_) => "this is a date or time",
+        DeValue::Array(_) => "this is a list",
+        DeValue::Table(_) => "this is a table",
+    };
+    let must = match kind {
+        Kind::Text(form) if form.name == key => "text".to_owned(),
+        kind => kind.words(),
+    };
+    let diagnostic = Diagnostic::error(format!("`{key}` must be {must}"), value.span(), is);
+    match (kind, value.get_ref()) {
+        (Kind::Duration { .. }, DeValue::Integer(n)) => diagnostic.help(format!(
+            "a duration has a unit: write \"{n}s\" or \"{n}ms\""
+        )),
+        (Kind::Boolean, DeValue::String(text)) if matches!(text.as_ref(), "true" | "false") => {
+            diagnostic.help(format!("write {key} = {text}, without quotes"))
+        }
+        (Kind::Integer { .. } | Kind::OneOf(_), DeValue::String(text))
+            if text.parse::<u64>().is_ok() =>
+        {
+            diagnostic.help(format!("write {key} = {text}, without quotes"))
+        }
+        (Kind::Number { .. }, DeValue::String(text)) => match text.strip_suffix('%') {
+            Some(percent) => match percent.parse::<f64>() {
+                Ok(percent) => diagnostic.help(format!("write {key} = {}", percent / 100.0)),
+                Err(_) => diagnostic,
+            },
+            None if text.parse::<f64>().is_ok() => {
+                diagnostic.help(format!("write {key} = {text}, without quotes"))
+            }
+            None => diagnostic,
+        },
+        (Kind::Text(form), DeValue::Integer(n)) if matches!(form.name, "name" | "text") => {
+            diagnostic.help(format!("write {key} = \"{n}\""))
+        }
+        (Kind::Either(_), DeValue::String(text))
+            if matches!(
+                text.to_ascii_lowercase().as_str(),
+                "off" | "no" | "false" | "none"
+            ) =>
+        {
+            diagnostic.help(format!("write {key} = false"))
+        }
+        (Kind::Table(spec), DeValue::String(text)) => match spec.required_text() {
+            Some(required) => diagnostic.help(format!("write {{ {required} = {} }}", quote(text))),
+            None => diagnostic.help(format!("write {key} = {{ … }} with {}", spec.names())),
+        },
+        (Kind::Table(spec), DeValue::Integer(_)) => {
+            diagnostic.help(format!("write {key} = {{ … }} with {}", spec.names()))
+        }
+        _ => diagnostic,
+    }
+}

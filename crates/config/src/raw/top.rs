@@ -1,0 +1,143 @@
+//! Reads the top level, `[admin]` and `[log]`.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+
+use model::{AccessLog, Log, LogFormat};
+use toml::de::DeTable;
+
+use super::table::{Table, choose};
+use super::{Document, RawService, Wrong, listener, name, net, route, service};
+use crate::defaults;
+use crate::diagnostic::{At, Diagnostic, Problems};
+use crate::schema::{TOP, names};
+
+/// Everything in the file that can be read.
+pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
+    let mut table = Table::new(toml, 0..0, &TOP, problems);
+    let zone = table.text("zone", name);
+    let workers = table
+        .integer_if::<u16>("workers")
+        .and_then(|workers| NonZeroU16::new(workers.value));
+    let (services, services_known) = services(&mut table);
+    let document = Document {
+        zone,
+        workers,
+        connections_max: table.integer("connections_max"),
+        drain_max: table.duration("drain_max").value,
+        run_as: run_as(&mut table),
+        admin: table.table("admin").map_or(Some(default_admin()), admin),
+        resolver: table.text("resolver", net::dns_server).map(|at| at.value),
+        log: table.table("log").map_or_else(default_log, log),
+        listeners: table
+            .tables("listener")
+            .into_iter()
+            .map(listener::read)
+            .collect(),
+        routes: table.tables("route").into_iter().map(route::read).collect(),
+        listeners_meant: table.means("listener"),
+        services_known,
+        services,
+    };
+    table.finish();
+    document
+}
+
+/// In order of name; and whether all of them could be read as far as their names.
+fn services(table: &mut Table<'_>) -> (Vec<RawService>, bool) {
+    let mut services = Vec::new();
+    let (tables, known) = table.named_tables("service");
+    for (at, service_table) in tables {
+        if let Err(wrong) = name(at.value) {
+            let title = "a service needs another name".to_owned();
+            table.problems.report(wrong.at(title, at.span.clone()));
+        }
+        services.push(service::read(at, service_table));
+    }
+    (services, known && !table.means("service"))
+}
+
+fn run_as(table: &mut Table<'_>) -> Option<(String, Option<String>)> {
+    let account = |text: &str| match text {
+        "" => Err(Wrong::new("a name is missing")),
+        _ => Ok(text.to_owned()),
+    };
+    let user = table.text("user", account);
+    let group = table.text("group", account);
+    match (user, group) {
+        (Some(user), group) => Some((user.value, group.map(|group| group.value))),
+        (None, Some(group)) => {
+            table.problems.report_absence(
+                Diagnostic::error("`group` without `user`", group.span, "")
+                    .help("write user = \"…\" beside it"),
+            );
+            None
+        }
+        (None, None) => None,
+    }
+}
+
+/// The default has no place in the file; a clash with it is pointed at from the other side.
+fn default_admin() -> At<SocketAddr> {
+    At {
+        value: defaults::ADMIN,
+        span: 0..0,
+    }
+}
+
+fn admin(mut table: Table<'_>) -> Option<At<SocketAddr>> {
+    let address = table.text("address", |text| match text {
+        "off" => Ok(None),
+        _ if names::alias_of_word(text, &["off"]).is_some() => {
+            Err(Wrong::new("not an IP address and a port").help("did you mean \"off\"?"))
+        }
+        _ => net::listen_address(text)
+            .map(Some)
+            .map_err(|wrong| match wrong.help {
+                None => wrong.help("write \"off\" for no admin API"),
+                Some(_) => wrong,
+            }),
+    });
+    table.finish();
+    match address {
+        None => Some(default_admin()),
+        Some(At { value, span }) => value.map(|value| At { value, span }),
+    }
+}
+
+fn default_log() -> Log {
+    Log {
+        access: AccessLog::Stdout,
+        format: LogFormat::Json,
+    }
+}
+
+fn log(mut table: Table<'_>) -> Log {
+    let access = table.text("access", |text| match text {
+        "stdout" => Ok(AccessLog::Stdout),
+        "off" => Ok(AccessLog::Off),
+        path if path.contains('/') && !path.contains('\0') => {
+            Ok(AccessLog::File(PathBuf::from(path)))
+        }
+        "stderr" => {
+            Err(Wrong::new("standard error is for Weir's own log").help("did you mean \"stdout\"?"))
+        }
+        other => Err(match choose(other, &["stdout", "off"]) {
+            Err(Wrong {
+                help: Some(help), ..
+            }) => Wrong::new("no such destination").help(help),
+            _ => Wrong::new("no such destination")
+                .help(format!("a path contains a slash: write \"./{other}\"")),
+        }),
+    });
+    let format = match table.choice("format").value {
+        "text" => LogFormat::Text,
+        _ => LogFormat::Json,
+    };
+    table.finish();
+    Log {
+        access: access.map_or(AccessLog::Stdout, |access| access.value),
+        format,
+    }
+}

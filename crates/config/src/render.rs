@@ -1,0 +1,93 @@
+//! Diagnostics as a person reads them: line, column, the text underlined, what to write.
+//!
+//! Knows nothing of what the diagnostics mean.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::diagnostic::{Diagnostic, Severity, Span};
+
+/// No more are printed; what is beyond is counted. A file that is broken in more places than that
+/// is not the file that was meant.
+const PRINTED_MAX: usize = 100;
+
+/// What `diagnostics` say of `text`, which was read from `name`; one block each, and a line that
+/// counts them.
+pub fn render(diagnostics: &[Diagnostic], text: &str, name: &str, colour: bool) -> String {
+    if diagnostics.is_empty() {
+        return String::new();
+    }
+    let renderer = if colour {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    let mut out = String::new();
+    for diagnostic in diagnostics.iter().take(PRINTED_MAX) {
+        out.push_str(&renderer.render(&[group(diagnostic, text, name)]));
+        out.push_str("\n\n");
+    }
+    out.push_str(&tally(diagnostics, name));
+    out.push('\n');
+    out
+}
+
+fn group<'a>(diagnostic: &'a Diagnostic, text: &'a str, name: &'a str) -> Group<'a> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut snippet = Snippet::source(text).path(name);
+    let others = diagnostic
+        .others
+        .iter()
+        .map(|label| (AnnotationKind::Context, label));
+    for (kind, label) in
+        std::iter::once((AnnotationKind::Primary, &diagnostic.primary)).chain(others)
+    {
+        let mut annotation = kind.span(fit(&label.span, text));
+        if !label.text.is_empty() {
+            annotation = annotation.label(label.text.as_str());
+        }
+        snippet = snippet.annotation(annotation);
+    }
+    level
+        .primary_title(diagnostic.title.as_str())
+        .element(snippet)
+        .elements(
+            diagnostic
+                .help
+                .iter()
+                .map(|help| Level::HELP.message(help.as_str())),
+        )
+}
+
+/// `span`, moved onto character boundaries inside `text`.
+fn fit(span: &Span, text: &str) -> Span {
+    let start = text.floor_char_boundary(span.start.min(text.len()));
+    let end = text.ceil_char_boundary(span.end.clamp(start, text.len()));
+    start..end
+}
+
+fn tally(diagnostics: &[Diagnostic], name: &str) -> String {
+    let count = |severity, noun: &str| match diagnostics
+        .iter()
+        .filter(|d| d.severity == severity)
+        .count()
+    {
+        0 => None,
+        1 => Some(format!("1 {noun}")),
+        n => Some(format!("{n} {noun}s")),
+    };
+    let counts: Vec<_> = [
+        count(Severity::Error, "mistake"),
+        count(Severity::Warning, "warning"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let unprinted = match diagnostics.len().saturating_sub(PRINTED_MAX) {
+        0 => String::new(),
+        n => format!(" ({n} not printed)"),
+    };
+    format!("{name}: {}{unprinted}", counts.join(", "))
+}

@@ -1,0 +1,119 @@
+//! The configuration as JSON Schema (draft 2020-12), for editors: completion, hovering and
+//! underlining while one types. Bounds that need arithmetic on units are told in words only.
+
+use serde_json::{Map, Value, json};
+
+use super::keys::TOP;
+use super::spec::{Absent, Form, KeySpec, Kind, TableSpec};
+use crate::raw::units::{show_duration, show_size};
+
+/// The schema of the whole file.
+pub fn schema() -> Value {
+    let mut definitions = Map::new();
+    for table in TOP.tables().into_iter().skip(1) {
+        definitions.insert(table.path.to_owned(), table_schema(table));
+    }
+    let mut schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Configuration of Weir",
+    });
+    if let (Some(schema), Value::Object(top)) = (schema.as_object_mut(), table_schema(&TOP)) {
+        schema.extend(top);
+        schema.insert("$defs".to_owned(), Value::Object(definitions));
+    }
+    schema
+}
+
+fn table_schema(table: &TableSpec) -> Value {
+    let mut properties = Map::new();
+    for key in table.keys {
+        properties.insert(key.name.to_owned(), key_schema(key));
+    }
+    let required: Vec<_> = table
+        .keys
+        .iter()
+        .filter(|key| matches!(key.absent, Absent::Required))
+        .map(|key| key.name)
+        .collect();
+    let mut schema = json!({
+        "type": "object",
+        "description": table.doc,
+        "additionalProperties": false,
+        "properties": properties,
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn key_schema(key: &KeySpec) -> Value {
+    let mut schema = kind_schema(&key.kind);
+    let Some(object) = schema.as_object_mut() else {
+        return schema;
+    };
+    let description = match key.absent {
+        Absent::Then(words) => format!("{} Default: {words}.", key.doc),
+        _ => key.doc.to_owned(),
+    };
+    object.insert("description".to_owned(), Value::String(description));
+    let default = match key.absent {
+        Absent::Required | Absent::Then(_) => None,
+        Absent::Boolean(value) => Some(json!(value)),
+        Absent::Duration(value) => Some(json!(show_duration(value))),
+        Absent::Integer(value) => Some(json!(value)),
+        Absent::Number(value) => Some(json!(value)),
+        Absent::Size(value) => Some(json!(show_size(value))),
+        Absent::Text(value) => Some(json!(value)),
+        Absent::Texts(values) => Some(json!(values)),
+    };
+    if let Some(default) = default {
+        object.insert("default".to_owned(), default);
+    }
+    schema
+}
+
+fn kind_schema(kind: &Kind) -> Value {
+    match *kind {
+        Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::OneOf(numbers) => json!({ "enum": numbers }),
+        Kind::Duration { .. } => json!({ "type": "string", "pattern": "^[0-9]+ *(ms|s|m|h|d)$" }),
+        Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        Kind::Size { .. } => json!({ "anyOf": [
+            { "type": "string", "pattern": "^[0-9]+ *(B|kB|MB|GB|KiB|MiB|GiB)$" },
+            { "type": "integer", "minimum": 0 },
+        ]}),
+        Kind::Text(form) => form_schema(&form),
+        Kind::List(of) => json!({ "type": "array", "items": kind_schema(of) }),
+        Kind::OneOrMore(of) => json!({ "anyOf": [
+            kind_schema(of),
+            { "type": "array", "items": kind_schema(of), "minItems": 1 },
+        ]}),
+        Kind::Either(kinds) => {
+            json!({ "anyOf": kinds.iter().map(kind_schema).collect::<Vec<_>>() })
+        }
+        Kind::Map(names, values) => json!({
+            "type": "object",
+            "propertyNames": form_schema(&names),
+            "additionalProperties": kind_schema(values),
+        }),
+        Kind::Table(table) => reference(table),
+        Kind::Tables(table) => json!({ "type": "array", "items": reference(table), "minItems": 1 }),
+        Kind::NamedTables(table) => {
+            json!({ "type": "object", "additionalProperties": reference(table) })
+        }
+    }
+}
+
+fn reference(table: &TableSpec) -> Value {
+    json!({ "$ref": format!("#/$defs/{}", table.path) })
+}
+
+fn form_schema(form: &Form) -> Value {
+    match form.pattern {
+        Some(pattern) => json!({ "type": "string", "pattern": pattern }),
+        None => json!({ "type": "string" }),
+    }
+}

@@ -1,0 +1,121 @@
+//! Keys of `[[listener]]`.
+
+use super::{ADDRESS, NAME, TIMEOUT, U32_MAX, form};
+use crate::defaults;
+use crate::schema::spec::{Absent, Kind, TableSpec, key};
+
+const NETWORK: Kind = Kind::Text(form("network"));
+
+pub(crate) static LISTENER: TableSpec = TableSpec {
+    heading: "[[listener]]",
+    path: "listener",
+    doc: "An address on which clients are accepted.",
+    example: "[[listener]]\nname = \"public\"\naddress = \"0.0.0.0:8080\"\ntrusted = [\"10.0.0.0/8\"]\ntimeouts = { head = \"5s\" }\n\n[[listener]]\nname = \"database\"\naddress = \"127.0.0.1:5432\"\nprotocol = \"tcp\"\nservice = \"database\"\n",
+    keys: &[
+        key(
+            "name",
+            NAME,
+            Absent::Then("its address"),
+            "In logs and metrics, and for routes to name.",
+        ),
+        key(
+            "address",
+            ADDRESS,
+            Absent::Required,
+            "IP address and port, as `\"0.0.0.0:8080\"` or `\"[::]:8080\"`. Port 0 takes a free one.",
+        ),
+        key(
+            "protocol",
+            Kind::Choice(&["http", "tcp"]),
+            Absent::Text("http"),
+            "`\"http\"` is routed by request; `\"tcp\"` passes bytes to one `service`.",
+        ),
+        key(
+            "service",
+            NAME,
+            Absent::Then("required with `protocol = \"tcp\"`"),
+            "The service of a tcp listener.",
+        ),
+        key(
+            "backlog",
+            Kind::Integer {
+                min: 1,
+                max: U32_MAX,
+            },
+            Absent::Then("net.core.somaxconn"),
+            "Connections that may wait to be accepted. Linux grants at most net.core.somaxconn; if that is less, Weir says so at start-up.",
+        ),
+        key(
+            "connections_max",
+            Kind::Integer {
+                min: 1,
+                max: 10_000_000,
+            },
+            Absent::Then("the top level's `connections_max`"),
+            "Connections at once on this listener.",
+        ),
+        key(
+            "trusted",
+            Kind::List(&NETWORK),
+            Absent::Then("`[]`: nobody"),
+            "Peers, as networks, whose forwarding fields (X-Forwarded-*, Forwarded, X-Request-Id, traceparent) are believed and extended. Those of all others are replaced.",
+        ),
+        key(
+            "forward_fields",
+            Kind::List(&Kind::Choice(defaults::FORWARD_FIELDS)),
+            Absent::Texts(defaults::FORWARD_FIELDS),
+            "Which of these fields are sent to servers: X-Forwarded-For, -Proto and -Host; Forwarded (RFC 7239); X-Request-Id; traceparent (W3C Trace Context).",
+        ),
+        key(
+            "timeouts",
+            Kind::Table(&TIMEOUTS),
+            Absent::Then("as if empty"),
+            "Time limits towards clients.",
+        ),
+        key(
+            "head_max",
+            Kind::Size {
+                min: 1_000,
+                max: 1 << 20,
+            },
+            Absent::Size(defaults::HEAD_MAX_BYTES),
+            "The largest request head; a larger one is answered 431.",
+        ),
+        key(
+            "body_max",
+            Kind::Size {
+                min: 0,
+                max: u64::MAX,
+            },
+            Absent::Then("no limit"),
+            "The largest request body; a larger one is answered 413.",
+        ),
+    ],
+};
+
+static TIMEOUTS: TableSpec = TableSpec {
+    heading: "timeouts of [[listener]]",
+    path: "listener.timeouts",
+    doc: "Time limits towards clients of an http listener. A tunnel's limit is its service's `timeouts.idle`.",
+    example: "[[listener]]\naddress = \"0.0.0.0:8080\"\ntimeouts = { head = \"10s\", idle = \"60s\", body = \"30s\" }\n",
+    keys: &[
+        key(
+            "head",
+            TIMEOUT,
+            Absent::Duration(defaults::CLIENT_HEAD),
+            "From the first byte of a request head to its last.",
+        ),
+        key(
+            "idle",
+            TIMEOUT,
+            Absent::Duration(defaults::CLIENT_IDLE),
+            "Before the first request of a connection, and between two.",
+        ),
+        key(
+            "body",
+            TIMEOUT,
+            Absent::Duration(defaults::CLIENT_BODY),
+            "Between two bytes of a body, either way.",
+        ),
+    ],
+};

@@ -1,0 +1,258 @@
+//! Keys of `[[route]]`.
+
+use std::time::Duration;
+
+use super::{DAY, FIELD_NAME, HOST, NAME, PATH, TEXT, U32_MAX, duration, form};
+use crate::defaults;
+use crate::schema::spec::{Absent, Kind, TableSpec, key};
+
+const ONE_TEXT: Kind = TEXT;
+const FIELD_VALUES: Kind = Kind::OneOrMore(&ONE_TEXT);
+const FIELD_NAMES: Kind = Kind::Text(FIELD_NAME);
+
+pub(crate) static ROUTE: TableSpec = TableSpec {
+    heading: "[[route]]",
+    path: "route",
+    doc: "A rule: which requests it matches and what is done with them. All conditions must hold. Of the rules that match, the most specific one wins, as in the Kubernetes Gateway API, wherever it stands in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more header conditions; more query conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect` and `deny` says what is done.",
+    example: "[[route]]\nhost = \"api.example.com\"\npath = \"/listings\"\nservice = \"listings\"\n\n[[route]]\nhost = \"example.com\"\nredirect = { host = \"www.example.com\" }\n",
+    keys: &[
+        key(
+            "name",
+            NAME,
+            Absent::Then("made of its conditions"),
+            "In logs and metrics.",
+        ),
+        key(
+            "listener",
+            Kind::OneOrMore(&NAME),
+            Absent::Then("every http listener"),
+            "Listeners, by name.",
+        ),
+        key(
+            "host",
+            Kind::OneOrMore(&HOST),
+            Absent::Then("any host"),
+            "The host asked for, without port: exact, or `\"*.example.com\"` for every host below it (not itself). A list is short for a rule each.",
+        ),
+        key(
+            "path",
+            Kind::Text(PATH),
+            Absent::Text("/"),
+            "A prefix on segment boundaries: `\"/a\"` matches `/a` and `/a/b`, not `/ab`.",
+        ),
+        key(
+            "path_exact",
+            Kind::Text(PATH),
+            Absent::Then("see `path`"),
+            "The whole path, in place of `path`.",
+        ),
+        key(
+            "method",
+            Kind::Text(form("method")),
+            Absent::Then("any"),
+            "The method, in capitals.",
+        ),
+        key(
+            "header",
+            Kind::Map(FIELD_NAME, &TEXT),
+            Absent::Then("any"),
+            "Request fields that must have exactly this value.",
+        ),
+        key(
+            "query",
+            Kind::Map(form("parameter name"), &TEXT),
+            Absent::Then("any"),
+            "Query parameters that must have exactly this value.",
+        ),
+        key(
+            "service",
+            NAME,
+            Absent::Then("see above"),
+            "Pass it to this service.",
+        ),
+        key(
+            "split",
+            Kind::Tables(&SPLIT),
+            Absent::Then("see above"),
+            "Pass it to one of several services, by weight.",
+        ),
+        key(
+            "redirect",
+            Kind::Table(&REDIRECT),
+            Absent::Then("see above"),
+            "Answer with a redirect.",
+        ),
+        key(
+            "deny",
+            Kind::Integer { min: 400, max: 599 },
+            Absent::Then("see above"),
+            "Answer with this status at once.",
+        ),
+        key(
+            "rewrite",
+            Kind::Table(&REWRITE),
+            Absent::Then("unchanged"),
+            "Changes to the target before it is passed on.",
+        ),
+        key(
+            "request_header",
+            Kind::Table(&REQUEST_HEADER),
+            Absent::Then("unchanged"),
+            "Changes to the fields that are passed on.",
+        ),
+        key(
+            "response_header",
+            Kind::Table(&RESPONSE_HEADER),
+            Absent::Then("unchanged"),
+            "Changes to the fields of the answer.",
+        ),
+        key(
+            "rate_limit",
+            Kind::Table(&RATE_LIMIT),
+            Absent::Then("none"),
+            "How many requests a client may send; more are answered 429.",
+        ),
+    ],
+};
+
+static SPLIT: TableSpec = TableSpec {
+    heading: "split of [[route]]",
+    path: "route.split",
+    doc: "A weighted split between services, as for a canary.",
+    example: "[[route]]\nsplit = [{ service = \"listings\", weight = 95 }, { service = \"listings-next\", weight = 5 }]\n",
+    keys: &[
+        key("service", NAME, Absent::Required, "The service."),
+        key(
+            "weight",
+            Kind::Integer {
+                min: 0,
+                max: 1_000_000,
+            },
+            Absent::Integer(defaults::WEIGHT),
+            "Its share relative to the others.",
+        ),
+    ],
+};
+
+static REDIRECT: TableSpec = TableSpec {
+    heading: "redirect of [[route]]",
+    path: "route.redirect",
+    doc: "What is not given stays as the request has it; the query always does. At least one of `scheme`, `host`, `port` and `path` is given.",
+    example: "[[route]]\nhost = \"old.example.com\"\nredirect = { status = 301, host = \"www.example.com\" }\n",
+    keys: &[
+        key(
+            "status",
+            Kind::OneOf(&[301, 302, 303, 307, 308]),
+            Absent::Integer(defaults::REDIRECT_STATUS),
+            "The status. 301 and 308 may be kept by clients for good; 307 and 308 keep the method.",
+        ),
+        key(
+            "scheme",
+            Kind::Choice(&["http", "https"]),
+            Absent::Then("unchanged"),
+            "Scheme.",
+        ),
+        key(
+            "host",
+            HOST,
+            Absent::Then("unchanged"),
+            "Host, without port.",
+        ),
+        key(
+            "port",
+            Kind::Integer {
+                min: 1,
+                max: 65_535,
+            },
+            Absent::Then("unchanged; with a `scheme`, that scheme's own"),
+            "Port.",
+        ),
+        key(
+            "path",
+            Kind::Text(PATH),
+            Absent::Then("unchanged"),
+            "What stands in place of the matched prefix; after `path_exact`, of the whole path.",
+        ),
+    ],
+};
+
+static REWRITE: TableSpec = TableSpec {
+    heading: "rewrite of [[route]]",
+    path: "route.rewrite",
+    doc: "Changes to the target before the request is passed on.",
+    example: "[[route]]\npath = \"/api/v1\"\nservice = \"listings\"\nrewrite = { prefix = \"/\", host = \"listings.internal\" }\n",
+    keys: &[
+        key(
+            "prefix",
+            Kind::Text(PATH),
+            Absent::Then("unchanged"),
+            "What stands in place of the matched prefix; after `path_exact`, of the whole path.",
+        ),
+        key(
+            "host",
+            HOST,
+            Absent::Then("as the client sent it"),
+            "The Host field to send, with a port if wanted.",
+        ),
+    ],
+};
+
+macro_rules! field_changes {
+    ($name:ident, $key:literal, $of:literal) => {
+        static $name: TableSpec = TableSpec {
+            heading: concat!($key, " of [[route]]"),
+            path: concat!("route.", $key),
+            doc: concat!(
+                "Changes to the fields of ", $of, ": removed first, then set, then added. Fields that say where the message ends or what the connection does (Content-Length, Transfer-Encoding, Connection, …) and Host cannot be changed here."
+            ),
+            example: concat!("[[route]]\nservice = \"listings\"\n", $key, " = { remove = [\"X-Debug\"], set = { X-Team = \"search\" } }\n"),
+            keys: &[
+                key("remove", Kind::List(&FIELD_NAMES), Absent::Then("`[]`"), "Fields to remove."),
+                key("set", Kind::Map(FIELD_NAME, &TEXT), Absent::Then("none"), "Fields to set, in place of all of that name."),
+                key("add", Kind::Map(FIELD_NAME, &FIELD_VALUES), Absent::Then("none"), "Fields to add beside those already there."),
+            ],
+        };
+    };
+}
+
+field_changes!(REQUEST_HEADER, "request_header", "the request");
+field_changes!(RESPONSE_HEADER, "response_header", "the answer");
+
+static RATE_LIMIT: TableSpec = TableSpec {
+    heading: "rate_limit of [[route]]",
+    path: "route.rate_limit",
+    doc: "A token bucket per client: `burst` requests may come at once, then `requests` per `per`.",
+    example: "[[route]]\npath = \"/login\"\nservice = \"accounts\"\nrate_limit = { requests = 5, per = \"1m\", by = \"client\" }\n",
+    keys: &[
+        key(
+            "requests",
+            Kind::Integer {
+                min: 1,
+                max: 1_000_000,
+            },
+            Absent::Required,
+            "Requests allowed…",
+        ),
+        key(
+            "per",
+            duration(Duration::from_millis(1), DAY),
+            Absent::Duration(defaults::RATE_PER),
+            "…in this time.",
+        ),
+        key(
+            "burst",
+            Kind::Integer {
+                min: 1,
+                max: U32_MAX,
+            },
+            Absent::Then("as many as `requests`"),
+            "Requests that may come at once before the rate counts.",
+        ),
+        key(
+            "by",
+            Kind::Text(form("part of a request")),
+            Absent::Text("client"),
+            "Whose requests are counted together: `\"client\"`, the client's address (of IPv6 its /64), or `\"header:X-Key\"`, a field's value.",
+        ),
+    ],
+};

@@ -1,0 +1,433 @@
+//! Keys of `[service.NAME]`.
+
+use std::time::Duration;
+
+use super::{
+    ADDRESS, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, TEXT, TIMEOUT, U32_MAX, duration, form,
+};
+use crate::defaults;
+use crate::schema::spec::{Absent, Kind, TableSpec, key};
+
+const STATUS: Kind = Kind::Integer { min: 200, max: 599 };
+const STATUS_RANGE: Kind = Kind::Text(super::patterned(
+    "status range",
+    "^[2-5][0-9]{2}(-[2-5][0-9]{2})?$",
+));
+const STATUS_OR_RANGE: Kind = Kind::Either(&[STATUS, STATUS_RANGE]);
+
+pub(crate) static SERVICE: TableSpec = TableSpec {
+    heading: "[service.NAME]",
+    path: "service.NAME",
+    doc: "A named group of servers that answer for the same thing, and the rules by which work is given to them.",
+    example: "[service.listings]\nbalance = \"least-connections\"\nin_flight_max = 4\nqueue = { length_max = 200, wait_max = \"5s\" }\ncheck = { path = \"/status\" }\nserver = [{ address = \"10.0.1.5:8080\" }, { address = \"10.0.2.5:8080\" }]\n",
+    keys: &[
+        key(
+            "balance",
+            Kind::Choice(&[
+                "round-robin",
+                "least-connections",
+                "peak-ewma",
+                "random",
+                "hash",
+            ]),
+            Absent::Text("round-robin"),
+            "How a server is chosen. `round-robin`: each in turn, by weight. `least-connections`: the fewest requests in flight relative to weight. `peak-ewma`: of two drawn, the lower product of latency and requests in flight. `random`: of two drawn, the one with fewer requests in flight. `hash`: the same key to the same server.",
+        ),
+        key(
+            "hash",
+            Kind::Table(&HASH),
+            Absent::Then("as if empty"),
+            "What `balance = \"hash\"` is taken of.",
+        ),
+        key(
+            "in_flight_max",
+            Kind::Integer {
+                min: 1,
+                max: U32_MAX,
+            },
+            Absent::Then("no limit"),
+            "Requests at once per server; connections, behind a tcp listener. The limit belongs to the server's address: services that name the same address share one count.",
+        ),
+        key(
+            "queue",
+            Kind::Table(&QUEUE),
+            Absent::Then("as if empty"),
+            "Where requests wait when every server is at `in_flight_max`.",
+        ),
+        key(
+            "when_full",
+            Kind::OneOf(&[429, 503]),
+            Absent::Integer(defaults::WHEN_FULL),
+            "Status when the queue is full or the wait too long. The answer carries a Retry-After computed from how fast the queue moves.",
+        ),
+        key(
+            "when_all_down",
+            Kind::Choice(&["refuse", "try-all"]),
+            Absent::Text("refuse"),
+            "When no server is ready: answer 503 at once, or use all of them as if they were.",
+        ),
+        key(
+            "check",
+            Kind::Table(&CHECK),
+            Absent::Then("no check"),
+            "Probes that find out which servers are up.",
+        ),
+        key(
+            "passive",
+            Kind::Either(&[Kind::Table(&PASSIVE), Kind::Boolean]),
+            Absent::Boolean(true),
+            "Health from the outcomes of real requests: servers that fail are ejected for a while. `false` turns it off.",
+        ),
+        key(
+            "zones",
+            Kind::Table(&ZONES),
+            Absent::Then("as if empty"),
+            "When servers of other zones are used.",
+        ),
+        key(
+            "affinity",
+            Kind::Table(&AFFINITY),
+            Absent::Then("none"),
+            "A cookie that keeps a client with its server.",
+        ),
+        key(
+            "slow_start",
+            duration(MILLI, DAY),
+            Absent::Then("at once"),
+            "Over how long a server that came back grows to its full share.",
+        ),
+        key(
+            "timeouts",
+            Kind::Table(&TIMEOUTS),
+            Absent::Then("as if empty"),
+            "Time limits towards servers.",
+        ),
+        key(
+            "retries",
+            Kind::Table(&RETRIES),
+            Absent::Then("as if empty"),
+            "When a failed request is tried again.",
+        ),
+        key(
+            "idle_connections_max",
+            Kind::Integer {
+                min: 0,
+                max: 65_536,
+            },
+            Absent::Integer(defaults::IDLE_CONNECTIONS_MAX),
+            "Idle connections kept per server and worker.",
+        ),
+        key(
+            "server",
+            Kind::Tables(&SERVER),
+            Absent::Required,
+            "The servers.",
+        ),
+    ],
+};
+
+static HASH: TableSpec = TableSpec {
+    heading: "hash of [service.NAME]",
+    path: "service.NAME.hash",
+    doc: "What `balance = \"hash\"` is taken of, and how uneven the load may become.",
+    example: "[service.cache]\nbalance = \"hash\"\nhash = { on = \"header:X-User\", load_factor = 1.25 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    keys: &[
+        key(
+            "on",
+            Kind::Text(form("part of a request")),
+            Absent::Text("client"),
+            "`\"client\"`, the client's address; `\"header:X-User\"`, a field's value; `\"cookie:session\"`, a cookie's value. A request without it is placed at random.",
+        ),
+        key(
+            "load_factor",
+            Kind::Number {
+                min: 1.0,
+                max: 100.0,
+            },
+            Absent::Number(defaults::HASH_LOAD_FACTOR),
+            "A server takes at most this multiple of the mean load; the rest goes to the next.",
+        ),
+    ],
+};
+
+static QUEUE: TableSpec = TableSpec {
+    heading: "queue of [service.NAME]",
+    path: "service.NAME.queue",
+    doc: "One first-come queue per service, used when every server is at `in_flight_max`. Without that limit nothing ever waits.",
+    example: "[service.listings]\nin_flight_max = 4\nqueue = { length_max = 200, wait_max = \"5s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    keys: &[
+        key(
+            "length_max",
+            Kind::Integer {
+                min: 0,
+                max: 1_000_000,
+            },
+            Absent::Integer(defaults::QUEUE_LENGTH_MAX),
+            "Requests that may wait; 0: none waits.",
+        ),
+        key(
+            "wait_max",
+            duration(MILLI, DAY),
+            Absent::Duration(defaults::QUEUE_WAIT_MAX),
+            "The longest wait.",
+        ),
+    ],
+};
+
+static CHECK: TableSpec = TableSpec {
+    heading: "check of [service.NAME]",
+    path: "service.NAME.check",
+    doc: "Probes that find out which servers are up. Services whose probes of one address are the same in everything that is sent and expected share one probe, run at the shortest of their intervals; `rise`, `fall` and `timeout` stay each service's own. `weir check` prints the plan.",
+    example: "[service.listings]\ncheck = { kind = \"http\", path = \"/status\", expect = 200, interval = \"2s\", timeout = \"1s\", rise = 2, fall = 3 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    keys: &[
+        key(
+            "kind",
+            Kind::Choice(&["http", "tcp"]),
+            Absent::Text("http"),
+            "`\"http\"`: a request whose status must be expected. `\"tcp\"`: a connection, closed at once.",
+        ),
+        key(
+            "path",
+            Kind::Text(PATH),
+            Absent::Text(defaults::CHECK_PATH),
+            "http: what is asked for, with a query if wanted.",
+        ),
+        key(
+            "method",
+            Kind::Text(form("method")),
+            Absent::Text(defaults::CHECK_METHOD),
+            "http: the method.",
+        ),
+        key(
+            "host",
+            HOST,
+            Absent::Then("the server's address"),
+            "http: the Host field, with a port if wanted.",
+        ),
+        key(
+            "header",
+            Kind::Map(FIELD_NAME, &TEXT),
+            Absent::Then("none"),
+            "http: further request fields.",
+        ),
+        key(
+            "expect",
+            Kind::Either(&[STATUS, STATUS_RANGE, Kind::List(&STATUS_OR_RANGE)]),
+            Absent::Text(defaults::CHECK_EXPECT),
+            "http: the statuses that count as success: `200`, `[200, 204]` or `\"200-399\"`.",
+        ),
+        key(
+            "port",
+            Kind::Integer {
+                min: 1,
+                max: 65_535,
+            },
+            Absent::Then("the server's own"),
+            "The port to probe.",
+        ),
+        key(
+            "interval",
+            duration(Duration::from_millis(10), DAY),
+            Absent::Duration(defaults::CHECK_INTERVAL),
+            "Time between the starts of two probes.",
+        ),
+        key(
+            "timeout",
+            TIMEOUT,
+            Absent::Duration(defaults::CHECK_TIMEOUT),
+            "A probe without an answer by then has failed.",
+        ),
+        key(
+            "rise",
+            Kind::Integer { min: 1, max: 1_000 },
+            Absent::Integer(defaults::CHECK_RISE),
+            "Successes in a row that bring a server up.",
+        ),
+        key(
+            "fall",
+            Kind::Integer { min: 1, max: 1_000 },
+            Absent::Integer(defaults::CHECK_FALL),
+            "Failures in a row that take a server down.",
+        ),
+        key(
+            "reuse",
+            Kind::Boolean,
+            Absent::Boolean(true),
+            "http: whether probes share a kept connection. `false` for pre-fork servers, where a kept connection holds a worker.",
+        ),
+    ],
+};
+
+static PASSIVE: TableSpec = TableSpec {
+    heading: "passive of [service.NAME]",
+    path: "service.NAME.passive",
+    doc: "Runs of failures of real requests eject a server for a growing time. It is on unless `passive = false`. Never the last server is ejected.",
+    example: "[service.listings]\npassive = { failures = 3, eject = \"5s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    keys: &[
+        key(
+            "failures",
+            Kind::Integer {
+                min: 1,
+                max: 1_000_000,
+            },
+            Absent::Integer(defaults::PASSIVE_FAILURES),
+            "Failures in a row that eject.",
+        ),
+        key(
+            "count_5xx",
+            Kind::Boolean,
+            Absent::Boolean(true),
+            "Whether answers of 500 and above count beside failures to connect.",
+        ),
+        key(
+            "eject",
+            TIMEOUT,
+            Absent::Duration(defaults::PASSIVE_EJECT),
+            "How long the first ejection lasts; the n-th in a row lasts n times as long.",
+        ),
+        key(
+            "eject_max",
+            TIMEOUT,
+            Absent::Duration(defaults::PASSIVE_EJECT_MAX),
+            "No ejection lasts longer.",
+        ),
+        key(
+            "share_max",
+            Kind::Number { min: 0.0, max: 1.0 },
+            Absent::Number(defaults::PASSIVE_SHARE_MAX),
+            "The largest share of the service's servers that is ejected at once.",
+        ),
+    ],
+};
+
+static ZONES: TableSpec = TableSpec {
+    heading: "zones of [service.NAME]",
+    path: "service.NAME.zones",
+    doc: "Servers of the balancer's own zone are used first. When too few of them are ready, other zones and backups join. The two thresholds differ, so that one server that comes and goes does not move the traffic back and forth: half of a zone can carry a zone's traffic where each zone is sized to outlive the loss of another; three quarters is more than one server above that in any zone of three or more.",
+    example: "[service.listings]\nzones = { ready_min = 0.5, ready_recovered = 0.75 }\nserver = [{ address = \"10.0.1.5:8080\", zone = \"eu-west-1a\" }, { address = \"10.0.2.5:8080\", zone = \"eu-west-1b\" }]\n",
+    keys: &[
+        key(
+            "ready_min",
+            Kind::Number { min: 0.0, max: 1.0 },
+            Absent::Number(defaults::ZONES_READY_MIN),
+            "Other zones join when the ready share, by weight, of the own zone's servers is below this.",
+        ),
+        key(
+            "ready_recovered",
+            Kind::Number { min: 0.0, max: 1.0 },
+            Absent::Then("`0.75`, or `ready_min` if that is more"),
+            "They leave when it is at least this; not below `ready_min`.",
+        ),
+    ],
+};
+
+static AFFINITY: TableSpec = TableSpec {
+    heading: "affinity of [service.NAME]",
+    path: "service.NAME.affinity",
+    doc: "A cookie that Weir sets and that keeps a client with its server as long as that is ready.",
+    example: "[service.shop]\naffinity = { cookie = \"shop-server\", max_age = \"1h\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    keys: &[
+        key(
+            "cookie",
+            Kind::Text(form("cookie name")),
+            Absent::Required,
+            "The cookie's name.",
+        ),
+        key(
+            "max_age",
+            duration(Duration::from_secs(1), Duration::from_secs(400 * 24 * 3600)),
+            Absent::Then("until the browser is closed"),
+            "How long the client keeps it, in whole seconds.",
+        ),
+    ],
+};
+
+static TIMEOUTS: TableSpec = TableSpec {
+    heading: "timeouts of [service.NAME]",
+    path: "service.NAME.timeouts",
+    doc: "Time limits towards servers. Each has its own cause in the log when it ends a request.",
+    example: "[service.listings]\ntimeouts = { connect = \"500ms\", response = \"10s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    keys: &[
+        key(
+            "connect",
+            TIMEOUT,
+            Absent::Duration(defaults::CONNECT),
+            "To establish a connection.",
+        ),
+        key(
+            "response",
+            TIMEOUT,
+            Absent::Duration(defaults::RESPONSE),
+            "From the request's last byte sent, or the last progress, to the complete response head.",
+        ),
+        key(
+            "idle",
+            TIMEOUT,
+            Absent::Duration(defaults::IDLE),
+            "Between two bytes of a body, or of a tunnel in either direction.",
+        ),
+        key(
+            "keep_alive",
+            TIMEOUT,
+            Absent::Duration(defaults::KEEP_ALIVE),
+            "An idle kept connection is closed after this. Keep it below the server's own: many close after 5 s.",
+        ),
+    ],
+};
+
+static RETRIES: TableSpec = TableSpec {
+    heading: "retries of [service.NAME]",
+    path: "service.NAME.retries",
+    doc: "An idempotent request whose answer has not begun is tried again, on another server if there is one.",
+    example: "[service.listings]\nretries = { attempts_max = 2 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    keys: &[
+        key(
+            "attempts_max",
+            Kind::Integer { min: 0, max: 10 },
+            Absent::Integer(defaults::ATTEMPTS_MAX),
+            "Further attempts after the first.",
+        ),
+        key(
+            "body_kept_max",
+            Kind::Size {
+                min: 0,
+                max: 16 << 20,
+            },
+            Absent::Size(defaults::BODY_KEPT_MAX_BYTES),
+            "The largest request body that is kept for another attempt.",
+        ),
+    ],
+};
+
+static SERVER: TableSpec = TableSpec {
+    heading: "[[service.NAME.server]]",
+    path: "service.NAME.server",
+    doc: "A server.",
+    example: "[[service.listings.server]]\naddress = \"10.0.1.5:8080\"\nzone = \"eu-west-1a\"\n\n[[service.listings.server]]\naddress = \"listings.internal:8080\"\nbackup = true\n",
+    keys: &[
+        key(
+            "address",
+            ADDRESS,
+            Absent::Required,
+            "`\"10.0.1.5:8080\"`, `\"[::1]:8080\"`, or `\"host:port\"`: a name is resolved again when its TTL ends, and every address it yields is a server.",
+        ),
+        key(
+            "zone",
+            NAME,
+            Absent::Then("unknown"),
+            "The zone it stands in.",
+        ),
+        key(
+            "weight",
+            Kind::Integer { min: 0, max: 1_000 },
+            Absent::Integer(defaults::WEIGHT),
+            "Share of the traffic relative to its peers; 0 takes no new work.",
+        ),
+        key(
+            "backup",
+            Kind::Boolean,
+            Absent::Boolean(false),
+            "Used only when the servers that are no backups are not enough.",
+        ),
+    ],
+};

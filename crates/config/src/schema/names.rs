@@ -1,0 +1,310 @@
+//! Names that people bring along from elsewhere, and where a misplaced key belongs.
+
+use toml::Spanned;
+use toml::de::{DeString, DeValue};
+
+use super::keys::TOP;
+use super::spec::{Kind, TableSpec};
+use crate::diagnostic::{Diagnostic, Span, nearest, quote};
+
+/// Keys as other balancers, or the next best guess, call them.
+const KEY_ALIASES: &[(&str, &[&str])] = &[
+    (
+        "address",
+        &["bind", "listen", "addr", "url", "ip", "endpoint", "target"],
+    ),
+    ("backlog", &["listen_backlog"]),
+    (
+        "balance",
+        &[
+            "algorithm",
+            "lb_policy",
+            "load_balancing",
+            "lb_algorithm",
+            "policy",
+        ],
+    ),
+    (
+        "body_max",
+        &["client_max_body_size", "max_body_size", "body_size_max"],
+    ),
+    (
+        "check",
+        &[
+            "health_check",
+            "healthcheck",
+            "health",
+            "httpchk",
+            "health_checks",
+            "checks",
+        ],
+    ),
+    (
+        "connections_max",
+        &["maxconn", "max_connections", "worker_connections"],
+    ),
+    ("deny", &["return", "block", "status"]),
+    (
+        "drain_max",
+        &[
+            "grace",
+            "grace_period",
+            "shutdown_timeout",
+            "hard_stop_after",
+            "drain",
+        ],
+    ),
+    (
+        "eject",
+        &["eject_time", "base_ejection_time", "fail_timeout"],
+    ),
+    (
+        "expect",
+        &["expected", "status", "expected_status", "codes", "match"],
+    ),
+    ("failures", &["max_fails", "consecutive_5xx"]),
+    ("fall", &["unhealthy_threshold", "failures", "fails"]),
+    (
+        "forward_fields",
+        &["forwardfor", "forwarded", "x_forwarded"],
+    ),
+    (
+        "head_max",
+        &[
+            "large_client_header_buffers",
+            "header_max",
+            "max_header_size",
+        ],
+    ),
+    ("header", &["headers"]),
+    (
+        "host",
+        &["hosts", "hostname", "domain", "server_name", "hostnames"],
+    ),
+    (
+        "idle_connections_max",
+        &["keepalive", "pool_size", "pool_max_conn"],
+    ),
+    (
+        "in_flight_max",
+        &[
+            "maxconn",
+            "max_conns",
+            "max_connections",
+            "max_requests",
+            "concurrency",
+            "limit",
+            "connections_max",
+        ],
+    ),
+    ("interval", &["inter", "period", "every"]),
+    (
+        "path",
+        &["path_prefix", "prefix", "uri", "url", "location", "paths"],
+    ),
+    ("path_exact", &["exact_path", "exact"]),
+    ("queue", &["maxqueue", "queue_max"]),
+    ("rate_limit", &["ratelimit", "limit_req", "rate"]),
+    (
+        "request_header",
+        &["request_headers", "request_fields", "headers_request"],
+    ),
+    (
+        "response_header",
+        &["response_headers", "response_fields", "add_header"],
+    ),
+    ("rise", &["healthy_threshold", "passes"]),
+    (
+        "server",
+        &[
+            "servers",
+            "backend",
+            "backends",
+            "upstreams",
+            "endpoints",
+            "members",
+            "nodes",
+        ],
+    ),
+    (
+        "service",
+        &[
+            "backend",
+            "upstream",
+            "cluster",
+            "to",
+            "services",
+            "default_backend",
+            "servers",
+            "backends",
+            "upstreams",
+            "use_backend",
+            "pool",
+        ],
+    ),
+    (
+        "listener",
+        &[
+            "frontend",
+            "listen",
+            "listeners",
+            "entrypoint",
+            "entrypoints",
+            "bind",
+            "server",
+        ],
+    ),
+    ("route", &["routes", "rule", "rules", "location", "routers"]),
+    ("slow_start", &["slowstart"]),
+    ("timeouts", &["timeout"]),
+    ("wait_max", &["timeout", "wait", "max_wait"]),
+    ("length_max", &["size", "length", "max", "max_length"]),
+    ("weight", &["weights", "share"]),
+    ("when_all_down", &["all_down", "panic", "panic_threshold"]),
+    (
+        "workers",
+        &[
+            "threads",
+            "nbthread",
+            "worker_processes",
+            "nbproc",
+            "concurrency",
+        ],
+    ),
+    (
+        "zone",
+        &["locality", "az", "availability_zone", "region", "zones"],
+    ),
+    (
+        "trusted",
+        &[
+            "trusted_proxies",
+            "set_real_ip_from",
+            "trust",
+            "trusted_networks",
+        ],
+    ),
+    ("redirect", &["redirect_to", "return"]),
+    ("retries", &["retry"]),
+    ("attempts_max", &["attempts", "num_retries", "max", "count"]),
+];
+
+/// Words as other balancers call them.
+const WORD_ALIASES: &[(&str, &[&str])] = &[
+    (
+        "round-robin",
+        &["roundrobin", "round_robin", "rr", "static-rr", "wrr"],
+    ),
+    (
+        "least-connections",
+        &[
+            "leastconn",
+            "least_conn",
+            "least-conn",
+            "least_request",
+            "least-requests",
+            "least-outstanding-requests",
+        ],
+    ),
+    ("peak-ewma", &["ewma", "least_time", "latency"]),
+    ("random", &["p2c", "power-of-two", "power-of-two-choices"]),
+    (
+        "hash",
+        &[
+            "source",
+            "ip_hash",
+            "ip-hash",
+            "ring_hash",
+            "maglev",
+            "consistent",
+            "uri",
+            "consistent-hash",
+        ],
+    ),
+    ("try-all", &["all", "panic", "try_all"]),
+    ("refuse", &["503", "fail", "reject"]),
+    ("stdout", &["-", "console", "on"]),
+    ("off", &["none", "no", "false", "disabled"]),
+    ("text", &["plain", "human", "clf", "combined"]),
+    ("http", &["http1", "http/1.1", "https", "h1"]),
+    ("tcp", &["stream", "l4"]),
+];
+
+/// The word of `words` that another balancer calls `text`.
+pub(crate) fn alias_of_word(text: &str, words: &[&'static str]) -> Option<&'static str> {
+    let text = text.to_ascii_lowercase();
+    words.iter().copied().find(|word| {
+        WORD_ALIASES
+            .iter()
+            .any(|(of, aliases)| of == word && aliases.contains(&text.as_str()))
+    })
+}
+
+/// A key that its table does not know; and the key that was probably meant.
+pub(crate) fn unknown_key(
+    spec: &TableSpec,
+    key: &Spanned<DeString<'_>>,
+    value: &DeValue<'_>,
+) -> (Diagnostic, Option<&'static str>) {
+    let word: &str = key.get_ref();
+    let title = format!("unknown key {} in {}", quote(word), spec.heading);
+    let diagnostic = Diagnostic::error(title, key.span(), "");
+    let known = || spec.keys.iter().map(|key| key.name);
+    if let Some(near) = nearest(word, known()) {
+        let help = match as_header(spec, near, value) {
+            Some(heading) => format!("did you mean {heading}?"),
+            None => format!("did you mean `{near}`?"),
+        };
+        return (diagnostic.help(help), Some(near));
+    }
+    let plain = word.to_ascii_lowercase().replace('-', "_");
+    let alias = KEY_ALIASES
+        .iter()
+        .find(|(of, aliases)| spec.key(of).is_some() && aliases.contains(&plain.as_str()));
+    if let Some((of, _)) = alias {
+        let help = match as_header(spec, of, value) {
+            Some(heading) => format!("here this is called `{of}`: write {heading}"),
+            None => format!("here this is called `{of}`"),
+        };
+        return (diagnostic.help(help), Some(of));
+    }
+    if plain == "port" && spec.key("address").is_some() {
+        return (
+            diagnostic.help("the port is part of `address`, as in \"10.0.1.5:8080\""),
+            None,
+        );
+    }
+    let owners: Vec<_> = TOP
+        .tables()
+        .into_iter()
+        .filter(|table| table.key(word).is_some())
+        .map(|table| table.heading)
+        .collect();
+    let help = match owners.as_slice() {
+        [] | [_, _, _, ..] => format!("known keys: {}", spec.names()),
+        owners => format!("`{word}` is a key of {}", owners.join(" and of ")),
+    };
+    (diagnostic.help(help), None)
+}
+
+/// How to write a key that holds tables, when the slip was in a heading.
+fn as_header(spec: &TableSpec, key: &str, value: &DeValue<'_>) -> Option<&'static str> {
+    match (spec.key(key)?.kind, value) {
+        (Kind::Tables(below) | Kind::NamedTables(below), DeValue::Table(_) | DeValue::Array(_))
+            if below.heading.starts_with('[') =>
+        {
+            Some(below.heading)
+        }
+        _ => None,
+    }
+}
+
+/// A table that stands alone where several may stand.
+pub(crate) fn single_table(spec: &TableSpec, key: &str, span: Span) -> Diagnostic {
+    let title = format!("there may be several of `{key}`, so each is an element of a list");
+    let heading = match spec.heading.strip_prefix('[') {
+        Some(_) => spec.heading.to_owned(),
+        None => format!("{key} = [{{ … }}]"),
+    };
+    Diagnostic::error(title, span, "one table").help(format!("write {heading}"))
+}

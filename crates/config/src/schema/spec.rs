@@ -1,0 +1,228 @@
+//! How the keys of the configuration are described: once, for the reader (what is known, bounds,
+//! defaults), for the JSON Schema and for the reference in the documentation.
+
+use std::time::Duration;
+
+use crate::raw::units::{show_duration, show_size};
+
+/// A table of the configuration.
+#[derive(Debug)]
+pub(crate) struct TableSpec {
+    /// Where it stands, as one writes it: `[admin]`, `[[listener]]`, `check`.
+    pub(crate) heading: &'static str,
+    /// From the top: `service.NAME.check`; empty for the top level.
+    pub(crate) path: &'static str,
+    /// What it is for.
+    pub(crate) doc: &'static str,
+    /// A short piece of a configuration that shows it.
+    pub(crate) example: &'static str,
+    /// Its keys, in the order in which one would write them.
+    pub(crate) keys: &'static [KeySpec],
+}
+
+impl TableSpec {
+    pub(crate) fn key(&self, name: &str) -> Option<&'static KeySpec> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// Its keys in one line.
+    pub(crate) fn names(&self) -> String {
+        self.keys
+            .iter()
+            .map(|key| key.name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    /// The key that alone would make a table of a text.
+    pub(crate) fn required_text(&self) -> Option<&'static str> {
+        let mut required = self
+            .keys
+            .iter()
+            .filter(|key| matches!(key.absent, Absent::Required));
+        let first = required.next()?;
+        (required.next().is_none() && matches!(first.kind, Kind::Text(_))).then_some(first.name)
+    }
+
+    /// This table and every table below it, in order.
+    pub(crate) fn tables(&'static self) -> Vec<&'static TableSpec> {
+        let below = self.keys.iter().flat_map(|key| key.kind.tables());
+        std::iter::once(self)
+            .chain(below.flat_map(TableSpec::tables))
+            .collect()
+    }
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub(crate) struct KeySpec {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) absent: Absent,
+    /// What it means, in Markdown.
+    pub(crate) doc: &'static str,
+}
+
+pub(crate) const fn key(
+    name: &'static str,
+    kind: Kind,
+    absent: Absent,
+    doc: &'static str,
+) -> KeySpec {
+    KeySpec {
+        name,
+        kind,
+        absent,
+        doc,
+    }
+}
+
+/// What holds when a key is not there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Absent {
+    /// It must be there.
+    Required,
+    /// Said in words.
+    Then(&'static str),
+    Boolean(bool),
+    Duration(Duration),
+    Integer(u64),
+    Number(f64),
+    Size(u64),
+    Text(&'static str),
+    Texts(&'static [&'static str]),
+}
+
+/// What may be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Boolean,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    Duration {
+        min: Duration,
+        max: Duration,
+    },
+    Integer {
+        min: u64,
+        max: u64,
+    },
+    /// One of these whole numbers.
+    OneOf(&'static [u64]),
+    Number {
+        min: f64,
+        max: f64,
+    },
+    /// In bytes.
+    Size {
+        min: u64,
+        max: u64,
+    },
+    /// Text of some form.
+    Text(Form),
+    List(&'static Kind),
+    OneOrMore(&'static Kind),
+    /// Any of several.
+    Either(&'static [Kind]),
+    /// Names of a form with values.
+    Map(Form, &'static Kind),
+    Table(&'static TableSpec),
+    Tables(&'static TableSpec),
+    NamedTables(&'static TableSpec),
+}
+
+/// A form of text: its name and, where one regular expression tells it, a pattern for editors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    pub(crate) name: &'static str,
+    pub(crate) pattern: Option<&'static str>,
+}
+
+impl Kind {
+    fn tables(&self) -> Option<&'static TableSpec> {
+        match self {
+            Kind::Table(spec) | Kind::Tables(spec) | Kind::NamedTables(spec) => Some(spec),
+            Kind::Either(kinds) => kinds.iter().find_map(Kind::tables),
+            _ => None,
+        }
+    }
+
+    /// In words, for a title ("must be …") and for the reference.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Kind::Boolean => "true or false".to_owned(),
+            Kind::Choice(names) => {
+                let quoted: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
+                crate::diagnostic::either(&quoted.iter().map(String::as_str).collect::<Vec<_>>())
+            }
+            Kind::Duration { .. } => "a duration".to_owned(),
+            Kind::Integer { .. } => "a whole number".to_owned(),
+            Kind::OneOf(numbers) => {
+                let shown: Vec<_> = numbers.iter().map(u64::to_string).collect();
+                crate::diagnostic::either(&shown.iter().map(String::as_str).collect::<Vec<_>>())
+            }
+            Kind::Number { .. } => "a number".to_owned(),
+            Kind::Size { .. } => "a size".to_owned(),
+            Kind::Text(form) => with_article(form.name),
+            Kind::List(kind) => format!("a list ({} each)", kind.words()),
+            Kind::OneOrMore(kind) => format!("{} or a list of them", kind.words()),
+            Kind::Either(kinds) => kinds
+                .iter()
+                .map(Kind::words)
+                .collect::<Vec<_>>()
+                .join(", or "),
+            Kind::Map(names, _) => format!("a table of {}s and values", names.name),
+            Kind::Table(_) => "a table".to_owned(),
+            Kind::Tables(_) => "tables".to_owned(),
+            Kind::NamedTables(_) => "named tables".to_owned(),
+        }
+    }
+
+    /// The bounds in words, if a person could run into them.
+    pub(crate) fn bounds(&self) -> Option<String> {
+        match *self {
+            Kind::Duration { min, max } => {
+                Some(format!("{} to {}", show_duration(min), show_duration(max)))
+            }
+            Kind::Integer { min, max } => Some(match max {
+                max if max == u64::from(u32::MAX) => format!("{min} or more"),
+                max => format!("{min} to {max}"),
+            }),
+            Kind::Number { min, max } if max.is_finite() => Some(format!("{min} to {max}")),
+            Kind::Number { min, .. } => Some(format!("{min} or more")),
+            Kind::Size { min, max } => Some(match max {
+                u64::MAX => format!("{} or more", show_size(min)),
+                max => format!("{} to {}", show_size(min), show_size(max)),
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn with_article(noun: &str) -> String {
+    match noun {
+        "text" => "text".to_owned(),
+        n if n.starts_with(['a', 'e', 'i', 'o', 'I']) => format!("an {n}"),
+        n => format!("a {n}"),
+    }
+}
+
+impl Absent {
+    /// As one would write it in the file, or in words.
+    pub(crate) fn words(&self) -> String {
+        match *self {
+            Absent::Required => "required".to_owned(),
+            Absent::Then(words) => words.to_owned(),
+            Absent::Boolean(value) => format!("`{value}`"),
+            Absent::Duration(value) => format!("`\"{}\"`", show_duration(value)),
+            Absent::Integer(value) => format!("`{value}`"),
+            Absent::Number(value) => format!("`{value}`"),
+            Absent::Size(value) => format!("`\"{}\"`", show_size(value)),
+            Absent::Text(value) => format!("`\"{value}\"`"),
+            Absent::Texts(values) => {
+                let quoted: Vec<_> = values.iter().map(|v| format!("\"{v}\"")).collect();
+                format!("`[{}]`", quoted.join(", "))
+            }
+        }
+    }
+}

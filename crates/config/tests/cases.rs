@@ -1,0 +1,46 @@
+//! Every file in `tests/cases` is checked; what is said of it stands beside it as `.expected`.
+//! `UPDATE_EXPECT=1` writes what is said now: read it before it is kept.
+
+use std::path::{Path, PathBuf};
+
+fn cases() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut files: Vec<_> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn each_case_is_told_as_expected() {
+    let update = std::env::var_os("UPDATE_EXPECT").is_some();
+    let mut wrong = Vec::new();
+    let files = cases();
+    assert!(files.len() >= 50, "only {} cases", files.len());
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let (verdict, found) = match config::check(&text, name, &()) {
+            Ok(checked) => ("valid", checked.warnings),
+            Err(found) => ("refused", found),
+        };
+        let said = format!("{}{verdict}\n", config::render(&found, &text, name, false));
+        let expected = file.with_extension("expected");
+        if update {
+            std::fs::write(&expected, &said).unwrap();
+        } else if std::fs::read_to_string(&expected).unwrap_or_default() != said {
+            wrong.push(format!("--- {name}\n{said}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "not as expected (UPDATE_EXPECT=1 rewrites):\n{}",
+        wrong.join("\n")
+    );
+}

@@ -1,0 +1,149 @@
+//! Watches what a configuration names: publishes it, resolves names, runs probes, lets servers
+//! back in.
+//!
+//! A shell: one thread of its own with a current-thread runtime, started by [`start`]. What is due
+//! and what a result means is decided in `health`; who gets work, in `decide`. Requests never come
+//! this way.
+
+mod comeback;
+mod discover;
+pub mod load;
+mod probe;
+mod run;
+mod status;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use decide::{Published, Registry, Tier, TierChange};
+use model::Snapshot;
+use tokio::sync::mpsc;
+
+pub use discover::{Discovered, Source};
+pub use status::Status;
+
+use run::{Command, Loop};
+
+/// Commands that wait for the loop.
+const COMMANDS_WAITING_MAX: usize = 16;
+
+/// How control is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Probes under way at once; further ones start late. Each holds a descriptor.
+    pub probes_running_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            probes_running_max: 1024,
+        }
+    }
+}
+
+/// The control thread. Dropping it stops the thread without waiting for it.
+#[derive(Debug)]
+pub struct Control {
+    commands: mpsc::Sender<Command>,
+    status: Arc<Status>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The control thread is gone, or does not keep up with what it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unavailable;
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the control thread does not answer")
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+/// Starts the control thread and publishes `snapshot`; when this returns, `registry` serves it.
+/// Names are being resolved then: [`Status::wait_resolved`] waits for them.
+pub fn start(
+    registry: Arc<Registry>,
+    snapshot: Arc<Snapshot>,
+    options: Options,
+) -> io::Result<Control> {
+    let status = Arc::new(Status::default());
+    let (commands, received) = mpsc::channel(COMMANDS_WAITING_MAX);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let shared = status.clone();
+    let thread = std::thread::Builder::new()
+        .name("weir-control".into())
+        .spawn(move || {
+            let control = Loop::new(registry, options.probes_running_max, shared);
+            tokio::task::LocalSet::new().block_on(&runtime, control.run(received));
+        })?;
+    let control = Control {
+        commands,
+        status,
+        thread: Some(thread),
+    };
+    control.publish(snapshot).map_err(io::Error::other)?;
+    Ok(control)
+}
+
+impl Control {
+    /// Publishes a configuration that has been checked, and follows it with probes and names. What
+    /// is known of servers that stay is kept. Blocks until it is published (not until anything was
+    /// resolved), which takes no network.
+    pub fn publish(&self, snapshot: Arc<Snapshot>) -> Result<Arc<Published>, Unavailable> {
+        let (reply, published) = std::sync::mpsc::sync_channel(1);
+        let command = Command::Publish(snapshot, reply);
+        self.commands.try_send(command).map_err(|_| Unavailable)?;
+        published.recv().map_err(|_| Unavailable)
+    }
+
+    /// What the admin API shows of probes and names.
+    pub fn status(&self) -> Arc<Status> {
+        self.status.clone()
+    }
+
+    /// Whether the thread runs. Without it no server's health changes any more.
+    pub fn is_running(&self) -> bool {
+        self.thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Stops probes and lookups and waits for the thread.
+    pub fn shutdown(mut self) {
+        // Full or closed: then dropping the sender below ends the loop all the same.
+        let _ = self.commands.try_send(Command::Stop);
+        let thread = self.thread.take();
+        drop(self);
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the control thread ended in a panic");
+        }
+    }
+}
+
+/// Says that a service went over to other servers (another zone, backups), or back.
+fn log_tier(change: &TierChange) {
+    let (service, from, to) = (&change.service, change.from.name(), change.to.name());
+    let (why, evidence) = (change.reason.name(), change.reason.text());
+    let (eligible, servers) = (change.eligible, change.total);
+    if change.to == Tier::Nobody {
+        tracing::error!(%service, from, to, why, evidence, eligible, servers, "service has no server");
+    } else if change.to > change.from {
+        tracing::warn!(%service, from, to, why, evidence, eligible, servers, "service reaches further");
+    } else {
+        tracing::info!(%service, from, to, why, evidence, eligible, servers, "service reaches less far");
+    }
+}

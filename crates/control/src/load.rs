@@ -1,0 +1,140 @@
+//! Reads a configuration file and has it checked. What is wrong is told as a person reads it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::Snapshot;
+
+/// The largest configuration file that is read.
+pub const FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A valid configuration.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What it says.
+    pub snapshot: Arc<Snapshot>,
+    /// Warnings, rendered for people; empty if there are none.
+    pub warnings: String,
+}
+
+/// Why a configuration could not be loaded. Prints as what to show: one line for a file that
+/// cannot be read, every mistake in it with its place otherwise.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The file cannot be read.
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is read, and is not a valid configuration.
+    Invalid {
+        /// How many mistakes.
+        mistakes: usize,
+        /// All of them, rendered for people.
+        rendered: String,
+    },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Unreadable { path, source } => {
+                let path = path.display();
+                let remedy = match source.kind() {
+                    io::ErrorKind::NotFound => "is the path right?",
+                    io::ErrorKind::PermissionDenied => "let this user read it",
+                    io::ErrorKind::IsADirectory => "name a file in it",
+                    io::ErrorKind::InvalidData => "it must be UTF-8",
+                    _ => return write!(f, "cannot read {path}: {source}"),
+                };
+                write!(f, "cannot read {path}: {source}; {remedy}")
+            }
+            LoadError::Invalid { rendered, .. } => f.write_str(rendered.trim_end()),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            LoadError::Unreadable { source, .. } => Some(source),
+            LoadError::Invalid { .. } => None,
+        }
+    }
+}
+
+/// Loads the configuration file at `path`. `colour`: whether what is rendered may use terminal
+/// colours.
+pub fn load(path: &Path, colour: bool) -> Result<Loaded, LoadError> {
+    let text = read(path).map_err(|source| LoadError::Unreadable {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    check(&text, &path.display().to_string(), colour)
+}
+
+/// Checks a configuration's text; `name` stands for it in what is rendered.
+pub fn check(text: &str, name: &str, colour: bool) -> Result<Loaded, LoadError> {
+    match config::check(text, name, &()) {
+        Ok(checked) => Ok(Loaded {
+            warnings: match checked.warnings.as_slice() {
+                [] => String::new(),
+                warnings => config::render(warnings, text, name, colour),
+            },
+            snapshot: Arc::new(checked.snapshot),
+        }),
+        Err(mistakes) => Err(LoadError::Invalid {
+            mistakes: mistakes.len(),
+            rendered: config::render(&mistakes, text, name, colour),
+        }),
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let size = std::fs::metadata(path)?.len();
+    if size > FILE_MAX_BYTES {
+        let why = format!("it has {size} bytes, more than {FILE_MAX_BYTES}");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    std::fs::read_to_string(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_one_line_that_says_how_to_mend_it() {
+        let missing = load(Path::new("/nonexistent/weir.toml"), false).expect_err("no such file");
+        let text = missing.to_string();
+        assert!(
+            text.starts_with("cannot read /nonexistent/weir.toml: "),
+            "{text}"
+        );
+        assert!(text.ends_with("is the path right?"), "{text}");
+        assert_eq!(text.lines().count(), 1);
+
+        let directory = load(Path::new("/"), false).expect_err("a directory");
+        assert!(
+            directory.to_string().ends_with("name a file in it"),
+            "{directory}"
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_counted_and_shown_under_the_files_name() {
+        let text = "nonsense = 1\nworkers = \"many\"\n";
+        let Err(LoadError::Invalid { mistakes, rendered }) = check(text, "weir.toml", false) else {
+            panic!("two mistakes");
+        };
+        assert!(mistakes >= 2, "{mistakes}: {rendered}");
+        assert!(
+            rendered.contains("weir.toml:1") && rendered.contains("nonsense"),
+            "{rendered}"
+        );
+    }
+}

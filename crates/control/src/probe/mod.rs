@@ -1,0 +1,208 @@
+//! Runs the probes that the plan says are due, and tells how they went.
+//!
+//! One local task a probe. What a result means is each consumer's to say (`health::verdict`, held
+//! by `watch`); here a probe is started, watched until the last of its consumers' timeouts, and
+//! given up. Probes take no slot of their server's limit.
+
+mod lane;
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use health::plan::{Consumer, ConsumerId, Plan, ProbeId};
+use health::report::Report;
+use health::verdict::{Failure, ProbeEvent};
+use model::{Moment, ProbeIdentity};
+use tokio::sync::mpsc;
+
+use lane::Lane;
+
+/// Added to the longest timeout of a probe's consumers, so that it is always they who give up.
+const GIVE_UP_MARGIN: Duration = Duration::from_secs(1);
+
+/// What a running probe has to tell.
+pub(crate) struct Message {
+    id: ProbeId,
+    started: Moment,
+    event: ProbeEvent,
+    /// Comes back with the last message of a run.
+    lane: Option<Lane>,
+}
+
+/// A message as the consumers of its probe read it.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// Whom it concerns.
+    pub(crate) consumers: Vec<ConsumerId>,
+    /// When the probe was started.
+    pub(crate) started: Moment,
+    /// What happened.
+    pub(crate) event: ProbeEvent,
+}
+
+/// The plan, and what is kept of each probe between two runs.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    plan: Plan,
+    lanes: HashMap<ProbeId, Lane>,
+    running: usize,
+    probes_running_max: usize,
+    messages: mpsc::Sender<Message>,
+}
+
+impl Prober {
+    /// No probes yet. Messages are sent to `messages`; at most `probes_running_max` run at once,
+    /// further ones start late.
+    pub(crate) fn new(probes_running_max: usize, messages: mpsc::Sender<Message>) -> Prober {
+        Prober {
+            plan: Plan::new(Vec::new(), Moment::ZERO, fastrand::Rng::new()),
+            lanes: HashMap::new(),
+            running: 0,
+            probes_running_max: probes_running_max.max(1),
+            messages,
+        }
+    }
+
+    /// Follows a changed set of consumers.
+    pub(crate) fn follow(&mut self, consumers: Vec<Consumer>, now: Moment) {
+        self.plan.update(consumers, now);
+        self.lanes.retain(|id, _| self.plan.probe(*id).is_some());
+    }
+
+    /// Starts the probes that are due. One all of whose consumers are not `wanted` at present is
+    /// passed over this time.
+    pub(crate) fn start_due(&mut self, now: Moment, wanted: impl Fn(ConsumerId) -> bool) {
+        let room = self.probes_running_max - self.running.min(self.probes_running_max);
+        for id in self.plan.due(now, room) {
+            let Some(probe) = self.plan.probe(id) else {
+                continue;
+            };
+            if !probe.consumers.iter().any(|consumer| wanted(consumer.id)) {
+                self.plan.finished(id);
+                continue;
+            }
+            let run = Run {
+                id,
+                identity: probe.identity.clone(),
+                timeouts: probe.timeouts(),
+                lane: self.lanes.remove(&id).unwrap_or_default(),
+                messages: self.messages.clone(),
+            };
+            self.running += 1;
+            tokio::task::spawn_local(run.run());
+        }
+    }
+
+    /// When [`Prober::start_due`] next has something to do.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        if self.running >= self.probes_running_max {
+            return None;
+        }
+        self.plan.next_due()
+    }
+
+    /// Takes in a message. `None` if its probe is no longer in the plan.
+    pub(crate) fn on_message(&mut self, message: Message) -> Option<Heard> {
+        let Message {
+            id,
+            started,
+            event,
+            lane,
+        } = message;
+        let probe = self.plan.probe(id);
+        let heard = probe.map(|probe| Heard {
+            consumers: probe.consumers.iter().map(|consumer| consumer.id).collect(),
+            started,
+            event,
+        });
+        if let Some(lane) = lane {
+            self.running -= 1;
+            self.plan.finished(id);
+            if heard.is_some() {
+                self.lanes.insert(id, lane);
+            }
+        }
+        heard
+    }
+
+    /// The plan for people.
+    pub(crate) fn report(&self) -> Report {
+        self.plan.report()
+    }
+}
+
+/// One run of one probe.
+struct Run {
+    id: ProbeId,
+    identity: Arc<ProbeIdentity>,
+    /// Distinct, shortest first; never empty.
+    timeouts: Vec<Duration>,
+    lane: Lane,
+    messages: mpsc::Sender<Message>,
+}
+
+impl Run {
+    async fn run(mut self) {
+        let started = os::clock::now();
+        let result = self.wait(started).await;
+        let event = ProbeEvent::Done {
+            elapsed: result.0,
+            result: result.1,
+        };
+        self.tell(started, event, true).await;
+    }
+
+    /// Waits for the result, telling at each consumer's timeout that there is none yet. A result
+    /// that is there when a timeout is noticed counts as in time: this thread may have been late.
+    async fn wait(&mut self, started: Moment) -> (Duration, Result<(), Failure>) {
+        let last = self.timeouts.last().copied().unwrap_or_default();
+        let begun = tokio::time::Instant::now();
+        let Run {
+            id,
+            identity,
+            timeouts,
+            lane,
+            messages,
+        } = self;
+        let mut result = pin!(lane.run(identity, last + GIVE_UP_MARGIN));
+        for timeout in timeouts.iter().copied() {
+            tokio::select! {
+                biased;
+                result = &mut result => {
+                    return (os::clock::now().since(started).min(timeout), result);
+                }
+                () = tokio::time::sleep_until(begun + timeout) => {}
+            }
+            if timeout < last {
+                let event = ProbeEvent::Pending { elapsed: timeout };
+                let message = Message {
+                    id: *id,
+                    started,
+                    event,
+                    lane: None,
+                };
+                // The loop is gone only when the process stops.
+                let _ = messages.send(message).await;
+            }
+        }
+        (last, Err(Failure::Timeout))
+    }
+
+    async fn tell(self, started: Moment, event: ProbeEvent, last: bool) {
+        let lane = last.then_some(self.lane);
+        let _ = self
+            .messages
+            .send(Message {
+                id: self.id,
+                started,
+                event,
+                lane,
+            })
+            .await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,480 @@
+//! Probes against real servers on loopback.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use health::plan::{Consumer, ConsumerId};
+use health::verdict::{Change, ProbeEvent, ServerLoad, Verdict};
+use model::{Check, CheckKind, ExpectStatus, Health};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::Prober;
+use crate::testing::{DEADLINE, block_on};
+
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    /// Answers every request with this status and keeps the connection.
+    Answer(u16),
+    /// Reads requests and never answers.
+    Hang,
+    /// Answers the first request of a connection; at the second it closes without a word, as a
+    /// server does whose idle timeout has just run out.
+    CloseWhenAskedAgain,
+}
+
+/// A server that counts.
+struct Server {
+    address: SocketAddr,
+    mode: Rc<Cell<Mode>>,
+    seen: Rc<Seen>,
+    accepting: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Seen {
+    connections: Cell<usize>,
+    open: Cell<usize>,
+    open_max: Cell<usize>,
+    requests: Cell<usize>,
+    hosts: RefCell<HashMap<String, usize>>,
+}
+
+impl Server {
+    async fn start(mode: Mode) -> Server {
+        Server::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), mode).await
+    }
+
+    async fn start_at(address: SocketAddr, mode: Mode) -> Server {
+        let listener = TcpListener::bind(address)
+            .await
+            .expect("a port of loopback");
+        let address = listener.local_addr().expect("bound");
+        let mode = Rc::new(Cell::new(mode));
+        let seen = Rc::new(Seen::default());
+        let accepting = tokio::task::spawn_local({
+            let (mode, seen) = (mode.clone(), seen.clone());
+            async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    seen.connections.set(seen.connections.get() + 1);
+                    seen.open.set(seen.open.get() + 1);
+                    seen.open_max.set(seen.open_max.get().max(seen.open.get()));
+                    let (mode, seen) = (mode.clone(), seen.clone());
+                    tokio::task::spawn_local(async move {
+                        serve(stream, &mode, &seen).await;
+                        seen.open.set(seen.open.get() - 1);
+                    });
+                }
+            }
+        });
+        Server {
+            address,
+            mode,
+            seen,
+            accepting,
+        }
+    }
+
+    /// Closes the listening socket: connections are refused from here on.
+    async fn stop_listening(self) -> SocketAddr {
+        self.accepting.abort();
+        let _ = self.accepting.await;
+        self.address
+    }
+}
+
+async fn serve(mut stream: TcpStream, mode: &Cell<Mode>, seen: &Seen) {
+    let mut buffer = Vec::new();
+    for nth in 1.. {
+        let head = loop {
+            if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
+                buffer.drain(..end + 4);
+                break head;
+            }
+            match stream.read_buf(&mut buffer).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        };
+        seen.requests.set(seen.requests.get() + 1);
+        let host = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Host: "))
+            .unwrap_or_default();
+        *seen.hosts.borrow_mut().entry(host.to_owned()).or_default() += 1;
+        let status = match mode.get() {
+            Mode::Hang => continue,
+            Mode::CloseWhenAskedAgain if nth > 1 => return,
+            Mode::CloseWhenAskedAgain => 200,
+            Mode::Answer(status) => status,
+        };
+        let answer = format!("HTTP/1.1 {status} Whatever\r\nContent-Length: 2\r\n\r\nok");
+        if stream.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A prober with its consumers, driven as the control loop drives it.
+struct Rig {
+    prober: Prober,
+    messages: mpsc::Receiver<super::Message>,
+    verdicts: HashMap<ConsumerId, Verdict>,
+    changes: Vec<(u64, Change)>,
+    /// Ends of probes, and how many of them were failures.
+    done: usize,
+    failed: usize,
+}
+
+impl Rig {
+    fn new(consumers: Vec<Consumer>, probes_running_max: usize) -> Rig {
+        let (sender, messages) = mpsc::channel(64);
+        let mut prober = Prober::new(probes_running_max, sender);
+        let verdicts = consumers
+            .iter()
+            .map(|consumer| (consumer.id, Verdict::new(&consumer.check, Health::Unknown)))
+            .collect();
+        prober.follow(consumers, os::clock::now());
+        Rig {
+            prober,
+            messages,
+            verdicts,
+            changes: Vec::new(),
+            done: 0,
+            failed: 0,
+        }
+    }
+
+    async fn until(&mut self, condition: impl Fn(&Rig) -> bool) {
+        let driven = tokio::time::timeout(DEADLINE, async {
+            while !condition(self) {
+                self.step().await;
+            }
+        });
+        driven.await.expect("the condition within the deadline");
+    }
+
+    async fn step(&mut self) {
+        self.prober.start_due(os::clock::now(), |_| true);
+        let due = self.prober.next_due();
+        let wait = due.map_or(DEADLINE, |due| due.since(os::clock::now()));
+        tokio::select! {
+            Some(message) = self.messages.recv() => {
+                let Some(heard) = self.prober.on_message(message) else { return };
+                if let ProbeEvent::Done { result, .. } = heard.event {
+                    self.done += 1;
+                    self.failed += usize::from(result.is_err());
+                }
+                for id in &heard.consumers {
+                    let verdict = self.verdicts.get_mut(id).expect("a known consumer");
+                    let change = verdict.on_event(heard.event, ServerLoad::default());
+                    self.changes.extend(change.map(|change| (id.0, change)));
+                }
+            }
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+
+    fn health(&self, id: u64) -> Health {
+        self.verdicts[&ConsumerId(id)].health()
+    }
+}
+
+fn http(host: Option<&str>, reuse: bool) -> CheckKind {
+    CheckKind::Http {
+        method: "GET".into(),
+        path: "/status".into(),
+        host: host.map(Into::into),
+        fields: vec![],
+        expect: ExpectStatus(vec![(200, 200)]),
+        reuse,
+    }
+}
+
+fn consumer(id: u64, server: SocketAddr, kind: CheckKind, times_ms: (u64, u64)) -> Consumer {
+    let check = Check {
+        kind,
+        port: None,
+        interval: Duration::from_millis(times_ms.0),
+        timeout: Duration::from_millis(times_ms.1),
+        rise: 2,
+        fall: 3,
+    };
+    Consumer {
+        id: ConsumerId(id),
+        service: "listings".into(),
+        check: Arc::new(check),
+        server,
+    }
+}
+
+#[test]
+fn nine_of_ten_probes_use_a_kept_connection() {
+    block_on(async {
+        let server = Server::start(Mode::Answer(200)).await;
+        let all = vec![consumer(1, server.address, http(None, true), (10, 2000))];
+        let mut rig = Rig::new(all, 8);
+        rig.until(|rig| rig.done == 40).await;
+        assert_eq!(server.seen.requests.get(), 40);
+        assert_eq!(server.seen.connections.get(), 4);
+        assert_eq!(rig.failed, 0);
+        let host = server.address.to_string();
+        assert_eq!(server.seen.hosts.borrow().get(&host), Some(&40));
+    });
+}
+
+#[test]
+fn without_reuse_every_probe_has_its_own_connection() {
+    block_on(async {
+        let server = Server::start(Mode::Answer(200)).await;
+        let all = vec![consumer(1, server.address, http(None, false), (10, 2000))];
+        let mut rig = Rig::new(all, 8);
+        rig.until(|rig| rig.done == 12).await;
+        assert_eq!(
+            (server.seen.requests.get(), server.seen.connections.get()),
+            (12, 12)
+        );
+        assert_eq!(rig.failed, 0);
+    });
+}
+
+#[test]
+fn a_kept_connection_that_the_server_closed_is_no_failure() {
+    block_on(async {
+        let server = Server::start(Mode::CloseWhenAskedAgain).await;
+        let all = vec![consumer(1, server.address, http(None, true), (10, 2000))];
+        let mut rig = Rig::new(all, 8);
+        rig.until(|rig| rig.done == 20).await;
+        assert_eq!(rig.failed, 0);
+        // The first probe, and from then on a try on the kept connection and one on a new one.
+        assert_eq!(server.seen.connections.get(), 20);
+        assert_eq!(server.seen.requests.get(), 39);
+    });
+}
+
+#[test]
+fn a_server_that_hangs_fails_each_consumer_at_its_own_timeout() {
+    block_on(async {
+        let server = Server::start(Mode::Hang).await;
+        let all = vec![
+            consumer(1, server.address, http(None, true), (30, 300)),
+            consumer(2, server.address, http(None, true), (30, 20)),
+        ];
+        let mut rig = Rig::new(all, 8);
+        rig.until(|rig| rig.health(1) == Health::Down && rig.health(2) == Health::Down)
+            .await;
+        let order: Vec<u64> = rig.changes.iter().map(|(id, _)| *id).collect();
+        assert_eq!(order, [2, 1], "the hasty one knows first");
+        assert_eq!(
+            rig.changes[1].1.evidence.to_string(),
+            "no answer in time 3 times"
+        );
+        // One probe served both, and each was given up with its connection.
+        assert_eq!(rig.done, 3);
+        assert_eq!(server.seen.connections.get(), 3);
+
+        server.mode.set(Mode::Answer(200));
+        rig.until(|rig| rig.health(1) == Health::Up && rig.health(2) == Health::Up)
+            .await;
+    });
+}
+
+#[test]
+fn a_server_that_refuses_is_down_and_probed_afresh_until_a_success() {
+    block_on(async {
+        let address = Server::start(Mode::Answer(200))
+            .await
+            .stop_listening()
+            .await;
+        let all = vec![consumer(1, address, http(None, true), (20, 2000))];
+        let mut rig = Rig::new(all, 8);
+        rig.until(|rig| rig.health(1) == Health::Down).await;
+        let (_, change) = rig.changes[0];
+        assert_eq!(change.evidence.to_string(), "connection refused 3 times");
+
+        // It listens again but is not well: every probe has a connection of its own.
+        let server = Server::start_at(address, Mode::Answer(503)).await;
+        rig.until(|_| server.seen.requests.get() == 5).await;
+        assert_eq!(server.seen.connections.get(), 5);
+        assert_eq!(rig.health(1), Health::Down);
+
+        // It is well: the first success is still on a new connection, which is kept then.
+        server.mode.set(Mode::Answer(200));
+        rig.until(|rig| rig.health(1) == Health::Up).await;
+        assert_eq!(
+            rig.changes[1].1.evidence.to_string(),
+            "2 successes in a row"
+        );
+        let connections = server.seen.connections.get();
+        let before = server.seen.requests.get();
+        rig.until(|_| server.seen.requests.get() == before + 5)
+            .await;
+        assert_eq!(server.seen.connections.get(), connections);
+    });
+}
+
+#[test]
+fn a_server_that_answers_500_goes_down_and_comes_back() {
+    block_on(async {
+        let server = Server::start(Mode::Answer(200)).await;
+        let all = vec![consumer(1, server.address, http(None, true), (10, 2000))];
+        let mut rig = Rig::new(all, 8);
+        rig.until(|rig| rig.health(1) == Health::Up).await;
+        server.mode.set(Mode::Answer(500));
+        rig.until(|rig| rig.health(1) == Health::Down).await;
+        server.mode.set(Mode::Answer(200));
+        rig.until(|rig| rig.health(1) == Health::Up).await;
+        let evidence: Vec<_> = rig
+            .changes
+            .iter()
+            .map(|(_, c)| c.evidence.to_string())
+            .collect();
+        assert_eq!(
+            evidence,
+            ["1 success", "status 500 3 times", "2 successes in a row"]
+        );
+    });
+}
+
+#[test]
+fn seventy_services_over_four_servers_are_probed_as_planned() {
+    block_on(async {
+        let mut servers = Vec::new();
+        for _ in 0..4 {
+            servers.push(Server::start(Mode::Answer(200)).await);
+        }
+        let all = (0..280)
+            .map(|id| {
+                let server = servers[(id % 4) as usize].address;
+                consumer(id, server, http(Some("mesh"), true), (200, 2000))
+            })
+            .collect();
+        let mut rig = Rig::new(all, 1024);
+        let report = rig.prober.report();
+        assert_eq!(report.rows.len(), 4);
+        assert!((report.probes_per_s() - 20.0).abs() < 1e-9);
+        assert!((report.unshared_per_s() - 1400.0).abs() < 1e-9);
+
+        let begin = os::clock::now();
+        let span = Duration::from_secs(3);
+        rig.until(|_| os::clock::now().since(begin) >= span).await;
+        let planned = 0.2_f64.recip() * span.as_secs_f64();
+        for server in &servers {
+            let arrived = server.seen.requests.get() as f64;
+            assert!(
+                (arrived / planned - 1.0).abs() < 0.25,
+                "{arrived} of {planned} planned"
+            );
+        }
+        assert!(
+            rig.verdicts
+                .values()
+                .all(|verdict| verdict.health() == Health::Up)
+        );
+    });
+}
+
+#[test]
+fn two_checks_that_differ_in_host_stay_two() {
+    block_on(async {
+        let server = Server::start(Mode::Answer(200)).await;
+        let all = vec![
+            consumer(1, server.address, http(Some("a.example"), true), (20, 2000)),
+            consumer(2, server.address, http(Some("b.example"), true), (20, 2000)),
+            consumer(3, server.address, http(Some("a.example"), true), (20, 2000)),
+        ];
+        let mut rig = Rig::new(all, 8);
+        rig.until(|rig| rig.done == 30).await;
+        let hosts = server.seen.hosts.borrow();
+        assert_eq!(hosts.len(), 2);
+        assert!(
+            hosts.values().all(|count| (12..=18).contains(count)),
+            "{hosts:?}"
+        );
+        let near = &rig.prober.report().rows[0].near_duplicates;
+        assert!(
+            near[0]
+                .to_string()
+                .contains("differ in Host: a.example vs b.example"),
+            "{near:?}"
+        );
+    });
+}
+
+#[test]
+fn no_more_probes_run_at_once_than_allowed() {
+    block_on(async {
+        let server = Server::start(Mode::Hang).await;
+        let all = (0..12)
+            .map(|id| {
+                let kind = http(Some(&format!("host-{id}")), true);
+                consumer(id, server.address, kind, (20, 60))
+            })
+            .collect();
+        let mut rig = Rig::new(all, 3);
+        rig.until(|rig| rig.done >= 24).await;
+        let most = server.seen.open_max.get();
+        // One more than allowed may still be open at the server while its close is on the way.
+        assert!((3..=6).contains(&most), "{most} at once");
+        assert_eq!(rig.failed, rig.done);
+    });
+}
+
+#[test]
+fn tcp_checks_leave_no_time_wait() {
+    block_on(async {
+        let server = Server::start(Mode::Answer(200)).await;
+        let all = vec![consumer(1, server.address, CheckKind::Tcp, (10, 2000))];
+        let mut rig = Rig::new(all, 8);
+        rig.until(|rig| rig.done == 30).await;
+        assert_eq!(rig.failed, 0);
+        assert_eq!(rig.health(1), Health::Up);
+        assert_eq!(time_wait(server.address.port()), 0);
+
+        // An ordinary close does leave one: what is looked at does show it.
+        let ordinary = Server::start(Mode::Answer(200)).await;
+        let stream = TcpStream::connect(ordinary.address)
+            .await
+            .expect("connects");
+        drop(stream);
+        rig.until(|_| ordinary.seen.connections.get() == 1 && ordinary.seen.open.get() == 0)
+            .await;
+        rig.until(|_| time_wait(ordinary.address.port()) == 1).await;
+    });
+}
+
+#[test]
+fn http_probes_leave_no_time_wait_either() {
+    block_on(async {
+        let server = Server::start(Mode::Answer(200)).await;
+        let all = vec![
+            consumer(1, server.address, http(None, false), (10, 2000)),
+            consumer(2, server.address, http(None, true), (10, 2000)),
+        ];
+        let mut rig = Rig::new(all, 8);
+        rig.until(|rig| rig.done == 60).await;
+        assert_eq!(rig.failed, 0);
+        assert_eq!(time_wait(server.address.port()), 0);
+    });
+}
+
+/// Sockets in `TIME_WAIT` with `port` at either end.
+fn time_wait(port: u16) -> usize {
+    const TIME_WAIT: &str = "06";
+    let port = format!(":{port:04X}");
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("/proc/net/tcp");
+    let rows = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|columns| columns.len() > 3 && columns[3] == TIME_WAIT)
+        .filter(|columns| columns[1].ends_with(&port) || columns[2].ends_with(&port))
+        .count()
+}

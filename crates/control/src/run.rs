@@ -1,0 +1,163 @@
+//! The control loop: one thread that hears commands, answers and probes, and acts on the clock.
+//!
+//! Everything here runs on one current-thread runtime; what the workers see changes only through
+//! `decide`'s pointers and `model`'s atomics.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use decide::{LiveService, Published, Registry};
+use model::{Moment, Snapshot};
+use tokio::sync::mpsc;
+
+use crate::comeback;
+use crate::discover::{Answered, Discovery, hosts};
+use crate::probe::{Message, Prober};
+use crate::status::Status;
+use crate::watch::Watches;
+
+/// Answers and probe messages that wait for the loop; their tasks wait when it is full.
+const WAITING_MAX: usize = 1024;
+
+/// What other threads ask of the loop.
+pub(crate) enum Command {
+    /// Publish this configuration, follow it, and answer.
+    Publish(Arc<Snapshot>, SyncSender<Arc<Published>>),
+    /// End.
+    Stop,
+}
+
+/// The loop's state.
+pub(crate) struct Loop {
+    registry: Arc<Registry>,
+    services: Vec<Arc<LiveService>>,
+    discovery: Discovery,
+    watches: Watches,
+    prober: Prober,
+    status: Arc<Status>,
+    next_tick: Moment,
+    answers: mpsc::Receiver<Answered>,
+    messages: mpsc::Receiver<Message>,
+}
+
+impl Loop {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        probes_running_max: usize,
+        status: Arc<Status>,
+    ) -> Loop {
+        let (answers_in, answers) = mpsc::channel(WAITING_MAX);
+        let (messages_in, messages) = mpsc::channel(WAITING_MAX);
+        Loop {
+            registry,
+            services: Vec::new(),
+            discovery: Discovery::new(None, answers_in),
+            watches: Watches::default(),
+            prober: Prober::new(probes_running_max, messages_in),
+            status,
+            next_tick: Moment::ZERO,
+            answers,
+            messages,
+        }
+    }
+
+    /// Runs until it is told to stop, or until whoever commands it is gone.
+    pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        loop {
+            let wake = self.act(os::clock::now());
+            let sleep = tokio::time::sleep(wake.since(os::clock::now()));
+            tokio::select! {
+                command = commands.recv() => match command {
+                    Some(Command::Publish(snapshot, reply)) => {
+                        let published = self.publish(snapshot, os::clock::now());
+                        // Whoever asked may have gone; it is published all the same.
+                        let _ = reply.send(published);
+                    }
+                    Some(Command::Stop) | None => return,
+                },
+                Some(answered) = self.answers.recv() => self.on_answers(answered),
+                Some(message) = self.messages.recv() => {
+                    if let Some(heard) = self.prober.on_message(message) {
+                        self.watches.on_heard(&heard, os::clock::now());
+                    }
+                }
+                () = sleep => {}
+            }
+        }
+    }
+
+    /// Does what the clock asks for; returns when it next does.
+    fn act(&mut self, now: Moment) -> Moment {
+        self.discovery.start_due(now);
+        let watches = &self.watches;
+        self.prober.start_due(now, |id| watches.wants(id));
+        if self.next_tick <= now {
+            comeback::tick(&self.services, now);
+            self.next_tick = now + comeback::TICK;
+        }
+        let due = [
+            self.discovery.next_due(),
+            self.prober.next_due(),
+            Some(self.next_tick),
+        ];
+        due.into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(now + Duration::from_secs(1))
+    }
+
+    /// Takes in an answer and whatever else has come, so that a thousand names that resolve at
+    /// once do not rebuild the plan a thousand times.
+    fn on_answers(&mut self, first: Answered) {
+        let now = os::clock::now();
+        let mut changed = HashSet::new();
+        let mut next = Some(first);
+        while let Some((host, answer)) = next {
+            if self.discovery.on_answer(&host, answer, now) {
+                changed.insert(host);
+            }
+            next = self.answers.try_recv().ok();
+        }
+        if !changed.is_empty() {
+            self.set_endpoints(|host| changed.contains(host), now);
+            self.follow_servers(now);
+        }
+        self.tell();
+    }
+
+    fn publish(&mut self, snapshot: Arc<Snapshot>, now: Moment) -> Arc<Published> {
+        self.discovery.follow(&snapshot, now);
+        let published = self.registry.publish(snapshot, now);
+        published.tier_changes.iter().for_each(crate::log_tier);
+        self.services.clone_from(&published.services);
+        self.set_endpoints(|_| true, now);
+        self.follow_servers(now);
+        self.tell();
+        published
+    }
+
+    /// Gives services with a server whose name `is_changed` their servers as known now.
+    fn set_endpoints(&self, is_changed: impl Fn(&str) -> bool, now: Moment) {
+        for service in &self.services {
+            let spec = service.spec();
+            if hosts(&spec).any(&is_changed) {
+                let change = service.set_endpoints(self.discovery.endpoints(&spec), now);
+                change.iter().for_each(crate::log_tier);
+            }
+        }
+    }
+
+    /// Lets checks follow what the services' servers are now.
+    fn follow_servers(&mut self, now: Moment) {
+        let consumers = self.watches.follow(&self.services, now);
+        self.prober.follow(consumers, now);
+        self.status.set_plan(self.prober.report());
+    }
+
+    fn tell(&self) {
+        self.status
+            .set_discovered(self.discovery.status(), self.discovery.all_tried());
+    }
+}

@@ -1,0 +1,208 @@
+//! What several tests of this room need: configurations in a line, and a DNS server.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_resolver::proto::op::{Message, ResponseCode};
+use hickory_resolver::proto::rr::{RData, Record, RecordType};
+use model::{
+    AccessLog, Balance, Check, Log, LogFormat, QueueLimits, Retries, ServerSpec, ServerTarget,
+    Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
+};
+use tokio::net::UdpSocket;
+
+/// Far beyond what any of these tests takes; reaching it is a failure.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Runs a test's future where local tasks can be spawned.
+pub(crate) fn block_on(body: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    tokio::task::LocalSet::new().block_on(&runtime.expect("a runtime"), body);
+}
+
+/// A configuration of these services and nothing else.
+pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> Snapshot {
+    Snapshot {
+        zone: None,
+        workers: None,
+        connections_max: 1000,
+        drain_max: Duration::from_secs(1),
+        run_as: None,
+        admin: None,
+        resolver,
+        log: Log {
+            access: AccessLog::Off,
+            format: LogFormat::Json,
+        },
+        listeners: vec![],
+        routes: vec![],
+        services,
+    }
+}
+
+/// A service with these servers: `10.0.0.1:80`, or `name:80`.
+pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Service {
+    let second = Duration::from_secs(1);
+    Service {
+        name: name.into(),
+        balance: Balance::RoundRobin,
+        in_flight_max: None,
+        queue: QueueLimits {
+            length_max: 0,
+            wait_max: second,
+        },
+        when_full: 429,
+        when_all_down: WhenAllDown::Refuse,
+        check,
+        passive: None,
+        zones: ZonePolicy {
+            ready_min: 0.5,
+            ready_recovered: 0.7,
+        },
+        affinity: None,
+        slow_start: None,
+        timeouts: ServiceTimeouts {
+            connect: second,
+            response: second,
+            idle: second,
+            keep_alive: second,
+        },
+        retries: Retries {
+            attempts_max: 1,
+            body_kept_max_bytes: 0,
+        },
+        idle_connections_max: 1,
+        servers: servers.iter().map(|server| spec(server)).collect(),
+    }
+}
+
+fn spec(server: &str) -> ServerSpec {
+    let target = server.parse().map_or_else(
+        |_| {
+            let (host, port) = server.rsplit_once(':').expect("host:port");
+            ServerTarget::Name {
+                host: host.into(),
+                port: port.parse().expect("a port"),
+            }
+        },
+        ServerTarget::Address,
+    );
+    ServerSpec {
+        target,
+        zone: None,
+        weight: 1,
+        backup: false,
+    }
+}
+
+/// A TCP check with short times: rise 2, fall 3.
+pub(crate) fn tcp_check(interval_ms: u64) -> Check {
+    Check {
+        kind: model::CheckKind::Tcp,
+        port: None,
+        interval: Duration::from_millis(interval_ms),
+        timeout: Duration::from_secs(1),
+        rise: 2,
+        fall: 3,
+    }
+}
+
+/// What the DNS server answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    Addresses(Vec<IpAddr>, u32),
+    Empty,
+    NoSuchName,
+    ServerFailure,
+}
+
+/// Addresses with a TTL in seconds.
+pub(crate) fn addresses(addresses: &[&str], ttl_s: u32) -> Reply {
+    Reply::Addresses(
+        addresses
+            .iter()
+            .map(|a| a.parse().expect("an address"))
+            .collect(),
+        ttl_s,
+    )
+}
+
+/// A DNS server on UDP. Names it was not told of do not exist.
+#[derive(Clone)]
+pub(crate) struct DnsServer {
+    pub(crate) address: SocketAddr,
+    replies: Rc<RefCell<HashMap<(String, RecordType), Reply>>>,
+    /// Queries answered.
+    pub(crate) queries: Rc<Cell<usize>>,
+}
+
+impl DnsServer {
+    pub(crate) async fn start() -> DnsServer {
+        let socket = UdpSocket::bind("127.0.0.1:0")
+            .await
+            .expect("a port of loopback");
+        let server = DnsServer {
+            address: socket.local_addr().expect("bound"),
+            replies: Rc::default(),
+            queries: Rc::default(),
+        };
+        tokio::task::spawn_local(server.clone().serve(socket));
+        server
+    }
+
+    /// Sets what it answers for A and for AAAA.
+    pub(crate) fn set(&self, host: &str, v4: Reply, v6: Reply) {
+        let mut replies = self.replies.borrow_mut();
+        replies.insert((host.into(), RecordType::A), v4);
+        replies.insert((host.into(), RecordType::AAAA), v6);
+    }
+
+    async fn serve(self, socket: UdpSocket) {
+        let mut buffer = [0; 4096];
+        while let Ok((length, peer)) = socket.recv_from(&mut buffer).await {
+            let query = Message::from_vec(&buffer[..length]).expect("a DNS message");
+            let answer = self.answer(&query).to_vec().expect("encodes");
+            self.queries.set(self.queries.get() + 1);
+            socket.send_to(&answer, peer).await.expect("sends");
+        }
+    }
+
+    fn answer(&self, query: &Message) -> Message {
+        let question = query.queries.first().expect("a question");
+        let host = question
+            .name()
+            .to_utf8()
+            .trim_end_matches('.')
+            .to_lowercase();
+        let mut answer = Message::response(query.metadata.id, query.metadata.op_code);
+        answer.metadata.recursion_available = true;
+        answer.add_query(question.clone());
+        let reply = self
+            .replies
+            .borrow()
+            .get(&(host, question.query_type()))
+            .cloned();
+        match reply.unwrap_or(Reply::NoSuchName) {
+            Reply::Addresses(addresses, ttl_s) => {
+                answer.add_answers(addresses.into_iter().map(|address| {
+                    Record::from_rdata(question.name().clone(), ttl_s, RData::from(address))
+                }));
+            }
+            Reply::Empty => {}
+            Reply::NoSuchName => answer.metadata.response_code = ResponseCode::NXDomain,
+            Reply::ServerFailure => answer.metadata.response_code = ResponseCode::ServFail,
+        }
+        answer
+    }
+}
+
+/// A check shared by a service's servers, wrapped as services hold it.
+pub(crate) fn shared(services: Vec<Service>, resolver: Option<SocketAddr>) -> Arc<Snapshot> {
+    Arc::new(snapshot(resolver, services))
+}

@@ -1,0 +1,191 @@
+//! Who wants which server checked, and what they make of what is heard.
+//!
+//! A watch is one server of one service: its verdict (`health::verdict`) and where that verdict is
+//! written. Watches are found again by service and address when the configuration or the set of
+//! servers changes, so that runs of successes and failures outlive both.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use decide::{Endpoint, LiveService};
+use health::plan::{Consumer, ConsumerId};
+use health::verdict::{Change, Failure, ProbeEvent, ServerLoad, Verdict};
+use model::{Administrative, Check, Health, Moment};
+
+use crate::probe::Heard;
+
+type Key = (Arc<str>, SocketAddr);
+
+/// That this machine cannot send its probes is said at most this often.
+const LOCAL_FAILURE_LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// Every watch.
+#[derive(Default)]
+pub(crate) struct Watches {
+    local_failure_logged: Option<Moment>,
+    by_id: HashMap<ConsumerId, Watch>,
+    ids: HashMap<Key, ConsumerId>,
+    ids_given: u64,
+}
+
+struct Watch {
+    service: Arc<LiveService>,
+    endpoint: Arc<Endpoint>,
+    check: Arc<Check>,
+    verdict: Verdict,
+}
+
+impl Watches {
+    /// Follows changed services or servers; returns what the plan shall be made of. A server that
+    /// nobody checks any more is unknown again.
+    pub(crate) fn follow(&mut self, services: &[Arc<LiveService>], now: Moment) -> Vec<Consumer> {
+        let mut before = std::mem::take(&mut self.by_id);
+        let ids_before = std::mem::take(&mut self.ids);
+        let mut consumers = Vec::new();
+        for service in services {
+            let spec = service.spec();
+            let endpoints = service.endpoints();
+            let Some(check) = &spec.check else {
+                forget(service, &endpoints.all, now);
+                continue;
+            };
+            let check = Arc::new(check.clone());
+            for endpoint in &endpoints.all {
+                let key = (service.name().clone(), endpoint.row.address);
+                let id = ids_before.get(&key).copied().unwrap_or_else(|| {
+                    self.ids_given += 1;
+                    ConsumerId(self.ids_given)
+                });
+                let verdict = carried(before.remove(&id), endpoint, &check);
+                self.ids.insert(key, id);
+                self.by_id.insert(
+                    id,
+                    Watch {
+                        service: service.clone(),
+                        endpoint: endpoint.clone(),
+                        check: check.clone(),
+                        verdict,
+                    },
+                );
+                consumers.push(Consumer {
+                    id,
+                    service: service.name().clone(),
+                    check: check.clone(),
+                    server: endpoint.row.address,
+                });
+            }
+        }
+        consumers
+    }
+
+    /// Whether this one is to be checked at present: a server in maintenance is not.
+    pub(crate) fn wants(&self, id: ConsumerId) -> bool {
+        self.by_id.get(&id).is_some_and(Watch::wants)
+    }
+
+    /// Lets every consumer of a probe read what was heard; writes the verdicts that change, makes
+    /// them known to balancing, and logs them.
+    pub(crate) fn on_heard(&mut self, heard: &Heard, now: Moment) {
+        if let ProbeEvent::Done {
+            result: Err(failure),
+            ..
+        } = heard.event
+        {
+            self.log_failure(heard, failure, now);
+        }
+        let loads = self.loads(heard);
+        for id in &heard.consumers {
+            let Some(watch) = self.by_id.get_mut(id).filter(|watch| watch.wants()) else {
+                continue;
+            };
+            let load = loads
+                .get(&watch.endpoint.row.address)
+                .copied()
+                .unwrap_or_default();
+            let change = watch.verdict.on_event(heard.event, load);
+            if let Some(change) = change {
+                watch.write(&change, now);
+            }
+        }
+    }
+
+    fn log_failure(&mut self, heard: &Heard, failure: Failure, now: Moment) {
+        let first = heard.consumers.iter().find_map(|id| self.by_id.get(id));
+        let Some(server) = first.map(|watch| watch.endpoint.row.address) else {
+            return;
+        };
+        tracing::debug!(%server, %failure, "probe failed");
+        let quiet_until = self
+            .local_failure_logged
+            .map(|at| at + LOCAL_FAILURE_LOG_EVERY);
+        if failure.is_local() && quiet_until.is_none_or(|until| now >= until) {
+            self.local_failure_logged = Some(now);
+            tracing::warn!(%server, %failure, "cannot probe: descriptors or ports ran out here");
+        }
+    }
+
+    /// What each server did while the probe ran. Its requests come through any service that names
+    /// its address, and so does what fills its limit.
+    fn loads(&self, heard: &Heard) -> HashMap<SocketAddr, ServerLoad> {
+        let mut loads: HashMap<SocketAddr, ServerLoad> = HashMap::new();
+        for watch in heard.consumers.iter().filter_map(|id| self.by_id.get(id)) {
+            let Endpoint {
+                row, state, slots, ..
+            } = &*watch.endpoint;
+            let load = loads.entry(row.address).or_default();
+            load.at_limit |= slots.max() > 0 && slots.in_flight() >= slots.max();
+            load.answered_since_start |= state.last_response() > heard.started;
+        }
+        loads
+    }
+}
+
+impl Watch {
+    fn wants(&self) -> bool {
+        self.endpoint.state.administrative() != Administrative::Maintenance
+    }
+
+    fn write(&self, change: &Change, now: Moment) {
+        self.endpoint.state.set_health(change.to, now);
+        let tier = self.service.refresh(now);
+        let service = self.service.name();
+        let server = &self.endpoint.row.name;
+        let address = self.endpoint.row.address;
+        let (from, to) = (change.from.name(), change.to.name());
+        let evidence = &change.evidence;
+        if change.to == Health::Down {
+            tracing::warn!(%service, %server, %address, from, to, why = "check", %evidence, "server is down");
+        } else {
+            tracing::info!(%service, %server, %address, from, to, why = "check", %evidence, "server is up");
+        }
+        if let Some(tier) = tier {
+            crate::log_tier(&tier);
+        }
+    }
+}
+
+/// The verdict goes on where the same server of the same service was watched before; its state may
+/// be a new one (the service was away for a while), and then that state's health counts.
+fn carried(before: Option<Watch>, endpoint: &Endpoint, check: &Check) -> Verdict {
+    let address = endpoint.row.address;
+    match before {
+        Some(mut watch) if Arc::ptr_eq(&watch.endpoint.state, &endpoint.state) => {
+            let same_probe = watch.check.identity(address) == check.identity(address);
+            watch.verdict.retune(check, same_probe);
+            watch.verdict
+        }
+        _ => Verdict::new(check, endpoint.state.health()),
+    }
+}
+
+fn forget(service: &LiveService, endpoints: &[Arc<Endpoint>], now: Moment) {
+    let mut changed = false;
+    for endpoint in endpoints {
+        changed |= endpoint.state.set_health(Health::Unknown, now) == Health::Down;
+    }
+    if changed && let Some(tier) = service.refresh(now) {
+        crate::log_tier(&tier);
+    }
+}

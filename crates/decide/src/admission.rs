@@ -1,0 +1,191 @@
+//! What becomes of one request: a slot on a server, a place in the queue, or a refusal.
+//!
+//! Which server is `pick`'s, who is eligible `zones`', who waits for what `queue`'s; here they are
+//! asked in order.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering::SeqCst, fence};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use model::Moment;
+
+use crate::drain::retry_after;
+use crate::endpoints::Endpoints;
+use crate::limits::Slot;
+use crate::live::LiveService;
+use crate::queue::Ticket;
+
+/// What is known of a request when it asks for a server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ask<'a> {
+    /// [`crate::hash_key`] of the part that the service's `hash` is taken of.
+    pub key: Option<u64>,
+    /// The server's token from the affinity cookie.
+    pub affinity: Option<u64>,
+    /// Servers that this request has tried already. Asked again only if nobody else is eligible,
+    /// or if all others are full and there is no place in the queue.
+    pub avoid: &'a [SocketAddr],
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Admission {
+    /// It goes to this server.
+    Go(Slot),
+    /// It waits.
+    Wait(Waiter),
+    /// It is refused.
+    Refused(Refusal),
+}
+
+/// Why a request gets no server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No server takes new work.
+    NoServerReady,
+    /// Every eligible server is at its limit, and so is the queue.
+    Full {
+        /// When it may be worth asking again: 1 to 60 whole seconds.
+        retry_after: Duration,
+    },
+}
+
+/// A place in a service's queue. Dropping it leaves the queue; a slot that was granted meanwhile
+/// goes to the next. How long to wait is up to the holder; when all servers are down, waiting may
+/// still end well, if one comes back in time.
+#[derive(Debug)]
+pub struct Waiter {
+    service: Arc<LiveService>,
+    ticket: Arc<Ticket>,
+}
+
+impl Waiter {
+    #[cfg(test)]
+    pub(crate) fn ticket_number(&self) -> u64 {
+        self.ticket.number()
+    }
+
+    /// The slot, once it is this one's turn. After it was ready once, it is pending for ever.
+    pub fn poll_slot(&mut self, cx: &mut Context<'_>) -> Poll<Slot> {
+        self.ticket.poll(cx)
+    }
+
+    /// What to tell the client if it is not to wait any longer: the time that the queue as it
+    /// stands now takes to be served, 1 to 60 whole seconds.
+    pub fn retry_after(&self, now: Moment) -> Duration {
+        self.service.retry_after(now)
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.service.queue.leave(&self.ticket);
+    }
+}
+
+impl LiveService {
+    /// Decides what becomes of a request.
+    ///
+    /// A server with room is chosen by the service's algorithm, unless others wait already: a
+    /// newcomer stands behind them. One whose affinity names a server that is ready goes there;
+    /// if that is full it waits for that very server, and only if the queue has no place does it
+    /// go elsewhere, as with persistence and `maxqueue` in `HAProxy`.
+    ///
+    /// While there is room and nobody waits, this takes no lock and allocates nothing.
+    pub fn admit(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+        rng: &mut fastrand::Rng,
+        now: Moment,
+    ) -> Admission {
+        let endpoints = self.endpoints.load();
+        let bound = ask.affinity.and_then(|token| endpoints.by_token(token));
+        if let Some(endpoint) = bound
+            && !ask.avoid.contains(&endpoint.row.address)
+        {
+            if self.queue.length() == 0
+                && let Some(slot) = Slot::take(endpoint)
+            {
+                return Admission::Go(slot);
+            }
+            if let Some(admission) = self.join(Some(endpoint.row.address), &[], &endpoints, now) {
+                return admission;
+            }
+        }
+        if endpoints.eligible.is_empty() {
+            return Admission::Refused(Refusal::NoServerReady);
+        }
+        let nobody_else = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
+        let avoid = if nobody_else { &[] } else { ask.avoid };
+        // Those who wait come first.
+        if !self.queue.has_unbound()
+            && let Some(slot) = endpoints.take(avoid, ask.key, &self.turn, rng, now)
+        {
+            return Admission::Go(slot);
+        }
+        if let Some(admission) = self.join(None, avoid, &endpoints, now) {
+            return admission;
+        }
+        if let Some(slot) = self.leftover(&endpoints, avoid) {
+            return Admission::Go(slot);
+        }
+        Admission::Refused(Refusal::Full {
+            retry_after: self.retry_after(now),
+        })
+    }
+
+    /// Stands in the queue and looks once more whether a slot is free; `None` if there is no
+    /// place.
+    fn join(
+        self: &Arc<Self>,
+        bound: Option<SocketAddr>,
+        avoid: &[SocketAddr],
+        seen: &Arc<Endpoints>,
+        now: Moment,
+    ) -> Option<Admission> {
+        let length_max = self.settings.load().spec.queue.length_max;
+        let ticket = self.queue.join(bound, avoid, length_max)?;
+        let waiter = Waiter {
+            service: Arc::clone(self),
+            ticket,
+        };
+        fence(SeqCst);
+        let endpoints = self.endpoints.load();
+        if Arc::ptr_eq(&endpoints, seen) {
+            match bound.and_then(|address| endpoints.by_address(address)) {
+                Some(_) => {}
+                None => endpoints
+                    .eligible()
+                    .for_each(|one| one.slots.serve_waiters()),
+            }
+        } else {
+            self.serve_waiters();
+        }
+        self.observe_drain(now);
+        Some(match waiter.ticket.collect() {
+            Some(slot) => Admission::Go(slot),
+            None => Admission::Wait(waiter),
+        })
+    }
+
+    /// With no place to wait: a slot that nobody who waits has a use for, since all of them avoid
+    /// that server, or else one of a server that this request would avoid.
+    fn leftover(&self, endpoints: &Endpoints, avoid: &[SocketAddr]) -> Option<Slot> {
+        let among = |avoided: bool| {
+            let mut free = endpoints.eligible().filter(|one| {
+                let address = one.row.address;
+                avoid.contains(&address) == avoided
+                    && one.slots.has_room()
+                    && self.queue.waiting_since(address, true).is_none()
+            });
+            free.find_map(Slot::take)
+        };
+        among(false).or_else(|| among(true))
+    }
+
+    fn retry_after(&self, now: Moment) -> Duration {
+        retry_after(self.queue.length(), self.observe_drain(now))
+    }
+}

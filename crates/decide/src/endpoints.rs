@@ -1,0 +1,228 @@
+//! A service's servers as they stand now: all of them, who is eligible and why, and the algorithm
+//! over those, ready to choose. Immutable; computed when something changes, read through one
+//! pointer on every request.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use model::{Administrative, EndpointRow, Moment, ServerState, Service};
+
+use crate::limits::{Slot, Slots};
+use crate::pick::peak_ewma::latency_us;
+use crate::pick::{Candidate, Picker, Servers, Turn};
+use crate::zones::{self, Member, Reason, Tier};
+use crate::{affinity_token, slow_start};
+
+/// How often an algorithm chooses anew after another worker took the slot it had chosen, before
+/// any free slot will do.
+const PICKS_MAX: u32 = 4;
+
+/// Weights are kept in thousandths, for the fractions of slow start.
+const WEIGHT_UNIT: f64 = 1_000.0;
+
+/// One server of one service.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// What was configured or discovered.
+    pub row: EndpointRow,
+    /// What is known of it; kept across configurations, for this service only.
+    pub state: Arc<ServerState>,
+    /// What is in flight at its address, of all services.
+    pub slots: Arc<Slots>,
+    /// What an affinity cookie calls it.
+    pub token: u64,
+}
+
+impl Endpoint {
+    pub(crate) fn new(row: EndpointRow, state: Arc<ServerState>, slots: Arc<Slots>) -> Endpoint {
+        Endpoint {
+            token: affinity_token(row.address),
+            row,
+            state,
+            slots,
+        }
+    }
+}
+
+/// A service's servers at one moment.
+#[derive(Debug)]
+pub struct Endpoints {
+    /// All, in order of configuration.
+    pub all: Vec<Arc<Endpoint>>,
+    /// Those that new work goes to, as indices into `all`, ascending.
+    pub eligible: Vec<u32>,
+    /// How far out the eligible ones reach.
+    pub tier: Tier,
+    /// Why.
+    pub reason: Reason,
+    /// When their shares change by themselves next (slow start), if they do.
+    pub refresh_due: Option<Moment>,
+    /// Chooses an index into `eligible`.
+    picker: Picker,
+    by_address: Vec<(SocketAddr, u32)>,
+    by_token: Vec<(u64, u32)>,
+}
+
+impl Endpoints {
+    /// Computes who is eligible; `before` is the tier until now.
+    pub(crate) fn new(
+        all: Vec<Arc<Endpoint>>,
+        spec: &Service,
+        zone: Option<&str>,
+        before: Tier,
+        now: Moment,
+    ) -> Endpoints {
+        let members: Vec<Member> = all.iter().map(|endpoint| member(endpoint, zone)).collect();
+        let decision = zones::decide(
+            &members,
+            zone.is_some(),
+            &spec.zones,
+            spec.when_all_down,
+            before,
+        );
+        let eligible: Vec<u32> = (0..all.len() as u32)
+            .filter(|&index| decision.eligible[index as usize])
+            .collect();
+        let chosen = || eligible.iter().map(|&index| &all[index as usize]);
+        let candidates: Vec<Candidate> = chosen()
+            .map(|endpoint| Candidate {
+                token: endpoint.token,
+                weight: weight(endpoint, spec, now),
+            })
+            .collect();
+        let refresh_due = chosen()
+            .filter_map(|one| slow_start::next_step(one.state.up_since(), spec.slow_start, now))
+            .min();
+        Endpoints {
+            picker: Picker::new(&spec.balance, &candidates),
+            by_address: index(&all, |endpoint| endpoint.row.address),
+            by_token: index(&all, |endpoint| endpoint.token),
+            tier: decision.tier,
+            reason: decision.reason,
+            refresh_due,
+            eligible,
+            all,
+        }
+    }
+
+    /// The server at `address`.
+    pub fn by_address(&self, address: SocketAddr) -> Option<&Arc<Endpoint>> {
+        self.position(address).map(|index| &self.all[index])
+    }
+
+    /// Whether new work may go to the server at `address`.
+    pub fn is_eligible(&self, address: SocketAddr) -> bool {
+        self.position(address)
+            .is_some_and(|index| self.is_eligible_at(index))
+    }
+
+    pub(crate) fn is_eligible_at(&self, index: usize) -> bool {
+        self.eligible.binary_search(&(index as u32)).is_ok()
+    }
+
+    pub(crate) fn position(&self, address: SocketAddr) -> Option<usize> {
+        let found = self
+            .by_address
+            .binary_search_by_key(&address, |entry| entry.0)
+            .ok()?;
+        Some(self.by_address[found].1 as usize)
+    }
+
+    /// The server that an affinity cookie names, if it is ready. Its tier and weight do not
+    /// matter: a client that is bound to a server stays with it.
+    pub(crate) fn by_token(&self, token: u64) -> Option<&Arc<Endpoint>> {
+        let found = self
+            .by_token
+            .binary_search_by_key(&token, |entry| entry.0)
+            .ok()?;
+        let endpoint = &self.all[self.by_token[found].1 as usize];
+        endpoint.state.is_ready().then_some(endpoint)
+    }
+
+    /// Whether every eligible server is one of these.
+    pub(crate) fn are_all(&self, addresses: &[SocketAddr]) -> bool {
+        self.eligible()
+            .all(|endpoint| addresses.contains(&endpoint.row.address))
+    }
+
+    /// The eligible servers.
+    pub fn eligible(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
+        self.eligible.iter().map(|&index| &self.all[index as usize])
+    }
+
+    /// Chooses an eligible server that has room and is not one of `avoid`, and takes a slot.
+    pub(crate) fn take(
+        &self,
+        avoid: &[SocketAddr],
+        key: Option<u64>,
+        turn: &Turn,
+        rng: &mut fastrand::Rng,
+        now: Moment,
+    ) -> Option<Slot> {
+        let open = Open {
+            endpoints: self,
+            avoid,
+            now,
+        };
+        for _ in 0..PICKS_MAX {
+            let chosen = self.picker.pick(&open, turn, key, rng)?;
+            if let Some(slot) = Slot::take(open.endpoint(chosen)) {
+                return Some(slot);
+            }
+        }
+        (0..self.eligible.len())
+            .filter(|&chosen| open.may_take(chosen))
+            .find_map(|chosen| Slot::take(open.endpoint(chosen)))
+    }
+}
+
+/// The eligible servers as an algorithm sees them for one request.
+struct Open<'a> {
+    endpoints: &'a Endpoints,
+    avoid: &'a [SocketAddr],
+    now: Moment,
+}
+
+impl<'a> Open<'a> {
+    fn endpoint(&self, chosen: usize) -> &'a Arc<Endpoint> {
+        &self.endpoints.all[self.endpoints.eligible[chosen] as usize]
+    }
+}
+
+impl Servers for Open<'_> {
+    fn may_take(&self, server: usize) -> bool {
+        let endpoint = self.endpoint(server);
+        endpoint.slots.has_room() && !self.avoid.contains(&endpoint.row.address)
+    }
+    fn in_flight(&self, server: usize) -> u32 {
+        self.endpoint(server).slots.in_flight()
+    }
+    fn latency_us(&self, server: usize) -> Option<f64> {
+        latency_us(&self.endpoint(server).state, self.now)
+    }
+}
+
+fn member(endpoint: &Endpoint, zone: Option<&str>) -> Member {
+    let own = match (zone, endpoint.row.zone.as_deref()) {
+        (Some(zone), Some(its_zone)) => zone == its_zone,
+        _ => true,
+    };
+    Member {
+        own,
+        backup: endpoint.row.backup,
+        ready: endpoint.state.is_ready(),
+        set_aside: endpoint.state.administrative() != Administrative::Ready,
+        weight: endpoint.row.weight,
+    }
+}
+
+fn weight(endpoint: &Endpoint, spec: &Service, now: Moment) -> u32 {
+    let share = slow_start::share(endpoint.state.up_since(), spec.slow_start, now);
+    ((f64::from(endpoint.row.weight) * WEIGHT_UNIT * share) as u32).max(1)
+}
+
+fn index<K: Ord>(all: &[Arc<Endpoint>], key: impl Fn(&Endpoint) -> K) -> Vec<(K, u32)> {
+    let mut index: Vec<_> = all.iter().zip(0..).map(|(one, i)| (key(one), i)).collect();
+    index.sort_unstable();
+    index
+}

@@ -1,0 +1,39 @@
+//! Request + configuration + what is known of the servers + now → a server, a place in the queue,
+//! or a refusal, each with its reason.
+//!
+//! Nothing here reads a clock or touches a socket. The way of a request through this room:
+//! [`route::Router::find`] names its route, [`rate::RateTable::take`] may refuse it,
+//! [`LiveService::admit`] gives it a [`Slot`] on a server, a [`Waiter`] in the service's queue, or
+//! a [`Refusal`]. Two things are shared by all workers and kept across configurations: the count
+//! of what is in flight at an address ([`limits::Slots`]) and the queues; everything else is a
+//! value computed when something changes and read through one pointer.
+
+pub mod limits;
+pub mod pick;
+pub mod rate;
+pub mod route;
+pub mod slow_start;
+pub mod weights;
+pub mod zones;
+
+mod admission;
+mod drain;
+mod endpoints;
+mod live;
+mod queue;
+mod registry;
+mod token;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use admission::{Admission, Ask, Refusal, Waiter};
+pub use endpoints::{Endpoint, Endpoints};
+pub use limits::{Slot, Slots};
+pub use live::{LiveService, TierChange};
+pub use pick::peak_ewma::observe_latency;
+pub use registry::{Published, Registry};
+pub use token::{affinity_token, hash_key};
+pub use view::{EndpointView, ServiceView};
+pub use zones::{Reason, Tier};

@@ -1,0 +1,279 @@
+//! The count of what is in flight at a server, and the guard that a request holds while it is.
+//!
+//! A count belongs to an address: every service that names the address shares it, over all workers
+//! and across configurations. It is exact: taken by compare-and-swap, it never exceeds its
+//! maximum. When somebody waits, a slot that becomes free is not given back but handed on, still
+//! counted, to whoever has waited longest in any of those services' queues, so that no newcomer
+//! slips in between. Who waits where is `queue`'s.
+//!
+//! That no wake-up is lost rests on one rule on either side. Who frees a slot lowers the count and
+//! *then* looks whether somebody waits; who waits stands in the queue and *then* looks whether a
+//! slot is free. Both put a sequentially consistent fence between the two, so at least one of them
+//! sees the other.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst, fence};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use arc_swap::ArcSwap;
+
+use crate::endpoints::Endpoint;
+use crate::queue::Tickets;
+
+/// What is in flight at one address, and how much may be.
+#[derive(Debug)]
+pub struct Slots {
+    address: SocketAddr,
+    in_flight: AtomicU32,
+    /// 0: no limit.
+    max: AtomicU32,
+    tickets: Arc<Tickets>,
+    /// The services that name this address.
+    takers: ArcSwap<Vec<Weak<dyn Taker>>>,
+}
+
+/// A service as a server's slots see it: somebody who may have a use for one.
+pub(crate) trait Taker: std::fmt::Debug + Send + Sync {
+    /// The number of the ticket that has waited longest for a slot at `address`.
+    fn waiting_since(&self, address: SocketAddr) -> Option<u64>;
+    /// Gives a slot that is already counted to the ticket that has waited longest; false if
+    /// nobody waits for it after all.
+    fn give(&self, address: SocketAddr) -> bool;
+    /// The limit it asks for per server; `Some(0)`: none; `None`: it has left the configuration
+    /// and has no say.
+    fn limit(&self) -> Option<u32>;
+}
+
+impl Slots {
+    pub(crate) fn new(address: SocketAddr, max: u32, tickets: Arc<Tickets>) -> Slots {
+        let takers = ArcSwap::from_pointee(Vec::new());
+        Slots {
+            address,
+            in_flight: AtomicU32::new(0),
+            max: AtomicU32::new(max),
+            tickets,
+            takers,
+        }
+    }
+
+    /// Whose count it is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Requests (in tcp mode connections) at this address now, of all services and workers.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.load(Relaxed)
+    }
+
+    /// How many there may be; 0: no limit.
+    pub fn max(&self) -> u32 {
+        self.max.load(Relaxed)
+    }
+
+    /// Whether one more may be taken at this moment.
+    pub fn has_room(&self) -> bool {
+        let max = self.max();
+        max == 0 || self.in_flight() < max
+    }
+
+    /// Counts one more if there is room.
+    fn try_take(&self) -> bool {
+        let max = self.max();
+        if max == 0 {
+            self.in_flight.fetch_add(1, SeqCst);
+            return true;
+        }
+        let mut current = self.in_flight();
+        while current < max {
+            match self
+                .in_flight
+                .compare_exchange_weak(current, current + 1, SeqCst, Relaxed)
+            {
+                Ok(_) => return true,
+                Err(now) => current = now,
+            }
+        }
+        false
+    }
+
+    /// Ends one: hands it to whoever waits for it, or counts one less.
+    fn release(&self) {
+        loop {
+            if self.tickets.any_waiting() && !self.is_over() && self.hand_over() {
+                return;
+            }
+            self.in_flight.fetch_sub(1, SeqCst);
+            fence(SeqCst);
+            // Somebody may have joined a queue since the look above, and found the server full.
+            // If the count cannot be taken back somebody else has it, and looks when it ends.
+            if !self.tickets.any_waiting() || self.longest_waiting().is_none() || !self.try_take() {
+                return;
+            }
+        }
+    }
+
+    /// Gives free slots to those who wait for them, as long as there are both.
+    pub(crate) fn serve_waiters(&self) {
+        while self.tickets.any_waiting()
+            && self.has_room()
+            && self.longest_waiting().is_some()
+            && self.try_take()
+        {
+            if !self.hand_over() {
+                self.release();
+            }
+        }
+    }
+
+    /// More in flight than allowed, because the maximum was lowered meanwhile.
+    fn is_over(&self) -> bool {
+        let max = self.max();
+        max != 0 && self.in_flight() > max
+    }
+
+    /// Gives a counted slot to the ticket that has waited longest for it in any queue; false if
+    /// there is none.
+    fn hand_over(&self) -> bool {
+        while let Some(taker) = self.longest_waiting() {
+            if taker.give(self.address) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn longest_waiting(&self) -> Option<Arc<dyn Taker>> {
+        let takers = self.takers.load();
+        let waiting = takers.iter().filter_map(|taker| {
+            let taker = taker.upgrade()?;
+            Some((taker.waiting_since(self.address)?, taker))
+        });
+        waiting
+            .min_by_key(|(ticket, _)| *ticket)
+            .map(|(_, taker)| taker)
+    }
+
+    /// Adopts the smallest limit among the services that name this address. (Two different ones
+    /// are a mistake in a configuration, but names may resolve to the same address later.)
+    fn update_max(&self) {
+        let takers = self.takers.load();
+        let limits = takers.iter().filter_map(|taker| taker.upgrade()?.limit());
+        // 0 stands for no limit, so it must lose against any number.
+        if let Some(limit) = limits.min_by_key(|limit| limit.wrapping_sub(1)) {
+            self.max.store(limit, SeqCst);
+        }
+    }
+}
+
+/// The slots of every address in use.
+#[derive(Debug, Default)]
+pub(crate) struct SlotTable {
+    by_address: Mutex<HashMap<SocketAddr, Weak<Slots>>>,
+    pub(crate) tickets: Arc<Tickets>,
+}
+
+impl SlotTable {
+    /// The slots at `address`, which `taker` uses from now on.
+    pub(crate) fn enlist(&self, address: SocketAddr, taker: &Weak<dyn Taker>) -> Arc<Slots> {
+        let mut table = self
+            .by_address
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let slots = table
+            .get(&address)
+            .and_then(Weak::upgrade)
+            .unwrap_or_else(|| {
+                let slots = Arc::new(Slots::new(address, 0, Arc::clone(&self.tickets)));
+                table.insert(address, Arc::downgrade(&slots));
+                slots
+            });
+        // The table's lock also keeps two services from overwriting each other's entry.
+        let mut takers = others(&slots, taker);
+        takers.push(Weak::clone(taker));
+        slots.takers.store(Arc::new(takers));
+        slots.update_max();
+        slots
+    }
+
+    /// Ends what [`SlotTable::enlist`] began.
+    pub(crate) fn delist(&self, slots: &Slots, taker: &Weak<dyn Taker>) {
+        let table = self
+            .by_address
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        slots.takers.store(Arc::new(others(slots, taker)));
+        slots.update_max();
+        drop(table);
+        slots.serve_waiters();
+    }
+
+    /// A taker's limit has changed.
+    pub(crate) fn update_max(&self, slots: &Slots) {
+        let table = self
+            .by_address
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        slots.update_max();
+        drop(table);
+        slots.serve_waiters();
+    }
+
+    /// Forgets addresses that nobody uses any more.
+    pub(crate) fn sweep(&self) {
+        let mut table = self
+            .by_address
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        table.retain(|_, slots| slots.strong_count() > 0);
+    }
+}
+
+fn others(slots: &Slots, taker: &Weak<dyn Taker>) -> Vec<Weak<dyn Taker>> {
+    let takers = slots.takers.load();
+    let others = takers
+        .iter()
+        .filter(|other| other.strong_count() > 0 && !other.ptr_eq(taker));
+    others.cloned().collect()
+}
+
+/// A place at a server, held for as long as a request (in tcp mode a connection) is there.
+/// Dropping it hands the place to whoever has waited for it longest, on whatever worker.
+#[derive(Debug)]
+pub struct Slot {
+    endpoint: Arc<Endpoint>,
+}
+
+impl Slot {
+    /// A place at this server, if there is one.
+    pub(crate) fn take(endpoint: &Arc<Endpoint>) -> Option<Slot> {
+        endpoint.slots.try_take().then(|| Slot::adopt(endpoint))
+    }
+
+    /// The guard of a place that is already counted.
+    pub(crate) fn adopt(endpoint: &Arc<Endpoint>) -> Slot {
+        endpoint.state.requests.fetch_add(1, Relaxed);
+        Slot {
+            endpoint: Arc::clone(endpoint),
+        }
+    }
+
+    /// The server.
+    pub fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+}
+
+impl std::ops::Deref for Slot {
+    type Target = Endpoint;
+    fn deref(&self) -> &Endpoint {
+        &self.endpoint
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.endpoint.slots.release();
+    }
+}

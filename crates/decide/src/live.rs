@@ -1,0 +1,328 @@
+//! A service at run time: its settings, its servers and its queue, and how they change.
+//!
+//! It keeps its identity by name across configurations, so that a request which holds a slot, or
+//! waits for one, is never cut off by a reload; its settings are replaced under it. What becomes of
+//! a request is `admission`'s.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use arc_swap::ArcSwap;
+use model::{EndpointRow, EndpointSet, Moment, ServerState, ServerTarget, Service};
+
+use crate::drain::DrainRate;
+use crate::endpoints::{Endpoint, Endpoints};
+use crate::limits::{SlotTable, Taker};
+use crate::pick::Turn;
+use crate::queue::Queue;
+use crate::zones::{Reason, Tier};
+
+/// A service's eligible servers reach further, or less far, than before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TierChange {
+    /// The service's name.
+    pub service: Arc<str>,
+    /// Until now.
+    pub from: Tier,
+    /// From now on.
+    pub to: Tier,
+    /// Why.
+    pub reason: Reason,
+    /// Servers eligible now…
+    pub eligible: usize,
+    /// …of this many.
+    pub total: usize,
+}
+
+/// A service, alive.
+#[derive(Debug)]
+pub struct LiveService {
+    name: Arc<str>,
+    pub(crate) settings: ArcSwap<Settings>,
+    pub(crate) endpoints: ArcSwap<Endpoints>,
+    pub(crate) queue: Queue,
+    pub(crate) turn: Turn,
+    drain: Mutex<DrainRate>,
+    /// No longer in the configuration; only requests that are under way still know it.
+    retired: AtomicBool,
+    table: Arc<SlotTable>,
+    me: Weak<LiveService>,
+    /// Held by whoever changes the servers.
+    shape: Mutex<Shape>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) spec: Arc<Service>,
+    zone: Option<Arc<str>>,
+}
+
+/// What must be remembered from one change of the servers to the next.
+#[derive(Debug, Default)]
+struct Shape {
+    /// What discovery said last.
+    discovered: EndpointSet,
+    /// What is known of each server there is.
+    states: HashMap<SocketAddr, Arc<ServerState>>,
+}
+
+impl LiveService {
+    /// A service without servers; [`LiveService::apply`] gives it those of its settings.
+    pub(crate) fn new(
+        spec: Arc<Service>,
+        zone: Option<Arc<str>>,
+        table: Arc<SlotTable>,
+        first_turn: u64,
+    ) -> Arc<LiveService> {
+        let mut nobody = Endpoints::new(
+            Vec::new(),
+            &spec,
+            zone.as_deref(),
+            Tier::OwnZone,
+            Moment::ZERO,
+        );
+        // A tier of nobody would make the first servers look like a recovery.
+        nobody.tier = Tier::OwnZone;
+        Arc::new_cyclic(|me| LiveService {
+            name: Arc::clone(&spec.name),
+            settings: ArcSwap::from_pointee(Settings { spec, zone }),
+            endpoints: ArcSwap::from_pointee(nobody),
+            queue: Queue::new(Arc::clone(&table.tickets)),
+            turn: Turn::starting_at(first_turn),
+            drain: Mutex::default(),
+            retired: AtomicBool::new(false),
+            table,
+            me: Weak::clone(me),
+            shape: Mutex::default(),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Its present settings.
+    pub fn spec(&self) -> Arc<Service> {
+        Arc::clone(&self.settings.load().spec)
+    }
+
+    /// Its present servers, who is eligible and why.
+    pub fn endpoints(&self) -> Arc<Endpoints> {
+        self.endpoints.load_full()
+    }
+
+    /// How many requests wait for a slot.
+    pub fn queue_length(&self) -> u32 {
+        self.queue.length()
+    }
+
+    /// Slots handed out per second while it was full, as last measured; 0.0 before it ever was.
+    pub fn drain_rate(&self, now: Moment) -> f64 {
+        self.observe_drain(now).unwrap_or(0.0)
+    }
+
+    /// When [`LiveService::refresh`] has something to do although nothing happens (slow start);
+    /// `None`: not before something happens.
+    pub fn refresh_due(&self) -> Option<Moment> {
+        self.endpoints.load().refresh_due
+    }
+
+    /// Computes anew who is eligible, after any change of a server's health, ejection or
+    /// administrative state and when [`LiveService::refresh_due`] says so, then lets waiters
+    /// through. Returns a change of the tier.
+    pub fn refresh(&self, now: Moment) -> Option<TierChange> {
+        let shape = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
+        let change = self.replace(self.endpoints.load().all.clone(), now);
+        drop(shape);
+        self.serve_waiters();
+        change
+    }
+
+    /// Replaces the whole set of servers, as discovery found it: those of fixed address too. What
+    /// is known of addresses that stay is kept.
+    pub fn set_endpoints(&self, set: EndpointSet, now: Moment) -> Option<TierChange> {
+        let mut shape = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
+        shape.discovered = set;
+        let rows = shape.discovered.rows.clone();
+        let change = self.rebuild(&mut shape, rows, now);
+        drop(shape);
+        self.serve_waiters();
+        change
+    }
+
+    /// Adopts settings without acting on them yet, so that limits which several services share
+    /// can be computed from the new settings of all.
+    pub(crate) fn adopt(&self, spec: &Service, zone: Option<&Arc<str>>) {
+        let before = self.settings.load();
+        if *before.spec != *spec || before.zone.as_ref() != zone {
+            let spec = Arc::new(spec.clone());
+            self.settings.store(Arc::new(Settings {
+                spec,
+                zone: zone.cloned(),
+            }));
+        }
+        self.retired.store(false, SeqCst);
+    }
+
+    /// Acts on adopted settings: servers of fixed address as they say, those found by name as
+    /// they were found last.
+    pub(crate) fn apply(&self, now: Moment) -> Option<TierChange> {
+        let mut shape = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = rows(&self.settings.load().spec, &shape.discovered);
+        let change = self.rebuild(&mut shape, rows, now);
+        drop(shape);
+        self.serve_waiters();
+        change
+    }
+
+    /// It has left the configuration: its limits count no more, those who wait are still served.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, SeqCst);
+        for endpoint in &self.endpoints.load().all {
+            self.table.update_max(&endpoint.slots);
+        }
+    }
+
+    fn rebuild(
+        &self,
+        shape: &mut Shape,
+        rows: Vec<EndpointRow>,
+        now: Moment,
+    ) -> Option<TierChange> {
+        let me: Weak<dyn Taker> = self.me.clone();
+        let before = self.endpoints.load_full();
+        let mut all: Vec<Arc<Endpoint>> = Vec::with_capacity(rows.len());
+        let mut states = HashMap::with_capacity(rows.len());
+        for row in rows {
+            let address = row.address;
+            if states.contains_key(&address) {
+                continue;
+            }
+            let slots = self.table.enlist(address, &me);
+            let state = shape.states.remove(&address).unwrap_or_default();
+            states.insert(address, Arc::clone(&state));
+            let kept = before.by_address(address).filter(|known| {
+                known.row == row
+                    && Arc::ptr_eq(&known.slots, &slots)
+                    && Arc::ptr_eq(&known.state, &state)
+            });
+            all.push(match kept {
+                Some(known) => Arc::clone(known),
+                None => Arc::new(Endpoint::new(row, state, slots)),
+            });
+        }
+        shape.states = states;
+        let change = self.replace(all, now);
+        for gone in &before.all {
+            if !shape.states.contains_key(&gone.row.address) {
+                self.table.delist(&gone.slots, &me);
+            }
+        }
+        change
+    }
+
+    /// Puts servers in place of the present ones. Only ever called with the shape locked.
+    fn replace(&self, all: Vec<Arc<Endpoint>>, now: Moment) -> Option<TierChange> {
+        let settings = self.settings.load();
+        let from = self.endpoints.load().tier;
+        let next = Endpoints::new(all, &settings.spec, settings.zone.as_deref(), from, now);
+        let change = (next.tier != from).then(|| TierChange {
+            service: Arc::clone(&self.name),
+            from,
+            to: next.tier,
+            reason: next.reason,
+            eligible: next.eligible.len(),
+            total: next.all.len(),
+        });
+        self.endpoints.store(Arc::new(next));
+        change
+    }
+
+    /// Lets those who wait have what is free. To be called after every change of the servers.
+    pub(crate) fn serve_waiters(&self) {
+        // Who joins meanwhile has seen the new servers, or is seen here (see `limits`).
+        fence(SeqCst);
+        let endpoints = self.endpoints.load();
+        self.relax(&endpoints);
+        for endpoint in &endpoints.all {
+            endpoint.slots.serve_waiters();
+        }
+    }
+
+    fn relax(&self, endpoints: &Endpoints) {
+        self.queue.relax(
+            |address| {
+                endpoints
+                    .by_address(address)
+                    .is_some_and(|one| one.state.is_ready())
+            },
+            |avoided| endpoints.are_all(avoided),
+        );
+    }
+
+    pub(crate) fn observe_drain(&self, now: Moment) -> Option<f64> {
+        let endpoints = self.endpoints.load();
+        let handed = endpoints
+            .all
+            .iter()
+            .map(|one| one.state.requests.load(Relaxed))
+            .sum();
+        self.drain
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .observe(handed, now)
+    }
+}
+
+impl Taker for LiveService {
+    fn waiting_since(&self, address: SocketAddr) -> Option<u64> {
+        let endpoints = self.endpoints.load();
+        let to_any = endpoints.is_eligible(address);
+        self.queue.waiting_since(address, to_any)
+    }
+
+    fn give(&self, address: SocketAddr) -> bool {
+        let endpoints = self.endpoints.load();
+        let Some(index) = endpoints.position(address) else {
+            return false;
+        };
+        let to_any = endpoints.is_eligible_at(index);
+        while let Some(ticket) = self.queue.pop(address, to_any) {
+            if ticket.grant(&endpoints.all[index]) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn limit(&self) -> Option<u32> {
+        let retired = self.retired.load(SeqCst);
+        (!retired).then(|| self.settings.load().spec.in_flight_max.unwrap_or(0))
+    }
+}
+
+/// The servers that settings name: fixed addresses as they are, names as last discovered.
+fn rows(spec: &Service, discovered: &EndpointSet) -> Vec<EndpointRow> {
+    let mut rows = Vec::with_capacity(spec.servers.len());
+    for server in &spec.servers {
+        let name: Arc<str> = server.target.to_string().into();
+        let row = |address| EndpointRow {
+            name: Arc::clone(&name),
+            address,
+            zone: server.zone.clone(),
+            weight: server.weight,
+            backup: server.backup,
+        };
+        match &server.target {
+            ServerTarget::Address(address) => rows.push(row(*address)),
+            ServerTarget::Name { .. } => {
+                let found = discovered.rows.iter().filter(|found| found.name == name);
+                rows.extend(found.map(|found| row(found.address)));
+            }
+        }
+    }
+    rows
+}

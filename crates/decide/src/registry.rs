@@ -1,0 +1,138 @@
+//! What lives as long as the process: the present configuration, and what must survive a change of
+//! it. Services keep their identity by name, counts in flight by address, what is known of a
+//! server by service and address.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::{ArcSwap, Guard};
+use model::{Moment, ServiceId, Snapshot};
+
+use crate::limits::SlotTable;
+use crate::live::{LiveService, TierChange};
+use crate::rate::RateTable;
+use crate::route::Router;
+
+/// Rate-limit buckets kept at once, over all routes.
+const RATE_KEYS_MAX: usize = 1 << 20;
+
+/// A configuration in force.
+#[derive(Debug)]
+pub struct Published {
+    /// What was configured.
+    pub snapshot: Arc<Snapshot>,
+    /// Finds a request's route.
+    pub router: Router,
+    /// The services at run time, indexed by [`ServiceId`].
+    pub services: Vec<Arc<LiveService>>,
+    /// Counts configurations; the first published is 1.
+    pub generation: u64,
+    /// What publishing changed about who is eligible.
+    pub tier_changes: Vec<TierChange>,
+}
+
+impl Published {
+    /// The service that `id` stands for.
+    pub fn service(&self, id: ServiceId) -> &Arc<LiveService> {
+        // Ids come from the snapshot beside it, whose services these are.
+        &self.services[id.0 as usize]
+    }
+}
+
+/// What lives as long as the process. One per process.
+#[derive(Debug)]
+pub struct Registry {
+    current: ArcSwap<Published>,
+    table: Arc<SlotTable>,
+    rate: RateTable,
+    first_turn: AtomicU64,
+    /// Held while publishing: the services of the present configuration.
+    services: Mutex<HashMap<Arc<str>, Arc<LiveService>>>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Registry::new()
+    }
+}
+
+impl Registry {
+    /// A registry with an empty configuration of generation 0. Its round robins begin anywhere.
+    pub fn new() -> Registry {
+        Registry::with_seed(fastrand::u32(..))
+    }
+
+    /// As [`Registry::new`], with a beginning that can be repeated.
+    pub fn with_seed(seed: u32) -> Registry {
+        let empty = Published {
+            snapshot: Arc::new(Snapshot::empty()),
+            router: Router::new(&[]),
+            services: Vec::new(),
+            generation: 0,
+            tier_changes: Vec::new(),
+        };
+        Registry {
+            current: ArcSwap::from_pointee(empty),
+            table: Arc::default(),
+            rate: RateTable::new(RATE_KEYS_MAX),
+            first_turn: AtomicU64::new(u64::from(seed)),
+            services: Mutex::default(),
+        }
+    }
+
+    /// Puts a configuration into force. Requests under way keep what they hold.
+    pub fn publish(&self, snapshot: Arc<Snapshot>, now: Moment) -> Arc<Published> {
+        let mut known = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        let zone = snapshot.zone.as_ref();
+        let mut services = Vec::with_capacity(snapshot.services.len());
+        // First everyone's settings, then what follows from the settings of several.
+        for spec in &snapshot.services {
+            let live = match known.remove(&spec.name) {
+                Some(live) => live,
+                None => LiveService::new(
+                    Arc::new(spec.clone()),
+                    zone.cloned(),
+                    Arc::clone(&self.table),
+                    self.first_turn.fetch_add(1, Relaxed),
+                ),
+            };
+            live.adopt(spec, zone);
+            services.push(live);
+        }
+        for gone in known.drain() {
+            gone.1.retire();
+        }
+        let tier_changes = services.iter().filter_map(|live| live.apply(now)).collect();
+        known.extend(
+            services
+                .iter()
+                .map(|live| (Arc::clone(live.name()), Arc::clone(live))),
+        );
+        let published = Arc::new(Published {
+            router: Router::new(&snapshot.routes),
+            generation: self.current.load().generation + 1,
+            snapshot,
+            services,
+            tier_changes,
+        });
+        self.current.store(Arc::clone(&published));
+        self.table.sweep();
+        published
+    }
+
+    /// The configuration in force, for a look at it.
+    pub fn current(&self) -> Guard<Arc<Published>> {
+        self.current.load()
+    }
+
+    /// The configuration in force, to keep.
+    pub fn load_full(&self) -> Arc<Published> {
+        self.current.load_full()
+    }
+
+    /// The buckets of all routes' rate limits.
+    pub fn rate(&self) -> &RateTable {
+        &self.rate
+    }
+}

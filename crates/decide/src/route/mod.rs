@@ -1,0 +1,258 @@
+//! Which route a request takes.
+//!
+//! A [`Router`] finds the route that a reader of the sorted list would find by trying one after
+//! the other, in a number of steps that depends on the request and not on how many routes there
+//! are. Precedence is [`model::RouteMatch::precedence`]; the order of the routes handed in does
+//! not matter. What is done with the request afterwards is not decided here, but for
+//! [`split`], which draws the service of a weighted forward.
+//!
+//! How it searches: hosts are a trie of labels from the right, paths a trie of segments from the
+//! left (one below each host pattern), each edge one probe of a hash index. The walk goes as deep
+//! as the request leads; then the rules met on the way are tried from the deepest up, which is
+//! most specific first. When no rule of the best host pattern matches, the next less specific
+//! pattern is tried. Rules of equal host and path are grouped by what they look at (`conditions`).
+//!
+//! Hosts are compared without regard to case and to one trailing dot. Paths are compared in
+//! canonical form ([`model::path`]), so that needless percent-encoding leads nowhere else; a path
+//! with dot segments matches no rule at all, since two servers may read it as two places. The
+//! asterisk-form target of OPTIONS matches rules that ask for no path.
+
+mod conditions;
+mod index;
+mod query;
+mod trie;
+
+#[cfg(test)]
+mod tests;
+
+use model::{Forward, HostPattern, ListenerId, PathMatch, Route, RouteMatch, ServiceId};
+
+use conditions::RuleList;
+use trie::{NodeId, Trie};
+
+/// What a rule may look at of a request head.
+pub trait RequestView {
+    /// The method as sent.
+    fn method(&self) -> &str;
+    /// The host asked for, without a port; empty if there is none.
+    fn host(&self) -> &str;
+    /// The path as sent, without a query.
+    fn path(&self) -> &str;
+    /// The query as sent, without its `?`.
+    fn query(&self) -> Option<&str>;
+    /// The value of the first field of this name (in lower case).
+    fn field(&self, name: &str) -> Option<&[u8]>;
+}
+
+impl RequestView for wire::http1::RequestHead {
+    fn method(&self) -> &str {
+        self.method()
+    }
+    fn host(&self) -> &str {
+        self.host()
+    }
+    fn path(&self) -> &str {
+        self.path()
+    }
+    fn query(&self) -> Option<&str> {
+        self.query()
+    }
+    fn field(&self, name: &str) -> Option<&[u8]> {
+        self.field(name)
+    }
+}
+
+/// An index over a configuration's routes. Immutable; built once per configuration.
+#[derive(Debug)]
+pub struct Router {
+    /// Labels of host patterns, the last label first, under one root.
+    hosts: Trie<HostRules>,
+    hosts_root: NodeId,
+    /// Where the paths of rules without a host stand.
+    any_host: Option<NodeId>,
+    /// Segments of paths, under a root of its own per host pattern.
+    paths: Trie<PathRules>,
+}
+
+/// The roots in the trie of paths that belong to a node of the trie of hosts.
+#[derive(Debug, Default)]
+struct HostRules {
+    exact: Option<NodeId>,
+    wildcard: Option<NodeId>,
+}
+
+/// The rules of a node of the trie of paths.
+#[derive(Debug, Default)]
+struct PathRules {
+    exact: RuleList,
+    prefix: RuleList,
+}
+
+impl Router {
+    /// Indexes `routes`. What [`Router::find`] returns are positions in this slice. Rules whose
+    /// path begins with something other than `/` (and is no empty prefix) match nothing.
+    pub fn new(routes: &[Route]) -> Router {
+        let mut hosts = Trie::default();
+        let hosts_root = hosts.add_root();
+        let mut router = Router {
+            hosts,
+            hosts_root,
+            any_host: None,
+            paths: Trie::default(),
+        };
+        let mut sorted: Vec<(RouteMatch, usize)> = routes
+            .iter()
+            .enumerate()
+            .map(|(position, route)| (with_canonical_path(&route.matches), position))
+            .collect();
+        // Rules of one host and path need not stand together in this order, but they are in order
+        // among themselves, which is all that a list of rules relies on.
+        sorted.sort_by(|(one, _), (other, _)| one.precedence(other));
+        for (matches, position) in &sorted {
+            let root = router.root_of(matches.host.as_ref());
+            router.add(root, matches, *position);
+        }
+        router
+    }
+
+    /// The position of the route for a request that came in on `listener`; `None` if no route
+    /// matches, or if the path holds dot segments ([`model::path::has_dot_segments`]).
+    pub fn find<R: RequestView>(&self, head: &R, listener: ListenerId) -> Option<usize> {
+        let path = head.path();
+        if model::path::has_dot_segments(path) {
+            return None;
+        }
+        let (deepest, whole) = self.hosts.walk(self.hosts_root, labels(head.host()));
+        let exact = if whole {
+            self.hosts.value(deepest).exact
+        } else {
+            None
+        };
+        // A wildcard stands for at least one label: the whole host's own node does not count.
+        let mut above = if whole {
+            self.hosts.parent(deepest)
+        } else {
+            Some(deepest)
+        };
+        let wildcards = std::iter::from_fn(|| {
+            let node = above?;
+            above = self.hosts.parent(node);
+            Some(self.hosts.value(node).wildcard)
+        });
+        exact
+            .into_iter()
+            .chain(wildcards.flatten())
+            .chain(self.any_host)
+            .find_map(|root| self.find_by_path(root, path, head, listener))
+    }
+
+    /// The rule among those of one host pattern.
+    fn find_by_path<R: RequestView>(
+        &self,
+        root: NodeId,
+        path: &str,
+        head: &R,
+        listener: ListenerId,
+    ) -> Option<usize> {
+        let relative = match path.strip_prefix('/') {
+            Some(relative) if !self.paths.is_leaf(root) => relative,
+            _ => return self.paths.value(root).prefix.find(head, listener),
+        };
+        // Most paths are canonical as they are, and then cheaper to walk.
+        let (deepest, whole) = if model::path::is_canonical(relative) {
+            self.paths.walk(root, relative.split('/').map(str::bytes))
+        } else {
+            self.paths.walk(root, segments(relative))
+        };
+        if whole && let Some(found) = self.paths.value(deepest).exact.find(head, listener) {
+            return Some(found);
+        }
+        let mut next = Some(deepest);
+        while let Some(node) = next {
+            if let Some(found) = self.paths.value(node).prefix.find(head, listener) {
+                return Some(found);
+            }
+            next = self.paths.parent(node);
+        }
+        None
+    }
+
+    /// The root under which a host pattern's paths stand, made if there is none yet.
+    fn root_of(&mut self, host: Option<&HostPattern>) -> NodeId {
+        let root = match host {
+            None => &mut self.any_host,
+            Some(HostPattern::Exact(name)) => {
+                let node = self.hosts.insert(self.hosts_root, labels(name));
+                &mut self.hosts.value_mut(node).exact
+            }
+            Some(HostPattern::Wildcard(suffix)) => {
+                let node = self.hosts.insert(self.hosts_root, labels(suffix));
+                &mut self.hosts.value_mut(node).wildcard
+            }
+        };
+        *root.get_or_insert_with(|| self.paths.add_root())
+    }
+
+    /// Adds a rule under `root`; rules come in order of precedence.
+    fn add(&mut self, root: NodeId, matches: &RouteMatch, position: usize) {
+        let (path, is_prefix) = match &matches.path {
+            PathMatch::Prefix(path) => (path, true),
+            PathMatch::Exact(path) => (path, false),
+        };
+        let node = match path.strip_prefix('/') {
+            Some(relative) => self.paths.insert(root, segments(relative)),
+            None if is_prefix && path.is_empty() => root,
+            None => return,
+        };
+        let rules = self.paths.value_mut(node);
+        let list = if is_prefix {
+            &mut rules.prefix
+        } else {
+            &mut rules.exact
+        };
+        list.push(matches, position);
+    }
+}
+
+/// The service that takes a request: drawn by weight if there are several.
+pub fn split(forward: &Forward, rng: &mut fastrand::Rng) -> ServiceId {
+    // `to` is never empty, and its weights are not all 0: `config` sees to it.
+    let mut chosen = forward.to[0].service;
+    let total: u64 = forward
+        .to
+        .iter()
+        .map(|branch| u64::from(branch.weight))
+        .sum();
+    if forward.to.len() == 1 || total == 0 {
+        return chosen;
+    }
+    let mut draw = rng.u64(0..total);
+    for branch in &forward.to {
+        let weight = u64::from(branch.weight);
+        if draw < weight {
+            chosen = branch.service;
+            break;
+        }
+        draw -= weight;
+    }
+    chosen
+}
+
+fn with_canonical_path(matches: &RouteMatch) -> RouteMatch {
+    let mut matches = matches.clone();
+    let (PathMatch::Prefix(path) | PathMatch::Exact(path)) = &mut matches.path;
+    *path = model::path::canonical(path);
+    matches
+}
+
+/// A host's labels in lower case, the last first; without the empty one of a fully qualified name.
+fn labels(host: &str) -> impl Iterator<Item: Iterator<Item = u8> + Clone> {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    host.rsplit('.')
+        .map(|label| label.bytes().map(|byte| byte.to_ascii_lowercase()))
+}
+
+/// The segments of a path whose first `/` is taken away, in canonical form.
+fn segments(relative: &str) -> impl Iterator<Item: Iterator<Item = u8> + Clone> {
+    relative.split('/').map(model::path::canonical_bytes)
+}

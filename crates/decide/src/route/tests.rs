@@ -1,0 +1,561 @@
+//! The router against the Gateway API's table of precedence, against a naive reading of the sorted
+//! list, and against its own promise that many routes cost what few cost.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use model::{
+    Action, FieldMatch, Forward, HostPattern, ListenerId, PathMatch, Rewrite, Route, RouteMatch,
+    ServiceId, Split,
+};
+
+use super::index::counting::take_probes;
+use super::{RequestView, Router, split};
+
+/// A request as far as rules look at it.
+#[derive(Clone, Debug, Default)]
+struct Request {
+    method: String,
+    host: String,
+    path: String,
+    query: Option<String>,
+    fields: Vec<(String, String)>,
+}
+
+impl RequestView for Request {
+    fn method(&self) -> &str {
+        &self.method
+    }
+    fn host(&self) -> &str {
+        &self.host
+    }
+    fn path(&self) -> &str {
+        &self.path
+    }
+    fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+    fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value.as_bytes())
+    }
+}
+
+/// `GET api.example.com/a?x=1`, with fields as `name: value`.
+fn request(line: &str, fields: &[&str]) -> Request {
+    let (method, target) = line.split_once(' ').unwrap();
+    let at = target.find(['/', '*']).unwrap();
+    let (host, target) = target.split_at(at);
+    let (path, query) = target
+        .split_once('?')
+        .map_or((target, None), |(p, q)| (p, Some(q)));
+    Request {
+        method: method.into(),
+        host: host.into(),
+        path: path.into(),
+        query: query.map(Into::into),
+        fields: fields.iter().map(|f| pair(f, ": ")).collect(),
+    }
+}
+
+fn pair(text: &str, between: &str) -> (String, String) {
+    let (name, value) = text.split_once(between).unwrap();
+    (name.to_owned(), value.to_owned())
+}
+
+/// A rule in words: `*.example.com =/exact GET x-a:1 ?q=1 @0`; a path without `=` is a prefix,
+/// `@` names a listener, everything may be left out.
+fn rule(text: &str) -> RouteMatch {
+    let mut rule = RouteMatch {
+        listeners: Vec::new(),
+        host: None,
+        path: PathMatch::Prefix(String::new()),
+        method: None,
+        fields: Vec::new(),
+        query: Vec::new(),
+    };
+    let condition = |text: &str, between| {
+        let (name, value) = pair(text, between);
+        FieldMatch { name, value }
+    };
+    for word in text.split_whitespace() {
+        if let Some(path) = word.strip_prefix('=') {
+            rule.path = PathMatch::Exact(path.into());
+        } else if word.starts_with('/') {
+            rule.path = PathMatch::Prefix(word.trim_end_matches('/').into());
+        } else if let Some(query) = word.strip_prefix('?') {
+            rule.query.push(condition(query, "="));
+        } else if let Some(listener) = word.strip_prefix('@') {
+            rule.listeners.push(ListenerId(listener.parse().unwrap()));
+        } else if word.contains(':') {
+            rule.fields.push(condition(word, ":"));
+        } else if let Some(suffix) = word.strip_prefix("*.") {
+            rule.host = Some(HostPattern::Wildcard(suffix.into()));
+        } else if word.contains('.') {
+            rule.host = Some(HostPattern::Exact(word.into()));
+        } else {
+            rule.method = Some(word.into());
+        }
+    }
+    rule.fields.sort();
+    rule.query.sort();
+    rule
+}
+
+fn route(matches: RouteMatch) -> Route {
+    Route {
+        name: Arc::from("r"),
+        matches,
+        action: Action::Deny(403),
+        rate_limit: None,
+    }
+}
+
+/// Finds in a router over `rules`, in the order given and in reverse: the order must not matter.
+fn found<'r>(rules: &[&'r str], request: &Request) -> Option<&'r str> {
+    let forward: Vec<Route> = rules.iter().map(|text| route(rule(text))).collect();
+    let mut backward = forward.clone();
+    backward.reverse();
+    let one = Router::new(&forward).find(request, ListenerId(0));
+    let other = Router::new(&backward)
+        .find(request, ListenerId(0))
+        .map(|at| rules.len() - 1 - at);
+    assert_eq!(
+        one, other,
+        "the order of the file matters: {rules:?} {request:?}"
+    );
+    one.map(|at| rules[at])
+}
+
+#[test]
+fn precedence_is_the_gateway_apis() {
+    // In each line the first rule wins over all others, for a request that all of them match.
+    let cases: &[(&str, &[&str], &[&str])] = &[
+        // Host before everything else.
+        (
+            "GET a.b.example.com/x",
+            &[],
+            &["a.b.example.com", "*.b.example.com =/x GET", "=/x GET"],
+        ),
+        (
+            "GET a.b.example.com/x",
+            &[],
+            &["*.b.example.com", "*.example.com =/x", "*.com", "/x"],
+        ),
+        // Exact path before any prefix, a longer prefix before a shorter, before a method.
+        ("GET h.com/a/b", &[], &["=/a/b", "/a/b GET", "/a", "/"]),
+        ("GET h.com/a/b", &["x: 1"], &["/a/b", "/a GET x:1", "GET"]),
+        // A method before fields, fields before parameters.
+        (
+            "GET h.com/?q=1",
+            &["x: 1", "y: 2"],
+            &["GET", "x:1 y:2 ?q=1"],
+        ),
+        (
+            "GET h.com/?q=1&r=2",
+            &["x: 1", "y: 2"],
+            &["x:1 y:2", "x:1 ?q=1 ?r=2"],
+        ),
+        (
+            "GET h.com/?q=1&r=2",
+            &["x: 1"],
+            &["x:1 ?q=1 ?r=2", "x:1 ?q=1", "x:1", "?q=1 ?r=2"],
+        ),
+        // A named listener before all listeners, when all else is equal.
+        ("GET h.com/a", &[], &["/a @0", "/a", "@0"]),
+        // Ties by canonical form.
+        ("GET h.com/", &["a: 1", "b: 1"], &["a:1", "b:1"]),
+    ];
+    for (line, fields, rules) in cases {
+        let request = request(line, fields);
+        for rest in 0..rules.len() {
+            assert_eq!(found(&rules[rest..], &request), Some(rules[rest]), "{line}");
+        }
+    }
+}
+
+#[test]
+fn each_condition_holds_or_does_not() {
+    let cases = [
+        ("api.example.com", "GET API.Example.COM/", true),
+        ("api.example.com", "GET api.example.com./", true),
+        ("api.example.com", "GET x.api.example.com/", false),
+        ("api.example.com", "GET example.com/", false),
+        ("api.example.com", "GET /", false),
+        ("*.example.com", "GET a.example.com/", true),
+        ("*.example.com", "GET a.b.EXAMPLE.com/", true),
+        ("*.example.com", "GET example.com/", false),
+        ("*.example.com", "GET aexample.com/", false),
+        ("*.example.com", "GET a.example.org/", false),
+        ("/a", "GET h/a", true),
+        ("/a", "GET h/a/", true),
+        ("/a", "GET h/a/b", true),
+        ("/a", "GET h/ab", false),
+        ("/a", "GET h/", false),
+        ("/a", "GET h/A", false),
+        ("/a/b", "GET h/a//b", false),
+        ("/", "OPTIONS h*", true),
+        ("/a", "OPTIONS h*", false),
+        ("=/a", "GET h/a", true),
+        ("=/a", "GET h/a?x=1", true),
+        ("=/a", "GET h/a/", false),
+        ("=/a/", "GET h/a/", true),
+        ("=/", "GET h/", true),
+        ("=/", "GET h/a", false),
+        ("GET", "get h/", false),
+        ("?q=1", "GET h/?q=1", true),
+        ("?q=1", "GET h/?p=0&q=1", true),
+        ("?q=1", "GET h/?q=2&q=1", false),
+        ("?q=1", "GET h/?%71=%31", true),
+        ("?q=1", "GET h/?Q=1", false),
+        ("?q=1", "GET h/", false),
+        ("@1", "GET h/", false),
+        ("@1 @0", "GET h/", true),
+        // Encodings of the same path, and of others.
+        ("/admin", "GET h/%61dmin/x", true),
+        ("=/admin", "GET h/%61%64min", true),
+        ("/admin/x", "GET h/admin%2Fx", false),
+        ("/%61dmin", "GET h/admin", true),
+        ("/caf\u{e9}", "GET h/caf%c3%a9/x", true),
+    ];
+    for (text, line, expected) in cases {
+        assert_eq!(
+            found(&[text], &request(line, &[])).is_some(),
+            expected,
+            "{text} | {line}"
+        );
+    }
+    for (text, fields, expected) in [
+        ("x:1", &["x: 1"][..], true),
+        ("x:1", &["x: 2", "x: 1"], false),
+        ("x:1", &["x: 1 "], false),
+        ("x:1", &[], false),
+        ("x:1 y:2", &["y: 2", "x: 1"], true),
+        ("x:1 y:2", &["y: 2"], false),
+    ] {
+        assert_eq!(
+            found(&[text], &request("GET h/", fields)).is_some(),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_path_with_dot_segments_reaches_no_route() {
+    let rules = ["/public", "/admin", "/", "=/public/../admin"];
+    for path in [
+        "/public/../admin",
+        "/public/%2e%2e/admin",
+        "/public/..%2Fadmin",
+        "/./public",
+    ] {
+        assert_eq!(
+            found(&rules, &request(&format!("GET h{path}"), &[])),
+            None,
+            "{path}"
+        );
+    }
+    assert_eq!(
+        found(&rules, &request("GET h/public/..admin/.x", &[])),
+        Some("/public")
+    );
+}
+
+#[test]
+fn a_less_specific_host_answers_what_a_more_specific_one_has_no_rule_for() {
+    let rules = [
+        "a.example.com /a",
+        "*.example.com /b",
+        "*.com /c",
+        "/d",
+        "a.example.com =/a/x",
+    ];
+    for (path, expected) in
+        [("/a/y", 0), ("/b", 1), ("/c", 2), ("/d", 3), ("/a/x", 4)].map(|(p, at)| (p, rules[at]))
+    {
+        let request = request(&format!("GET a.example.com{path}"), &[]);
+        assert_eq!(found(&rules, &request), Some(expected), "{path}");
+    }
+    assert_eq!(found(&rules, &request("GET a.example.com/e", &[])), None);
+}
+
+/// What a person reads from the list: does this rule match? Written for clearness, on strings.
+fn matches(rule: &RouteMatch, request: &Request, listener: ListenerId) -> bool {
+    let host = request.host.to_lowercase();
+    let host = host.strip_suffix('.').unwrap_or(&host);
+    let path = model::path::canonical(&request.path);
+    let first = |pairs: &[(String, String)], wanted: &FieldMatch| {
+        pairs
+            .iter()
+            .find(|(n, _)| *n == wanted.name)
+            .is_some_and(|(_, v)| *v == wanted.value)
+    };
+    let parameters: Vec<(String, String)> = request
+        .query
+        .iter()
+        .flat_map(|query| query.split('&'))
+        .map(|p| {
+            p.split_once('=')
+                .map_or((p.into(), String::new()), |_| pair(p, "="))
+        })
+        .collect();
+    (rule.listeners.is_empty() || rule.listeners.contains(&listener))
+        && match &rule.host {
+            None => true,
+            Some(HostPattern::Exact(name)) => host == *name,
+            Some(HostPattern::Wildcard(suffix)) => host.ends_with(&format!(".{suffix}")),
+        }
+        && match &rule.path {
+            PathMatch::Exact(exact) => path == *exact,
+            PathMatch::Prefix(prefix) => {
+                prefix.is_empty() || path == *prefix || path.starts_with(&format!("{prefix}/"))
+            }
+        }
+        && rule
+            .method
+            .as_ref()
+            .is_none_or(|method| *method == request.method)
+        && rule
+            .fields
+            .iter()
+            .all(|wanted| first(&request.fields, wanted))
+        && rule.query.iter().all(|wanted| first(&parameters, wanted))
+}
+
+fn some<'a>(rng: &mut Rng, words: &[&'a str]) -> &'a str {
+    words[rng.usize(..words.len())]
+}
+
+const HOSTS: [&str; 7] = ["a.x", "b.a.x", "c.b.a.x", "x.y", "b.x", "a.b.x", "x"];
+const PATHS: [&str; 9] = [
+    "/", "/a", "/a/", "/a/b", "/a/b/c", "/b", "/ab", "/a/a/b", "/a//b",
+];
+
+fn random_rule(rng: &mut Rng) -> RouteMatch {
+    let mut text = String::new();
+    let mut add = |word: String| {
+        text.push(' ');
+        text.push_str(&word);
+    };
+    match rng.u8(0..4) {
+        0 => add(format!("*.{}", some(rng, &HOSTS))),
+        1 => add(some(rng, &HOSTS[..6]).to_owned()),
+        _ => (),
+    }
+    match rng.u8(0..3) {
+        0 => add(format!("={}", some(rng, &PATHS))),
+        1 => add(some(rng, &PATHS).to_owned()),
+        _ => (),
+    }
+    if rng.u8(0..4) == 0 {
+        add(some(rng, &["GET", "PUT"]).to_owned());
+    }
+    for name in ["f", "g"] {
+        if rng.u8(0..4) == 0 {
+            add(format!("{name}:{}", rng.u8(0..12)));
+        }
+    }
+    for name in ["p", "q"] {
+        if rng.u8(0..6) == 0 {
+            add(format!("?{name}={}", rng.u8(0..2)));
+        }
+    }
+    if rng.u8(0..5) == 0 {
+        add(format!("@{}", rng.u8(0..2)));
+    }
+    rule(&text)
+}
+
+fn random_request(rng: &mut Rng) -> Request {
+    let mut request = Request {
+        method: some(rng, &["GET", "PUT", "POST"]).to_owned(),
+        host: some(rng, &HOSTS).to_owned(),
+        path: some(rng, &PATHS).to_owned(),
+        ..Request::default()
+    };
+    if rng.u8(0..4) == 0 {
+        request.host = some(rng, &["A.X", "b.A.x.", "", "z.b.a.x", "unknown.x"]).to_owned();
+    }
+    if rng.u8(0..4) == 0 {
+        request.path = some(rng, &["*", "/%61", "/%61/b/", "/a%2Fb", "/z/a", "/a/b/d"]).to_owned();
+    }
+    for name in ["f", "g", "f"] {
+        if rng.bool() {
+            request
+                .fields
+                .push((name.to_owned(), rng.u8(0..12).to_string()));
+        }
+    }
+    if rng.bool() {
+        let pairs: Vec<String> = (0..rng.u8(0..4))
+            .map(|_| format!("{}={}", some(rng, &["p", "q"]), rng.u8(0..2)))
+            .collect();
+        request.query = Some(pairs.join("&"));
+    }
+    request
+}
+
+#[test]
+fn the_router_finds_what_a_reader_of_the_sorted_list_finds() {
+    let seed = Rng::new().u64(..);
+    println!("seed {seed}");
+    let mut rng = Rng::with_seed(seed);
+    let (mut matched, mut searched) = (0_u32, 0_u32);
+    for _ in 0..150 {
+        let mut rules: Vec<RouteMatch> = (0..rng.usize(1..200))
+            .map(|_| random_rule(&mut rng))
+            .collect();
+        rules.sort_by(RouteMatch::precedence);
+        rules.dedup();
+        let in_order = rules.clone();
+        rng.shuffle(&mut rules);
+        let routes: Vec<Route> = rules.iter().cloned().map(route).collect();
+        let router = Router::new(&routes);
+        for _ in 0..100 {
+            let request = random_request(&mut rng);
+            let listener = ListenerId(rng.u32(0..3));
+            let found = router.find(&request, listener).map(|at| &rules[at]);
+            let expected = in_order
+                .iter()
+                .find(|rule| matches(rule, &request, listener));
+            assert_eq!(found, expected, "seed {seed}: {request:?} {listener:?}");
+            matched += u32::from(expected.is_some());
+            searched += 1;
+        }
+    }
+    // The test is worth its name only if both ends are met often.
+    assert!(
+        matched > searched / 4 && matched < searched,
+        "{matched} of {searched}"
+    );
+}
+
+/// `count` routes over many hosts, wildcards, prefixes, exact paths and header values.
+fn many_routes(count: usize) -> Vec<Route> {
+    (0..count)
+        .map(|i| {
+            let n = i / 5;
+            route(rule(&match i % 5 {
+                0 => format!("host{n}.example.com /app"),
+                1 => format!("*.zone{n}.example.com"),
+                2 => format!("api.example.com /v1/kind{n}"),
+                3 => format!("api.example.com =/v1/list/{n}"),
+                _ => format!("api.example.com /v1/tenant x-tenant:t{n}"),
+            }))
+        })
+        .collect()
+}
+
+#[test]
+fn a_thousand_routes_cost_what_ten_cost() {
+    let requests = [
+        request("GET host1.example.com/app/x", &[]),
+        request("GET a.b.zone1.example.com/x", &[]),
+        request("GET api.example.com/v1/kind1/a/b/c", &[]),
+        request("GET api.example.com/v1/list/1", &[]),
+        request("GET api.example.com/v1/tenant/x", &["x-tenant: t1"]),
+        request("GET unknown.example.org/nowhere", &[]),
+        request("GET api.example.com/nowhere/at/all", &["x-tenant: t99999"]),
+    ];
+    let cost = |router: &Router| -> Vec<u32> {
+        requests
+            .iter()
+            .map(|request| {
+                take_probes();
+                let _ = router.find(request, ListenerId(0));
+                take_probes()
+            })
+            .collect()
+    };
+    let ten = cost(&Router::new(&many_routes(10)));
+    let thousand = cost(&Router::new(&many_routes(1_000)));
+    let hundred_thousand = cost(&Router::new(&many_routes(100_000)));
+    println!("probes: 10 routes {ten:?}, 1,000 {thousand:?}, 100,000 {hundred_thousand:?}");
+    for (request, (few, many)) in requests
+        .iter()
+        .zip(ten.iter().zip(thousand.iter().zip(&hundred_thousand)))
+    {
+        // A label or a segment is one step, and a step looks at one slot or, where hashes collide
+        // in a table half empty, at few.
+        let labels = request.host.split('.').count();
+        let segments = request.path.split('/').count();
+        let steps = (labels + segments + 1) as u32;
+        for (routes, probes) in [(10, few), (1_000, many.0), (100_000, many.1)] {
+            assert!(
+                *probes <= 2 * steps,
+                "{routes} routes: {probes} probes for {request:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_hostile_request_costs_no_more_than_the_rules_are_deep() {
+    let router = Router::new(&many_routes(1_000));
+    let mut deep = request("GET api.example.com/v1/kind1", &[]);
+    deep.path.push_str(&"/x".repeat(4_000));
+    deep.host = format!("{}api.example.com", "a.".repeat(4_000));
+    take_probes();
+    assert_eq!(router.find(&deep, ListenerId(0)), None);
+    let probes = take_probes();
+    assert!(probes <= 16, "{probes} probes");
+}
+
+#[test]
+fn a_head_from_the_wire_is_routed() {
+    use wire::http1::{HeadLimits, Parsed, RequestHead, parse_request};
+    let limits = HeadLimits {
+        head_max_bytes: 8_192,
+        target_max_bytes: 4_096,
+        fields_max: 64,
+    };
+    let routes = ["api.example.com /v1 GET x-tenant:blue ?q=a%b", "/"].map(|r| route(rule(r)));
+    let router = Router::new(&routes);
+    for (bytes, expected) in [
+        (
+            "GET /v1/x?q=a%25b HTTP/1.1\r\nhost: API.example.com:8080\r\nX-Tenant: blue\r\n\r\n",
+            0,
+        ),
+        (
+            "GET http://api.example.com/v1?q=a%25b HTTP/1.1\r\nhost: x\r\nx-tenant:blue\r\n\r\n",
+            0,
+        ),
+        (
+            "GET /v1 HTTP/1.1\r\nhost: api.example.com\r\nx-tenant: blue\r\n\r\n",
+            1,
+        ),
+        ("OPTIONS * HTTP/1.1\r\nhost: api.example.com\r\n\r\n", 1),
+        ("GET / HTTP/1.0\r\n\r\n", 1),
+    ] {
+        let mut head = RequestHead::default();
+        let parsed = parse_request(bytes.as_bytes(), &limits, &mut head);
+        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{bytes}");
+        assert_eq!(router.find(&head, ListenerId(0)), Some(expected), "{bytes}");
+    }
+}
+
+#[test]
+fn a_split_draws_by_weight() {
+    let branch = |service, weight| Split {
+        service: ServiceId(service),
+        weight,
+    };
+    let forward = |to| Forward {
+        to,
+        rewrite: Rewrite::default(),
+        request_fields: model::FieldChanges::default(),
+        response_fields: model::FieldChanges::default(),
+    };
+    let mut rng = Rng::with_seed(7);
+    assert_eq!(split(&forward(vec![branch(3, 0)]), &mut rng), ServiceId(3));
+    let canary = forward(vec![branch(0, 90), branch(1, 0), branch(2, 10)]);
+    let mut drawn = [0_u32; 3];
+    for _ in 0..100_000 {
+        drawn[split(&canary, &mut rng).0 as usize] += 1;
+    }
+    assert_eq!(drawn[1], 0, "weight 0 takes nothing");
+    assert!((89_500..90_500).contains(&drawn[0]), "{drawn:?}");
+}

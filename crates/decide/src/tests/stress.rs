@@ -1,0 +1,218 @@
+//! Many threads: the count is never overshot, nobody is forgotten, nobody is overtaken.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::thread;
+
+use model::Health;
+
+use super::*;
+use crate::affinity_token;
+
+const THREADS: u64 = 8;
+const REQUESTS: u64 = 20_000;
+const MAX: u32 = 2;
+
+/// Requests that really run at a server, counted apart from what is under test.
+#[derive(Default)]
+struct Running([AtomicU32; 8]);
+
+impl Running {
+    /// Runs a request in this slot.
+    fn run(&self, slot: Slot) {
+        let at = &self.0[usize::from(port(&slot))];
+        let now = at.fetch_add(1, SeqCst) + 1;
+        assert!(now <= MAX, "{now} at once at {}", port(&slot));
+        // Others run meanwhile, however few cores there are.
+        thread::yield_now();
+        at.fetch_sub(1, SeqCst);
+        drop(slot);
+    }
+}
+
+/// What became of one thread's requests.
+#[derive(Debug, Default)]
+struct Tally {
+    went: u64,
+    waited: u64,
+    left: u64,
+    refused: u64,
+}
+
+/// Sends requests to services in turn; one in eight that wait gives up instead.
+fn send(services: &[Arc<LiveService>], running: &Running, seed: u64) -> Tally {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut tally = Tally::default();
+    for _ in 0..REQUESTS {
+        let live = &services[rng.usize(..services.len())];
+        let affinity = (rng.u8(..) < 30).then(|| affinity_token(address(rng.u16(1..5))));
+        let avoid = if rng.u8(..) < 30 {
+            &[address(2)][..]
+        } else {
+            &[]
+        };
+        match live.admit(
+            &Ask {
+                key: None,
+                affinity,
+                avoid,
+            },
+            &mut rng,
+            NOW,
+        ) {
+            Admission::Go(slot) => {
+                running.run(slot);
+                tally.went += 1;
+            }
+            Admission::Wait(waiter) if rng.u8(..) < 32 => {
+                drop(waiter);
+                tally.left += 1;
+            }
+            Admission::Wait(mut waiter) => {
+                let slot = block_on(&mut waiter).expect("a wake-up was lost");
+                running.run(slot);
+                tally.waited += 1;
+            }
+            Admission::Refused(_) => tally.refused += 1,
+        }
+    }
+    tally
+}
+
+fn stress(services: &[Arc<LiveService>], meanwhile: impl Fn(&mut fastrand::Rng) + Sync) {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let (running, over) = (Running::default(), AtomicBool::new(false));
+    let tallies: Vec<Tally> = thread::scope(|scope| {
+        let senders: Vec<_> = (0..THREADS)
+            .map(|n| {
+                scope.spawn({
+                    let running = &running;
+                    move || send(services, running, seed ^ n)
+                })
+            })
+            .collect();
+        let changer = scope.spawn(|| {
+            let mut rng = fastrand::Rng::with_seed(!seed);
+            while !over.load(SeqCst) {
+                meanwhile(&mut rng);
+                thread::yield_now();
+            }
+        });
+        let tallies = senders
+            .into_iter()
+            .map(|sender| sender.join().unwrap())
+            .collect();
+        over.store(true, SeqCst);
+        changer.join().unwrap();
+        tallies
+    });
+    println!("{tallies:?}");
+    let all: u64 = tallies
+        .iter()
+        .map(|t| t.went + t.waited + t.left + t.refused)
+        .sum();
+    assert_eq!(all, THREADS * REQUESTS);
+    assert!(
+        tallies.iter().map(|tally| tally.waited).sum::<u64>() > 0,
+        "nobody ever waited"
+    );
+    for live in services {
+        let view = live.view(NOW);
+        assert_eq!(view.queue_length, 0);
+        assert!(
+            view.endpoints
+                .iter()
+                .all(|endpoint| endpoint.in_flight == 0),
+            "{view:?}"
+        );
+    }
+}
+
+#[test]
+fn one_service() {
+    let (_registry, live) = one(service("a", &[1, 2], MAX, 100));
+    stress(&[live], |_| {});
+}
+
+#[test]
+fn services_that_share_addresses() {
+    let registry = Registry::with_seed(0);
+    let specs = vec![
+        service("a", &[1, 2], MAX, 100),
+        service("b", &[2], MAX, 3),
+        service("c", &[2, 1], MAX, 100),
+    ];
+    stress(&publish(&registry, specs).services, |_| {});
+}
+
+#[test]
+fn servers_that_come_and_go() {
+    let registry = Registry::with_seed(0);
+    let specs = vec![
+        service("a", &[1, 2, 3], MAX, 100),
+        service("b", &[2, 3, 4], MAX, 100),
+    ];
+    let services = &publish(&registry, specs).services;
+    stress(services, |rng| {
+        // Server 3 stays, so that everyone who waits can be served in the end.
+        let live = &services[rng.usize(..2)];
+        let endpoints = live.endpoints();
+        let one = &endpoints.all[rng.usize(..3)];
+        if one.row.address.port() != 3 {
+            let health = if rng.bool() { Health::Up } else { Health::Down };
+            one.state.set_health(health, NOW);
+            live.refresh(NOW);
+        }
+    });
+}
+
+#[test]
+fn limits_that_change() {
+    let registry = Registry::with_seed(0);
+    let specs = |max| {
+        vec![
+            service("a", &[1, 2], max, 100),
+            service("b", &[2], max, 100),
+        ]
+    };
+    let services = &publish(&registry, specs(MAX)).services;
+    stress(services, |rng| {
+        publish(&registry, specs(rng.u32(1..=MAX)));
+    });
+}
+
+/// With one slot, those who waited run one after the other: in the order in which they joined.
+#[test]
+fn nobody_is_overtaken() {
+    let (_registry, live) = one(service("a", &[1], 1, 100));
+    let order = Mutex::new(Vec::new());
+    let going = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for n in 0..THREADS {
+            let (live, order, going) = (&live, &order, &going);
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(n);
+                for _ in 0..REQUESTS / 2 {
+                    match live.admit(&Ask::default(), &mut rng, NOW) {
+                        Admission::Go(_slot) => {
+                            thread::yield_now();
+                            going.fetch_add(1, SeqCst);
+                        }
+                        Admission::Wait(mut waiter) => {
+                            let number = waiter.ticket_number();
+                            let slot = block_on(&mut waiter).expect("a wake-up was lost");
+                            order.lock().unwrap().push(number);
+                            thread::yield_now();
+                            drop(slot);
+                        }
+                        Admission::Refused(refusal) => panic!("{refusal:?}"),
+                    }
+                }
+            });
+        }
+    });
+    let order = order.into_inner().unwrap();
+    println!("{} waited, {} did not", order.len(), going.into_inner());
+    assert!(!order.is_empty() && order.is_sorted());
+}

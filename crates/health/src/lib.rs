@@ -1,0 +1,11 @@
+//! Which probe is due, what results mean, when real traffic says a server is bad.
+//!
+//! Pure: time is an argument, results are values. Whoever runs probes (`control`) asks
+//! [`plan::Plan`] what is due, feeds each consumer's [`verdict::Verdict`] with what came back and
+//! writes the answer into [`model::ServerState`]. Whoever carries requests (`proxy`) tells
+//! [`outlier::on_outcome`] how they ended. No socket, no clock, no task here.
+
+pub mod outlier;
+pub mod plan;
+pub mod report;
+pub mod verdict;

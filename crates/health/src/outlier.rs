@@ -1,0 +1,297 @@
+//! Passive health: when the outcomes of real requests take a server out for a while.
+//!
+//! A run of [`PassiveHealth::failures`] failures ejects a server for `eject`, the n-th time in a
+//! row for n × `eject`, at most `eject_max`. The count n falls by one for every `eject` of time
+//! that the server has been back without a new ejection. An ejection needs room: at most
+//! `share_max` of the service's servers are out at once (rounded down, but one of two or more may
+//! always go, unless `share_max` is 0), and the last ready server stays, since some answers are
+//! better than none. What counts as a failure is the caller's to say; how long ejections last is
+//! kept by whoever calls [`ServerState::readmit`].
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use model::{Moment, PassiveHealth, ServerState};
+
+/// A service's servers, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServiceCounts {
+    /// All of them.
+    pub servers: u32,
+    /// Those ejected now.
+    pub ejected: u32,
+    /// Those that are ready.
+    pub ready: u32,
+}
+
+impl ServiceCounts {
+    /// Counts `states`, a service's servers.
+    pub fn of<'a>(states: impl IntoIterator<Item = &'a ServerState>) -> ServiceCounts {
+        let mut counts = ServiceCounts::default();
+        for state in states {
+            counts.servers += 1;
+            counts.ejected += u32::from(state.ejected_until().is_some());
+            counts.ready += u32::from(state.is_ready());
+        }
+        counts
+    }
+}
+
+/// An ejection that has just begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Eject {
+    /// Its end.
+    pub until: Moment,
+    /// Its length.
+    pub time: Duration,
+    /// Failures in a row that led to it.
+    pub failures: u32,
+    /// Ejections in a row, with this one.
+    pub ejections: u32,
+}
+
+/// Notes how a request to a server ended and decides whether that ejects it. `Some` is returned to
+/// exactly one of several callers that cross the threshold at once: the ejection is then written
+/// in `state`, and the caller makes it known (refresh, log). `counts` is asked only then.
+///
+/// After a success in a row of successes this is one relaxed load.
+#[inline]
+pub fn on_outcome(
+    state: &ServerState,
+    policy: &PassiveHealth,
+    failed: bool,
+    counts: impl Fn() -> ServiceCounts,
+    now: Moment,
+) -> Option<Eject> {
+    if failed {
+        return on_failure(state, policy, counts, now);
+    }
+    if state.consecutive_failures.load(Relaxed) != 0 {
+        state.consecutive_failures.store(0, Relaxed);
+    }
+    None
+}
+
+/// The most servers of `servers` that may be ejected at once.
+pub fn ejected_max(servers: u32, share_max: f64) -> u32 {
+    if servers < 2 || share_max <= 0.0 {
+        return 0;
+    }
+    ((f64::from(servers) * share_max) as u32).clamp(1, servers)
+}
+
+#[cold]
+fn on_failure(
+    state: &ServerState,
+    policy: &PassiveHealth,
+    counts: impl Fn() -> ServiceCounts,
+    now: Moment,
+) -> Option<Eject> {
+    let failures = state
+        .consecutive_failures
+        .fetch_add(1, Relaxed)
+        .saturating_add(1);
+    // A server that is out already (by whatever means) is not put out again by its last requests.
+    if failures < policy.failures.max(1) || !state.is_ready() {
+        return None;
+    }
+    let before = counts();
+    let room = ejected_max(before.servers, policy.share_max);
+    if before.ejected >= room || before.ready < 2 {
+        return None;
+    }
+    let ejections = ejections_remembered(state, policy, now).saturating_add(1);
+    let time = policy.eject.saturating_mul(ejections).min(policy.eject_max);
+    let until = now + time;
+    if !state.eject(until) {
+        return None;
+    }
+    // Another worker may have ejected another server since `before` was counted. Whoever finds
+    // the bounds broken takes its own ejection back; at worst both do, and the next failure asks
+    // again.
+    let after = counts();
+    if after.ejected > room || after.ready == 0 {
+        state.cancel_ejection();
+        return None;
+    }
+    state.ejections.store(ejections, Relaxed);
+    Some(Eject {
+        until,
+        time,
+        failures,
+        ejections,
+    })
+}
+
+/// Ejections in a row so far, less those forgotten in quiet time since the server came back.
+fn ejections_remembered(state: &ServerState, policy: &PassiveHealth, now: Moment) -> u32 {
+    let ejections = state.ejections.load(Relaxed);
+    let Some(back_since) = state.up_since().filter(|_| ejections > 0) else {
+        return ejections;
+    };
+    let step_us = policy.eject.as_micros().max(1);
+    let forgotten = now.since(back_since).as_micros() / step_us;
+    ejections.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Administrative, Health};
+
+    const POLICY: PassiveHealth = PassiveHealth {
+        failures: 5,
+        count_5xx: true,
+        eject: Duration::from_secs(10),
+        eject_max: Duration::from_secs(35),
+        share_max: 0.5,
+    };
+
+    fn servers(n: usize) -> Vec<ServerState> {
+        (0..n).map(|_| ServerState::default()).collect()
+    }
+
+    fn outcome(all: &[ServerState], n: usize, failed: bool, at: Moment) -> Option<Eject> {
+        on_outcome(&all[n], &POLICY, failed, || ServiceCounts::of(all), at)
+    }
+
+    fn at(seconds: u64) -> Moment {
+        Moment::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn only_a_run_of_failures_ejects() {
+        let all = servers(4);
+        for _ in 0..100 {
+            for _ in 0..4 {
+                assert_eq!(outcome(&all, 0, true, at(1)), None);
+            }
+            assert_eq!(outcome(&all, 0, false, at(1)), None);
+        }
+        for _ in 0..4 {
+            assert_eq!(outcome(&all, 0, true, at(1)), None);
+        }
+        let eject = outcome(&all, 0, true, at(1)).expect("the fifth in a row");
+        assert_eq!(
+            (eject.until, eject.failures, eject.ejections),
+            (at(11), 5, 1)
+        );
+        // What was still in flight does not eject it again.
+        assert_eq!(outcome(&all, 0, true, at(2)), None);
+        assert_eq!(all[0].ejected_until(), Some(at(11)));
+    }
+
+    #[test]
+    fn share_and_last_ready_table() {
+        // servers, share, most ejected at once
+        let cases = [
+            (1, 0.5, 0),
+            (1, 1.0, 0),
+            (2, 0.5, 1),
+            (2, 0.1, 1),
+            (3, 0.5, 1),
+            (4, 0.5, 2),
+            (5, 0.5, 2),
+            (10, 0.3, 3),
+            (4, 0.0, 0),
+            (4, 1.0, 4),
+            (4, 7.0, 4),
+            (4, f64::NAN, 1),
+        ];
+        for (count, share_max, most) in cases {
+            assert_eq!(
+                ejected_max(count, share_max),
+                most,
+                "{count} servers, share {share_max}"
+            );
+        }
+        for (count, share_max, most) in cases {
+            let policy = PassiveHealth {
+                share_max,
+                ..POLICY
+            };
+            let all = servers(count as usize);
+            let mut ejected = 0;
+            for state in &all {
+                for _ in 0..20 {
+                    let counts = || ServiceCounts::of(&all);
+                    ejected += u32::from(on_outcome(state, &policy, true, counts, at(1)).is_some());
+                }
+            }
+            assert_eq!(
+                ejected,
+                most.min(count - 1),
+                "{count} servers, share {share_max}"
+            );
+            assert!(all.iter().any(ServerState::is_ready));
+        }
+    }
+
+    #[test]
+    fn the_last_ready_server_stays_whoever_took_the_others() {
+        let all = servers(3);
+        all[1].set_health(Health::Down, at(1));
+        all[2].set_administrative(Administrative::Drain);
+        for _ in 0..50 {
+            assert_eq!(outcome(&all, 0, true, at(1)), None);
+        }
+        all[2].set_administrative(Administrative::Ready);
+        assert!(outcome(&all, 0, true, at(1)).is_some());
+    }
+
+    #[test]
+    fn ejections_grow_are_capped_and_are_forgotten_in_quiet_time() {
+        let all = servers(4);
+        let mut now = at(100);
+        for expected_s in [10, 20, 30, 35, 35] {
+            for _ in 0..4 {
+                assert_eq!(outcome(&all, 0, true, now), None);
+            }
+            let eject = outcome(&all, 0, true, now).expect("the fifth");
+            assert_eq!(eject.time, Duration::from_secs(expected_s));
+            now = eject.until;
+            assert!(all[0].readmit(now));
+            now = now + Duration::from_secs(1);
+        }
+        // Five ejections in a row; back for 31 s: three are forgotten, so this is the third.
+        now = now + Duration::from_secs(30);
+        let eject = (0..5)
+            .find_map(|_| outcome(&all, 0, true, now))
+            .expect("ejected");
+        assert_eq!((eject.ejections, eject.time), (3, Duration::from_secs(30)));
+        all[0].readmit(eject.until);
+        // And long enough later it starts anew.
+        let later = eject.until + Duration::from_secs(3600);
+        let eject = (0..5)
+            .find_map(|_| outcome(&all, 0, true, later))
+            .expect("ejected");
+        assert_eq!(eject.ejections, 1);
+    }
+
+    /// Many threads fail every server at once: bounds hold, and each ejection has one owner.
+    #[test]
+    fn workers_that_race_never_leave_more_than_the_share_ejected() {
+        for round in 0..50 {
+            let all = servers(6);
+            let wins = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4)
+                    .map(|thread| {
+                        let all = &all;
+                        scope.spawn(move || {
+                            (0..600)
+                                .filter(|n| outcome(all, (n + thread) % 6, true, at(1)).is_some())
+                                .count()
+                        })
+                    })
+                    .collect();
+                threads
+                    .into_iter()
+                    .map(|t| t.join().expect("thread"))
+                    .sum::<usize>()
+            });
+            let counts = ServiceCounts::of(&all);
+            assert!(counts.ejected <= 3, "round {round}: {counts:?}");
+            assert_eq!(wins, counts.ejected as usize, "round {round}");
+        }
+    }
+}

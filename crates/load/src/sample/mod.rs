@@ -1,0 +1,134 @@
+//! The sample server: an application with a fixed work time, a fixed answer and, if wanted, a fixed
+//! number of workers, that counts what it sees.
+//!
+//! Paths: `/status` answers at once (200, or what it was told to say); `/stats` tells the counts as
+//! JSON; `POST /fail?status=503` makes `/status` say so, `POST /fail?status=200` heals it; all
+//! others do the work and answer. A request that is being worked on is worked on to its end, even
+//! if its client has gone, as in most real applications.
+
+mod serve;
+mod slots;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+pub use serve::serve;
+pub use stats::Stats;
+
+use slots::Slots;
+use stats::Counters;
+use work::Work;
+
+/// What a sample server is like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleSpec {
+    /// Its name, for answers and counts.
+    pub name: String,
+    /// The zone it stands in.
+    pub zone: Option<String>,
+    /// Mean work time of a request.
+    pub work: Duration,
+    /// Coefficient of variation of the work time (standard deviation over mean); lognormal. 0: all
+    /// the same.
+    pub cv: f64,
+    /// Seed for the drawing of work times.
+    pub seed: u64,
+    /// Requests worked on at once; others wait in order of their arrival, as before pre-forked
+    /// workers. `None`: no limit.
+    pub slots: Option<usize>,
+    /// What it answers.
+    pub payload: Payload,
+}
+
+/// The body of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// So many bytes of text, the same each time.
+    Text {
+        /// How many.
+        size_bytes: usize,
+    },
+    /// A short object: request id, server, zone.
+    Json,
+}
+
+impl Default for SampleSpec {
+    /// 100 ms of work for a short JSON, without a limit.
+    fn default() -> SampleSpec {
+        SampleSpec {
+            name: "sample".to_owned(),
+            zone: None,
+            work: Duration::from_millis(100),
+            cv: 0.0,
+            seed: 1,
+            slots: None,
+            payload: Payload::Json,
+        }
+    }
+}
+
+/// A sample server's state, shared by its listeners and whoever watches it.
+#[derive(Debug)]
+pub struct Sample {
+    spec: SampleSpec,
+    work: Work,
+    slots: Slots,
+    counters: Counters,
+    /// What `/status` answers.
+    status: AtomicU16,
+    text: Vec<u8>,
+}
+
+impl Sample {
+    /// A server that has seen nothing yet.
+    pub fn new(spec: SampleSpec) -> Arc<Sample> {
+        let text = match spec.payload {
+            Payload::Text { size_bytes } => pattern(size_bytes),
+            Payload::Json => Vec::new(),
+        };
+        Arc::new(Sample {
+            work: Work::new(spec.work, spec.cv, spec.seed),
+            slots: Slots::new(spec.slots),
+            counters: Counters::default(),
+            status: AtomicU16::new(200),
+            text,
+            spec,
+        })
+    }
+
+    /// As it was made.
+    pub fn spec(&self) -> &SampleSpec {
+        &self.spec
+    }
+
+    /// What it has counted so far.
+    pub fn stats(&self) -> Stats {
+        self.counters.read(&self.slots)
+    }
+
+    /// What `/status` answers from now on.
+    pub fn set_status(&self, status: u16) {
+        self.status.store(status, Ordering::Relaxed);
+    }
+
+    fn status(&self) -> u16 {
+        self.status.load(Ordering::Relaxed)
+    }
+}
+
+/// Text that shows at a glance when bytes are missing or out of order: lines of 64 bytes, each with
+/// its offset.
+fn pattern(size_bytes: usize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(size_bytes + 64);
+    while text.len() < size_bytes {
+        let line = format!("{:010} {}\n", text.len(), "weir".repeat(13));
+        text.extend_from_slice(line.as_bytes());
+    }
+    text.truncate(size_bytes);
+    text
+}

@@ -1,0 +1,34 @@
+//! The nouns everyone shares: what a configuration, a service, a server and an outcome *are*.
+//!
+//! Nothing here reads a clock, opens a socket or decides anything; decisions are `decide`'s and
+//! `health`'s. What is mutable here ([`ServerState`]) is atomics that outlive configurations.
+
+mod cause;
+mod check;
+mod endpoint;
+mod moment;
+mod outcome;
+pub mod path;
+mod server_state;
+mod service;
+mod snapshot;
+mod traffic;
+
+pub use cause::{Cause, Fault};
+pub use check::{Check, CheckKind, ExpectStatus, ProbeIdentity};
+pub use endpoint::{EndpointRow, EndpointSet};
+pub use moment::Moment;
+pub use outcome::{Attempt, Outcome, Timings};
+pub use server_state::{Administrative, Health, ServerState};
+pub use service::{
+    Affinity, Balance, HashKey, HashOn, PassiveHealth, QueueLimits, Retries, ServerSpec,
+    ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
+};
+pub use snapshot::{
+    AccessLog, ClientTimeouts, ForwardFields, Listener, ListenerId, Log, LogFormat, Protocol,
+    ServiceId, Snapshot,
+};
+pub use traffic::{
+    Action, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey, RateLimit,
+    Redirect, Rewrite, Route, RouteMatch, Split,
+};

@@ -1,0 +1,189 @@
+//! What is known of one server of one service; atomics, kept across configurations.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::Moment;
+
+/// What checks say of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Health {
+    /// No check, or none has finished yet: used as if up.
+    Unknown = 0,
+    /// `rise` successes in a row.
+    Up = 1,
+    /// `fall` failures in a row.
+    Down = 2,
+}
+
+impl Health {
+    /// Lower-case name, as in logs and the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Health::Unknown => "unknown",
+            Health::Up => "up",
+            Health::Down => "down",
+        }
+    }
+}
+
+/// What a person says of a server; stands above what checks say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Administrative {
+    /// Takes work if it is healthy.
+    Ready = 0,
+    /// Finishes what it has; takes no new work.
+    Drain = 1,
+    /// Takes no work and is not checked.
+    Maintenance = 2,
+}
+
+/// One server of one service over its life. Every field has one writer at a time or tolerates a
+/// lost update; all are read on the request's path without a lock.
+#[derive(Debug, Default)]
+pub struct ServerState {
+    health: AtomicU8,
+    administrative: AtomicU8,
+    /// End of the present ejection by passive health; zero when not ejected.
+    ejected_until_us: AtomicU64,
+    /// Ejections in a row, for the growing time; falls back after a quiet while.
+    pub ejections: AtomicU32,
+    /// Failures of real requests since the last success.
+    pub consecutive_failures: AtomicU32,
+    /// When it last came up from Down or from an ejection (slow start); zero: was never away.
+    up_since_us: AtomicU64,
+    /// Peak-EWMA of the time to the response head, in microseconds (as f64 bits); 0.0: unknown.
+    pub latency_us_bits: AtomicU64,
+    /// When `latency_us_bits` was last written.
+    pub latency_at_us: AtomicU64,
+    /// Requests (or connections in tcp mode) given to this server, ever.
+    pub requests: AtomicU64,
+    /// Those of them that ended by the server's or the network's fault.
+    pub failures: AtomicU64,
+    /// Moment of the last response head from this server; a probe that times out while this moves
+    /// is no failure of a server at its limit.
+    last_response_us: AtomicU64,
+}
+
+impl ServerState {
+    /// What checks say.
+    pub fn health(&self) -> Health {
+        match self.health.load(Relaxed) {
+            1 => Health::Up,
+            2 => Health::Down,
+            _ => Health::Unknown,
+        }
+    }
+
+    /// Sets what checks say and returns what they said before.
+    pub fn set_health(&self, health: Health, now: Moment) -> Health {
+        let before = self.health.swap(health as u8, Relaxed);
+        if before == Health::Down as u8 && health == Health::Up {
+            self.up_since_us.store(now.as_micros(), Relaxed);
+        }
+        match before {
+            1 => Health::Up,
+            2 => Health::Down,
+            _ => Health::Unknown,
+        }
+    }
+
+    /// What a person says.
+    pub fn administrative(&self) -> Administrative {
+        match self.administrative.load(Relaxed) {
+            1 => Administrative::Drain,
+            2 => Administrative::Maintenance,
+            _ => Administrative::Ready,
+        }
+    }
+
+    /// Sets what a person says.
+    pub fn set_administrative(&self, state: Administrative) {
+        self.administrative.store(state as u8, Relaxed);
+    }
+
+    /// The end of the present ejection, if one is set (it may lie in the past).
+    pub fn ejected_until(&self) -> Option<Moment> {
+        match self.ejected_until_us.load(Relaxed) {
+            0 => None,
+            us => Some(Moment::from_micros(us)),
+        }
+    }
+
+    /// Ejects until `until`. Returns false if it is already ejected: of several workers whose
+    /// outcomes cross the threshold at once, one wins.
+    pub fn eject(&self, until: Moment) -> bool {
+        self.ejected_until_us
+            .compare_exchange(0, until.as_micros().max(1), Relaxed, Relaxed)
+            .is_ok()
+    }
+
+    /// Ends an ejection. Returns whether there was one.
+    pub fn readmit(&self, now: Moment) -> bool {
+        let was = self.ejected_until_us.swap(0, Relaxed) != 0;
+        if was {
+            self.consecutive_failures.store(0, Relaxed);
+            self.up_since_us.store(now.as_micros(), Relaxed);
+        }
+        was
+    }
+
+    /// Takes back an ejection that its maker found should not have been; unlike
+    /// [`ServerState::readmit`] nothing else changes, since the server was never really away.
+    pub fn cancel_ejection(&self) {
+        self.ejected_until_us.store(0, Relaxed);
+    }
+
+    /// Whether new work may go to it: not down, not ejected, not put aside by a person. An
+    /// ejection ends by [`ServerState::readmit`], not by itself, so that every reader agrees.
+    pub fn is_ready(&self) -> bool {
+        self.health() != Health::Down
+            && self.ejected_until_us.load(Relaxed) == 0
+            && self.administrative() == Administrative::Ready
+    }
+
+    /// When it last came back, if it was ever away.
+    pub fn up_since(&self) -> Option<Moment> {
+        match self.up_since_us.load(Relaxed) {
+            0 => None,
+            us => Some(Moment::from_micros(us)),
+        }
+    }
+
+    /// Notes a response head from this server.
+    pub fn note_response(&self, now: Moment) {
+        self.last_response_us.store(now.as_micros(), Relaxed);
+    }
+
+    /// When the last response head came; [`Moment::ZERO`] if none ever did.
+    pub fn last_response(&self) -> Moment {
+        Moment::from_micros(self.last_response_us.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_ejection_does_not_move_the_first() {
+        let state = ServerState::default();
+        assert!(state.eject(Moment::from_millis(10)));
+        assert!(!state.eject(Moment::from_millis(99)));
+        assert_eq!(state.ejected_until(), Some(Moment::from_millis(10)));
+        assert!(!state.is_ready());
+        assert!(state.readmit(Moment::from_millis(10)));
+        assert!(state.is_ready());
+    }
+
+    #[test]
+    fn slow_start_counts_from_the_return_not_from_the_first_success() {
+        let state = ServerState::default();
+        state.set_health(Health::Up, Moment::from_millis(1));
+        assert_eq!(state.up_since(), None);
+        state.set_health(Health::Down, Moment::from_millis(2));
+        state.set_health(Health::Up, Moment::from_millis(3));
+        assert_eq!(state.up_since(), Some(Moment::from_millis(3)));
+    }
+}

@@ -1,0 +1,163 @@
+//! A configuration, already valid and immutable.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::{Route, Service};
+
+/// Index of a service in [`Snapshot::services`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServiceId(pub u32);
+
+/// Index of a listener in [`Snapshot::listeners`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ListenerId(pub u32);
+
+/// A whole configuration: what `config` yields once everything in the file is valid. Every id in
+/// it points at something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// The zone this balancer runs in.
+    pub zone: Option<Arc<str>>,
+    /// Worker threads; `None`: one per core.
+    pub workers: Option<NonZeroU16>,
+    /// Client connections in all listeners together.
+    pub connections_max: u32,
+    /// How long running requests may take after SIGTERM.
+    pub drain_max: Duration,
+    /// Whom to become after binding, when started as root: user and group names.
+    pub run_as: Option<(String, Option<String>)>,
+    /// The admin API's address; `None`: off.
+    pub admin: Option<SocketAddr>,
+    /// The DNS server asked for servers' names; `None`: those of /etc/resolv.conf.
+    pub resolver: Option<SocketAddr>,
+    /// Logs.
+    pub log: Log,
+    /// In order of the file.
+    pub listeners: Vec<Listener>,
+    /// In the order in which they match: the first that matches is the route.
+    pub routes: Vec<Route>,
+    /// In order of name.
+    pub services: Vec<Service>,
+}
+
+impl Snapshot {
+    /// The configuration before the first: nothing listens, nothing is served.
+    pub fn empty() -> Snapshot {
+        Snapshot {
+            zone: None,
+            workers: None,
+            connections_max: 0,
+            drain_max: Duration::ZERO,
+            run_as: None,
+            admin: None,
+            resolver: None,
+            log: Log {
+                access: AccessLog::Off,
+                format: LogFormat::Json,
+            },
+            listeners: Vec::new(),
+            routes: Vec::new(),
+            services: Vec::new(),
+        }
+    }
+
+    /// The service that `id` stands for.
+    pub fn service(&self, id: ServiceId) -> &Service {
+        // Ids are made by `config::build` for this very vector.
+        &self.services[id.0 as usize]
+    }
+}
+
+/// What is logged and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// A line per request.
+    pub access: AccessLog,
+    /// Form of the lines.
+    pub format: LogFormat,
+}
+
+/// Where access lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Nowhere.
+    Off,
+    /// Standard output.
+    Stdout,
+    /// Appended to a file.
+    File(PathBuf),
+}
+
+/// Form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// An address on which clients are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Unique within a configuration.
+    pub name: Arc<str>,
+    /// Address and port.
+    pub address: SocketAddr,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// The listen backlog asked for; `None`: net.core.somaxconn.
+    pub backlog: Option<u32>,
+    /// Connections at once on this listener.
+    pub connections_max: u32,
+    /// Peers whose forwarding fields (X-Forwarded-*, Forwarded, X-Request-Id, traceparent) are
+    /// believed and extended; those of all others are replaced.
+    pub trusted: Vec<IpNet>,
+    /// Which of these fields are sent to servers.
+    pub forward_fields: ForwardFields,
+    /// Time limits towards clients.
+    pub timeouts: ClientTimeouts,
+    /// The largest request head, in bytes.
+    pub head_max_bytes: u32,
+    /// The largest request body, in bytes; `None`: no limit.
+    pub body_max_bytes: Option<u64>,
+}
+
+/// What a listener speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP, routed by request.
+    Http,
+    /// Bytes, all to one service.
+    Tcp(ServiceId),
+}
+
+/// Which fields Weir adds to what it forwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForwardFields {
+    /// X-Forwarded-For, -Proto and -Host.
+    pub x_forwarded: bool,
+    /// Forwarded (RFC 7239).
+    pub forwarded: bool,
+    /// X-Request-Id.
+    pub request_id: bool,
+    /// traceparent (W3C Trace Context).
+    pub traceparent: bool,
+}
+
+/// Time limits towards clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientTimeouts {
+    /// From the first byte of a request head to its last.
+    pub head: Duration,
+    /// Between requests on a kept connection, and before the first.
+    pub idle: Duration,
+    /// Between two bytes of a body, either way.
+    pub body: Duration,
+}

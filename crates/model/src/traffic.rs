@@ -1,0 +1,325 @@
+//! Routes: which request goes where, and what is changed on its way.
+
+use std::cmp::{Ordering, Reverse};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{ListenerId, ServiceId};
+
+/// One rule: what it matches and what is done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// As configured, or made from what it matches. A rule with several hosts is several routes
+    /// of one name.
+    pub name: Arc<str>,
+    /// What must hold of a request.
+    pub matches: RouteMatch,
+    /// What is done with it.
+    pub action: Action,
+    /// Requests per time and key, if limited.
+    pub rate_limit: Option<RateLimit>,
+}
+
+/// Conditions that must all hold. Precedence among routes is the Kubernetes Gateway API's: exact
+/// host, longer wildcard host, any host; exact path, longer prefix; method; more fields; more
+/// query parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RouteMatch {
+    /// Listeners it applies to; empty: all.
+    pub listeners: Vec<ListenerId>,
+    /// Host without port, lower case; `None`: any.
+    pub host: Option<HostPattern>,
+    /// Path.
+    pub path: PathMatch,
+    /// Method, as sent (methods are case-sensitive, RFC 9110 section 9.1).
+    pub method: Option<String>,
+    /// Request fields, sorted by name.
+    pub fields: Vec<FieldMatch>,
+    /// Query parameters, sorted by name.
+    pub query: Vec<FieldMatch>,
+}
+
+impl RouteMatch {
+    /// Which of two is tried first (`Less`), by the precedence of the Kubernetes Gateway API
+    /// (`HTTPRouteRule.matches`, `HTTPRouteSpec.hostnames`): exact host, longer wildcard host, any
+    /// host; exact path, longer prefix; a method; more fields; more query parameters. After that,
+    /// listeners named before all listeners. Total: what is still equal is ordered by its canonical
+    /// form, so that the order in a file never matters. `Equal` only for equal conditions.
+    ///
+    /// Names are compared before values: rules of one host and path that ask for the same fields
+    /// and parameters, of which at most one can match, stand together (the router relies on it).
+    pub fn precedence(&self, other: &RouteMatch) -> Ordering {
+        let specific = |m: &RouteMatch| {
+            let host = match &m.host {
+                Some(HostPattern::Exact(_)) => (0, Reverse(0)),
+                Some(HostPattern::Wildcard(suffix)) => (1, Reverse(suffix.len())),
+                None => (2, Reverse(0)),
+            };
+            let path = match &m.path {
+                PathMatch::Exact(_) => (0, Reverse(0)),
+                PathMatch::Prefix(prefix) => (1, Reverse(prefix.len())),
+            };
+            let counts = (
+                m.method.is_none(),
+                Reverse(m.fields.len()),
+                Reverse(m.query.len()),
+            );
+            (host, path, counts, m.listeners.is_empty())
+        };
+        specific(self)
+            .cmp(&specific(other))
+            .then_with(|| self.host_text().cmp(&other.host_text()))
+            .then_with(|| self.path_text().cmp(other.path_text()))
+            .then_with(|| names(&self.fields).cmp(names(&other.fields)))
+            .then_with(|| names(&self.query).cmp(names(&other.query)))
+            .then_with(|| self.listeners.cmp(&other.listeners))
+            .then_with(|| self.method.cmp(&other.method))
+            .then_with(|| self.fields.cmp(&other.fields))
+            .then_with(|| self.query.cmp(&other.query))
+    }
+
+    fn host_text(&self) -> Option<&str> {
+        match &self.host {
+            Some(HostPattern::Exact(host) | HostPattern::Wildcard(host)) => Some(host),
+            None => None,
+        }
+    }
+
+    fn path_text(&self) -> &str {
+        match &self.path {
+            PathMatch::Exact(path) | PathMatch::Prefix(path) => path,
+        }
+    }
+}
+
+fn names(conditions: &[FieldMatch]) -> impl Iterator<Item = &str> {
+    conditions.iter().map(|condition| condition.name.as_str())
+}
+
+/// A host to match.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HostPattern {
+    /// The whole name.
+    Exact(String),
+    /// `*.example.com` is kept as `example.com`: one or more labels stand before it.
+    Wildcard(String),
+}
+
+/// A path to match, kept in canonical form ([`crate::path::canonical`]) and compared with the
+/// canonical form of the request's path before the `?`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PathMatch {
+    /// On segment boundaries: `/a` matches `/a` and `/a/b`, not `/ab`. Kept without a trailing
+    /// slash; `/` is the empty prefix.
+    Prefix(String),
+    /// The whole path.
+    Exact(String),
+}
+
+/// A name and the exact value it must have. Of several fields or parameters of that name the first
+/// counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FieldMatch {
+    /// Field name in lower case, or parameter name as it is after decoding (a form's encoding:
+    /// `%XX` is a byte and `+` a space).
+    pub name: String,
+    /// Its value; a parameter's after decoding, empty where there is no `=`.
+    pub value: String,
+}
+
+/// What is done with a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Pass it to a server.
+    Forward(Box<Forward>),
+    /// Answer with a redirect.
+    Redirect(Redirect),
+    /// Answer with this status (4xx or 5xx) at once.
+    Deny(u16),
+}
+
+/// Passing a request on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forward {
+    /// To which services, by weight; never empty, weights not all 0.
+    pub to: Vec<Split>,
+    /// Changes to target and Host.
+    pub rewrite: Rewrite,
+    /// Changes to the request's fields.
+    pub request_fields: FieldChanges,
+    /// Changes to the response's fields.
+    pub response_fields: FieldChanges,
+}
+
+/// One branch of a weighted split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// The service.
+    pub service: ServiceId,
+    /// Its share relative to the other branches.
+    pub weight: u32,
+}
+
+/// Changes to a request's target and Host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rewrite {
+    /// What stands in place of the matched prefix (or of the whole path, after an exact match).
+    /// After a prefix match it is kept like the prefix itself, without a trailing slash, so `/` is
+    /// empty; a target that becomes empty is `/`.
+    pub prefix: Option<String>,
+    /// Host to send.
+    pub host: Option<String>,
+}
+
+/// Changes to a message's fields: removed first, then set, then added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldChanges {
+    /// Names, lower case.
+    pub remove: Vec<String>,
+    /// Name and value; replaces every field of that name.
+    pub set: Vec<(String, String)>,
+    /// Name and value; stands beside those already there.
+    pub add: Vec<(String, String)>,
+}
+
+impl FieldChanges {
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
+    }
+}
+
+/// A redirect. What is `None` stays as the request has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// 301, 302, 303, 307 or 308.
+    pub status: u16,
+    /// `http` or `https`.
+    pub scheme: Option<String>,
+    /// Host.
+    pub host: Option<String>,
+    /// Port; `None` with a scheme given: that scheme's default.
+    pub port: Option<u16>,
+    /// Path that replaces the matched prefix, or the whole path after an exact match; kept as
+    /// [`Rewrite::prefix`] is.
+    pub path: Option<String>,
+}
+
+/// Requests per time and key; a token bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Whose requests share a bucket.
+    pub by: RateKey,
+    /// Requests allowed…
+    pub requests: u32,
+    /// …in this time.
+    pub per: Duration,
+    /// Requests that may come at once before the rate counts.
+    pub burst: u32,
+}
+
+/// Whose requests share a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RateKey {
+    /// The client's address; an IPv6 client's /64, since one host commands all of it.
+    Client,
+    /// A request field's value; the name in lower case. Requests without it share one bucket.
+    Field(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn any() -> RouteMatch {
+        RouteMatch {
+            listeners: Vec::new(),
+            host: None,
+            path: PathMatch::Prefix(String::new()),
+            method: None,
+            fields: Vec::new(),
+            query: Vec::new(),
+        }
+    }
+
+    fn field(name: &str) -> FieldMatch {
+        FieldMatch {
+            name: name.into(),
+            value: "1".into(),
+        }
+    }
+
+    #[test]
+    fn routes_are_tried_as_the_gateway_api_orders_them_whatever_the_file_does() {
+        let exact = |h: &str| Some(HostPattern::Exact(h.into()));
+        let wild = |h: &str| Some(HostPattern::Wildcard(h.into()));
+        let prefix = |p: &str| PathMatch::Prefix(p.into());
+        let ordered = [
+            RouteMatch {
+                host: exact("a.example.com"),
+                ..any()
+            },
+            RouteMatch {
+                host: exact("b.example.com"),
+                ..any()
+            },
+            RouteMatch {
+                host: wild("long.example.com"),
+                ..any()
+            },
+            RouteMatch {
+                host: wild("example.com"),
+                path: prefix("/a"),
+                ..any()
+            },
+            RouteMatch {
+                path: PathMatch::Exact("/a".into()),
+                ..any()
+            },
+            RouteMatch {
+                path: prefix("/a/b"),
+                ..any()
+            },
+            RouteMatch {
+                path: prefix("/a"),
+                method: Some("GET".into()),
+                ..any()
+            },
+            RouteMatch {
+                path: prefix("/a"),
+                method: Some("PUT".into()),
+                ..any()
+            },
+            RouteMatch {
+                path: prefix("/a"),
+                fields: vec![field("x"), field("y")],
+                ..any()
+            },
+            RouteMatch {
+                path: prefix("/a"),
+                fields: vec![field("x")],
+                ..any()
+            },
+            RouteMatch {
+                path: prefix("/a"),
+                query: vec![field("x")],
+                ..any()
+            },
+            RouteMatch {
+                path: prefix("/a"),
+                listeners: vec![ListenerId(0)],
+                ..any()
+            },
+            RouteMatch {
+                path: prefix("/a"),
+                ..any()
+            },
+            any(),
+        ];
+        for (i, one) in ordered.iter().enumerate() {
+            for (j, other) in ordered.iter().enumerate() {
+                assert_eq!(one.precedence(other), i.cmp(&j), "{one:?}\n{other:?}");
+            }
+        }
+    }
+}

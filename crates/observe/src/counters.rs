@@ -1,0 +1,266 @@
+//! What a worker counts. Each number has one writer, its worker, so that adding is a plain load
+//! and store without a bus lock; whoever reads sees each number whole, if not all of them at one
+//! moment.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::{Cause, Timings};
+
+use crate::Histogram;
+
+/// A number that only grows. One thread writes it, any thread reads it.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Zero.
+    pub const fn new() -> Counter {
+        Counter(AtomicU64::new(0))
+    }
+
+    /// Adds `amount`. By one thread only: two writers would lose each other's additions.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        self.0
+            .store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
+    }
+
+    /// Adds one; see [`Counter::add`].
+    #[inline]
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// What was added so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Kinds of answers: none sent (also all of tcp mode), then 1xx to 5xx.
+pub const STATUS_CLASSES: usize = 6;
+
+/// Number of causes.
+pub(crate) const CAUSES: usize = Cause::ALL.len();
+
+/// Ends of exchanges, by cause and by the class of the status that the client got.
+#[derive(Debug)]
+pub struct ExchangeCounters([[Counter; STATUS_CLASSES]; CAUSES]);
+
+impl Default for ExchangeCounters {
+    fn default() -> ExchangeCounters {
+        ExchangeCounters(std::array::from_fn(|_| {
+            std::array::from_fn(|_| Counter::new())
+        }))
+    }
+}
+
+impl ExchangeCounters {
+    /// Counts an exchange that ended for `cause`; `status` is what the client got.
+    #[inline]
+    pub fn count(&self, cause: Cause, status: Option<u16>) {
+        let class = status.map_or(0, |status| usize::from(status / 100));
+        // Servers may answer anything up to 999; those answers are in no class.
+        let class = if class < STATUS_CLASSES { class } else { 0 };
+        self.0[cause as usize][class].increment();
+    }
+
+    pub(crate) fn add_to(&self, totals: &mut [[u64; STATUS_CLASSES]; CAUSES]) {
+        for (total, counter) in totals.iter_mut().flatten().zip(self.0.iter().flatten()) {
+            *total += counter.get();
+        }
+    }
+}
+
+/// What one worker counts for one service.
+#[derive(Debug, Default)]
+pub struct ServiceCounters {
+    /// How exchanges (in tcp mode: connections) ended.
+    pub exchanges: ExchangeCounters,
+    /// Requests sent to servers, each attempt counted.
+    pub attempts: Counter,
+    /// Attempts after an exchange's first.
+    pub retries: Counter,
+    /// Bytes of request bodies (in tcp mode: from clients) passed to servers. Add as they flow.
+    pub request_body_bytes: Counter,
+    /// Bytes of response bodies (in tcp mode: from servers) passed to clients. Add as they flow.
+    pub response_body_bytes: Counter,
+    /// Connections opened to servers for requests.
+    pub connections_opened: Counter,
+    /// Requests that went over a kept connection.
+    pub connections_reused: Counter,
+    /// Requests that joined the queue.
+    pub queued: Counter,
+    /// From the complete request head to the end; every exchange.
+    pub total: Histogram,
+    /// From the complete request head to the first byte of the response head, where one came.
+    pub first_byte: Histogram,
+    /// Time in the queue, of those that were in it.
+    pub queue: Histogram,
+    /// Time to establish connections, where one was.
+    pub connect: Histogram,
+}
+
+impl ServiceCounters {
+    /// Counts the end of an exchange: its cause, its attempts and its times. Bytes, connections
+    /// and queueing are counted where they happen.
+    pub fn exchange_ended(
+        &self,
+        cause: Cause,
+        status: Option<u16>,
+        attempts: u32,
+        timings: &Timings,
+    ) {
+        self.exchanges.count(cause, status);
+        self.attempts.add(u64::from(attempts));
+        self.retries.add(u64::from(attempts.saturating_sub(1)));
+        self.total.record(timings.total);
+        // A stage that was not reached is zero, and is not a stage that took no time.
+        for (histogram, duration) in [
+            (&self.first_byte, timings.first_byte),
+            (&self.queue, timings.queue),
+            (&self.connect, timings.connect),
+        ] {
+            if !duration.is_zero() {
+                histogram.record(duration);
+            }
+        }
+    }
+}
+
+/// What one worker counts for one listener.
+#[derive(Debug, Default)]
+pub struct ListenerCounters {
+    /// Client connections accepted.
+    pub connections_accepted: Counter,
+    /// Of these, those that are over.
+    pub connections_closed: Counter,
+    /// Connections closed at once since there were as many as `connections_max`.
+    pub connections_refused: Counter,
+    /// How exchanges ended, those that found no service among them.
+    pub exchanges: ExchangeCounters,
+}
+
+/// One worker's counters. The maps are locked to look up, which a worker does once per service and
+/// configuration, and to read.
+#[derive(Debug, Default)]
+pub struct Shard {
+    services: Mutex<BTreeMap<Arc<str>, Arc<ServiceCounters>>>,
+    listeners: Mutex<BTreeMap<Arc<str>, Arc<ListenerCounters>>>,
+    /// Access lines thrown away because their reader was too slow.
+    pub access_lines_dropped: Counter,
+}
+
+impl Shard {
+    /// The counters of a service, to be kept by the caller until the next configuration.
+    pub fn service(&self, name: &Arc<str>) -> Arc<ServiceCounters> {
+        look_up(&self.services, name)
+    }
+
+    /// The counters of a listener, to be kept by the caller until the next configuration.
+    pub fn listener(&self, name: &Arc<str>) -> Arc<ListenerCounters> {
+        look_up(&self.listeners, name)
+    }
+
+    pub(crate) fn each_service(&self, mut visit: impl FnMut(&Arc<str>, &ServiceCounters)) {
+        let services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        services
+            .iter()
+            .for_each(|(name, counters)| visit(name, counters));
+    }
+
+    pub(crate) fn each_listener(&self, mut visit: impl FnMut(&Arc<str>, &ListenerCounters)) {
+        let listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        listeners
+            .iter()
+            .for_each(|(name, counters)| visit(name, counters));
+    }
+
+    pub(crate) fn retain(&self, service: &impl Fn(&str) -> bool, listener: &impl Fn(&str) -> bool) {
+        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        services.retain(|name, _| service(name));
+        let mut listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|name, _| listener(name));
+    }
+}
+
+fn look_up<T: Default>(map: &Mutex<BTreeMap<Arc<str>, Arc<T>>>, name: &Arc<str>) -> Arc<T> {
+    let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(map.entry(Arc::clone(name)).or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_shard_may_be_read_from_another_thread() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Shard>();
+        shared::<ServiceCounters>();
+        shared::<ListenerCounters>();
+    }
+
+    #[test]
+    fn a_name_is_one_set_of_counters() {
+        let shard = Shard::default();
+        let one = shard.service(&Arc::from("listings"));
+        one.attempts.add(3);
+        assert_eq!(shard.service(&Arc::from("listings")).attempts.get(), 3);
+        assert_eq!(shard.service(&Arc::from("other")).attempts.get(), 0);
+    }
+
+    #[test]
+    fn exchanges_are_counted_by_cause_and_class() {
+        let counters = ExchangeCounters::default();
+        let cases = [
+            (None, 0),
+            (Some(101), 1),
+            (Some(599), 5),
+            (Some(600), 0),
+            (Some(999), 0),
+        ];
+        for (status, _) in cases {
+            counters.count(Cause::Completed, status);
+        }
+        counters.count(Cause::ProxyInternalError, Some(500));
+        let mut totals = [[0; STATUS_CLASSES]; CAUSES];
+        counters.add_to(&mut totals);
+        assert_eq!(totals[Cause::Completed as usize], [3, 1, 0, 0, 0, 1]);
+        assert_eq!(
+            totals[Cause::ProxyInternalError as usize],
+            [0, 0, 0, 0, 0, 1]
+        );
+        for (index, cause) in Cause::ALL.iter().enumerate() {
+            assert_eq!(*cause as usize, index, "causes are their index");
+        }
+    }
+
+    #[test]
+    fn stages_that_were_not_reached_are_not_counted() {
+        let counters = ServiceCounters::default();
+        let timings = Timings {
+            total: Duration::from_millis(3),
+            ..Timings::default()
+        };
+        counters.exchange_ended(Cause::QueueFull, Some(429), 0, &timings);
+        counters.exchange_ended(Cause::Completed, Some(200), 3, &timings);
+        let count = |histogram: &Histogram| {
+            let mut totals = crate::HistogramTotals::default();
+            histogram.add_to(&mut totals);
+            totals.count()
+        };
+        assert_eq!((count(&counters.total), count(&counters.connect)), (2, 0));
+        assert_eq!((counters.attempts.get(), counters.retries.get()), (3, 2));
+    }
+}

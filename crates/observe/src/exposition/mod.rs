@@ -1,0 +1,459 @@
+//! Metrics as text for a scraper: the Prometheus text format 0.0.4 and `OpenMetrics` 1.0.
+//!
+//! Everything Weir exposes is named here and nowhere else. What is counted comes as [`Totals`];
+//! what simply is at this moment comes as [`Gauges`], handed in by whoever knows it.
+
+mod families;
+mod gauges;
+
+use std::time::Duration;
+
+use model::Cause;
+
+use crate::histogram::HistogramTotals;
+use crate::registry::{ExchangeTotals, ListenerTotals, ServiceTotals, Totals};
+
+pub use families::Format;
+use families::{Families, Kind, Label, Number};
+pub use gauges::{Gauges, ListenerGauges, ProbeGauges, ProcessGauges, ServerGauges, ServiceGauges};
+
+/// Appends everything in `format` to `out`.
+pub fn write(totals: &Totals, gauges: &Gauges<'_>, format: Format, out: &mut String) {
+    let mut families = Families::new(out, format);
+    write_process(gauges, &mut families);
+    write_listeners(totals, gauges, &mut families);
+    write_services(totals, gauges, &mut families);
+    write_durations(totals, &mut families);
+    write_servers(gauges, &mut families);
+    write_probes(gauges, &mut families);
+    families.end();
+}
+
+fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+    let mut build = families.family(
+        "weir_build_info",
+        Kind::Gauge,
+        None,
+        "Version of Weir as a label; always 1.",
+    );
+    build.sample(&[("version", &gauges.version)], 1_u64);
+    families.single(
+        "weir_config_generation",
+        Kind::Gauge,
+        None,
+        "Configurations published since the start, the present one counted.",
+        gauges.generation,
+    );
+    families.single(
+        "weir_workers",
+        Kind::Gauge,
+        None,
+        "Worker threads.",
+        gauges.workers,
+    );
+    let Some(process) = gauges.process else {
+        return;
+    };
+    families.single(
+        "process_start_time_seconds",
+        Kind::Gauge,
+        Some("seconds"),
+        "Start of the process since 1970-01-01 UTC.",
+        process.start_time.as_secs_f64(),
+    );
+    families.single(
+        "process_cpu_seconds",
+        Kind::Counter,
+        Some("seconds"),
+        "User and system time the process has used.",
+        process.cpu.as_secs_f64(),
+    );
+    families.single(
+        "process_resident_memory_bytes",
+        Kind::Gauge,
+        Some("bytes"),
+        "Resident memory.",
+        process.resident_bytes,
+    );
+    families.single(
+        "process_open_fds",
+        Kind::Gauge,
+        None,
+        "Open descriptors.",
+        process.open_fds,
+    );
+    families.single(
+        "process_max_fds",
+        Kind::Gauge,
+        None,
+        "Descriptors that may be open (RLIMIT_NOFILE).",
+        process.fds_max,
+    );
+}
+
+/// A listener's metric: family, kind, help, value.
+type ListenerMetric = (&'static str, Kind, &'static str, fn(&ListenerTotals) -> u64);
+
+const LISTENER_METRICS: [ListenerMetric; 3] = [
+    (
+        "weir_listener_connections_accepted",
+        Kind::Counter,
+        "Client connections accepted.",
+        |listener| listener.connections_accepted,
+    ),
+    (
+        "weir_listener_connections_open",
+        Kind::Gauge,
+        "Client connections open.",
+        ListenerTotals::connections_open,
+    ),
+    (
+        "weir_listener_connections_refused",
+        Kind::Counter,
+        "Client connections closed at once since connections_max was reached.",
+        |listener| listener.connections_refused,
+    ),
+];
+
+fn write_listeners(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<'_>) {
+    for (name, kind, help, value) in LISTENER_METRICS {
+        let mut family = families.family(name, kind, None, help);
+        for (name, listener) in &totals.listeners {
+            family.sample(&[("listener", name)], value(listener));
+        }
+    }
+    let mut max = families.family(
+        "weir_listener_connections_max",
+        Kind::Gauge,
+        None,
+        "Client connections that may be open at once.",
+    );
+    for listener in &gauges.listeners {
+        max.sample(&[("listener", &listener.name)], listener.connections_max);
+    }
+    let mut exchanges = families.family(
+        "weir_listener_requests",
+        Kind::Counter,
+        None,
+        "Requests (in tcp mode: connections) that came in on a listener and ended, by cause and \
+         class of the status sent; also those that found no service.",
+    );
+    for (name, listener) in &totals.listeners {
+        write_exchanges(("listener", name), &listener.exchanges, &mut exchanges);
+    }
+    families.single(
+        "weir_access_log_lines_dropped",
+        Kind::Counter,
+        None,
+        "Access lines thrown away because whoever reads them was too slow.",
+        totals.access_lines_dropped,
+    );
+}
+
+/// A service's counter: family, unit, help, value.
+type ServiceCounter = (
+    &'static str,
+    Option<&'static str>,
+    &'static str,
+    fn(&ServiceTotals) -> u64,
+);
+
+const SERVICE_COUNTERS: [ServiceCounter; 7] = [
+    (
+        "weir_attempts",
+        None,
+        "Requests sent to servers; a request that was tried twice counts twice.",
+        |service| service.attempts,
+    ),
+    (
+        "weir_retries",
+        None,
+        "Attempts after a request's first.",
+        |service| service.retries,
+    ),
+    (
+        "weir_request_body_bytes",
+        Some("bytes"),
+        "Bytes of request bodies (in tcp mode: from clients) passed to servers.",
+        |service| service.request_body_bytes,
+    ),
+    (
+        "weir_response_body_bytes",
+        Some("bytes"),
+        "Bytes of response bodies (in tcp mode: from servers) passed to clients.",
+        |service| service.response_body_bytes,
+    ),
+    (
+        "weir_server_connections_opened",
+        None,
+        "Connections opened to servers for requests; those of probes do not count.",
+        |service| service.connections_opened,
+    ),
+    (
+        "weir_server_connections_reused",
+        None,
+        "Requests that went over a kept connection.",
+        |service| service.connections_reused,
+    ),
+    (
+        "weir_queued",
+        None,
+        "Requests that joined the queue.",
+        |service| service.queued,
+    ),
+];
+
+fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<'_>) {
+    let mut exchanges = families.family(
+        "weir_requests",
+        Kind::Counter,
+        None,
+        "Requests (in tcp mode: connections) of a service that ended, by cause and class of the \
+         status sent.",
+    );
+    for (name, service) in &totals.services {
+        write_exchanges(("service", name), &service.exchanges, &mut exchanges);
+    }
+    for (name, unit, help, value) in SERVICE_COUNTERS {
+        let mut family = families.family(name, Kind::Counter, unit, help);
+        for (name, service) in &totals.services {
+            family.sample(&[("service", name)], value(service));
+        }
+    }
+    let mut length = families.family(
+        "weir_queue_length",
+        Kind::Gauge,
+        None,
+        "Requests waiting for a slot.",
+    );
+    for service in &gauges.services {
+        length.sample(&[("service", &service.name)], service.queue_length);
+    }
+    let mut length_max = families.family(
+        "weir_queue_length_max",
+        Kind::Gauge,
+        None,
+        "Requests that may wait for a slot.",
+    );
+    for service in &gauges.services {
+        length_max.sample(&[("service", &service.name)], service.queue_length_max);
+    }
+}
+
+/// Writes what ever happened, and good ends with 2xx in any case, so that a rate can be taken of
+/// them from the first scrape on.
+fn write_exchanges(
+    whose: Label<'_>,
+    exchanges: &ExchangeTotals,
+    family: &mut families::Family<'_, '_>,
+) {
+    const CLASSES: [&str; crate::counters::STATUS_CLASSES] =
+        ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+    for &cause in Cause::ALL {
+        for (class, status) in CLASSES.iter().enumerate() {
+            let count = exchanges.get(cause, class);
+            if count > 0 || (cause == Cause::Completed && *status == "2xx") {
+                let fault = cause.fault().name();
+                let labels = [
+                    whose,
+                    ("cause", &cause.name()),
+                    ("fault", &fault),
+                    ("status", status),
+                ];
+                family.sample(&labels, count);
+            }
+        }
+    }
+}
+
+/// A histogram: family, help, values.
+type ServiceHistogram = (
+    &'static str,
+    &'static str,
+    fn(&ServiceTotals) -> &HistogramTotals,
+);
+
+const SERVICE_HISTOGRAMS: [ServiceHistogram; 4] = [
+    (
+        "weir_request_duration_seconds",
+        "From the complete request head to the end of the response.",
+        |service| &service.total,
+    ),
+    (
+        "weir_first_byte_seconds",
+        "From the complete request head to the first byte of the response head.",
+        |service| &service.first_byte,
+    ),
+    (
+        "weir_queue_wait_seconds",
+        "Time in the queue, of requests that waited there.",
+        |service| &service.queue,
+    ),
+    (
+        "weir_server_connect_seconds",
+        "Time to establish connections to servers.",
+        |service| &service.connect,
+    ),
+];
+
+/// Upper bounds of what is exposed of a histogram, with their text in seconds. Each is a bound of
+/// a bucket inside, so that the counts are exact.
+const BOUNDS: [(u64, &str); 17] = [
+    (500, "0.0005"),
+    (1_000, "0.001"),
+    (2_500, "0.0025"),
+    (5_000, "0.005"),
+    (10_000, "0.01"),
+    (25_000, "0.025"),
+    (50_000, "0.05"),
+    (100_000, "0.1"),
+    (250_000, "0.25"),
+    (500_000, "0.5"),
+    (1_000_000, "1.0"),
+    (2_500_000, "2.5"),
+    (5_000_000, "5.0"),
+    (10_000_000, "10.0"),
+    (30_000_000, "30.0"),
+    (60_000_000, "60.0"),
+    (300_000_000, "300.0"),
+];
+
+fn write_durations(totals: &Totals, families: &mut Families<'_>) {
+    for (name, help, values) in SERVICE_HISTOGRAMS {
+        let mut family = families.family(name, Kind::Histogram, Some("seconds"), help);
+        for (service, totals) in &totals.services {
+            let values = values(totals);
+            let label: Label<'_> = ("service", service);
+            for (bound_us, text) in BOUNDS {
+                let count = values.count_at_most(Duration::from_micros(bound_us));
+                family.sample_of("_bucket", &[label, ("le", &text)], count);
+            }
+            let count = values.count();
+            family.sample_of("_bucket", &[label, ("le", &"+Inf")], count);
+            family.sample_of("_sum", &[label], values.sum().as_secs_f64());
+            family.sample_of("_count", &[label], count);
+        }
+    }
+}
+
+/// A server's metric: family, kind, help, value.
+type ServerMetric = (
+    &'static str,
+    Kind,
+    &'static str,
+    fn(&ServerGauges<'_>) -> u64,
+);
+
+const SERVER_METRICS: [ServerMetric; 9] = [
+    (
+        "weir_server_up",
+        Kind::Gauge,
+        "0 while checks say that the server is down, else 1.",
+        |server| u64::from(server.up),
+    ),
+    (
+        "weir_server_ejected",
+        Kind::Gauge,
+        "1 while passive health keeps the server out, else 0.",
+        |server| u64::from(server.ejected),
+    ),
+    (
+        "weir_server_ready",
+        Kind::Gauge,
+        "1 while new work may go to the server: up, not ejected, not drained by a person.",
+        |server| u64::from(server.ready),
+    ),
+    (
+        "weir_server_in_flight",
+        Kind::Gauge,
+        "Requests or connections in flight at the server's address, those of other services too.",
+        |server| u64::from(server.in_flight),
+    ),
+    (
+        "weir_server_in_flight_max",
+        Kind::Gauge,
+        "The most that may be in flight at the server's address; 0: no limit.",
+        |server| u64::from(server.in_flight_max),
+    ),
+    (
+        "weir_server_weight",
+        Kind::Gauge,
+        "Share of the traffic relative to the service's other servers.",
+        |server| u64::from(server.weight),
+    ),
+    (
+        "weir_server_requests",
+        Kind::Counter,
+        "Requests or connections given to the server.",
+        |server| server.requests,
+    ),
+    (
+        "weir_server_failures",
+        Kind::Counter,
+        "Of these, those that ended by the server's or the network's fault.",
+        |server| server.failures,
+    ),
+    (
+        "weir_server_idle_connections",
+        Kind::Gauge,
+        "Kept connections that wait for a request.",
+        |server| u64::from(server.idle_connections),
+    ),
+];
+
+fn write_servers(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+    for (name, kind, help, value) in SERVER_METRICS {
+        let mut family = families.family(name, kind, None, help);
+        for server in &gauges.servers {
+            let labels = [
+                ("service", &server.service as &dyn std::fmt::Display),
+                ("server", &server.name),
+                ("address", &server.address),
+                ("zone", &server.zone),
+            ];
+            family.sample(&labels, value(server));
+        }
+    }
+}
+
+/// A probe's metric: family, kind, help, value.
+type ProbeMetric = (&'static str, Kind, &'static str, fn(&ProbeGauges) -> Number);
+
+const PROBE_METRICS: [ProbeMetric; 4] = [
+    (
+        "weir_probes_per_second",
+        Kind::Gauge,
+        "Probes planned per second and address.",
+        |probe| probe.per_second.into(),
+    ),
+    (
+        "weir_probes_per_second_unshared",
+        Kind::Gauge,
+        "What they would be if every service probed for itself.",
+        |probe| probe.per_second_unshared.into(),
+    ),
+    (
+        "weir_probes",
+        Kind::Counter,
+        "Probes that ended.",
+        |probe| probe.ended.into(),
+    ),
+    (
+        "weir_probes_failed",
+        Kind::Counter,
+        "Of these, those that failed.",
+        |probe| probe.failed.into(),
+    ),
+];
+
+fn write_probes(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+    for (name, kind, help, value) in PROBE_METRICS {
+        let mut family = families.family(name, kind, None, help);
+        for probe in &gauges.probes {
+            family.sample(&[("address", &probe.address)], value(probe));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

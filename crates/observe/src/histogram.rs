@@ -1,0 +1,257 @@
+//! Distributions of durations: log-linear buckets, as an HDR histogram has them, but in decimal.
+//!
+//! A bucket is a number of two significant digits of microseconds: 1 µs wide up to 100 µs, 10 µs
+//! up to 1 ms and so on, up to 10^10 µs (2.8 h; what is longer counts as that). Read in the middle
+//! of its bucket, a value is off by 5 % at most. Decimal, so that bounds which people use (0.25 s,
+//! 0.5 s, 10 s) are bounds of buckets, and a count "at most 0.5 s" is exact.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::Counter;
+
+/// A distribution that one thread writes and any thread reads. Takes memory (6.6 kB) only once
+/// there is something to record.
+#[derive(Debug, Default)]
+pub struct Histogram(OnceLock<Box<Buckets>>);
+
+#[derive(Debug)]
+struct Buckets {
+    counts: [Counter; BUCKETS],
+    sum_us: Counter,
+    max_us: AtomicU64,
+}
+
+/// Values up to 100 µs, then 90 buckets for each of 8 further decades.
+const BUCKETS: usize = 100 + 90 * 8;
+
+impl Histogram {
+    /// Adds one duration, rounded up to a microsecond. One thread only: two writers would lose
+    /// each other's additions.
+    pub fn record(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
+        let buckets = self.0.get_or_init(Buckets::new);
+        buckets.counts[bucket_of(micros)].increment();
+        buckets.sum_us.add(micros);
+        if micros > buckets.max_us.load(Relaxed) {
+            buckets.max_us.store(micros, Relaxed);
+        }
+    }
+
+    /// Adds what was recorded so far to `totals`. While it is being written the sum may be a few
+    /// values ahead of the counts or behind.
+    pub fn add_to(&self, totals: &mut HistogramTotals) {
+        let Some(buckets) = self.0.get() else { return };
+        totals.counts.resize(BUCKETS, 0);
+        for (total, count) in totals.counts.iter_mut().zip(&buckets.counts) {
+            *total += count.get();
+        }
+        totals.sum_us = totals.sum_us.wrapping_add(buckets.sum_us.get());
+        totals.max_us = totals.max_us.max(buckets.max_us.load(Relaxed));
+    }
+}
+
+impl Buckets {
+    fn new() -> Box<Buckets> {
+        Box::new(Buckets {
+            counts: [const { Counter::new() }; BUCKETS],
+            sum_us: Counter::new(),
+            max_us: AtomicU64::new(0),
+        })
+    }
+}
+
+/// Several histograms added up, as plain numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistogramTotals {
+    /// Empty, or one per bucket.
+    counts: Vec<u64>,
+    sum_us: u64,
+    max_us: u64,
+}
+
+impl HistogramTotals {
+    /// How many durations there are.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// All durations together.
+    pub fn sum(&self) -> Duration {
+        Duration::from_micros(self.sum_us)
+    }
+
+    /// The longest; zero if there is none.
+    pub fn max(&self) -> Duration {
+        Duration::from_micros(self.max_us)
+    }
+
+    /// The smallest duration that is not exceeded by the share `q` (0.0 to 1.0) of all, off by 5 %
+    /// at most; `None` if there is none.
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        let count = self.count();
+        let rank = ((q * count as f64).ceil() as u64).clamp(1, count.max(1));
+        let mut below = 0;
+        for (bucket, in_bucket) in self.counts.iter().enumerate() {
+            below += in_bucket;
+            if below >= rank {
+                let (above_us, up_to_us) = bounds(bucket);
+                let middle_us = above_us + (up_to_us - above_us).div_ceil(2);
+                return Some(Duration::from_micros(middle_us.min(self.max_us)));
+            }
+        }
+        None
+    }
+
+    /// How many are at most `bound`. Exact if `bound` has no more than two significant digits of
+    /// microseconds; else of the next smaller such number.
+    pub fn count_at_most(&self, bound: Duration) -> u64 {
+        let micros = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
+        // The first bucket that may hold something longer than the bound.
+        let end = bucket_of(micros.saturating_add(1));
+        self.counts.iter().take(end).sum()
+    }
+
+    /// Adds `other`.
+    pub fn merge(&mut self, other: &HistogramTotals) {
+        self.counts
+            .resize(self.counts.len().max(other.counts.len()), 0);
+        for (total, count) in self.counts.iter_mut().zip(&other.counts) {
+            *total += count;
+        }
+        self.sum_us = self.sum_us.wrapping_add(other.sum_us);
+        self.max_us = self.max_us.max(other.max_us);
+    }
+}
+
+/// The bucket of a number of microseconds.
+fn bucket_of(micros: u64) -> usize {
+    // Buckets hold their upper bound and not their lower one: 100 stands beside 91, not 101.
+    let below = micros.saturating_sub(1);
+    if below < 100 {
+        return below as usize;
+    }
+    let decade = below.ilog10();
+    let two_digits = below / 10_u64.pow(decade - 1);
+    // 100 µs begin decade 2, whose two digits begin with 10.
+    let bucket = 100 + (decade as usize - 2) * 90 + (two_digits as usize - 10);
+    bucket.min(BUCKETS - 1)
+}
+
+/// What a bucket holds, in microseconds: more than the first, up to and with the second.
+fn bounds(bucket: usize) -> (u64, u64) {
+    let bucket = bucket as u64;
+    if bucket < 100 {
+        return (bucket, bucket + 1);
+    }
+    let (decade, digits) = ((bucket - 100) / 90, (bucket - 100) % 90 + 10);
+    let width = 10_u64.pow(decade as u32 + 1);
+    (digits * width, (digits + 1) * width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(micros: impl IntoIterator<Item = u64>) -> HistogramTotals {
+        let histogram = Histogram::default();
+        micros
+            .into_iter()
+            .for_each(|us| histogram.record(Duration::from_micros(us)));
+        let mut totals = HistogramTotals::default();
+        histogram.add_to(&mut totals);
+        totals
+    }
+
+    #[test]
+    fn buckets_stand_side_by_side_and_hold_their_values() {
+        for bucket in 0..BUCKETS {
+            let (above, up_to) = bounds(bucket);
+            assert_eq!(bucket_of(above + 1), bucket);
+            assert_eq!(bucket_of(up_to), bucket);
+            if bucket + 1 < BUCKETS {
+                assert_eq!(bounds(bucket + 1).0, up_to);
+            }
+            // The middle is within 5 % of anything in it, or within a microsecond.
+            let middle = above + (up_to - above).div_ceil(2);
+            assert!(
+                middle - above <= 1 || (middle - above) * 20 <= above,
+                "{above}..={up_to}"
+            );
+        }
+        assert_eq!(bounds(BUCKETS - 1).1, 10_000_000_000);
+        assert_eq!(bucket_of(0), 0);
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+        assert!(bounds(BUCKETS - 1).1 > 3_600_000_000, "an hour fits");
+    }
+
+    #[test]
+    fn quantiles_are_within_five_percent_of_the_sorted_values() {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for _ in 0..20 {
+            let magnitude = 10_f64.powf(rng.f64() * 9.0);
+            let mut values: Vec<u64> = (0..rng.usize(1..3_000))
+                .map(|_| (-magnitude * (1.0 - rng.f64()).ln()).min(3.6e9) as u64)
+                .collect();
+            let totals = totals(values.iter().copied());
+            values.sort_unstable();
+            assert_eq!(totals.count(), values.len() as u64);
+            assert_eq!(totals.sum().as_micros() as u64, values.iter().sum::<u64>());
+            assert_eq!(totals.max().as_micros() as u64, values[values.len() - 1]);
+            for q in [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0] {
+                let rank = (q * values.len() as f64).ceil() as usize;
+                let exact = values[rank.clamp(1, values.len()) - 1] as f64;
+                let read = totals.quantile(q).unwrap().as_micros() as f64;
+                assert!(
+                    (read - exact).abs() <= 0.05 * exact + 1.0,
+                    "seed {seed}: {read} {exact}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn counts_at_round_bounds_are_exact() {
+        let totals = totals([100, 101, 499_999, 500_000, 500_001, 10_000_000, 10_000_001]);
+        for (bound_us, count) in [
+            (99, 0),
+            (100, 1),
+            (110, 2),
+            (500_000, 4),
+            (510_000, 5),
+            (10_000_000, 6),
+            (11_000_000, 7),
+        ] {
+            assert_eq!(
+                totals.count_at_most(Duration::from_micros(bound_us)),
+                count,
+                "{bound_us}"
+            );
+        }
+        assert_eq!(totals.count_at_most(Duration::MAX), 7);
+    }
+
+    #[test]
+    fn nothing_recorded_is_nothing_and_too_long_is_the_longest() {
+        let none = HistogramTotals::default();
+        assert_eq!(
+            (none.count(), none.quantile(0.5), none.max()),
+            (0, None, Duration::ZERO)
+        );
+        let long = totals([u64::MAX / 2]);
+        assert_eq!(long.count(), 1);
+        assert_eq!(long.quantile(1.0), Some(Duration::from_secs(9950)));
+    }
+
+    #[test]
+    fn merging_is_recording_in_one() {
+        let (one, other) = (totals([1, 200, 3_000]), totals([40_000, 5]));
+        let mut merged = HistogramTotals::default();
+        merged.merge(&one);
+        merged.merge(&other);
+        assert_eq!(merged, totals([1, 200, 3_000, 40_000, 5]));
+    }
+}

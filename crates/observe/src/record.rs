@@ -1,0 +1,493 @@
+//! The access line: one per exchange, as JSON for machines or as text for people.
+//!
+//! Much of it is what a client sent, and clients are not to be trusted: whatever the bytes, a line
+//! stays one line, JSON stays valid JSON, and no control character reaches a terminal. Appends to
+//! the caller's buffer and allocates nothing else.
+
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
+
+use model::{Cause, Timings};
+
+use crate::digits::{push_millis, push_u64};
+use crate::timestamp::Timestamp;
+
+/// What an access line says. Byte strings that are empty are what is not known or, in tcp mode,
+/// does not exist.
+#[derive(Clone, Copy, Debug)]
+pub struct AccessRecord<'a> {
+    /// When the exchange ended.
+    pub time: Timestamp,
+    /// The value of X-Request-Id, as sent to the server.
+    pub request_id: &'a [u8],
+    /// The client's address.
+    pub client: SocketAddr,
+    /// The listener it came in on.
+    pub listener: &'a str,
+    /// Request method.
+    pub method: &'a [u8],
+    /// Host asked for.
+    pub host: &'a [u8],
+    /// Path as sent, without its query, which may hold secrets.
+    pub path: &'a [u8],
+    /// Status sent to the client.
+    pub status: Option<u16>,
+    /// Why it ended as it did.
+    pub cause: Cause,
+    /// More about the cause, such as the rule that a request broke.
+    pub detail: Option<&'a str>,
+    /// The service it was routed to.
+    pub service: Option<&'a str>,
+    /// The server of the last attempt, as configured.
+    pub server: Option<&'a str>,
+    /// That server's zone.
+    pub zone: Option<&'a str>,
+    /// How often it was sent to a server.
+    pub attempts: u32,
+    /// Whether the last attempt went over a kept connection.
+    pub reused: bool,
+    /// Where the time went.
+    pub timings: Timings,
+    /// Bytes of the request body, or in tcp mode from the client.
+    pub request_bytes: u64,
+    /// Bytes of the response body, or in tcp mode to the client.
+    pub response_bytes: u64,
+}
+
+impl AccessRecord<'_> {
+    /// Appends the record as one JSON object (RFC 8259) and a line feed. Every member is always
+    /// there, `null` where nothing is known; times are in milliseconds.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"time\":\"");
+        out.extend_from_slice(self.time.as_bytes());
+        out.extend_from_slice(b"\",\"request_id\":");
+        push_json(out, self.request_id);
+        out.extend_from_slice(b",\"client\":\"");
+        push_address(out, self.client);
+        out.extend_from_slice(b"\",\"listener\":");
+        push_json(out, self.listener.as_bytes());
+        for (key, value) in [
+            (&b",\"method\":"[..], self.method),
+            (b",\"host\":", self.host),
+            (b",\"path\":", self.path),
+        ] {
+            out.extend_from_slice(key);
+            push_json(out, value);
+        }
+        out.extend_from_slice(b",\"status\":");
+        match self.status {
+            Some(status) => push_u64(out, u64::from(status)),
+            None => out.extend_from_slice(b"null"),
+        }
+        for (key, value) in [
+            (&b",\"cause\":"[..], Some(self.cause.name())),
+            (b",\"fault\":", Some(self.cause.fault().name())),
+            (b",\"detail\":", self.detail),
+            (b",\"service\":", self.service),
+            (b",\"server\":", self.server),
+            (b",\"zone\":", self.zone),
+        ] {
+            out.extend_from_slice(key);
+            push_json(out, value.unwrap_or_default().as_bytes());
+        }
+        out.extend_from_slice(b",\"attempts\":");
+        push_u64(out, u64::from(self.attempts));
+        out.extend_from_slice(if self.reused {
+            b",\"reused\":true"
+        } else {
+            b",\"reused\":false"
+        });
+        for (key, duration) in [
+            (&b",\"queue_ms\":"[..], self.timings.queue),
+            (b",\"connect_ms\":", self.timings.connect),
+            (b",\"first_byte_ms\":", self.timings.first_byte),
+            (b",\"total_ms\":", self.timings.total),
+        ] {
+            out.extend_from_slice(key);
+            push_millis(out, duration);
+        }
+        out.extend_from_slice(b",\"request_bytes\":");
+        push_u64(out, self.request_bytes);
+        out.extend_from_slice(b",\"response_bytes\":");
+        push_u64(out, self.response_bytes);
+        out.extend_from_slice(b"}\n");
+    }
+
+    /// Appends the record as one line: time, status, cause, total milliseconds, method, host and
+    /// path, then `name=value` for the rest. `-` stands for what is not known; a value with
+    /// anything but visible ASCII in it, or with quotes, is quoted, bytes written as `\xNN`.
+    pub fn write_text(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.time.as_bytes());
+        out.push(b' ');
+        match self.status {
+            Some(status) => push_u64(out, u64::from(status)),
+            None => out.push(b'-'),
+        }
+        out.push(b' ');
+        out.extend_from_slice(self.cause.name().as_bytes());
+        out.push(b' ');
+        push_millis(out, self.timings.total);
+        out.extend_from_slice(b"ms");
+        for value in [self.method, self.host, self.path] {
+            out.push(b' ');
+            push_text(out, value);
+        }
+        out.extend_from_slice(b" client=");
+        push_address(out, self.client);
+        for (key, value) in [
+            (&b" listener="[..], self.listener.as_bytes()),
+            (b" service=", self.service.unwrap_or_default().as_bytes()),
+            (b" server=", self.server.unwrap_or_default().as_bytes()),
+            (b" zone=", self.zone.unwrap_or_default().as_bytes()),
+        ] {
+            out.extend_from_slice(key);
+            push_text(out, value);
+        }
+        out.extend_from_slice(b" attempts=");
+        push_u64(out, u64::from(self.attempts));
+        out.extend_from_slice(if self.reused {
+            b" reused=yes"
+        } else {
+            b" reused=no"
+        });
+        for (key, duration) in [
+            (&b" queue="[..], self.timings.queue),
+            (b" connect=", self.timings.connect),
+            (b" first_byte=", self.timings.first_byte),
+        ] {
+            out.extend_from_slice(key);
+            push_millis(out, duration);
+            out.extend_from_slice(b"ms");
+        }
+        out.extend_from_slice(b" in=");
+        push_u64(out, self.request_bytes);
+        out.extend_from_slice(b" out=");
+        push_u64(out, self.response_bytes);
+        out.extend_from_slice(b" id=");
+        push_text(out, self.request_id);
+        if let Some(detail) = self.detail {
+            out.extend_from_slice(b" detail=");
+            push_text(out, detail.as_bytes());
+        }
+        out.push(b'\n');
+    }
+}
+
+/// Appends `bytes` as a JSON string, or `null` if there are none. What is not UTF-8 becomes
+/// U+FFFD; control characters are escaped, those above ASCII too, since terminals obey them.
+fn push_json(out: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.is_empty() {
+        out.extend_from_slice(b"null");
+        return;
+    }
+    out.push(b'"');
+    let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    // Nearly every string is plain to its end.
+    match bytes.iter().position(|byte| !plain(byte)) {
+        None => out.extend_from_slice(bytes),
+        Some(at) => {
+            out.extend_from_slice(&bytes[..at]);
+            push_json_escaped(out, &bytes[at..]);
+        }
+    }
+    out.push(b'"');
+}
+
+#[cold]
+fn push_json_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '"' => out.extend_from_slice(b"\\\""),
+                '\\' => out.extend_from_slice(b"\\\\"),
+                '\n' => out.extend_from_slice(b"\\n"),
+                '\r' => out.extend_from_slice(b"\\r"),
+                '\t' => out.extend_from_slice(b"\\t"),
+                // No control character lies above U+009F.
+                _ if character.is_control() => {
+                    out.extend_from_slice(b"\\u00");
+                    push_hex(out, character as u8);
+                }
+                _ => push_char(out, character),
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            push_char(out, char::REPLACEMENT_CHARACTER);
+        }
+    }
+}
+
+/// Appends `bytes` as a value of a text line; see [`AccessRecord::write_text`].
+fn push_text(out: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.is_empty() {
+        out.push(b'-');
+    } else if bytes != b"-" && bytes.iter().all(|b| b.is_ascii_graphic() && *b != b'"') {
+        out.extend_from_slice(bytes);
+    } else {
+        push_text_quoted(out, bytes);
+    }
+}
+
+#[cold]
+fn push_text_quoted(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
+                _ if character.is_control() => {
+                    let mut utf8 = [0; 4];
+                    push_hex_escapes(out, character.encode_utf8(&mut utf8).as_bytes());
+                }
+                _ => push_char(out, character),
+            }
+        }
+        push_hex_escapes(out, chunk.invalid());
+    }
+    out.push(b'"');
+}
+
+fn push_hex_escapes(out: &mut Vec<u8>, bytes: &[u8]) {
+    for &byte in bytes {
+        out.extend_from_slice(b"\\x");
+        push_hex(out, byte);
+    }
+}
+
+fn push_hex(out: &mut Vec<u8>, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(&[
+        DIGITS[usize::from(byte >> 4)],
+        DIGITS[usize::from(byte & 15)],
+    ]);
+}
+
+fn push_char(out: &mut Vec<u8>, character: char) {
+    out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+/// Appends an address as `192.0.2.1:80` or `[2001:db8::1]:80`.
+fn push_address(out: &mut Vec<u8>, address: SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            let [a, b, c, d] = ip.octets();
+            push_u64(out, u64::from(a));
+            for octet in [b, c, d] {
+                out.push(b'.');
+                push_u64(out, u64::from(octet));
+            }
+            out.push(b':');
+            push_u64(out, u64::from(address.port()));
+        }
+        // Writing to a Vec cannot fail.
+        IpAddr::V6(_) => drop(write!(out, "{address}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::TimestampCache;
+
+    fn record() -> AccessRecord<'static> {
+        AccessRecord {
+            time: TimestampCache::default().at(Duration::from_millis(1_763_619_180_123)),
+            request_id: b"4f1c",
+            client: "203.0.113.9:50000".parse().unwrap(),
+            listener: "public",
+            method: b"GET",
+            host: b"api.example.com",
+            path: b"/listings/7",
+            status: Some(200),
+            cause: Cause::Completed,
+            detail: None,
+            service: Some("listings"),
+            server: Some("10.0.1.5:8080"),
+            zone: Some("eu-west-1a"),
+            attempts: 1,
+            reused: true,
+            timings: Timings {
+                queue: Duration::ZERO,
+                connect: Duration::from_micros(250),
+                first_byte: Duration::from_micros(301_002),
+                total: Duration::from_micros(301_234),
+            },
+            request_bytes: 0,
+            response_bytes: 50_000,
+        }
+    }
+
+    fn json_of(record: &AccessRecord<'_>) -> Value {
+        let mut out = Vec::new();
+        record.write_json(&mut out);
+        assert_eq!(
+            out.iter().filter(|&&b| b < b' ').count(),
+            1,
+            "one line feed and no more"
+        );
+        assert_eq!(out.pop(), Some(b'\n'));
+        serde_json::from_slice(&out)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out)))
+    }
+
+    fn text_of(record: &AccessRecord<'_>) -> String {
+        let mut out = Vec::new();
+        record.write_text(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn json_says_everything() {
+        let expected = json!({
+            "time": "2025-11-20T06:13:00.123Z", "request_id": "4f1c",
+            "client": "203.0.113.9:50000", "listener": "public",
+            "method": "GET", "host": "api.example.com", "path": "/listings/7", "status": 200,
+            "cause": "completed", "fault": "none", "detail": null,
+            "service": "listings", "server": "10.0.1.5:8080", "zone": "eu-west-1a",
+            "attempts": 1, "reused": true, "queue_ms": 0.0, "connect_ms": 0.25,
+            "first_byte_ms": 301.002, "total_ms": 301.234,
+            "request_bytes": 0, "response_bytes": 50_000,
+        });
+        assert_eq!(json_of(&record()), expected);
+    }
+
+    #[test]
+    fn text_says_everything() {
+        assert_eq!(
+            text_of(&record()),
+            "2025-11-20T06:13:00.123Z 200 completed 301.234ms GET api.example.com /listings/7 \
+             client=203.0.113.9:50000 listener=public service=listings server=10.0.1.5:8080 \
+             zone=eu-west-1a attempts=1 reused=yes queue=0.000ms connect=0.250ms \
+             first_byte=301.002ms in=0 out=50000 id=4f1c\n"
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_null_or_a_dash() {
+        let record = AccessRecord {
+            request_id: b"",
+            client: "[2001:db8::1]:50000".parse().unwrap(),
+            method: b"",
+            host: b"",
+            path: b"",
+            status: None,
+            cause: Cause::HttpRequestError,
+            detail: Some("bare line feed"),
+            service: None,
+            server: None,
+            zone: None,
+            ..record()
+        };
+        let json = json_of(&record);
+        for member in [
+            "request_id",
+            "method",
+            "host",
+            "path",
+            "status",
+            "service",
+            "server",
+            "zone",
+        ] {
+            assert_eq!(json[member], Value::Null, "{member}");
+        }
+        assert_eq!(
+            json.as_object().unwrap().len(),
+            22,
+            "a line's shape does not change"
+        );
+        assert_eq!(
+            (&json["fault"], &json["detail"]),
+            (&json!("client"), &json!("bare line feed"))
+        );
+        let text = text_of(&record);
+        assert!(text.contains(" - http_request_error 301.234ms - - - client=[2001:db8::1]:50000 "));
+        assert!(
+            text.ends_with(" id=- detail=\"bare line feed\"\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn hostile_bytes_are_escaped_and_nothing_else() {
+        for (bytes, json, text) in [
+            (&b"/a\"b\\c"[..], "/a\"b\\c", "\"/a\\\"b\\\\c\""),
+            (
+                b"/\r\n{\"x\":1}",
+                "/\r\n{\"x\":1}",
+                "\"/\\x0d\\x0a{\\\"x\\\":1}\"",
+            ),
+            (
+                b"/\x1b[31m\0\x7f",
+                "/\u{1b}[31m\0\u{7f}",
+                "\"/\\x1b[31m\\x00\\x7f\"",
+            ),
+            (b"/caf\xc3\xa9", "/caf\u{e9}", "\"/caf\u{e9}\""),
+            (b"/\xff\xfe!", "/\u{fffd}\u{fffd}!", "\"/\\xff\\xfe!\""),
+            (b"/\xc2\x9b2J", "/\u{9b}2J", "\"/\\xc2\\x9b2J\""),
+            (b"\xe2\x82", "\u{fffd}", "\"\\xe2\\x82\""),
+            (b"\xf0\x9f\x98\x80 x", "\u{1f600} x", "\"\u{1f600} x\""),
+            (b"-", "-", "\"-\""),
+            (b"a=b", "a=b", "a=b"),
+        ] {
+            let record = AccessRecord {
+                path: bytes,
+                ..record()
+            };
+            assert_eq!(json_of(&record)["path"], json, "{bytes:?}");
+            let line = text_of(&record);
+            let path = line.split(" api.example.com ").nth(1).unwrap();
+            assert_eq!(path.split(" client=").next(), Some(text), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn random_bytes_leave_valid_json_and_one_line() {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for _ in 0..5_000 {
+            let mut bytes = vec![0; rng.usize(1..40)];
+            // Half of them with bytes that matter most often.
+            let some = b"\"\\\n\x00\x1b\x7f\x80\xbf\xc2\xe2\xf0\xffa /";
+            let chosen = rng.bool();
+            for byte in &mut bytes {
+                *byte = if chosen {
+                    some[rng.usize(..some.len())]
+                } else {
+                    rng.u8(..)
+                };
+            }
+            let record = AccessRecord {
+                path: &bytes,
+                host: &bytes,
+                request_id: &bytes,
+                ..record()
+            };
+            let expected = String::from_utf8_lossy(&bytes);
+            let json = json_of(&record);
+            assert_eq!(json["path"], *expected, "seed {seed}");
+            assert_eq!(json["request_id"], json["path"]);
+            let text = text_of(&record);
+            assert!(text.ends_with('\n'));
+            assert_eq!(
+                text.chars().filter(|c| c.is_control()).count(),
+                1,
+                "seed {seed}: {text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_buffer_with_room_is_not_moved() {
+        let mut out = Vec::with_capacity(4_096);
+        let before = out.as_ptr();
+        record().write_json(&mut out);
+        record().write_text(&mut out);
+        assert_eq!(out.as_ptr(), before);
+    }
+}

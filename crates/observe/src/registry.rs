@@ -1,0 +1,274 @@
+//! All workers' counters, and their sums as plain numbers for whoever shows them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::Cause;
+
+use crate::counters::{CAUSES, ListenerCounters, STATUS_CLASSES, ServiceCounters, Shard};
+use crate::histogram::HistogramTotals;
+
+/// The shards of all workers. Lives for the whole process; shared.
+#[derive(Debug, Default)]
+pub struct Registry {
+    shards: Mutex<Vec<Arc<Shard>>>,
+}
+
+impl Registry {
+    /// A registry without workers.
+    pub fn new() -> Registry {
+        Registry::default()
+    }
+
+    /// A shard for one more worker.
+    pub fn add_shard(&self) -> Arc<Shard> {
+        let shard = Arc::new(Shard::default());
+        self.shards().push(Arc::clone(&shard));
+        shard
+    }
+
+    /// Forgets services and listeners that are configured no more. A worker that still adds to
+    /// forgotten counters does no harm; it looks up anew with the next configuration.
+    pub fn retain(&self, service: impl Fn(&str) -> bool, listener: impl Fn(&str) -> bool) {
+        for shard in self.shards().iter() {
+            shard.retain(&service, &listener);
+        }
+    }
+
+    /// The sums over all workers.
+    pub fn totals(&self) -> Totals {
+        // Cloned, so that a worker that starts does not wait for a reader.
+        let shards = self.shards().clone();
+        let mut totals = Totals::default();
+        for shard in &shards {
+            shard.each_service(|name, counters| {
+                totals
+                    .services
+                    .entry(Arc::clone(name))
+                    .or_default()
+                    .add(counters);
+            });
+            shard.each_listener(|name, counters| {
+                totals
+                    .listeners
+                    .entry(Arc::clone(name))
+                    .or_default()
+                    .add(counters);
+            });
+            totals.access_lines_dropped += shard.access_lines_dropped.get();
+        }
+        totals
+    }
+
+    fn shards(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Shard>>> {
+        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Everything counted so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// By service, in order of name.
+    pub services: BTreeMap<Arc<str>, ServiceTotals>,
+    /// By listener, in order of name.
+    pub listeners: BTreeMap<Arc<str>, ListenerTotals>,
+    /// See [`Shard::access_lines_dropped`].
+    pub access_lines_dropped: u64,
+}
+
+/// How many exchanges ended how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExchangeTotals(Box<[[u64; STATUS_CLASSES]; CAUSES]>);
+
+impl Default for ExchangeTotals {
+    fn default() -> ExchangeTotals {
+        ExchangeTotals(Box::new([[0; STATUS_CLASSES]; CAUSES]))
+    }
+}
+
+impl ExchangeTotals {
+    /// Those that ended for `cause` with a status of `class`: 1 to 5 for 1xx to 5xx, 0 for none.
+    pub fn get(&self, cause: Cause, class: usize) -> u64 {
+        self.0[cause as usize].get(class).copied().unwrap_or(0)
+    }
+
+    /// Those that ended for `cause`.
+    pub fn of_cause(&self, cause: Cause) -> u64 {
+        self.0[cause as usize].iter().sum()
+    }
+
+    /// All.
+    pub fn sum(&self) -> u64 {
+        self.0.iter().flatten().sum()
+    }
+}
+
+/// The sums of [`ServiceCounters`], under the same names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "each is the sum of the counter of the same name"
+)]
+pub struct ServiceTotals {
+    pub exchanges: ExchangeTotals,
+    pub attempts: u64,
+    pub retries: u64,
+    pub request_body_bytes: u64,
+    pub response_body_bytes: u64,
+    pub connections_opened: u64,
+    pub connections_reused: u64,
+    pub queued: u64,
+    pub total: HistogramTotals,
+    pub first_byte: HistogramTotals,
+    pub queue: HistogramTotals,
+    pub connect: HistogramTotals,
+}
+
+impl ServiceTotals {
+    fn add(&mut self, counters: &ServiceCounters) {
+        counters.exchanges.add_to(&mut self.exchanges.0);
+        for (total, counter) in [
+            (&mut self.attempts, &counters.attempts),
+            (&mut self.retries, &counters.retries),
+            (&mut self.request_body_bytes, &counters.request_body_bytes),
+            (&mut self.response_body_bytes, &counters.response_body_bytes),
+            (&mut self.connections_opened, &counters.connections_opened),
+            (&mut self.connections_reused, &counters.connections_reused),
+            (&mut self.queued, &counters.queued),
+        ] {
+            *total += counter.get();
+        }
+        counters.total.add_to(&mut self.total);
+        counters.first_byte.add_to(&mut self.first_byte);
+        counters.queue.add_to(&mut self.queue);
+        counters.connect.add_to(&mut self.connect);
+    }
+}
+
+/// The sums of [`ListenerCounters`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListenerTotals {
+    /// See [`ListenerCounters::connections_accepted`].
+    pub connections_accepted: u64,
+    /// See [`ListenerCounters::connections_closed`].
+    pub connections_closed: u64,
+    /// See [`ListenerCounters::connections_refused`].
+    pub connections_refused: u64,
+    /// See [`ListenerCounters::exchanges`].
+    pub exchanges: ExchangeTotals,
+}
+
+impl ListenerTotals {
+    /// Connections accepted and not over yet.
+    pub fn connections_open(&self) -> u64 {
+        // A connection may be accepted by one worker and end at another, and the two are read one
+        // after the other.
+        self.connections_accepted
+            .saturating_sub(self.connections_closed)
+    }
+
+    fn add(&mut self, counters: &ListenerCounters) {
+        self.connections_closed += counters.connections_closed.get();
+        self.connections_accepted += counters.connections_accepted.get();
+        self.connections_refused += counters.connections_refused.get();
+        counters.exchanges.add_to(&mut self.exchanges.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use model::Timings;
+
+    use super::*;
+
+    #[test]
+    fn totals_are_sums_over_workers() {
+        let registry = Registry::new();
+        let workers = [registry.add_shard(), registry.add_shard()];
+        let (service, listener) = (Arc::from("listings"), Arc::from("public"));
+        for (worker, status) in workers.iter().zip([200, 503]) {
+            let timings = Timings {
+                total: Duration::from_millis(5),
+                ..Timings::default()
+            };
+            let counters = worker.service(&service);
+            counters.exchange_ended(Cause::Completed, Some(status), 2, &timings);
+            counters.response_body_bytes.add(50);
+            worker.access_lines_dropped.increment();
+        }
+        // Accepted by one worker, over at the other.
+        workers[0].listener(&listener).connections_accepted.add(3);
+        workers[1].listener(&listener).connections_closed.add(2);
+
+        let totals = registry.totals();
+        let of_service = &totals.services["listings"];
+        assert_eq!(of_service.exchanges.get(Cause::Completed, 2), 1);
+        assert_eq!(of_service.exchanges.get(Cause::Completed, 5), 1);
+        assert_eq!(of_service.exchanges.of_cause(Cause::Completed), 2);
+        assert_eq!(of_service.exchanges.sum(), 2);
+        assert_eq!((of_service.attempts, of_service.retries), (4, 2));
+        assert_eq!(of_service.response_body_bytes, 100);
+        assert_eq!(of_service.total.count(), 2);
+        assert_eq!(totals.listeners["public"].connections_accepted, 3);
+        assert_eq!(totals.listeners["public"].connections_open(), 1);
+        assert_eq!(totals.access_lines_dropped, 2);
+    }
+
+    #[test]
+    fn what_is_configured_no_more_is_forgotten() {
+        let registry = Registry::new();
+        let shard = registry.add_shard();
+        for name in ["stays", "goes"] {
+            shard.service(&Arc::from(name)).attempts.increment();
+            shard
+                .listener(&Arc::from(name))
+                .connections_accepted
+                .increment();
+        }
+        registry.retain(|name| name == "stays", |name| name == "stays");
+        let totals = registry.totals();
+        assert_eq!(
+            totals.services.keys().map(|n| &**n).collect::<Vec<_>>(),
+            ["stays"]
+        );
+        assert_eq!(
+            totals.listeners.keys().map(|n| &**n).collect::<Vec<_>>(),
+            ["stays"]
+        );
+    }
+
+    #[test]
+    fn readers_see_a_writer_at_work_without_nonsense() {
+        let registry = Registry::new();
+        let shard = registry.add_shard();
+        let name: Arc<str> = Arc::from("listings");
+        let counters = shard.service(&name);
+        const WRITES: u64 = 100_000;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for micros in 1..=WRITES {
+                    let total = Duration::from_micros(micros);
+                    let timings = Timings {
+                        total,
+                        ..Timings::default()
+                    };
+                    counters.exchange_ended(Cause::Completed, Some(200), 1, &timings);
+                }
+            });
+            let mut before = 0;
+            while before < WRITES {
+                let now = registry.totals().services["listings"].total.count();
+                assert!((before..=WRITES).contains(&now));
+                before = now;
+            }
+        });
+        let totals = registry.totals();
+        assert_eq!(totals.services["listings"].attempts, WRITES);
+        assert_eq!(
+            totals.services["listings"].total.max(),
+            Duration::from_micros(WRITES)
+        );
+    }
+}

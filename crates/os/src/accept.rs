@@ -1,0 +1,76 @@
+//! Taking a connection from a listener in one system call.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use rustix::net::SocketFlags;
+
+/// The next connection of `listener`: non-blocking and close-on-exec from birth (accept4), with
+/// the peer's address.
+///
+/// # Errors
+/// `WouldBlock` when none is waiting; `EMFILE`/`ENFILE` when there is no descriptor for it, which
+/// stays true until one is closed, so that the caller pauses instead of spinning. See
+/// [`is_transient`] and [`crate::limits::is_exhaustion`].
+pub fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    let (fd, peer) =
+        rustix::net::acceptfrom_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+    let stream = TcpStream::from(fd);
+    let peer = match peer.and_then(|any| SocketAddr::try_from(any).ok()) {
+        Some(peer) => peer,
+        None => stream.peer_addr()?,
+    };
+    Ok((stream, peer))
+}
+
+/// Whether an error of [`accept`] belongs to the one connection that was lost (its client has gone
+/// already, or a packet filter refused it) so that the next call may succeed at once. accept(2)
+/// passes on network errors that were pending on the new socket.
+pub fn is_transient(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ECONNABORTED
+                | libc::EINTR
+                | libc::EPERM
+                | libc::EPROTO
+                | libc::ENETDOWN
+                | libc::ENOPROTOOPT
+                | libc::EHOSTDOWN
+                | libc::ENONET
+                | libc::EHOSTUNREACH
+                | libc::EOPNOTSUPP
+                | libc::ENETUNREACH
+        )
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listen;
+
+    #[test]
+    fn accepted_connections_do_not_block_and_are_not_inherited() {
+        let bound = listen::bind("127.0.0.1:0".parse().unwrap(), None, false).unwrap();
+        assert_eq!(
+            accept(&bound.listener).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
+        let client = TcpStream::connect(bound.listener.local_addr().unwrap()).unwrap();
+        let (stream, peer) = accept(&bound.listener).unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
+        let status = rustix::fs::fcntl_getfl(&stream).unwrap();
+        assert!(status.contains(rustix::fs::OFlags::NONBLOCK));
+        let flags = rustix::io::fcntl_getfd(&stream).unwrap();
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+    }
+
+    #[test]
+    fn ipv6_peers_keep_their_address() {
+        let bound = listen::bind("[::1]:0".parse().unwrap(), None, false).unwrap();
+        let client = TcpStream::connect(bound.listener.local_addr().unwrap()).unwrap();
+        let (_stream, peer) = accept(&bound.listener).unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
+    }
+}

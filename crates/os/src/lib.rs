@@ -1,0 +1,17 @@
+//! Safe wrappers over Linux: what a balancer asks of the kernel beyond `std`.
+//!
+//! The one room where `unsafe` may stand; every block says why it is sound, and none stands where
+//! `rustix` or `socket2` already offers a safe call. Nothing here decides anything: policies (which
+//! limit, which option, when) belong to the callers.
+
+pub mod accept;
+pub mod clock;
+pub mod cpu;
+pub mod limits;
+pub mod listen;
+pub mod notify;
+pub mod privileges;
+pub mod socket;
+pub mod splice;
+pub mod tcp_info;
+pub mod threads;

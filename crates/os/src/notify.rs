@@ -1,0 +1,90 @@
+//! Telling the service manager how the program is doing (the `sd_notify` protocol).
+//!
+//! Spoken by hand: it is one datagram, sent rarely. Without `NOTIFY_SOCKET` in the environment every
+//! call does nothing and succeeds.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// Start-up (or a reload) is finished; work is done from here on.
+pub fn ready() -> io::Result<()> {
+    notify("READY=1")
+}
+
+/// The program is stopping.
+pub fn stopping() -> io::Result<()> {
+    notify("STOPPING=1")
+}
+
+/// The configuration is being read again; [`ready`] says when that is done.
+pub fn reloading() -> io::Result<()> {
+    // The manager compares this with its own clock, so it must be CLOCK_MONOTONIC itself and not
+    // the time since the process began.
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
+    notify(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"))
+}
+
+/// A line for `systemctl status`.
+pub fn status(line: &str) -> io::Result<()> {
+    // A line break would begin another assignment.
+    notify(&format!("STATUS={}", line.replace(['\n', '\r'], " ")))
+}
+
+fn notify(message: &str) -> io::Result<()> {
+    match std::env::var_os("NOTIFY_SOCKET") {
+        Some(socket) if !socket.is_empty() => send(&socket, message),
+        _ => Ok(()),
+    }
+}
+
+/// Sends to a path, or to an abstract name when it begins with `@`.
+fn send(socket: &OsStr, message: &str) -> io::Result<()> {
+    let address = match socket.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(socket)?,
+    };
+    let datagram = UnixDatagram::unbound()?;
+    // A manager that does not read must not stop traffic.
+    datagram.set_nonblocking(true)?;
+    datagram.send_to_addr(message.as_bytes(), &address)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(manager: &UnixDatagram) -> String {
+        let mut buffer = [0; 256];
+        let length = manager.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_message_arrives_at_a_path() {
+        let path = std::env::temp_dir().join(format!("weir-notify-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let manager = UnixDatagram::bind(&path).unwrap();
+        send(path.as_os_str(), "READY=1").unwrap();
+        assert_eq!(received(&manager), "READY=1");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_message_arrives_at_an_abstract_name() {
+        let name = format!("weir-notify-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let manager = UnixDatagram::bind_addr(&address).unwrap();
+        send(OsStr::new(&format!("@{name}")), "STOPPING=1").unwrap();
+        assert_eq!(received(&manager), "STOPPING=1");
+    }
+
+    #[test]
+    fn an_absent_manager_is_an_error_and_nothing_worse() {
+        assert!(send(OsStr::new("/nonexistent/notify"), "READY=1").is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! Options of connected sockets, each by what it is good for here.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::net::RecvFlags;
+use socket2::{SockRef, TcpKeepalive};
+
+/// Sends each write at once instead of waiting for the acknowledgement of the one before
+/// (`TCP_NODELAY`). A proxy writes whole heads and whole chunks: waiting only adds latency.
+pub fn set_nodelay(socket: &impl AsFd) -> io::Result<()> {
+    SockRef::from(socket).set_tcp_nodelay(true)
+}
+
+/// How long sent data may stay unacknowledged before the connection is given up
+/// (`TCP_USER_TIMEOUT`, RFC 5482; milliseconds, rounded up). Without it a peer that vanished holds
+/// its connection for as long as retransmission goes on: about a quarter of an hour.
+pub fn set_user_timeout(socket: &impl AsFd, timeout: Duration) -> io::Result<()> {
+    // 0 would mean the system's default: at least 1 ms.
+    let millis = timeout
+        .as_nanos()
+        .div_ceil(1_000_000)
+        .clamp(1, u128::from(u32::MAX)) as u64;
+    SockRef::from(socket).set_tcp_user_timeout(Some(Duration::from_millis(millis)))
+}
+
+/// Makes the close of this socket a reset (`SO_LINGER` with time 0): what was not sent is thrown
+/// away, and no `TIME_WAIT` is left. For probes, and for peers that must notice.
+pub fn set_linger_zero(socket: &impl AsFd) -> io::Result<()> {
+    SockRef::from(socket).set_linger(Some(Duration::ZERO))
+}
+
+/// Asks a silent peer for a sign of life after `idle`, then every `interval` (`SO_KEEPALIVE`); whole
+/// seconds, at least 1.
+pub fn set_keepalive(socket: &impl AsFd, idle: Duration, interval: Duration) -> io::Result<()> {
+    let second = Duration::from_secs(1);
+    let keepalive = TcpKeepalive::new().with_time(idle.max(second));
+    SockRef::from(socket).set_tcp_keepalive(&keepalive.with_interval(interval.max(second)))
+}
+
+/// What an idle connection's receive side shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// Nothing to read: open and silent, as an idle connection should be.
+    Silent,
+    /// Bytes that nobody asked for.
+    Data,
+    /// The peer has ended its direction, or the connection is broken.
+    Closed,
+}
+
+/// Looks into the receive queue without taking anything (one system call, never waits).
+pub fn peek(socket: &impl AsFd) -> Idle {
+    let mut byte = [0];
+    match rustix::net::recv(socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((_, 0)) => Idle::Closed,
+        Ok(_) => Idle::Data,
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Idle::Silent,
+        Err(_) => Idle::Closed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn options_take_effect() {
+        let (client, _server) = pair();
+        let socket = SockRef::from(&client);
+        set_nodelay(&client).unwrap();
+        assert!(socket.tcp_nodelay().unwrap());
+        set_user_timeout(&client, Duration::from_micros(1_500_001)).unwrap();
+        assert_eq!(
+            socket.tcp_user_timeout().unwrap(),
+            Some(Duration::from_millis(1_501))
+        );
+        set_user_timeout(&client, Duration::ZERO).unwrap();
+        assert_eq!(
+            socket.tcp_user_timeout().unwrap(),
+            Some(Duration::from_millis(1))
+        );
+        set_keepalive(&client, Duration::from_secs(30), Duration::ZERO).unwrap();
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(
+            socket.tcp_keepalive_time().unwrap(),
+            Duration::from_secs(30)
+        );
+        assert_eq!(
+            socket.tcp_keepalive_interval().unwrap(),
+            Duration::from_secs(1)
+        );
+    }
+
+    #[test]
+    fn closing_with_linger_zero_resets() {
+        let (client, mut server) = pair();
+        set_linger_zero(&client).unwrap();
+        drop(client);
+        let error = server.read(&mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn peek_tells_silent_from_data_from_closed() {
+        let (client, mut server) = pair();
+        assert_eq!(peek(&client), Idle::Silent);
+        server.write_all(b"x").unwrap();
+        // Loopback delivers before the write returns.
+        assert_eq!(peek(&client), Idle::Data);
+        assert_eq!(peek(&client), Idle::Data, "nothing was taken");
+        (&client).read_exact(&mut [0]).unwrap();
+        server.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(peek(&client), Idle::Closed);
+
+        let (client, server) = pair();
+        set_linger_zero(&server).unwrap();
+        drop(server);
+        assert_eq!(peek(&client), Idle::Closed);
+    }
+}

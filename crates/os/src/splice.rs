@@ -1,0 +1,171 @@
+//! Moving bytes between sockets inside the kernel, through a pipe (splice(2)).
+//!
+//! Whether that pays for a given tunnel is the caller's decision: a splice pair costs two calls
+//! per run of bytes just as read and write do, and saves the two copies.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::pipe::{PipeFlags, SpliceFlags};
+
+/// A pipe that carries one direction of a tunnel: non-blocking, with a count of what is in it, so
+/// that nobody asks an empty pipe.
+#[derive(Debug)]
+pub struct Pipe {
+    reader: OwnedFd,
+    writer: OwnedFd,
+    capacity_bytes: usize,
+    held_bytes: usize,
+}
+
+impl Pipe {
+    /// A pipe of at least `capacity_bytes` if the system grants it (`F_SETPIPE_SZ` rounds up to
+    /// pages; users without privileges are held to fs.pipe-max-size and their share of
+    /// fs.pipe-user-pages-soft), else of the system's default size.
+    pub fn new(capacity_bytes: usize) -> io::Result<Pipe> {
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let capacity_bytes = rustix::pipe::fcntl_setpipe_size(&writer, capacity_bytes)
+            .or_else(|_| rustix::pipe::fcntl_getpipe_size(&writer))?;
+        Ok(Pipe {
+            reader,
+            writer,
+            capacity_bytes,
+            held_bytes: 0,
+        })
+    }
+
+    /// The most bytes it can hold. It may refuse more with fewer inside, since each segment taken
+    /// from a socket occupies a page however small it is.
+    pub fn capacity_bytes(&self) -> usize {
+        self.capacity_bytes
+    }
+
+    /// Bytes taken in and not yet passed on.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.held_bytes == 0
+    }
+}
+
+/// Moves bytes from a non-blocking socket into the pipe; yields how many, 0 at the end of the
+/// stream.
+///
+/// # Errors
+/// `WouldBlock` when the socket has nothing **or** the pipe is full: when [`Pipe::held_bytes`] is
+/// not 0 the caller cannot tell, so it empties the pipe first and asks again.
+pub fn splice_in(socket: &impl AsFd, pipe: &mut Pipe) -> io::Result<usize> {
+    let room = pipe.capacity_bytes.saturating_sub(pipe.held_bytes);
+    if room == 0 {
+        // Asking for 0 bytes yields 0, which would read as the end of the stream.
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+    let moved = rustix::pipe::splice(socket, None, &pipe.writer, None, room, flags)?;
+    pipe.held_bytes += moved;
+    Ok(moved)
+}
+
+/// Moves bytes from the pipe to a non-blocking socket; yields how many, 0 only when the pipe is
+/// empty. `more` says that further bytes will follow soon, so that the kernel may fill its
+/// segments first (as `MSG_MORE`).
+///
+/// # Errors
+/// `WouldBlock` when the socket takes nothing now; `BrokenPipe` or `ConnectionReset` when its peer
+/// is gone.
+pub fn splice_out(pipe: &mut Pipe, socket: &impl AsFd, more: bool) -> io::Result<usize> {
+    if pipe.held_bytes == 0 {
+        return Ok(0);
+    }
+    let mut flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+    flags.set(SpliceFlags::MORE, more);
+    let moved = rustix::pipe::splice(&pipe.reader, None, socket, None, pipe.held_bytes, flags)?;
+    pipe.held_bytes = pipe.held_bytes.saturating_sub(moved);
+    Ok(moved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = listener.accept().unwrap().0;
+        client.set_nonblocking(true).unwrap();
+        server.set_nonblocking(true).unwrap();
+        (client, server)
+    }
+
+    #[test]
+    fn bytes_pass_unchanged_and_the_end_is_seen() {
+        let (mut source, inlet) = pair();
+        let (outlet, mut sink) = pair();
+        let mut pipe = Pipe::new(1 << 16).unwrap();
+        assert!(pipe.capacity_bytes() >= 1 << 16);
+
+        assert_eq!(
+            splice_in(&inlet, &mut pipe).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
+        assert_eq!(
+            splice_out(&mut pipe, &outlet, false).unwrap(),
+            0,
+            "an empty pipe gives none"
+        );
+
+        source.write_all(b"through the kernel").unwrap();
+        source.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(splice_in(&inlet, &mut pipe).unwrap(), 18);
+        assert_eq!(pipe.held_bytes(), 18);
+        assert_eq!(splice_out(&mut pipe, &outlet, false).unwrap(), 18);
+        assert!(pipe.is_empty());
+        assert_eq!(splice_in(&inlet, &mut pipe).unwrap(), 0, "end of stream");
+
+        outlet.shutdown(Shutdown::Write).unwrap();
+        sink.set_nonblocking(false).unwrap();
+        let mut arrived = Vec::new();
+        sink.read_to_end(&mut arrived).unwrap();
+        assert_eq!(arrived, b"through the kernel");
+    }
+
+    #[test]
+    fn a_full_pipe_says_would_block_and_not_end_of_stream() {
+        let (mut source, inlet) = pair();
+        let mut pipe = Pipe::new(4096).unwrap();
+        let filler = vec![7; 1 << 16];
+        let mut kind = None;
+        for _ in 0..64 {
+            let _ = source.write(&filler);
+            match splice_in(&inlet, &mut pipe) {
+                Ok(moved) => assert!(moved > 0),
+                Err(error) => {
+                    kind = Some(error.kind());
+                    break;
+                }
+            }
+        }
+        assert_eq!(kind, Some(io::ErrorKind::WouldBlock));
+        assert!(!pipe.is_empty());
+        assert!(pipe.held_bytes() <= pipe.capacity_bytes());
+    }
+
+    #[test]
+    fn a_vanished_peer_is_an_error() {
+        let (mut source, inlet) = pair();
+        let (outlet, sink) = pair();
+        crate::socket::set_linger_zero(&sink).unwrap();
+        drop(sink);
+        let mut pipe = Pipe::new(1 << 16).unwrap();
+        source.write_all(b"lost").unwrap();
+        splice_in(&inlet, &mut pipe).unwrap();
+        let kind = splice_out(&mut pipe, &outlet, false).unwrap_err().kind();
+        let expected = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
+        assert!(expected.contains(&kind), "{kind:?}");
+    }
+}

@@ -1,0 +1,208 @@
+//! Takes connections from the kernel and gives each to the worker that serves the fewest.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use model::{ListenerId, Protocol};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::task::JoinHandle;
+use transport::Stream;
+
+use crate::connection;
+use crate::tcp;
+use crate::worker::{Counted, Handed, Worker};
+
+/// How long accepting pauses when a limit is reached: clients wait in the listen queue meanwhile.
+const PAUSE_AT_LIMIT: Duration = Duration::from_millis(10);
+/// The same when the process or the machine has no descriptor or memory left.
+const PAUSE_AT_EXHAUSTION: Duration = Duration::from_millis(100);
+/// Accepted in a row before others get their turn.
+const BATCH_MAX: usize = 64;
+
+/// A listening socket of this worker and the task that accepts on it.
+pub(crate) struct Acceptor {
+    listener: ListenerId,
+    socket: Rc<AsyncFd<TcpListener>>,
+    task: JoinHandle<()>,
+}
+
+impl Acceptor {
+    /// Begins to accept.
+    pub(crate) fn start(
+        worker: &Rc<Worker>,
+        listener: ListenerId,
+        socket: TcpListener,
+    ) -> Option<Acceptor> {
+        #[allow(
+            deprecated,
+            reason = "deprecated for types that may not own their descriptor; a \
+            TcpListener does, and the replacement is unsafe"
+        )]
+        let watched = AsyncFd::with_interest(socket, Interest::READABLE);
+        let socket = match watched {
+            Ok(socket) => Rc::new(socket),
+            Err(error) => {
+                tracing::error!(worker = worker.id, %error, "cannot watch a listening socket");
+                return None;
+            }
+        };
+        let task = accept(Rc::clone(worker), listener, Rc::clone(&socket));
+        Some(Acceptor {
+            listener,
+            socket,
+            task: tokio::task::spawn_local(task),
+        })
+    }
+
+    /// Takes what the kernel has already accepted, then closes the socket: closing it with
+    /// connections in its queue would reset them.
+    pub(crate) fn finish(self, worker: &Rc<Worker>) {
+        self.task.abort();
+        while let Batch::More = accept_batch(worker, self.listener, self.socket.get_ref()) {}
+    }
+}
+
+async fn accept(worker: Rc<Worker>, listener: ListenerId, socket: Rc<AsyncFd<TcpListener>>) {
+    let mut exhausted = false;
+    while let Ok(mut ready) = socket.readable().await {
+        match accept_batch(&worker, listener, socket.get_ref()) {
+            Batch::Emptied => ready.clear_ready(),
+            Batch::More => tokio::task::yield_now().await,
+            Batch::AtLimit => tokio::time::sleep(PAUSE_AT_LIMIT).await,
+            Batch::Failed(error) => {
+                if !exhausted {
+                    tracing::warn!(%error, "cannot accept a connection; pausing (is the \
+                        descriptor limit too low? see `ulimit -n`)");
+                }
+                exhausted = true;
+                tokio::time::sleep(PAUSE_AT_EXHAUSTION).await;
+                continue;
+            }
+        }
+        exhausted = false;
+    }
+}
+
+enum Batch {
+    /// The queue is empty.
+    Emptied,
+    /// There may be more.
+    More,
+    /// `connections_max` is reached, here or in all.
+    AtLimit,
+    Failed(io::Error),
+}
+
+fn accept_batch(worker: &Rc<Worker>, listener: ListenerId, socket: &TcpListener) -> Batch {
+    for _ in 0..BATCH_MAX {
+        if at_limit(worker, listener) {
+            return Batch::AtLimit;
+        }
+        match os::accept::accept(socket) {
+            Ok((socket, peer)) => place(worker, socket, peer, listener),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Batch::Emptied,
+            // The client gave up before it was accepted.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Batch::Failed(error),
+        }
+    }
+    Batch::More
+}
+
+fn at_limit(worker: &Worker, listener: ListenerId) -> bool {
+    let snapshot = &worker.plane().published.snapshot;
+    let index = listener.0 as usize;
+    worker.shared.connections.load(Relaxed) >= snapshot.connections_max as usize
+        || worker.shared.by_listener[index].load(Relaxed)
+            >= snapshot.listeners[index].connections_max as usize
+}
+
+/// Serves a connection here, unless another worker has clearly fewer: the kernel spreads by hash,
+/// which with few long connections can leave one worker with most of them.
+fn place(worker: &Rc<Worker>, socket: TcpStream, peer: SocketAddr, listener: ListenerId) {
+    let shared = &worker.shared;
+    let mine = worker.peer().connections.load(Relaxed);
+    let fewest = shared
+        .peers
+        .iter()
+        .enumerate()
+        .map(|(id, peer)| (peer.connections.load(Relaxed), id))
+        .min()
+        .filter(|(connections, _)| mine > connections + 1 + connections / 16);
+    let target = fewest.map_or(worker.id, |(_, id)| id);
+    let counted = Counted::new(shared, target, listener);
+    let handed = Handed {
+        socket,
+        peer,
+        listener,
+        counted,
+    };
+    if target == worker.id {
+        start(worker, handed);
+        return;
+    }
+    match shared.peers[target].inbox.try_send(handed) {
+        Ok(()) => {}
+        Err(TrySendError::Full(mut back) | TrySendError::Closed(mut back)) => {
+            back.counted = Counted::new(shared, worker.id, listener);
+            start(worker, back);
+        }
+    }
+}
+
+/// Serves what other workers accepted for this one.
+pub(crate) async fn take_handed(worker: Rc<Worker>, mut inbox: mpsc::Receiver<Handed>) {
+    while let Some(handed) = inbox.recv().await {
+        start(&worker, handed);
+    }
+}
+
+fn start(worker: &Rc<Worker>, handed: Handed) {
+    let Handed {
+        socket,
+        peer,
+        listener,
+        counted,
+    } = handed;
+    match open(socket, peer) {
+        Ok(stream) => {
+            let worker = Rc::clone(worker);
+            let client = Accepted {
+                stream,
+                peer,
+                listener,
+            };
+            tokio::task::spawn_local(async move {
+                let plane = worker.plane();
+                let protocol = plane.published.snapshot.listeners[listener.0 as usize].protocol;
+                drop(plane);
+                match protocol {
+                    Protocol::Http => connection::serve(&worker, client).await,
+                    Protocol::Tcp(service) => tcp::serve(&worker, client, service).await,
+                }
+                drop(counted);
+            });
+        }
+        Err(error) => tracing::debug!(%peer, %error, "an accepted connection was already gone"),
+    }
+}
+
+/// A connection as it was accepted.
+pub(crate) struct Accepted {
+    pub(crate) stream: Stream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) listener: ListenerId,
+}
+
+fn open(socket: TcpStream, peer: SocketAddr) -> io::Result<Stream> {
+    let stream = Stream::with_peer(socket, peer)?;
+    stream.set_nodelay()?;
+    Ok(stream)
+}

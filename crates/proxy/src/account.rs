@@ -1,0 +1,237 @@
+//! The account of an exchange: filled in as it goes, closed once, counted and logged.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use decide::{Endpoint, Slot};
+use model::{Attempt, Cause, ListenerId, LogFormat, Moment, ServiceId, Timings};
+use observe::AccessRecord;
+use wire::http1::{Known, RequestHead};
+
+use crate::accept::Accepted;
+use crate::answer::Answer;
+use crate::connection::Client;
+use crate::head::RequestId;
+use crate::worker::{Plane, Worker};
+
+/// An exchange's account while it is open.
+pub(crate) struct Record {
+    pub(crate) id: RequestId,
+    pub(crate) started: Moment,
+    pub(crate) ended: Moment,
+    pub(crate) status: u16,
+    pub(crate) cause: Cause,
+    /// What exactly, where there is more to say than the cause does.
+    pub(crate) detail: &'static str,
+    pub(crate) service: Option<ServiceId>,
+    endpoint: Option<Arc<Endpoint>>,
+    pub(crate) reused: bool,
+    failed: Vec<Attempt>,
+    pub(crate) body_in: u64,
+    pub(crate) body_out: u64,
+    timings: Timings,
+    /// When the last stage began: the request was complete, or a server was found.
+    head_at: Moment,
+    admitted_at: Moment,
+}
+
+impl Record {
+    pub(crate) fn new(now: Moment, id: RequestId) -> Record {
+        Record {
+            id,
+            started: now,
+            ended: now,
+            status: 0,
+            cause: Cause::ProxyInternalError,
+            detail: "",
+            service: None,
+            endpoint: None,
+            reused: false,
+            failed: Vec::new(),
+            body_in: 0,
+            body_out: 0,
+            timings: Timings::default(),
+            head_at: now,
+            admitted_at: now,
+        }
+    }
+
+    /// The wait for a slot took this long; now there is one, or none will be.
+    pub(crate) fn queued(&mut self, waited: Duration) {
+        self.timings.queue += waited;
+    }
+
+    /// The server that the present attempt goes to.
+    pub(crate) fn server(&mut self, slot: &Slot, now: Moment) {
+        self.endpoint = Some(Arc::clone(slot.endpoint()));
+        self.admitted_at = now;
+    }
+
+    /// A connection that was begun at `dialled` is there, or will not be.
+    pub(crate) fn connected(&mut self, dialled: Moment) {
+        self.timings.connect += os::clock::now() - dialled;
+    }
+
+    /// An attempt failed, and another follows.
+    pub(crate) fn failed_attempt(&mut self, server: SocketAddr, cause: Cause) {
+        self.failed.push(Attempt { server, cause });
+    }
+
+    /// The final response head has come.
+    pub(crate) fn head_arrived(&mut self, status: u16) {
+        self.status = status;
+        self.head_at = os::clock::now();
+        self.timings.first_byte = self.head_at - self.started;
+    }
+
+    /// When the response head came.
+    pub(crate) fn head_at(&self) -> Moment {
+        self.head_at
+    }
+
+    /// How long the server took from being given the request to its response head.
+    pub(crate) fn server_time(&self) -> Duration {
+        self.head_at - self.admitted_at
+    }
+
+    /// Weir answers itself.
+    pub(crate) fn answered(&mut self, answer: &Answer<'_>) {
+        self.status = if answer.cause == Cause::ClientClosed {
+            0
+        } else {
+            answer.status
+        };
+        self.detail = answer.detail;
+        self.end(answer.cause);
+    }
+
+    /// How often the request was given to a server.
+    fn attempts(&self) -> u32 {
+        self.failed.len() as u32 + u32::from(self.endpoint.is_some())
+    }
+
+    /// Closes the account.
+    pub(crate) fn end(&mut self, cause: Cause) {
+        self.cause = cause;
+        self.ended = os::clock::now();
+        self.timings.total = self.ended - self.started;
+    }
+}
+
+/// Closes the books on an exchange: counters, then the access line.
+pub(crate) fn finish(
+    worker: &Worker,
+    plane: &Plane,
+    client: &Client,
+    request: &RequestHead,
+    record: &Record,
+) {
+    let believed = client
+        .origin
+        .trusted
+        .then(|| request.known(Known::XRequestId))
+        .flatten();
+    let line = Line {
+        client: client.origin.peer,
+        listener: client.listener,
+        request_id: believed.unwrap_or(record.id.as_bytes()),
+        method: request.method().as_bytes(),
+        host: request.authority().as_bytes(),
+        path: request.path().as_bytes(),
+    };
+    close(worker, plane, &line, record);
+}
+
+/// The same for a connection in tcp mode.
+pub(crate) fn finish_tcp(worker: &Worker, plane: &Plane, accepted: &Accepted, record: &Record) {
+    let line = Line::bare(accepted.peer, accepted.listener, record.id.as_bytes());
+    close(worker, plane, &line, record);
+}
+
+/// The same for what was refused before it was a request.
+pub(crate) fn refused(worker: &Worker, client: &Client, answer: &Answer<'_>, started: Moment) {
+    let id = RequestId::new(worker.rng.borrow_mut().u128(..));
+    let mut record = Record::new(started, id);
+    record.answered(answer);
+    let line = Line::bare(client.origin.peer, client.listener, id.as_bytes());
+    close(worker, &worker.plane(), &line, &record);
+}
+
+/// What a line says of who asked for what.
+struct Line<'a> {
+    client: SocketAddr,
+    listener: ListenerId,
+    request_id: &'a [u8],
+    method: &'a [u8],
+    host: &'a [u8],
+    path: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    fn bare(client: SocketAddr, listener: ListenerId, request_id: &'a [u8]) -> Line<'a> {
+        Line {
+            client,
+            listener,
+            request_id,
+            method: b"",
+            host: b"",
+            path: b"",
+        }
+    }
+}
+
+fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
+    let status = (record.status > 0).then_some(record.status);
+    plane.listeners[line.listener.0 as usize]
+        .exchanges
+        .count(record.cause, status);
+    count_service(plane, record, status);
+    let Some(format) = plane.access_format else {
+        return;
+    };
+    let snapshot = &plane.published.snapshot;
+    let row = record.endpoint.as_ref().map(|endpoint| &endpoint.row);
+    let line = AccessRecord {
+        time: worker.timestamps.borrow_mut().at(os::clock::wall()),
+        request_id: line.request_id,
+        client: line.client,
+        listener: &snapshot.listeners[line.listener.0 as usize].name,
+        method: line.method,
+        host: line.host,
+        path: line.path,
+        status,
+        cause: record.cause,
+        detail: (!record.detail.is_empty()).then_some(record.detail),
+        service: record.service.map(|id| &*snapshot.service(id).name),
+        server: row.map(|row| &*row.name),
+        zone: row.and_then(|row| row.zone.as_deref()),
+        attempts: record.attempts(),
+        reused: record.reused,
+        timings: record.timings,
+        request_bytes: record.body_in,
+        response_bytes: record.body_out,
+    };
+    worker.access.line(|out| match format {
+        LogFormat::Json => line.write_json(out),
+        LogFormat::Text => line.write_text(out),
+    });
+}
+
+fn count_service(plane: &Plane, record: &Record, status: Option<u16>) {
+    let Some(id) = record.service else { return };
+    let counters = &plane.services[id.0 as usize];
+    counters.exchange_ended(record.cause, status, record.attempts(), &record.timings);
+    counters.request_body_bytes.add(record.body_in);
+    counters.response_body_bytes.add(record.body_out);
+    if !record.timings.queue.is_zero() {
+        counters.queued.increment();
+    }
+    if record.endpoint.is_some() {
+        if record.reused {
+            counters.connections_reused.increment();
+        } else {
+            counters.connections_opened.increment();
+        }
+    }
+}

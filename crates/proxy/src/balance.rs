@@ -1,0 +1,58 @@
+//! What of a request decides its server: the hashed part, and the affinity cookie.
+
+use std::net::IpAddr;
+
+use decide::{Slot, affinity_token, hash_key};
+use model::{Balance, HashOn, Service};
+use wire::http1::RequestHead;
+
+/// The key under which `hash` places this request, if the service hashes and the request has it.
+pub(crate) fn key(service: &Service, request: &RequestHead, client: IpAddr) -> Option<u64> {
+    let Balance::Hash(hash) = &service.balance else {
+        return None;
+    };
+    match &hash.on {
+        HashOn::Client => client_key(service, client),
+        HashOn::Field(name) => request.field(name).map(hash_key),
+        HashOn::Cookie(name) => request.cookie(name).map(hash_key),
+    }
+}
+
+/// The same for a connection that carries no request.
+pub(crate) fn client_key(service: &Service, client: IpAddr) -> Option<u64> {
+    if !matches!(&service.balance, Balance::Hash(hash) if hash.on == HashOn::Client) {
+        return None;
+    }
+    Some(match client.to_canonical() {
+        IpAddr::V4(ip) => hash_key(&ip.octets()),
+        IpAddr::V6(ip) => hash_key(&ip.octets()),
+    })
+}
+
+/// The server that the request's affinity cookie names, if it has one that could be ours.
+pub(crate) fn affinity(service: &Service, request: &RequestHead) -> Option<u64> {
+    let cookie = request.cookie(&service.affinity.as_ref()?.cookie)?;
+    if cookie.len() != 16 {
+        return None;
+    }
+    u64::from_str_radix(std::str::from_utf8(cookie).ok()?, 16).ok()
+}
+
+/// The cookie to set on a response from `slot`'s server, unless the client has it already.
+pub(crate) fn set_affinity(service: &Service, asked: Option<u64>, slot: &Slot) -> Option<String> {
+    let affinity = service.affinity.as_ref()?;
+    let token = affinity_token(slot.endpoint().row.address);
+    if asked == Some(token) {
+        return None;
+    }
+    let name = &affinity.cookie;
+    Some(match affinity.max_age {
+        Some(age) => {
+            format!(
+                "{name}={token:016x}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}",
+                age.as_secs()
+            )
+        }
+        None => format!("{name}={token:016x}; Path=/; HttpOnly; SameSite=Lax"),
+    })
+}

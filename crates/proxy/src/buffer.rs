@@ -1,0 +1,155 @@
+//! Byte buffers that are kept: a worker's connections borrow them while bytes move and give them
+//! back when idle, so that an idle connection holds none.
+
+use std::cell::RefCell;
+use std::io;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::ReadBuf;
+use transport::Stream;
+
+/// Holds any accepted head and small bodies whole.
+pub(crate) const SMALL_BYTES: usize = 16 * 1024;
+/// For bulk: fewer system calls per byte, and still within the cache.
+const LARGE_BYTES: usize = 64 * 1024;
+/// Buffers of each size that a worker keeps when nobody uses them; the rest is freed.
+const KEPT_MAX: usize = 512;
+
+/// A worker's unused buffers.
+#[derive(Default)]
+pub(crate) struct BufferPool {
+    small: RefCell<Vec<Box<[u8]>>>,
+    large: RefCell<Vec<Box<[u8]>>>,
+}
+
+impl BufferPool {
+    fn take(&self, size: usize) -> Box<[u8]> {
+        let kept = if size == SMALL_BYTES {
+            &self.small
+        } else {
+            &self.large
+        };
+        kept.borrow_mut()
+            .pop()
+            .unwrap_or_else(|| vec![0; size].into_boxed_slice())
+    }
+
+    fn give(&self, bytes: Box<[u8]>) {
+        let kept = if bytes.len() == SMALL_BYTES {
+            &self.small
+        } else {
+            &self.large
+        };
+        let mut kept = kept.borrow_mut();
+        if kept.len() < KEPT_MAX {
+            kept.push(bytes);
+        }
+    }
+}
+
+/// Bytes received and not yet used: a window that moves through storage borrowed from the pool.
+pub(crate) struct Buffer {
+    pool: Rc<BufferPool>,
+    /// `None` while idle.
+    storage: Option<Box<[u8]>>,
+    start: usize,
+    end: usize,
+    /// The last read took all the room there was.
+    filled: bool,
+}
+
+impl Buffer {
+    /// An empty buffer that holds no memory yet.
+    pub(crate) fn new(pool: Rc<BufferPool>) -> Buffer {
+        Buffer {
+            pool,
+            storage: None,
+            start: 0,
+            end: 0,
+            filled: false,
+        }
+    }
+
+    /// Drops the first `count` bytes.
+    pub(crate) fn consume(&mut self, count: usize) {
+        debug_assert!(count <= self.len());
+        self.start += count;
+        if self.start == self.end {
+            self.start = 0;
+            self.end = 0;
+        }
+    }
+
+    /// Drops all bytes and gives the memory back.
+    pub(crate) fn release(&mut self) {
+        self.start = 0;
+        self.end = 0;
+        if let Some(storage) = self.storage.take() {
+            self.pool.give(storage);
+        }
+    }
+
+    /// Whether another read could add bytes.
+    pub(crate) fn has_room(&self) -> bool {
+        self.storage.as_ref().is_none_or(|s| self.len() < s.len())
+    }
+
+    /// Reads once and appends. Yields the count; 0 is the end of the stream. Must have room.
+    pub(crate) fn poll_fill(
+        &mut self,
+        stream: &Stream,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        debug_assert!(self.has_room());
+        let storage = self
+            .storage
+            .get_or_insert_with(|| self.pool.take(SMALL_BYTES));
+        if self.end == storage.len() {
+            storage.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        let mut window = ReadBuf::new(&mut storage[self.end..]);
+        ready!(stream.poll_read(cx, &mut window))?;
+        let count = window.filled().len();
+        self.end += count;
+        self.filled = self.end == storage.len();
+        Poll::Ready(Ok(count))
+    }
+
+    /// Whether even a large buffer was filled by the last read.
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.filled
+            && self
+                .storage
+                .as_ref()
+                .is_some_and(|s| s.len() == LARGE_BYTES)
+    }
+
+    /// Goes on with a large buffer if the last read left no room, which is how bulk is
+    /// recognised. Call when empty.
+    pub(crate) fn enlarge_for_bulk(&mut self) {
+        debug_assert!(self.is_empty());
+        if self.filled && self.storage.as_ref().is_none_or(|s| s.len() < LARGE_BYTES) {
+            self.release();
+            self.storage = Some(self.pool.take(LARGE_BYTES));
+        }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.storage
+            .as_ref()
+            .map_or(&[], |storage| &storage[self.start..self.end])
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

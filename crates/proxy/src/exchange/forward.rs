@@ -1,0 +1,197 @@
+//! The loop over servers: a place, an attempt, and another if that is safe.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use decide::{Ask, LiveService, Slot, route};
+use health::outlier::{self, ServiceCounts};
+use model::{Cause, Forward, Route, Service};
+use wire::http1::{ChunkLimits, ChunkedDecoder, RequestBody};
+
+use super::attempt::attempt;
+use super::local::respond_self;
+use super::respond::{Answered, respond};
+use crate::account::Record;
+use crate::admission::{self, Place};
+use crate::answer::Answer;
+use crate::balance;
+use crate::connection::{After, Client, settings};
+use crate::pump::{Framing, Patience, Pump, Source};
+use crate::scratch::Scratch;
+use crate::watchdog::{Direction, Limits};
+use crate::worker::{Plane, Worker};
+
+/// What stays the same over the attempts of one request.
+pub(super) struct Request<'a> {
+    pub(super) plane: &'a Plane,
+    pub(super) route: &'a Route,
+    pub(super) forward: &'a Forward,
+    pub(super) live: &'a Arc<LiveService>,
+    pub(super) service: &'a Service,
+    pub(super) limits: Limits,
+}
+
+/// Gives the request to a server, and to another if the first fails it and that is safe.
+pub(super) async fn forward(
+    worker: &Rc<Worker>,
+    plane: &Plane,
+    client: &mut Client,
+    scratch: &mut Scratch,
+    record: &mut Record,
+    route: &Route,
+    to: &Forward,
+) -> After {
+    let id = route::split(to, &mut worker.rng.borrow_mut());
+    let service = plane.published.snapshot.service(id);
+    let live = &plane.published.services[id.0 as usize];
+    record.service = Some(id);
+    let request = Request {
+        plane,
+        route,
+        forward: to,
+        live,
+        service,
+        limits: Limits::default(),
+    };
+    let mut upload = upload(plane, client, scratch, service);
+    let hash = balance::key(service, &scratch.request, client.origin.peer.ip());
+    let affinity = balance::affinity(service, &scratch.request);
+    let mut tried: Vec<SocketAddr> = Vec::new();
+    let mut attempts_left = service.retries.attempts_max;
+    let mut reuse = true;
+    let mut now = record.started;
+
+    loop {
+        let ask = Ask {
+            key: hash,
+            affinity,
+            avoid: &tried,
+        };
+        let Client {
+            stream,
+            buffer,
+            watchdog,
+            ..
+        } = &mut *client;
+        let place = Place {
+            stream,
+            buffer,
+            watchdog,
+            record,
+        };
+        let admitted = admission::admit(worker, live, service, &ask, place, now).await;
+        let slot = match admitted {
+            Ok(slot) => slot,
+            Err(refused) => {
+                record.body_in = upload.bytes();
+                scratch.up = upload.into_pending();
+                let mut answer = Answer {
+                    retry_after: refused.retry_after,
+                    ..Answer::of(refused.cause)
+                };
+                if matches!(refused.cause, Cause::QueueFull | Cause::QueueWaitExceeded) {
+                    answer.status = service.when_full;
+                }
+                return respond_self(worker, client, scratch, record, answer).await;
+            }
+        };
+        let address = slot.endpoint().row.address;
+        record.server(&slot, now);
+        match attempt(
+            worker,
+            &request,
+            client,
+            scratch,
+            record,
+            &mut upload,
+            &slot,
+            reuse,
+        )
+        .await
+        {
+            Ok(server) => {
+                let exchange = Answered {
+                    slot,
+                    server,
+                    upload,
+                    affinity,
+                };
+                return respond(worker, request, client, scratch, record, exchange).await;
+            }
+            Err(failure) => {
+                note_outcome(live, service, &slot, failure.counts_against_server());
+                drop(slot);
+                let again = attempts_left > 0
+                    && failure.repeatable(&scratch.request)
+                    && upload.can_rewind();
+                if !again {
+                    record.body_in = upload.bytes();
+                    scratch.up = upload.into_pending();
+                    let answer = Answer {
+                        detail: failure.detail,
+                        ..Answer::of(failure.cause)
+                    };
+                    return respond_self(worker, client, scratch, record, answer).await;
+                }
+                attempts_left -= 1;
+                now = os::clock::now();
+                record.failed_attempt(address, failure.cause);
+                // A connection that was closed while idle says nothing against its server.
+                if failure.cause == Cause::ServerClosedIdleConnection {
+                    reuse = false;
+                } else {
+                    tried.push(address);
+                }
+            }
+        }
+    }
+}
+
+/// The request on its way up, with what another attempt would need.
+fn upload(plane: &Plane, client: &Client, scratch: &mut Scratch, service: &Service) -> Pump {
+    let listener = settings(plane, client.listener);
+    let (source, framing) = match scratch.request.body() {
+        RequestBody::None => (Source::Length(0), Framing::Raw),
+        RequestBody::Length(length) => (Source::Length(length), Framing::Raw),
+        RequestBody::Chunked => (
+            Source::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default()))),
+            Framing::Chunked,
+        ),
+    };
+    let patience = Patience {
+        direction: Direction::Up,
+        read: (listener.timeouts.body, Cause::HttpRequestBodyTimeout),
+        write: (service.timeouts.idle, Cause::ConnectionWriteTimeout),
+    };
+    let mut upload = Pump::new(source, framing, patience, std::mem::take(&mut scratch.up));
+    if let Some(max) = listener.body_max_bytes {
+        upload.limit_bytes(max);
+    }
+    if service.retries.attempts_max > 0 && scratch.request.is_idempotent() {
+        upload.keep(service.retries.body_kept_max_bytes as usize);
+    }
+    upload
+}
+
+/// Tells passive health how the server did; an ejection takes effect at once.
+pub(crate) fn note_outcome(live: &LiveService, service: &Service, slot: &Slot, failed: bool) {
+    let Some(policy) = &service.passive else {
+        return;
+    };
+    let endpoint = slot.endpoint();
+    let now = os::clock::now();
+    let counts = || ServiceCounts::of(live.endpoints().all.iter().map(|e| &*e.state));
+    let Some(ejected) = outlier::on_outcome(&endpoint.state, policy, failed, counts, now) else {
+        return;
+    };
+    live.refresh(now);
+    tracing::warn!(
+        service = %service.name,
+        server = %endpoint.row.name,
+        seconds = ejected.time.as_secs_f64(),
+        "ejected: {} requests in a row failed (ejection {} in a row)",
+        ejected.failures,
+        ejected.ejections,
+    );
+}

@@ -1,0 +1,70 @@
+//! What Weir answers itself, in the servers' place.
+
+use std::rc::Rc;
+
+use model::{Cause, Redirect, Route};
+use wire::http1::RequestBody;
+
+use crate::account::Record;
+use crate::answer::Answer;
+use crate::connection::{After, Client};
+use crate::head;
+use crate::scratch::Scratch;
+use crate::worker::Worker;
+
+/// Answers in the servers' place.
+pub(super) async fn respond_self(
+    worker: &Rc<Worker>,
+    client: &mut Client,
+    scratch: &mut Scratch,
+    record: &mut Record,
+    answer: Answer<'_>,
+) -> After {
+    record.answered(&answer);
+    if answer.cause == Cause::ClientClosed {
+        return After::Close;
+    }
+    // What is left of a body would be taken for the next request.
+    let whole = scratch.request.body() == RequestBody::None;
+    let keep = whole && scratch.request.keep_alive() && !worker.shared.draining();
+    scratch.down.clear();
+    answer.write(Some(&scratch.request), !keep, &mut scratch.down);
+    let sent = client.send(worker, &scratch.down).await;
+    record.ended = os::clock::now();
+    match sent {
+        Ok(()) if keep => After::Keep,
+        Ok(()) => After::Linger,
+        Err(_) => {
+            record.end(Cause::ClientClosed);
+            After::Close
+        }
+    }
+}
+
+/// Where a redirect points to (RFC 9110 section 10.2.2).
+pub(super) fn location(redirect: &Redirect, route: &Route, scratch: &Scratch) -> String {
+    let request = &scratch.request;
+    let scheme = redirect.scheme.as_deref().unwrap_or("http");
+    let mut out = format!("{scheme}://").into_bytes();
+    match (&redirect.host, redirect.port, &redirect.scheme) {
+        (Some(host), _, _) => out.extend_from_slice(host.as_bytes()),
+        // Another port or scheme makes the request's own port meaningless.
+        (None, Some(_), _) | (None, _, Some(_)) => out.extend_from_slice(request.host().as_bytes()),
+        (None, None, None) => out.extend_from_slice(request.authority().as_bytes()),
+    }
+    if let Some(port) = redirect.port {
+        out.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    head::write_path(
+        request.path(),
+        &route.matches.path,
+        redirect.path.as_deref(),
+        &mut out,
+    );
+    if let Some(query) = request.query() {
+        out.push(b'?');
+        out.extend_from_slice(query.as_bytes());
+    }
+    // Made of a checked configuration and a target of visible ASCII.
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -1,0 +1,96 @@
+//! A request's walk: route, admission, a server, the bytes both ways, the account. Read it from
+//! top to bottom; what a step decides is a pure function elsewhere.
+//!
+//! ```text
+//! run ─ route ─┬─ answer (deny, redirect, refusal)
+//!              └─ forward ─ admit ─ attempt ─ respond ─┬─ (next request)
+//!                     ^                  │             └─ tunnel (101)
+//!                     └── another server ┘
+//! ```
+
+mod attempt;
+mod forward;
+mod local;
+mod respond;
+
+use std::rc::Rc;
+
+use decide::rate;
+use model::{Action, Cause};
+use wire::http1::RequestBody;
+
+use crate::account::{self, Record};
+use crate::answer::Answer;
+use crate::connection::{After, Client, settings};
+use crate::head::RequestId;
+use crate::scratch::Scratch;
+use crate::worker::{Plane, Worker};
+
+use forward::forward;
+pub(crate) use forward::note_outcome;
+use local::{location, respond_self};
+
+/// Carries one request, whose head is in `scratch`, to its end.
+pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> After {
+    let plane = worker.plane();
+    let id = RequestId::new(worker.rng.borrow_mut().u128(..));
+    let mut record = Record::new(os::clock::now(), id);
+    let after = walk(worker, &plane, client, scratch, &mut record).await;
+    account::finish(worker, &plane, client, &scratch.request, &record);
+    after
+}
+
+async fn walk(
+    worker: &Rc<Worker>,
+    plane: &Plane,
+    client: &mut Client,
+    scratch: &mut Scratch,
+    record: &mut Record,
+) -> After {
+    let request = &scratch.request;
+    if let (RequestBody::Length(length), Some(max)) = (
+        request.body(),
+        settings(plane, client.listener).body_max_bytes,
+    ) && length > max
+    {
+        let answer = Answer::of(Cause::HttpRequestBodyTooLarge);
+        return respond_self(worker, client, scratch, record, answer).await;
+    }
+    let published = &plane.published;
+    let Some(index) = published.router.find(request, client.listener) else {
+        let answer = Answer::of(Cause::DestinationNotFound);
+        return respond_self(worker, client, scratch, record, answer).await;
+    };
+    let route = &published.snapshot.routes[index];
+    if let Some(limit) = &route.rate_limit {
+        let key = rate::rate_key(&limit.by, client.origin.peer.ip(), request);
+        let table = worker.shared.registry.rate();
+        let id = decide::hash_key(route.name.as_bytes());
+        if let Err(wait) = table.take(id, limit, key, record.started) {
+            let answer = Answer {
+                retry_after: Some(wait),
+                ..Answer::of(Cause::RateLimited)
+            };
+            return respond_self(worker, client, scratch, record, answer).await;
+        }
+    }
+    match &route.action {
+        Action::Deny(status) => {
+            let answer = Answer {
+                status: *status,
+                ..Answer::of(Cause::HttpRequestDenied)
+            };
+            respond_self(worker, client, scratch, record, answer).await
+        }
+        Action::Redirect(redirect) => {
+            let location = location(redirect, route, scratch);
+            let answer = Answer {
+                status: redirect.status,
+                location: Some(&location),
+                ..Answer::of(Cause::Redirected)
+            };
+            respond_self(worker, client, scratch, record, answer).await
+        }
+        Action::Forward(to) => forward(worker, plane, client, scratch, record, route, to).await,
+    }
+}

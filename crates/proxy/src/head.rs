@@ -1,0 +1,540 @@
+//! Message heads as the next hop gets them: hop-by-hop fields taken out, what the configuration
+//! changes changed, and who asked for what written in.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use model::{FieldChanges, ForwardFields, PathMatch, Rewrite};
+use wire::http1::{FieldRef, Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version};
+
+/// An id that joins what client, balancer, server and log say of one request: 32 hexadecimal
+/// digits, also the trace id of a `traceparent` that Weir starts.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestId([u8; 32]);
+
+impl RequestId {
+    /// From 128 random bits.
+    pub(crate) fn new(random: u128) -> RequestId {
+        RequestId(hex(random))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+fn hex(number: u128) -> [u8; 32] {
+    let mut digits = [0; 32];
+    for (digit, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        digit[0] = b"0123456789abcdef"[usize::from(byte >> 4)];
+        digit[1] = b"0123456789abcdef"[usize::from(byte & 15)];
+    }
+    digits
+}
+
+/// What a connection says of its requests, written once per connection.
+pub(crate) struct Origin {
+    /// The client's address.
+    pub(crate) peer: SocketAddr,
+    /// Whether the peer's own forwarding fields are believed.
+    pub(crate) trusted: bool,
+    fields: ForwardFields,
+    /// `X-Forwarded-For` and `-Proto`, whole field lines.
+    x_forwarded: Vec<u8>,
+    /// `for=…;proto=…` of `Forwarded`.
+    forwarded: Vec<u8>,
+}
+
+impl Origin {
+    pub(crate) fn new(peer: SocketAddr, trusted: &[IpNet], fields: ForwardFields) -> Origin {
+        let ip = peer.ip().to_canonical();
+        let mut line = String::with_capacity(96);
+        // Writing to a String cannot fail.
+        let _ = write!(line, "X-Forwarded-For: {ip}\r\nX-Forwarded-Proto: http\r\n");
+        let forwarded = match ip {
+            IpAddr::V4(v4) => format!("for={v4};proto=http"),
+            IpAddr::V6(v6) => format!("for=\"[{v6}]\";proto=http"),
+        };
+        Origin {
+            peer,
+            trusted: trusted.iter().any(|net| net.contains(&ip)),
+            fields,
+            x_forwarded: line.into_bytes(),
+            forwarded: forwarded.into_bytes(),
+        }
+    }
+}
+
+/// What a route changes on a request's way to the server.
+pub(crate) struct RequestChanges<'a> {
+    pub(crate) matched: &'a PathMatch,
+    pub(crate) rewrite: &'a Rewrite,
+    pub(crate) fields: &'a FieldChanges,
+}
+
+/// Appends the head that the server gets.
+pub(crate) fn write_request(
+    head: &RequestHead,
+    origin: &Origin,
+    id: &RequestId,
+    changes: &RequestChanges<'_>,
+    random: u64,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(head.method().as_bytes());
+    out.push(b' ');
+    write_target(head, changes.matched, changes.rewrite, out);
+    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+    let host = changes.rewrite.host.as_deref().unwrap_or(head.authority());
+    out.extend_from_slice(host.as_bytes());
+    out.extend_from_slice(b"\r\n");
+
+    for field in head.fields() {
+        let drop = match field.known {
+            Known::Host | Known::ContentLength | Known::TransferEncoding => true,
+            Known::XForwardedFor
+            | Known::XForwardedProto
+            | Known::XForwardedHost
+            | Known::Forwarded
+            | Known::XRequestId
+            | Known::Traceparent
+            | Known::Tracestate => !origin.trusted || extended(field.known, origin.fields),
+            _ => field.hop_by_hop,
+        };
+        if !drop && !changed(changes.fields, field.name) {
+            write_field(&field, out);
+        }
+    }
+    write_origin(head, origin, id, random, out);
+    match head.body() {
+        RequestBody::None => {}
+        RequestBody::Length(length) => write_length(length, out),
+        RequestBody::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+    }
+    if let Some(protocol) = head.upgrade() {
+        out.extend_from_slice(b"Connection: Upgrade\r\nUpgrade: ");
+        out.extend_from_slice(protocol);
+        out.extend_from_slice(b"\r\n");
+    }
+    write_changes(changes.fields, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Fields that are written anew with the trusted peer's value inside.
+fn extended(known: Known, fields: ForwardFields) -> bool {
+    match known {
+        Known::XForwardedFor => fields.x_forwarded,
+        Known::Forwarded => fields.forwarded,
+        _ => false,
+    }
+}
+
+fn write_origin(
+    head: &RequestHead,
+    origin: &Origin,
+    id: &RequestId,
+    random: u64,
+    out: &mut Vec<u8>,
+) {
+    let believed = |known| {
+        if origin.trusted {
+            head.known(known)
+        } else {
+            None
+        }
+    };
+    let fields = origin.fields;
+    if fields.x_forwarded {
+        if let Some(before) = believed(Known::XForwardedFor) {
+            out.extend_from_slice(b"X-Forwarded-For: ");
+            join_values(head, Known::XForwardedFor, before, out);
+            let _ = write!(Bytes(out), ", {}\r\n", origin.peer.ip().to_canonical());
+        } else {
+            out.extend_from_slice(&origin.x_forwarded);
+        }
+        if believed(Known::XForwardedFor).is_some() && believed(Known::XForwardedProto).is_none() {
+            out.extend_from_slice(b"X-Forwarded-Proto: http\r\n");
+        }
+        if believed(Known::XForwardedHost).is_none() && !head.authority().is_empty() {
+            out.extend_from_slice(b"X-Forwarded-Host: ");
+            out.extend_from_slice(head.authority().as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+    if fields.forwarded {
+        out.extend_from_slice(b"Forwarded: ");
+        if let Some(before) = believed(Known::Forwarded) {
+            join_values(head, Known::Forwarded, before, out);
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(&origin.forwarded);
+        if !head.authority().is_empty() {
+            // A host may hold a colon or brackets, which only a quoted-string may (RFC 7239 4).
+            out.extend_from_slice(b";host=\"");
+            out.extend_from_slice(head.authority().as_bytes());
+            out.push(b'"');
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+    if fields.request_id && believed(Known::XRequestId).is_none() {
+        out.extend_from_slice(b"X-Request-Id: ");
+        out.extend_from_slice(&id.0);
+        out.extend_from_slice(b"\r\n");
+    }
+    if fields.traceparent && believed(Known::Traceparent).is_none() {
+        out.extend_from_slice(b"traceparent: 00-");
+        out.extend_from_slice(&id.0);
+        out.push(b'-');
+        // A parent id of zeros is invalid (W3C Trace Context 3.2.2.4).
+        out.extend_from_slice(&hex(u128::from(random | 1))[16..]);
+        out.extend_from_slice(b"-00\r\n");
+    }
+}
+
+/// Several fields of one name are one list, in order (RFC 9110 section 5.3).
+fn join_values(head: &RequestHead, known: Known, first: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(first);
+    for field in head.fields().filter(|field| field.known == known).skip(1) {
+        out.extend_from_slice(b", ");
+        out.extend_from_slice(field.value);
+    }
+}
+
+/// The target in origin form (or `*`), with the matched part replaced if so configured.
+pub(crate) fn write_target(
+    head: &RequestHead,
+    matched: &PathMatch,
+    rewrite: &Rewrite,
+    out: &mut Vec<u8>,
+) {
+    write_path(head.path(), matched, rewrite.prefix.as_deref(), out);
+    if let Some(query) = head.query() {
+        out.push(b'?');
+        out.extend_from_slice(query.as_bytes());
+    }
+}
+
+/// `path` with the matched prefix (or the whole, after an exact match) replaced.
+pub(crate) fn write_path(
+    path: &str,
+    matched: &PathMatch,
+    replacement: Option<&str>,
+    out: &mut Vec<u8>,
+) {
+    let Some(replacement) = replacement else {
+        out.extend_from_slice(path.as_bytes());
+        return;
+    };
+    let rest = match matched {
+        PathMatch::Exact(_) => "",
+        // `*` is matched by the empty prefix and is nothing that a path could be put before.
+        PathMatch::Prefix(_) if path == "*" => {
+            out.push(b'*');
+            return;
+        }
+        PathMatch::Prefix(prefix) => path.strip_prefix(prefix.as_str()).unwrap_or(path),
+    };
+    let base = if rest.is_empty() {
+        replacement
+    } else {
+        replacement.trim_end_matches('/')
+    };
+    out.extend_from_slice(base.as_bytes());
+    out.extend_from_slice(rest.as_bytes());
+    if base.is_empty() && rest.is_empty() {
+        out.push(b'/');
+    }
+}
+
+/// How a response goes to the client, decided from both sides' versions and framings.
+#[derive(Clone, Copy)]
+pub(crate) struct ResponseForm {
+    /// The body's framing towards the client.
+    pub(crate) chunked: bool,
+    /// Whether the client's connection ends with this response.
+    pub(crate) close: bool,
+    /// The client speaks HTTP/1.0 and asked to keep the connection.
+    pub(crate) say_keep_alive: bool,
+}
+
+impl ResponseForm {
+    pub(crate) fn new(body: ResponseBody, client: Version, keep: bool) -> ResponseForm {
+        let unknown_length = matches!(body, ResponseBody::Chunked | ResponseBody::UntilClose);
+        let old = client == Version::Http10;
+        let close = !keep || (unknown_length && old);
+        ResponseForm {
+            chunked: unknown_length && !old,
+            close,
+            say_keep_alive: old && !close,
+        }
+    }
+}
+
+/// Appends the head that the client gets. `set_cookie` is a whole value.
+pub(crate) fn write_response(
+    head: &ResponseHead,
+    form: ResponseForm,
+    changes: &FieldChanges,
+    set_cookie: Option<&str>,
+    out: &mut Vec<u8>,
+) {
+    write_status_line(head, out);
+    for field in head.fields() {
+        let drop = match field.known {
+            Known::TransferEncoding => true,
+            // With a transfer coding, a length has no meaning (RFC 9112 section 6.3).
+            Known::ContentLength => form.chunked,
+            _ => field.hop_by_hop,
+        };
+        if !drop && !changed(changes, field.name) {
+            write_field(&field, out);
+        }
+    }
+    if form.chunked {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    }
+    if form.close {
+        out.extend_from_slice(b"Connection: close\r\n");
+    } else if form.say_keep_alive {
+        out.extend_from_slice(b"Connection: keep-alive\r\n");
+    }
+    if let Some(cookie) = set_cookie {
+        out.extend_from_slice(b"Set-Cookie: ");
+        out.extend_from_slice(cookie.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    write_changes(changes, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends an informational response, or a 101 with its Upgrade field.
+pub(crate) fn write_informational(head: &ResponseHead, out: &mut Vec<u8>) {
+    write_status_line(head, out);
+    for field in head.fields() {
+        if !field.hop_by_hop && field.known != Known::ContentLength {
+            write_field(&field, out);
+        }
+    }
+    if head.status() == 101 {
+        out.extend_from_slice(b"Connection: Upgrade\r\n");
+        if let Some(protocol) = head.known(Known::Upgrade) {
+            out.extend_from_slice(b"Upgrade: ");
+            out.extend_from_slice(protocol);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_status_line(head: &ResponseHead, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    let _ = write!(Bytes(out), "{:03} ", head.status());
+    out.extend_from_slice(head.reason());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_field(field: &FieldRef<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(field.name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(field.value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_length(length: u64, out: &mut Vec<u8>) {
+    let _ = write!(Bytes(out), "Content-Length: {length}\r\n");
+}
+
+/// Whether a field of this name is taken out or replaced by the configuration.
+fn changed(changes: &FieldChanges, name: &[u8]) -> bool {
+    let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+    !changes.is_empty()
+        && (changes.remove.iter().any(|n| is(n)) || changes.set.iter().any(|(n, _)| is(n)))
+}
+
+fn write_changes(changes: &FieldChanges, out: &mut Vec<u8>) {
+    for (name, value) in changes.set.iter().chain(&changes.add) {
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Lets `write!` append to bytes without a detour; cannot fail.
+pub(crate) struct Bytes<'a>(pub(crate) &'a mut Vec<u8>);
+
+impl std::fmt::Write for Bytes<'_> {
+    fn write_str(&mut self, s: &str) -> std::fmt::Result {
+        self.0.extend_from_slice(s.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::http1::{Parsed, parse_request, parse_response};
+
+    use super::*;
+
+    const LIMITS: wire::http1::HeadLimits = wire::http1::HeadLimits {
+        head_max_bytes: 4096,
+        target_max_bytes: 1024,
+        fields_max: 64,
+    };
+    const ALL: ForwardFields = ForwardFields {
+        x_forwarded: true,
+        forwarded: true,
+        request_id: true,
+        traceparent: true,
+    };
+
+    fn request(text: &str) -> RequestHead {
+        let mut head = RequestHead::default();
+        let parsed = parse_request(text.as_bytes(), &LIMITS, &mut head);
+        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}");
+        head
+    }
+
+    fn forwarded(text: &str, trusted: &[&str]) -> String {
+        let trusted: Vec<IpNet> = trusted.iter().map(|net| net.parse().unwrap()).collect();
+        let origin = Origin::new("192.0.2.7:4711".parse().unwrap(), &trusted, ALL);
+        let changes = RequestChanges {
+            matched: &PathMatch::Prefix(String::new()),
+            rewrite: &Rewrite::default(),
+            fields: &FieldChanges::default(),
+        };
+        let mut out = Vec::new();
+        write_request(
+            &request(text),
+            &origin,
+            &RequestId::new(1),
+            &changes,
+            2,
+            &mut out,
+        );
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_strangers_forwarding_fields_are_replaced() {
+        let out = forwarded(
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\n\
+             X-Request-Id: mine\r\ntraceparent: mine\r\nX-Forwarded-Proto: https\r\n\r\n",
+            &[],
+        );
+        assert!(
+            !out.contains("6.6.6.6") && !out.contains("mine") && !out.contains("https"),
+            "{out}"
+        );
+        assert!(out.contains("X-Forwarded-For: 192.0.2.7\r\n"), "{out}");
+        assert!(
+            out.contains("Forwarded: for=192.0.2.7;proto=http;host=\"a\"\r\n"),
+            "{out}"
+        );
+        assert!(
+            out.contains("X-Request-Id: 00000000000000000000000000000001\r\n"),
+            "{out}"
+        );
+        let parent = "traceparent: 00-00000000000000000000000000000001-0000000000000003-00\r\n";
+        assert!(out.contains(parent), "{out}");
+    }
+
+    #[test]
+    fn a_trusted_peers_forwarding_fields_are_extended_or_kept() {
+        let out = forwarded(
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-For: 2.2.2.2\r\n\
+             Forwarded: for=1.1.1.1\r\nX-Request-Id: theirs\r\nX-Forwarded-Proto: https\r\n\r\n",
+            &["192.0.2.0/24"],
+        );
+        assert!(
+            out.contains("X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\n"),
+            "{out}"
+        );
+        assert!(
+            out.contains("Forwarded: for=1.1.1.1, for=192.0.2.7;"),
+            "{out}"
+        );
+        assert_eq!(out.matches("X-Request-Id").count(), 1, "{out}");
+        assert!(out.contains("X-Request-Id: theirs\r\n"), "{out}");
+        assert_eq!(out.matches("X-Forwarded-Proto").count(), 1, "{out}");
+        assert!(out.contains("X-Forwarded-Proto: https\r\n"), "{out}");
+    }
+
+    #[test]
+    fn prefixes_are_replaced_on_segment_boundaries() {
+        let cases = [
+            ("/a/b", "/a", "/x", "/x/b"),
+            ("/a", "/a", "/x", "/x"),
+            ("/a/b", "/a", "/", "/b"),
+            ("/a", "/a", "/", "/"),
+            ("/a/", "/a", "/x/", "/x/"),
+            ("/b", "", "/x", "/x/b"),
+            ("/", "", "/x", "/x/"),
+            ("*", "", "/x", "*"),
+        ];
+        for (path, prefix, replacement, expected) in cases {
+            let mut out = Vec::new();
+            write_path(
+                path,
+                &PathMatch::Prefix(prefix.into()),
+                Some(replacement),
+                &mut out,
+            );
+            assert_eq!(
+                String::from_utf8_lossy(&out),
+                expected,
+                "{path} {prefix} {replacement}"
+            );
+        }
+        let mut out = Vec::new();
+        write_path(
+            "/a/b",
+            &PathMatch::Exact("/a/b".into()),
+            Some("/c"),
+            &mut out,
+        );
+        assert_eq!(out, b"/c");
+    }
+
+    fn response(text: &str, version: Version, keep: bool) -> (String, ResponseForm) {
+        let mut head = ResponseHead::default();
+        let parsed = parse_response(text.as_bytes(), &LIMITS, &mut head);
+        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}");
+        let form = ResponseForm::new(head.body(false), version, keep);
+        let mut out = Vec::new();
+        write_response(&head, form, &FieldChanges::default(), None, &mut out);
+        (String::from_utf8(out).unwrap(), form)
+    }
+
+    #[test]
+    fn a_response_is_framed_as_its_client_understands() {
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let (out, form) = response(chunked, Version::Http11, true);
+        assert_eq!(out, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        assert!(!form.close);
+        let (out, form) = response(chunked, Version::Http10, true);
+        assert_eq!(out, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+        assert!(form.close && !form.chunked);
+
+        let until_close = "HTTP/1.1 200 OK\r\nConnection: close\r\nX: y\r\n\r\n";
+        let (out, form) = response(until_close, Version::Http11, true);
+        assert_eq!(
+            out,
+            "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n"
+        );
+        assert!(!form.close, "the server's close is not the client's");
+
+        let length = "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n";
+        let (out, _) = response(length, Version::Http10, true);
+        assert_eq!(
+            out,
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n"
+        );
+        let (out, _) = response(length, Version::Http11, false);
+        assert_eq!(
+            out,
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n"
+        );
+    }
+}

@@ -1,0 +1,382 @@
+//! Moves one message body from one connection to another: bytes are decoded from the framing they
+//! came in, and framed anew, so that nothing ambiguous is ever passed on.
+//!
+//! One type serves both directions. It holds no bytes of its own beyond framing and small runs:
+//! what it moves stays in the source connection's buffer until the other side has taken it, which
+//! is all the back-pressure there is.
+
+use std::io;
+use std::io::IoSlice;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use model::Cause;
+use transport::Stream;
+use wire::http1::{self, ChunkedDecoder};
+
+use crate::buffer::Buffer;
+use crate::watchdog::{Direction, Limits};
+
+/// Runs up to this long are copied behind the bytes that go before them, so that head, framing and
+/// a small body leave in one system call; longer ones are written from where they lie.
+const COPIED_RUN_BYTES: usize = 4096;
+/// No more than this is gathered before it is written.
+const GATHERED_BYTES: usize = 16 * 1024;
+
+/// How a body ends, on the side it comes from.
+pub(crate) enum Source {
+    /// So many bytes are still to come.
+    Length(u64),
+    /// Chunks. Boxed: the decoder keeps trailers, and most bodies have none.
+    Chunked(Box<ChunkedDecoder>),
+    /// Until the sender closes.
+    UntilClose,
+}
+
+/// How a body is framed on the side it goes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Bytes as they are: a Content-Length announced them, or the close ends them.
+    Raw,
+    /// Chunks.
+    Chunked,
+}
+
+/// Why a body could not be moved to its end.
+#[derive(Debug)]
+pub(crate) enum PumpError {
+    /// The sender's connection failed.
+    Read,
+    /// The sender closed before the body's end.
+    Incomplete,
+    /// The sender broke the chunked coding.
+    Malformed(&'static str),
+    /// More than the limit on this body.
+    TooLarge,
+    /// The receiver's connection failed.
+    Write,
+}
+
+/// What to do when nothing moves: how long to wait, and what that would be called.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) direction: Direction,
+    pub(crate) read: (Duration, Cause),
+    pub(crate) write: (Duration, Cause),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Blocked {
+    No,
+    OnRead,
+    OnWrite,
+}
+
+/// A body on its way.
+pub(crate) struct Pump {
+    source: Source,
+    framing: Framing,
+    patience: Patience,
+    /// Written before anything else: a message head, chunk framing, small runs.
+    pending: Vec<u8>,
+    pending_sent: usize,
+    /// Bytes at the front of the source's buffer that are body and not yet written.
+    run: usize,
+    ended: bool,
+    has_sent: bool,
+    blocked: Blocked,
+    bytes: u64,
+    bytes_max: u64,
+    /// Decoded bytes kept for another attempt; `None` when nothing is kept (any more).
+    kept: Option<Vec<u8>>,
+    kept_max: usize,
+}
+
+impl Pump {
+    /// `pending` is written first: the message's head.
+    pub(crate) fn new(
+        source: Source,
+        framing: Framing,
+        patience: Patience,
+        pending: Vec<u8>,
+    ) -> Pump {
+        Pump {
+            source,
+            framing,
+            patience,
+            pending,
+            pending_sent: 0,
+            run: 0,
+            ended: false,
+            has_sent: false,
+            blocked: Blocked::No,
+            bytes: 0,
+            bytes_max: u64::MAX,
+            kept: None,
+            kept_max: 0,
+        }
+    }
+
+    /// Fails with [`PumpError::TooLarge`] beyond `max` bytes of body.
+    pub(crate) fn limit_bytes(&mut self, max: u64) {
+        self.bytes_max = max;
+    }
+
+    /// Keeps what it reads, up to `max` bytes, so that the message can be sent again.
+    pub(crate) fn keep(&mut self, max: usize) {
+        self.kept = Some(Vec::new());
+        self.kept_max = max;
+    }
+
+    /// Whether [`Pump::rewind`] can do its work: all that was read has been kept.
+    pub(crate) fn can_rewind(&self) -> bool {
+        self.kept.is_some() || self.bytes == 0
+    }
+
+    /// Goes back to the start of the message, towards another connection: `head` and what was
+    /// kept go first.
+    pub(crate) fn rewind(&mut self, head: &[u8], buffer: &mut Buffer) {
+        debug_assert!(self.can_rewind());
+        // A run still in the buffer has been kept too.
+        buffer.consume(self.run);
+        self.run = 0;
+        self.pending.clear();
+        self.pending_sent = 0;
+        self.pending.extend_from_slice(head);
+        if let Some(kept) = self.kept.as_deref().filter(|kept| !kept.is_empty()) {
+            frame_run(self.framing, kept, &mut self.pending);
+        }
+        if self.ended {
+            self.finish();
+        }
+        self.has_sent = false;
+        self.blocked = Blocked::No;
+    }
+
+    /// What is written before the body: the place for the message's head.
+    pub(crate) fn pending(&mut self) -> &mut Vec<u8> {
+        &mut self.pending
+    }
+
+    /// Whether the whole message has been handed to the kernel.
+    pub(crate) fn is_done(&self) -> bool {
+        self.ended && self.run == 0 && self.pending.is_empty()
+    }
+
+    /// Whether any of the message has been handed to the kernel.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.has_sent
+    }
+
+    /// Body bytes read so far, without framing.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The vector that framing was gathered in, to be used again.
+    pub(crate) fn into_pending(self) -> Vec<u8> {
+        self.pending
+    }
+
+    /// Moves what can be moved. Ready when the whole body has been handed to the kernel.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &Stream,
+        buffer: &mut Buffer,
+        to: &Stream,
+        limits: &Limits,
+    ) -> Poll<Result<(), PumpError>> {
+        loop {
+            let starved = self.gather(buffer)?;
+            if self
+                .poll_flush(cx, buffer, to)
+                .map_err(|_| PumpError::Write)?
+                .is_pending()
+            {
+                self.wait(Blocked::OnWrite, limits);
+                return Poll::Pending;
+            }
+            if self.is_done() {
+                limits.clear(self.patience.direction);
+                return Poll::Ready(Ok(()));
+            }
+            if !starved {
+                continue;
+            }
+            buffer.enlarge_for_bulk();
+            match buffer.poll_fill(from, cx) {
+                Poll::Pending => {
+                    self.wait(Blocked::OnRead, limits);
+                    return Poll::Pending;
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(PumpError::Read)),
+                Poll::Ready(Ok(0)) => match self.source {
+                    Source::UntilClose => self.finish(),
+                    _ => return Poll::Ready(Err(PumpError::Incomplete)),
+                },
+                Poll::Ready(Ok(_)) => {}
+            }
+            self.blocked = Blocked::No;
+        }
+    }
+
+    /// Decodes what the buffer holds until there is a run to write from where it lies, enough has
+    /// been gathered, the body ended, or the buffer is empty: true then.
+    fn gather(&mut self, buffer: &mut Buffer) -> Result<bool, PumpError> {
+        while self.run == 0 && !self.ended && self.pending.len() < GATHERED_BYTES {
+            let (skip, run, ended) = match &mut self.source {
+                Source::Length(left) => {
+                    let run = buffer
+                        .len()
+                        .min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    *left -= run as u64;
+                    (0, run, *left == 0)
+                }
+                Source::UntilClose => (0, buffer.len(), false),
+                Source::Chunked(decoder) => {
+                    let chunk = decoder
+                        .decode(buffer)
+                        .map_err(|error| PumpError::Malformed(error.detail()))?;
+                    // What stands behind the run is framing that the next call reads again, so
+                    // only what stands before it is dropped here.
+                    let tail = chunk.consumed - chunk.data.end;
+                    debug_assert!(tail == 0 || chunk.data.is_empty());
+                    (chunk.data.start + tail, chunk.data.len(), chunk.end)
+                }
+            };
+            if skip > 0 {
+                buffer.consume(skip);
+            }
+            if run == 0 && !ended {
+                if skip > 0 {
+                    continue;
+                }
+                return Ok(true);
+            }
+            self.take(run, buffer)?;
+            if ended {
+                self.finish();
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes `run` bytes of body at the front of the buffer.
+    fn take(&mut self, run: usize, buffer: &mut Buffer) -> Result<(), PumpError> {
+        self.bytes += run as u64;
+        if self.bytes > self.bytes_max {
+            return Err(PumpError::TooLarge);
+        }
+        if let Some(kept) = &mut self.kept {
+            if kept.len() + run <= self.kept_max {
+                kept.extend_from_slice(&buffer[..run]);
+            } else {
+                self.kept = None;
+            }
+        }
+        if run == 0 {
+            return Ok(());
+        }
+        if run <= COPIED_RUN_BYTES {
+            frame_run(self.framing, &buffer[..run], &mut self.pending);
+            buffer.consume(run);
+        } else {
+            if self.framing == Framing::Chunked {
+                self.pending
+                    .extend_from_slice(http1::chunk_header(run, &mut [0; 18]));
+            }
+            self.run = run;
+        }
+        Ok(())
+    }
+
+    /// Appends what ends the body.
+    fn finish(&mut self) {
+        self.ended = true;
+        if self.framing == Framing::Chunked && self.run == 0 {
+            self.pending.extend_from_slice(b"0\r\n");
+            if let Source::Chunked(decoder) = &self.source {
+                self.pending.extend_from_slice(decoder.trailers());
+            }
+            self.pending.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Writes what is pending, then the run.
+    fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Buffer,
+        to: &Stream,
+    ) -> Poll<io::Result<()>> {
+        while self.run > 0 || !self.pending.is_empty() {
+            let had_run = self.run > 0;
+            let pending = &self.pending[self.pending_sent..];
+            let sent = match (pending.is_empty(), self.run) {
+                (false, 0) => ready!(to.poll_write(cx, pending))?,
+                (true, run) => ready!(to.poll_write(cx, &buffer[..run]))?,
+                (false, run) => {
+                    let parts = [IoSlice::new(pending), IoSlice::new(&buffer[..run])];
+                    ready!(to.poll_write_vectored(cx, &parts))?
+                }
+            };
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.blocked = Blocked::No;
+            self.sent(sent, buffer);
+            if had_run && self.run == 0 && !self.ended {
+                // What ends this chunk leaves together with what comes next.
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn sent(&mut self, sent: usize, buffer: &mut Buffer) {
+        self.has_sent = true;
+        let of_pending = sent.min(self.pending.len() - self.pending_sent);
+        self.pending_sent += of_pending;
+        if self.pending_sent == self.pending.len() {
+            self.pending.clear();
+            self.pending_sent = 0;
+        }
+        let of_run = sent - of_pending;
+        if of_run > 0 {
+            buffer.consume(of_run);
+            self.run -= of_run;
+            if self.run == 0 && self.framing == Framing::Chunked {
+                self.pending.extend_from_slice(b"\r\n");
+                if self.ended {
+                    self.finish();
+                }
+            }
+        }
+    }
+
+    /// Starts the clock once per wait, not at every poll.
+    fn wait(&mut self, on: Blocked, limits: &Limits) {
+        if self.blocked != on {
+            self.blocked = on;
+            let (patience, cause) = if on == Blocked::OnRead {
+                self.patience.read
+            } else {
+                self.patience.write
+            };
+            limits.set(self.patience.direction, os::clock::now() + patience, cause);
+        }
+    }
+}
+
+/// Appends `run` as it stands, or as one chunk.
+fn frame_run(framing: Framing, run: &[u8], out: &mut Vec<u8>) {
+    match framing {
+        Framing::Raw => out.extend_from_slice(run),
+        Framing::Chunked => {
+            out.extend_from_slice(http1::chunk_header(run.len(), &mut [0; 18]));
+            out.extend_from_slice(run);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Bytes both ways until both ends are done: TCP mode, and what follows a 101.
+//!
+//! Each direction ends by itself (half-close): when one side has said all it has to say, the other
+//! is told so and may go on talking.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use decide::Slot;
+use model::{Cause, Service};
+use os::splice::Pipe;
+use transport::Stream;
+
+use crate::account::Record;
+use crate::buffer::Buffer;
+use crate::connection::{After, Client};
+use crate::head;
+use crate::scratch::Scratch;
+use crate::upstream::ServerConnection;
+use crate::watchdog::{Direction, Limits, Watchdog};
+use crate::worker::Worker;
+
+/// What a pipe may hold between two connections: as much as a socket buffer has ready at a time.
+const PIPE_BYTES: usize = 256 * 1024;
+
+/// One end of a tunnel.
+pub(crate) struct End<'a> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) buffer: &'a mut Buffer,
+}
+
+/// What went through, and why it ended.
+pub(crate) struct Ended {
+    pub(crate) bytes_up: u64,
+    pub(crate) bytes_down: u64,
+    pub(crate) cause: Cause,
+}
+
+/// Moves bytes between `client` and `server` until both have closed, one fails, or nothing has
+/// moved either way for the service's idle timeout.
+pub(crate) async fn run(
+    client: End<'_>,
+    server: End<'_>,
+    service: &Service,
+    watchdog: &mut Watchdog,
+) -> Ended {
+    let idle = service.timeouts.idle;
+    let limits = Limits::default();
+    let (mut up, mut down) = (Half::default(), Half::default());
+    let moving = poll_fn(|cx| {
+        let before = (up.bytes, down.bytes);
+        let up_done = match up.poll(cx, client.stream, client.buffer, server.stream) {
+            Poll::Ready(Err(Side::From)) => return Poll::Ready(Err(Cause::ClientClosed)),
+            Poll::Ready(Err(Side::To)) => return Poll::Ready(Err(Cause::ConnectionTerminated)),
+            Poll::Ready(Ok(())) => true,
+            Poll::Pending => false,
+        };
+        let down_done = match down.poll(cx, server.stream, server.buffer, client.stream) {
+            Poll::Ready(Err(Side::From)) => return Poll::Ready(Err(Cause::ConnectionTerminated)),
+            Poll::Ready(Err(Side::To)) => return Poll::Ready(Err(Cause::ClientClosed)),
+            Poll::Ready(Ok(())) => true,
+            Poll::Pending => false,
+        };
+        if up_done && down_done {
+            return Poll::Ready(Ok(()));
+        }
+        if before != (up.bytes, down.bytes) || before == (0, 0) {
+            limits.set(
+                Direction::Up,
+                os::clock::now() + idle,
+                Cause::TunnelIdleTimeout,
+            );
+        }
+        Poll::Pending
+    });
+    let result = watchdog.guard(&limits, moving).await;
+    let cause = result.err().unwrap_or(Cause::Completed);
+    Ended {
+        bytes_up: up.bytes,
+        bytes_down: down.bytes,
+        cause,
+    }
+}
+
+/// Passes a 101 on, and then whatever the two sides say to each other. The slot is held to the
+/// end: a tunnel occupies its server as a request does.
+pub(crate) async fn upgraded(
+    worker: &Rc<Worker>,
+    service: &Service,
+    client: &mut Client,
+    scratch: &mut Scratch,
+    record: &mut Record,
+    (slot, mut server): (Slot, ServerConnection),
+) -> After {
+    if scratch.request.upgrade().is_none() {
+        // Nobody asked: what follows would be read by the two sides in two ways.
+        record.end(Cause::HttpProtocolError);
+        return After::Reset;
+    }
+    scratch.down.clear();
+    head::write_informational(&scratch.response, &mut scratch.down);
+    if client.send(worker, &scratch.down).await.is_err() {
+        record.end(Cause::ClientClosed);
+        return After::Close;
+    }
+    let Client {
+        stream,
+        buffer,
+        watchdog,
+        ..
+    } = client;
+    let ended = run(
+        End { stream, buffer },
+        End {
+            stream: &server.stream,
+            buffer: &mut server.buffer,
+        },
+        service,
+        watchdog,
+    )
+    .await;
+    drop(slot);
+    record.body_in = ended.bytes_up;
+    record.body_out = ended.bytes_down;
+    record.end(ended.cause);
+    After::Close
+}
+
+/// Which side's connection failed.
+enum Side {
+    From,
+    To,
+}
+
+#[derive(Default)]
+enum Stage {
+    /// Through the buffer.
+    #[default]
+    Copying,
+    /// Through a pipe, without a copy into this process: bulk.
+    Splicing(Pipe),
+    /// The sender is done; the receiver is still to be told.
+    Closing,
+    Done,
+}
+
+/// One direction.
+#[derive(Default)]
+struct Half {
+    bytes: u64,
+    stage: Stage,
+}
+
+impl Half {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &Stream,
+        buffer: &mut Buffer,
+        to: &Stream,
+    ) -> Poll<Result<(), Side>> {
+        loop {
+            match &mut self.stage {
+                Stage::Copying => {
+                    while !buffer.is_empty() {
+                        let sent = ready!(to.poll_write(cx, buffer)).map_err(|_| Side::To)?;
+                        buffer.consume(sent);
+                        self.bytes += sent as u64;
+                    }
+                    if buffer.is_bulk()
+                        && let Ok(pipe) = Pipe::new(PIPE_BYTES)
+                    {
+                        buffer.release();
+                        self.stage = Stage::Splicing(pipe);
+                        continue;
+                    }
+                    buffer.enlarge_for_bulk();
+                    if ready!(buffer.poll_fill(from, cx)).map_err(|_| Side::From)? == 0 {
+                        self.stage = Stage::Closing;
+                    }
+                }
+                Stage::Splicing(pipe) => {
+                    while !pipe.is_empty() {
+                        let sent =
+                            ready!(to.poll_splice_out(cx, pipe, false)).map_err(|_| Side::To)?;
+                        self.bytes += sent as u64;
+                    }
+                    if ready!(from.poll_splice_in(cx, pipe)).map_err(|_| Side::From)? == 0 {
+                        self.stage = Stage::Closing;
+                    }
+                }
+                Stage::Closing => {
+                    ready!(to.poll_close_write(cx)).map_err(|_| Side::To)?;
+                    buffer.release();
+                    self.stage = Stage::Done;
+                }
+                Stage::Done => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}

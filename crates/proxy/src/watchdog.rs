@@ -1,0 +1,120 @@
+//! Time limits of an exchange at next to no cost: the limits are cells that its two directions
+//! set as they go; one timer a connection wakes it, and is moved only when it must fire earlier
+//! or when it has fired too early.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use model::{Cause, Moment};
+use tokio::time::{Instant, Sleep};
+
+/// Which half of an exchange a limit stands for: what goes to the server, what comes back.
+#[derive(Clone, Copy)]
+pub(crate) enum Direction {
+    /// Client to server.
+    Up = 0,
+    /// Server to client.
+    Down = 1,
+}
+
+/// The limits that run at present, one per direction, each with the cause it would end by.
+#[derive(Default)]
+pub(crate) struct Limits([Cell<Option<(Moment, Cause)>>; 2]);
+
+impl Limits {
+    /// Sets a direction's limit.
+    pub(crate) fn set(&self, direction: Direction, at: Moment, cause: Cause) {
+        self.0[direction as usize].set(Some((at, cause)));
+    }
+
+    /// Takes a direction's limit away.
+    pub(crate) fn clear(&self, direction: Direction) {
+        self.0[direction as usize].set(None);
+    }
+
+    fn next(&self) -> Option<(Moment, Cause)> {
+        match (self.0[0].get(), self.0[1].get()) {
+            (Some(a), Some(b)) => Some(if a.0 <= b.0 { a } else { b }),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// A connection's one timer.
+pub(crate) struct Watchdog {
+    /// Made at the first wait; most requests never wait long enough to move it.
+    timer: Option<(Pin<Box<Sleep>>, Moment)>,
+}
+
+impl Watchdog {
+    pub(crate) fn new() -> Watchdog {
+        Watchdog { timer: None }
+    }
+
+    /// Runs `work` until it ends or one of `limits` passes, which yields that limit's cause.
+    pub(crate) async fn guard<T>(
+        &mut self,
+        limits: &Limits,
+        work: impl Future<Output = Result<T, Cause>>,
+    ) -> Result<T, Cause> {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            if let Poll::Ready(result) = work.as_mut().poll(cx) {
+                return Poll::Ready(result);
+            }
+            match limits.next() {
+                Some((at, cause)) if self.poll_passed(at, cx) => Poll::Ready(Err(cause)),
+                _ => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Runs `work` until it ends or `at` passes; `None` then.
+    pub(crate) async fn until<T>(
+        &mut self,
+        at: Moment,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            if let Poll::Ready(result) = work.as_mut().poll(cx) {
+                return Poll::Ready(Some(result));
+            }
+            if self.poll_passed(at, cx) {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    /// Whether `at` has passed; if not, the task is woken no later than that.
+    fn poll_passed(&mut self, at: Moment, cx: &mut Context<'_>) -> bool {
+        let (timer, armed) = self
+            .timer
+            .get_or_insert_with(|| (Box::pin(tokio::time::sleep_until(instant_of(at))), at));
+        if at < *armed {
+            timer.as_mut().reset(instant_of(at));
+            *armed = at;
+        }
+        while timer.as_mut().poll(cx).is_ready() {
+            if os::clock::now() >= at {
+                return true;
+            }
+            // It fired for a limit that has moved on since.
+            timer.as_mut().reset(instant_of(at));
+            *armed = at;
+        }
+        false
+    }
+}
+
+/// The runtime's timer counts whole milliseconds; rounding up keeps a limit from firing early.
+fn instant_of(at: Moment) -> Instant {
+    Instant::now() + at.since(os::clock::now()) + Duration::from_micros(500)
+}

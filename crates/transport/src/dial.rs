@@ -1,0 +1,192 @@
+//! Making a connection to a server, with a cause when it fails.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use model::Cause;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+use crate::Stream;
+
+/// How a connection is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DialOptions {
+    /// The longest wait for the connection to be established.
+    pub connect_timeout: Duration,
+    /// How long sent data may stay unacknowledged before the connection is given up
+    /// (`TCP_USER_TIMEOUT`); `None`: the system's rule, about a quarter of an hour.
+    pub user_timeout: Option<Duration>,
+}
+
+/// Connects to `address`, with `TCP_NODELAY`. Must be called within a runtime.
+pub async fn dial(address: SocketAddr, options: &DialOptions) -> Result<Stream, DialError> {
+    let socket = open(address, options).map_err(DialError::from_io)?;
+    let tcp = match timeout(options.connect_timeout, socket.connect(address)).await {
+        Ok(connected) => connected.map_err(DialError::from_io)?,
+        Err(_) => return Err(DialError::timed_out()),
+    };
+    if is_connected_to_itself(&tcp, address) {
+        // A reset, or TIME_WAIT would keep a server from binding its own port.
+        let _ = os::socket::set_linger_zero(&tcp);
+        return Err(DialError::from_io(io::ErrorKind::ConnectionRefused.into()));
+    }
+    Ok(Stream::from_tokio(tcp, address))
+}
+
+/// Why a connection could not be made.
+#[derive(Debug)]
+pub struct DialError {
+    /// In the terms of an exchange's end.
+    pub cause: Cause,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl DialError {
+    fn timed_out() -> DialError {
+        DialError {
+            cause: Cause::ConnectionTimeout,
+            source: io::ErrorKind::TimedOut.into(),
+        }
+    }
+
+    fn from_io(source: io::Error) -> DialError {
+        use io::ErrorKind as Kind;
+        let cause = match source.kind() {
+            _ if os::limits::is_exhaustion(&source) => Cause::ConnectionLimitReached,
+            // All local ports towards this address are taken.
+            Kind::AddrNotAvailable | Kind::AddrInUse => Cause::ConnectionLimitReached,
+            Kind::ConnectionRefused => Cause::ConnectionRefused,
+            Kind::TimedOut => Cause::ConnectionTimeout,
+            Kind::ConnectionReset | Kind::ConnectionAborted => Cause::ConnectionTerminated,
+            // No route, an interface that is down, a packet filter of this machine that forbids
+            // it, an address family it does not have, a link-local address without its interface.
+            _ => Cause::DestinationIpUnroutable,
+        };
+        DialError { cause, source }
+    }
+}
+
+impl fmt::Display for DialError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.cause.name(), self.source)
+    }
+}
+
+impl std::error::Error for DialError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+fn open(address: SocketAddr, options: &DialOptions) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_nodelay(true)?;
+    if let Some(user_timeout) = options.user_timeout {
+        os::socket::set_user_timeout(&socket, user_timeout)?;
+    }
+    Ok(socket)
+}
+
+/// A dial to a port of this machine where nobody listens can meet itself, when the kernel happens
+/// to choose that very port as the local one (TCP's simultaneous open, RFC 9293 section 3.5). A
+/// server that is down would then seem to be up.
+fn is_connected_to_itself(tcp: &TcpStream, address: SocketAddr) -> bool {
+    tcp.local_addr().is_ok_and(|local| local == address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(connect_timeout: Duration) -> DialOptions {
+        DialOptions {
+            connect_timeout,
+            user_timeout: Some(Duration::from_secs(5)),
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    fn loopback() -> SocketAddr {
+        "127.0.0.1:0".parse().unwrap()
+    }
+
+    /// An address where a port is held, so that nobody else can, and nobody listens.
+    fn refusing() -> (TcpSocket, SocketAddr) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(loopback()).unwrap();
+        let address = socket.local_addr().unwrap();
+        (socket, address)
+    }
+
+    #[tokio::test]
+    async fn it_connects_with_its_options_set() {
+        let bound = os::listen::bind(loopback(), None, false).unwrap();
+        let address = bound.listener.local_addr().unwrap();
+        let socket = open(address, &options(LONG)).unwrap();
+        assert!(socket.nodelay().unwrap());
+        let stream = dial(address, &options(LONG)).await.unwrap();
+        assert_eq!(stream.peer(), address);
+    }
+
+    #[tokio::test]
+    async fn nobody_listening_is_refused() {
+        let (_held, address) = refusing();
+        let error = dial(address, &options(LONG)).await.unwrap_err();
+        assert_eq!(error.cause, Cause::ConnectionRefused);
+        assert!(
+            error.to_string().starts_with("connection_refused: "),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_host_that_does_not_answer_is_a_timeout() {
+        // A listener whose queue is full and that nobody serves drops handshakes: a black hole.
+        let bound = os::listen::bind(loopback(), Some(0), false).unwrap();
+        let address = bound.listener.local_addr().unwrap();
+        let mut filling = Vec::new();
+        let error = loop {
+            match dial(address, &options(Duration::from_millis(100))).await {
+                Ok(stream) => filling.push(stream),
+                Err(error) => break error,
+            }
+            assert!(filling.len() < 8, "a queue of length 0 takes one or two");
+        };
+        assert_eq!(error.cause, Cause::ConnectionTimeout);
+    }
+
+    #[tokio::test]
+    async fn a_dial_that_meets_itself_is_recognised() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(loopback()).unwrap();
+        let address = socket.local_addr().unwrap();
+        let tcp = socket.connect(address).await.unwrap();
+        assert!(is_connected_to_itself(&tcp, address));
+        os::socket::set_linger_zero(&tcp).unwrap();
+    }
+
+    #[test]
+    fn each_failure_has_its_cause() {
+        let cause = |errno| DialError::from_io(io::Error::from_raw_os_error(errno)).cause;
+        // Numbers of Linux: EMFILE, ENFILE, ENOBUFS, EADDRNOTAVAIL.
+        for errno in [24, 23, 105, 99] {
+            assert_eq!(cause(errno), Cause::ConnectionLimitReached, "{errno}");
+        }
+        // ENETUNREACH, EHOSTUNREACH, ENETDOWN, EACCES, EAFNOSUPPORT.
+        for errno in [101, 113, 100, 13, 97] {
+            assert_eq!(cause(errno), Cause::DestinationIpUnroutable, "{errno}");
+        }
+        assert_eq!(cause(111), Cause::ConnectionRefused);
+        assert_eq!(cause(110), Cause::ConnectionTimeout);
+        assert_eq!(cause(104), Cause::ConnectionTerminated);
+    }
+}

@@ -1,0 +1,31 @@
+//! The exit codes: the whole list.
+
+use std::process::ExitCode;
+
+/// The list as `weir --help` prints it.
+pub(super) const HELP: &str = "\
+Exit codes:
+  0  done; for `serve`, stopped by a signal
+  1  failed: a port in use, no permission, a server that ended by itself
+  2  a mistake in the command line or in the configuration";
+
+/// How `weir` ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done; for `serve`, stopped by a signal.
+    Done,
+    /// Something outside the configuration failed.
+    Failed,
+    /// The command line or the configuration is wrong.
+    Mistake,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Mistake => 2,
+        })
+    }
+}

@@ -1,0 +1,246 @@
+//! What can be typed after `weir`: each flag's name, help and default in one place.
+//!
+//! Nothing here acts; the verbs do.
+
+mod exit_code;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use exit_code::Exit;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// A load balancer that tells you why.
+///
+/// Weir takes HTTP and TCP connections and gives them to servers: by zone, by health, by load,
+/// and never more at once than a server bears. What it cannot serve, it answers with the reason.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version, styles = STYLES, max_term_width = 100)]
+#[command(after_help = exit_code::HELP, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Flags that every verb takes.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Common {
+    /// When to colour what is printed. `auto`: on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+
+    /// How much of the program's own log goes to standard error
+    #[arg(long, global = true, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Info)]
+    pub(crate) log_level: LogLevel,
+
+    /// Form of the program's own log
+    #[arg(long, global = true, value_enum, value_name = "FORM", default_value_t = LogForm::Text)]
+    pub(crate) log_format: LogForm,
+}
+
+impl Common {
+    /// Whether standard output is coloured.
+    pub(crate) fn colours_stdout(self) -> bool {
+        self.color.on(std::io::stdout().is_terminal())
+    }
+
+    /// Whether standard error is coloured.
+    pub(crate) fn colours_stderr(self) -> bool {
+        self.color.on(std::io::stderr().is_terminal())
+    }
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Balance as a configuration file says, until SIGTERM or SIGINT
+    Serve(ServeArgs),
+    /// Say everything that is wrong with a configuration file, or what it will do
+    Check(CheckArgs),
+    /// Print the configuration's JSON Schema, for editors
+    Schema,
+    /// Show a balancer at work: servers in three zones, a little traffic, nothing to set up
+    Demo(DemoArgs),
+}
+
+/// Balance as a configuration file says, until SIGTERM or SIGINT.
+///
+/// Everything is checked and every address is bound before the first connection is accepted; what
+/// is wrong is said at once, with its line. The first SIGTERM or SIGINT stops accepting and
+/// finishes what runs, up to the configuration's `drain_max`; a second one stops at once.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Configuration file (TOML)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+/// Say everything that is wrong with a configuration file, or what it will do.
+///
+/// Every mistake at once, each with its line, the text underlined and what was probably meant. A
+/// file without mistakes is explained: listeners, routes in the order in which they match,
+/// servers by zone, and the probe plan.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Configuration file (TOML)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show a balancer at work: servers in three zones, a little traffic, nothing to set up.
+///
+/// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them,
+/// and a few requests per second, and says where to look. Ctrl-C ends it.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// End after this long, such as `5s` or `2m`
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub(crate) time: Option<Duration>,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set (no-color.org).
+    Auto,
+    /// Also through a pipe.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl Color {
+    /// Whether output is coloured that goes, or does not go, to a terminal.
+    pub(crate) fn on(self, is_terminal: bool) -> bool {
+        match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+        }
+    }
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Form of the program's own log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogForm {
+    /// A line for people
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+/// A time as it is written in the configuration: `300ms`, `5s`, `2m`, `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let scale_ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("a time is a whole number and a unit: 300ms, 5s, 2m, 1h".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| "no number before the unit".to_owned())?;
+    number
+        .checked_mul(scale_ms)
+        .map(Duration::from_millis)
+        .ok_or_else(|| "longer than Weir can count".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(std::iter::once("weir").chain(words.iter().copied()))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn each_verb_takes_its_words() {
+        let cli = parse(&["serve", "weir.toml"]).unwrap();
+        assert!(matches!(cli.verb, Verb::Serve(args) if args.file == PathBuf::from("weir.toml")));
+        let cli = parse(&["check", "weir.toml", "--json"]).unwrap();
+        assert!(matches!(cli.verb, Verb::Check(CheckArgs { json: true, .. })));
+        assert!(matches!(parse(&["schema"]).unwrap().verb, Verb::Schema));
+        let cli = parse(&["demo", "--for", "5s"]).unwrap();
+        assert!(matches!(cli.verb, Verb::Demo(args) if args.time == Some(Duration::from_secs(5))));
+    }
+
+    #[test]
+    fn common_flags_stand_before_or_after_the_verb() {
+        for words in [
+            ["--color", "never", "--log-level", "debug", "schema"],
+            ["schema", "--color", "never", "--log-level", "debug"],
+        ] {
+            let common = parse(&words).unwrap().common;
+            assert_eq!((common.color, common.log_level), (Color::Never, LogLevel::Debug));
+        }
+    }
+
+    #[test]
+    fn mistakes_are_usage_errors() {
+        for words in [
+            &["serve"][..],
+            &["serve", "a", "b"],
+            &["sreve", "a"],
+            &["demo", "--for", "5"],
+            &["demo", "--for", "s"],
+            &["schema", "--color", "sometimes"],
+        ] {
+            let error = parse(words).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{words:?}");
+            assert_ne!(error.kind(), ErrorKind::DisplayHelp);
+        }
+    }
+
+    #[test]
+    fn times_are_read_as_in_the_configuration() {
+        assert_eq!(duration("300ms"), Ok(Duration::from_millis(300)));
+        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
+        assert_eq!(duration("1h"), Ok(Duration::from_hours(1)));
+        assert!(duration("18446744073709551615h").is_err());
+        assert!(duration("-1s").is_err());
+    }
+
+    #[test]
+    fn colour_is_decided_by_the_flag_before_the_terminal() {
+        assert!(Color::Always.on(false));
+        assert!(!Color::Never.on(true));
+        assert!(!Color::Auto.on(false));
+    }
+}

@@ -1,0 +1,180 @@
+//! `weir demo`: a balancer at work within a minute of meeting it. Servers, traffic and the
+//! configuration are the demo's; the balancer is the one that `weir serve` starts.
+
+mod background;
+mod configuration;
+mod directory;
+mod servers;
+mod ticker;
+
+use std::io::{self, IsTerminal, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use load::trickle::{self, Trickle};
+
+use crate::flags::{Common, DemoArgs, Exit};
+use crate::log;
+use crate::signals::Signals;
+use crate::verbs::serve::Balancer;
+
+use background::Background;
+use configuration::Service;
+use directory::Directory;
+use ticker::Look;
+
+/// Where clients are accepted, and the admin API; the next free port where this one is taken.
+const PUBLIC_PORT: u16 = 8080;
+const ADMIN_PORT: u16 = 9900;
+
+/// Ports tried from each of these.
+const PORTS_TRIED_MAX: u16 = 100;
+
+/// The demo's own requests per second, to each service.
+const TRICKLE_PER_S: f64 = 10.0;
+
+/// Time between status lines on a terminal, and through a pipe.
+const TICK_TERMINAL: Duration = Duration::from_secs(1);
+const TICK_PIPE: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(args: &DemoArgs, common: Common) -> Exit {
+    log::start(common);
+    match demo(args) {
+        Ok(()) => Exit::Done,
+        // Whoever reads has seen enough: `weir demo | head`.
+        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+        Err(Error::Output(error)) => failed(&[format!("cannot print: {error}")]),
+        Err(Error::Start(errors)) => failed(&errors),
+    }
+}
+
+fn failed(errors: &[String]) -> Exit {
+    for error in errors {
+        eprintln!("weir: {error}");
+    }
+    Exit::Failed
+}
+
+/// What ends a demo early.
+enum Error {
+    /// Standard output takes nothing more.
+    Output(io::Error),
+    /// It could not be started.
+    Start(Vec<String>),
+}
+
+/// Says what could not be done.
+fn cannot<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Error {
+    move |error| Error::Start(vec![format!("cannot {what}: {error}")])
+}
+
+fn demo(args: &DemoArgs) -> Result<(), Error> {
+    let mut signals = Signals::catch().map_err(cannot("catch signals"))?;
+
+    let (services, _servers) = servers::start().map_err(cannot("start the sample servers"))?;
+    let public = free_address(PUBLIC_PORT).map_err(cannot("find a free port"))?;
+    let admin = free_address(ADMIN_PORT).map_err(cannot("find a free port"))?;
+    let text = configuration::text(servers::ZONES[0], public, admin, &services);
+    let directory = Directory::create().map_err(cannot("make a temporary directory"))?;
+    let file = directory.write("weir.toml", &text).map_err(cannot("write the configuration"))?;
+
+    let loaded = control::load::check(&text, &file.display().to_string(), false)
+        .map_err(|error| Error::Start(vec![error.to_string()]))?;
+    let balancer = Balancer::start(loaded.snapshot).map_err(Error::Start)?;
+    let traffic = Background::start("demo-traffic", move || send(public))
+        .map_err(cannot("start the traffic"))?;
+
+    let shown = say_where_to_look(&services, public, admin, &file)
+        .and_then(|()| tick(args.time, &balancer, &mut signals));
+    drop(traffic);
+    balancer.stop(&mut signals);
+    shown.map_err(Error::Output)
+}
+
+/// The first address on 127.0.0.1, from `port` on, where nobody listens.
+fn free_address(port: u16) -> Result<SocketAddr, os::listen::ListenError> {
+    let mut address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    loop {
+        match os::listen::bind(address, None, false) {
+            Ok(_) => return Ok(address),
+            Err(error) if !error.is_address_in_use() => return Err(error),
+            Err(error) if address.port() - port >= PORTS_TRIED_MAX => return Err(error),
+            Err(_) => address.set_port(address.port() + 1),
+        }
+    }
+}
+
+/// The demo's own traffic, until the future is dropped.
+async fn send(to: SocketAddr) {
+    let trickle = |path: &str| {
+        let paths = vec![path.to_owned()];
+        let trickle = Trickle { paths, per_second: TRICKLE_PER_S, ..Trickle::new(to) };
+        // What came of it is read off the balancer, which sees the traffic of others too.
+        trickle::run(trickle, |_| {})
+    };
+    tokio::join!(trickle("/catalog"), trickle("/listings"));
+}
+
+fn say_where_to_look(
+    services: &[Service],
+    public: SocketAddr,
+    admin: SocketAddr,
+    file: &Path,
+) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let zones = servers::ZONES.join(", ");
+    writeln!(out, "A balancer in zone {} and its servers in {zones}:\n", servers::ZONES[0])?;
+    for Service { name, what, servers } in services {
+        writeln!(out, "  /{name:<9} {} servers, {what}", servers.len())?;
+    }
+    writeln!(out, "\nSend a request    curl -i http://{public}/listings")?;
+    writeln!(out, "See every server  curl http://{admin}/api/v1/services")?;
+    writeln!(out, "See the metrics   curl http://{admin}/metrics")?;
+    writeln!(out, "See what else     http://{admin}/")?;
+    if let Some((name, server)) = services.iter().find_map(|service| {
+        service.servers.first().map(|&(address, _)| (service.name, address))
+    }) {
+        writeln!(
+            out,
+            "Put one aside     curl http://{admin}/api/v1/services/{name}/servers/{server}/state \\\n\
+             \x20                   --json '{{\"state\": \"drain\"}}'"
+        )?;
+    }
+    writeln!(out, "Configuration     {} (removed at the end)", file.display())?;
+    writeln!(out, "\nCtrl-C ends it.\n")
+}
+
+/// Prints what happens, until a signal comes or the time is over.
+fn tick(time: Option<Duration>, balancer: &Balancer, signals: &mut Signals) -> io::Result<()> {
+    let every = if io::stdout().is_terminal() { TICK_TERMINAL } else { TICK_PIPE };
+    let end = time.map(|time| os::clock::now() + time);
+    let mut before = Look::now(&balancer.counters, &balancer.registry);
+    loop {
+        let left = end.map_or(every, |end| end.since(os::clock::now()));
+        if signals.wait_at_most(every.min(left)).is_some() {
+            return Ok(());
+        }
+        let after = Look::now(&balancer.counters, &balancer.registry);
+        writeln!(io::stdout(), "{}", ticker::line(&before, &after))?;
+        before = after;
+        if end.is_some_and(|end| end <= os::clock::now()) {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_taken_is_passed_over() {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let taken = os::listen::bind(any, None, false).unwrap().listener;
+        let taken = taken.local_addr().unwrap();
+        if let Ok(free) = free_address(taken.port()) {
+            assert!(free.port() > taken.port());
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! `weir schema`.
+
+use crate::flags::Exit;
+
+pub(crate) fn run() -> Exit {
+    Exit::Failed
+}

@@ -1,0 +1,223 @@
+//! The field names that Weir itself looks at, classified once while parsing, so that later
+//! lookups compare a byte. Not a registry: a name that nobody here asks for is `Other`.
+
+macro_rules! known {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal;)+) => {
+        /// A field name that Weir looks at.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Known {
+            /// Any other name.
+            Other,
+            $($(#[$doc])* #[doc = concat!("`", $name, "`")] $variant,)+
+        }
+
+        impl Known {
+            /// Every known name; `Other` is not among them.
+            pub const ALL: &'static [Known] = &[$(Known::$variant,)+];
+
+            /// The name in lower case; empty for `Other`.
+            pub fn name(self) -> &'static str {
+                match self { Known::Other => "", $(Known::$variant => $name,)+ }
+            }
+        }
+    };
+}
+
+known! {
+    Host = "host";
+    Connection = "connection";
+    KeepAlive = "keep-alive";
+    ProxyConnection = "proxy-connection";
+    Te = "te";
+    Trailer = "trailer";
+    TransferEncoding = "transfer-encoding";
+    ContentLength = "content-length";
+    Upgrade = "upgrade";
+    Http2Settings = "http2-settings";
+    Expect = "expect";
+    Cookie = "cookie";
+    SetCookie = "set-cookie";
+    Forwarded = "forwarded";
+    XForwardedFor = "x-forwarded-for";
+    XForwardedProto = "x-forwarded-proto";
+    XForwardedHost = "x-forwarded-host";
+    XForwardedPort = "x-forwarded-port";
+    XRealIp = "x-real-ip";
+    XRequestId = "x-request-id";
+    Traceparent = "traceparent";
+    Tracestate = "tracestate";
+    Date = "date";
+    Server = "server";
+    Via = "via";
+    Accept = "accept";
+    ContentType = "content-type";
+    Authorization = "authorization";
+    ProxyAuthorization = "proxy-authorization";
+    Location = "location";
+    RetryAfter = "retry-after";
+    UserAgent = "user-agent";
+    Referer = "referer";
+}
+
+impl Known {
+    /// Which known name `name` is, whatever its case.
+    #[inline]
+    pub fn of(name: &[u8]) -> Known {
+        // Length first: it leaves at most five candidates, and the byte looked at next one or two.
+        let candidates: &[Known] = match name.len() {
+            2 => &[Known::Te],
+            3 => &[Known::Via],
+            4 => &[Known::Host, Known::Date],
+            6 => &[Known::Accept, Known::Cookie, Known::Expect, Known::Server],
+            7 => &[Known::Upgrade, Known::Trailer, Known::Referer],
+            8 => &[Known::Location],
+            9 => &[Known::Forwarded, Known::XRealIp],
+            10 => &[
+                Known::Connection,
+                Known::UserAgent,
+                Known::KeepAlive,
+                Known::SetCookie,
+                Known::Tracestate,
+            ],
+            11 => &[Known::Traceparent, Known::RetryAfter],
+            12 => &[Known::ContentType, Known::XRequestId],
+            13 => &[Known::Authorization],
+            14 => &[Known::ContentLength, Known::Http2Settings],
+            15 => &[Known::XForwardedFor],
+            16 => &[
+                Known::XForwardedHost,
+                Known::XForwardedPort,
+                Known::ProxyConnection,
+            ],
+            17 => &[Known::TransferEncoding, Known::XForwardedProto],
+            19 => &[Known::ProxyAuthorization],
+            _ => &[],
+        };
+        // Setting bit 5 is a cheap lower-casing; a false match is settled by the comparison.
+        let first = name.first().map_or(0, |b| b | 0x20);
+        for &known in candidates {
+            let expected = known.name().as_bytes();
+            if expected[0] == first && expected.eq_ignore_ascii_case(name) {
+                return known;
+            }
+        }
+        Known::Other
+    }
+
+    /// Whether the field is about one connection only and never forwarded as it is (RFC 9110
+    /// section 7.6.1).
+    #[inline]
+    pub fn is_hop_by_hop(self) -> bool {
+        matches!(
+            self,
+            Known::Connection
+                | Known::KeepAlive
+                | Known::ProxyConnection
+                | Known::Te
+                | Known::TransferEncoding
+                | Known::Upgrade
+                | Known::Http2Settings
+        )
+    }
+
+    /// Whether the field tells a server whence and how a request came: believed from trusted peers
+    /// only.
+    #[inline]
+    pub fn is_forwarding(self) -> bool {
+        matches!(
+            self,
+            Known::Forwarded
+                | Known::XForwardedFor
+                | Known::XForwardedProto
+                | Known::XForwardedHost
+                | Known::XForwardedPort
+                | Known::XRealIp
+        )
+    }
+
+    /// Whether listing the field in Connection must not remove it: the message would be framed or
+    /// routed otherwise behind us than here.
+    #[inline]
+    pub(super) fn is_protected(self) -> bool {
+        matches!(
+            self,
+            Known::Host
+                | Known::ContentLength
+                | Known::TransferEncoding
+                | Known::Expect
+                | Known::XRequestId
+                | Known::Traceparent
+        ) || self.is_forwarding()
+    }
+
+    /// Whether `name` becomes a name that frames, routes or vouches for a message once `_` is read
+    /// as `-`, as servers with CGI-like environments do (`X_Forwarded_For` and `X-Forwarded-For`
+    /// are both `HTTP_X_FORWARDED_FOR`).
+    #[inline]
+    pub(super) fn is_masked(name: &[u8]) -> bool {
+        const NAME_MAX_BYTES: usize = 19;
+        if name.len() > NAME_MAX_BYTES || memchr::memchr(b'_', name).is_none() {
+            return false;
+        }
+        let mut plain = [0_u8; NAME_MAX_BYTES];
+        let plain = &mut plain[..name.len()];
+        for (to, &from) in plain.iter_mut().zip(name) {
+            *to = if from == b'_' { b'-' } else { from };
+        }
+        let known = Known::of(plain);
+        known.is_protected() || known.is_hop_by_hop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_name_is_found_in_any_case() {
+        for &known in Known::ALL {
+            let name = known.name();
+            assert_eq!(Known::of(name.as_bytes()), known, "{name}");
+            assert_eq!(
+                Known::of(name.to_ascii_uppercase().as_bytes()),
+                known,
+                "{name}"
+            );
+            let mut near = name.as_bytes().to_vec();
+            for i in 0..near.len() {
+                near[i] = near[i].wrapping_add(1);
+                assert_eq!(Known::of(&near), Known::Other, "{name} changed at {i}");
+                near[i] = near[i].wrapping_sub(1);
+            }
+            near.push(b'x');
+            assert_eq!(Known::of(&near), Known::Other, "{name}x");
+        }
+        for other in [
+            "",
+            "x",
+            "X-Custom",
+            "accept-encoding",
+            "x-forwarded",
+            "content_length",
+        ] {
+            assert_eq!(Known::of(other.as_bytes()), Known::Other, "{other}");
+        }
+        assert!(Known::ALL.len() < 64, "presence is kept in 64 bits");
+    }
+
+    #[test]
+    fn underscores_do_not_hide_a_name() {
+        for masked in [
+            "content_length",
+            "Transfer_Encoding",
+            "X_Forwarded-For",
+            "X_REQUEST_ID",
+        ] {
+            assert!(Known::is_masked(masked.as_bytes()), "{masked}");
+        }
+        for plain in ["content-length", "user_agent", "my_field", "x_y", "host"] {
+            assert!(!Known::is_masked(plain.as_bytes()), "{plain}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! HTTP/1.1 messages (RFC 9112): heads, chunked bodies, and what is written in return.
+//!
+//! Strict on purpose. Weir stands between parsers that it does not know; whatever two of them
+//! might read differently is refused here, so that nothing ambiguous is ever forwarded. Reading
+//! is [`parse_request`], [`parse_response`] and [`ChunkedDecoder`]; writing is [`encode`]. Moving
+//! bytes, timeouts and the answers to errors belong to the proxy.
+
+mod authority;
+mod chunked;
+pub mod encode;
+mod error;
+mod grammar;
+mod head;
+mod known;
+mod request;
+mod response;
+
+pub use chunked::{Chunk, ChunkLimits, ChunkedDecoder};
+pub use encode::chunk_header;
+pub use error::{ChunkError, RequestError, ResponseError};
+pub use head::{FIELDS_MAX, FieldRef, Fields, HeadLimits, Parsed, Version};
+pub use known::Known;
+pub use request::{METHOD_MAX_BYTES, RequestBody, RequestHead, parse_request};
+pub use response::{ResponseBody, ResponseHead, parse_response};

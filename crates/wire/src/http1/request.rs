@@ -1,0 +1,496 @@
+//! A request head: the request line, what frames the body and where the request is meant to go
+//! (RFC 9112 sections 3, 5 and 6). Routing and forwarding are not decided here.
+
+use std::mem::MaybeUninit;
+
+use super::authority;
+use super::error::RequestError;
+use super::grammar::{decimal, is_token, is_token_byte, list_elements, trim_ows};
+use super::head::{
+    Coding, ConnectionOptions, FIELDS_MAX, FieldStore, Fields, HeadLimits, Parsed, Span,
+    TransferCodings, Version, diagnose_fields, scan,
+};
+use super::known::Known;
+
+/// No registered method is longer (`UPDATEREDIRECTREF` has 17).
+pub const METHOD_MAX_BYTES: usize = 32;
+
+/// Empty lines before a request that are skipped (RFC 9112 section 2.2 asks for one at least).
+const EMPTY_LINES_MAX: usize = 4;
+
+/// Two spaces, `HTTP/1.1` and CRLF.
+const REQUEST_LINE_REST_BYTES: usize = 12;
+
+/// How a request's body is framed (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestBody {
+    /// No body.
+    #[default]
+    None,
+    /// Content-Length, in bytes; may be 0.
+    Length(u64),
+    /// Chunked.
+    Chunked,
+}
+
+/// A request head in a buffer of its own. Reuse it: its capacities are kept, so that after the
+/// first few requests parsing allocates nothing.
+#[derive(Clone, Debug, Default)]
+pub struct RequestHead {
+    /// Method, target and (if it is not the target's) authority: all ASCII, one after the other.
+    text: String,
+    method: Span,
+    target: Span,
+    path: Path,
+    query: Option<Span>,
+    authority: Span,
+    host: Span,
+    version: Version,
+    fields: FieldStore,
+    body: RequestBody,
+    connection: ConnectionOptions,
+    expects_continue: bool,
+}
+
+/// Where a request's path is found.
+#[derive(Clone, Copy, Debug, Default)]
+enum Path {
+    /// A part of the target.
+    At(Span),
+    /// `*`, sent as such or meant by OPTIONS with a bare absolute URI.
+    #[default]
+    Asterisk,
+    /// `/`, which an absolute URI without a path means.
+    Root,
+}
+
+/// Parses the request head that `input` begins with into `head`, whose former content is lost.
+/// After [`Parsed::Partial`] call again with the same bytes and more.
+///
+/// The verdict is the same however the bytes were split on their way. After an error the
+/// connection can only be answered and closed.
+pub fn parse_request(
+    input: &[u8],
+    limits: &HeadLimits,
+    head: &mut RequestHead,
+) -> Result<Parsed, RequestError> {
+    head.clear();
+    let skipped = skip_empty_lines(input)?;
+    let Some(section) = input.get(skipped..).filter(|rest| !rest.is_empty()) else {
+        return Ok(Parsed::Partial);
+    };
+    if section == b"\r" {
+        return Ok(Parsed::Partial); // perhaps one more empty line
+    }
+    if !is_token_byte(section[0]) {
+        return Err(RequestError::NotHttp);
+    }
+    let line_max = limits
+        .target_max_bytes
+        .saturating_add(METHOD_MAX_BYTES + REQUEST_LINE_REST_BYTES)
+        .min(limits.head_max_bytes.max(1));
+    match scan(section, limits, line_max, check_version)? {
+        None => Ok(Parsed::Partial),
+        Some(len) => {
+            head.read(&section[..len], limits)?;
+            Ok(Parsed::Complete {
+                consumed: skipped + len,
+            })
+        }
+    }
+}
+
+impl RequestHead {
+    /// Forgets everything but the capacities.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.fields.clear();
+        self.method = Span::default();
+        self.target = Span::default();
+        self.path = Path::default();
+        self.query = None;
+        self.authority = Span::default();
+        self.host = Span::default();
+        self.version = Version::default();
+        self.body = RequestBody::None;
+        self.connection = ConnectionOptions::default();
+        self.expects_continue = false;
+    }
+
+    /// The method as sent: methods are case-sensitive (RFC 9110 section 9.1).
+    #[inline]
+    pub fn method(&self) -> &str {
+        self.method.of_str(&self.text)
+    }
+
+    /// Whether the method is HEAD.
+    #[inline]
+    pub fn is_head(&self) -> bool {
+        self.method() == "HEAD"
+    }
+
+    /// Whether doing it twice is as good as once (RFC 9110 section 9.2.2). Unknown methods are
+    /// not.
+    #[inline]
+    pub fn is_idempotent(&self) -> bool {
+        matches!(
+            self.method(),
+            "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"
+        )
+    }
+
+    /// The client's version.
+    #[inline]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The request target as sent, in whatever form.
+    #[inline]
+    pub fn target(&self) -> &str {
+        self.target.of_str(&self.text)
+    }
+
+    /// The path without query, as sent; `*` for the asterisk form; `/` where an absolute URI has
+    /// none.
+    #[inline]
+    pub fn path(&self) -> &str {
+        match self.path {
+            Path::At(span) => span.of_str(&self.text),
+            Path::Asterisk => "*",
+            Path::Root => "/",
+        }
+    }
+
+    /// What follows the first `?` of the target.
+    #[inline]
+    pub fn query(&self) -> Option<&str> {
+        self.query.map(|span| span.of_str(&self.text))
+    }
+
+    /// Host and port: those of an absolute target, which win over Host (RFC 9112 section 3.2.2),
+    /// else those of Host; empty if an HTTP/1.0 request has neither.
+    #[inline]
+    pub fn authority(&self) -> &str {
+        self.authority.of_str(&self.text)
+    }
+
+    /// The authority without its port, as sent: compare it without regard to case. An IPv6
+    /// address keeps its brackets.
+    #[inline]
+    pub fn host(&self) -> &str {
+        self.host.of_str(&self.text)
+    }
+
+    /// Every field, in order.
+    #[inline]
+    pub fn fields(&self) -> Fields<'_> {
+        self.fields.iter()
+    }
+
+    /// The first value of that name.
+    #[inline]
+    pub fn known(&self, known: Known) -> Option<&[u8]> {
+        self.fields.known(known)
+    }
+
+    /// The first value of a name, compared without regard to case.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields.field(name.as_bytes())
+    }
+
+    /// How the body is framed.
+    #[inline]
+    pub fn body(&self) -> RequestBody {
+        self.body
+    }
+
+    /// Whether the client wants the connection to persist (RFC 9112 section 9.3).
+    #[inline]
+    pub fn keep_alive(&self) -> bool {
+        self.connection.persists(self.version)
+    }
+
+    /// Whether the client waits for 100 (Continue) before it sends its body. Never for HTTP/1.0,
+    /// where the expectation is ignored, nor without a body (RFC 9110 section 10.1.1).
+    #[inline]
+    pub fn expects_continue(&self) -> bool {
+        self.expects_continue
+            && self.version == Version::Http11
+            && !matches!(self.body, RequestBody::None | RequestBody::Length(0))
+    }
+
+    /// The Upgrade field's value if the request asks to upgrade: HTTP/1.1, `upgrade` listed in
+    /// Connection, one Upgrade field, and `h2c` not among its protocols. The last is obsolete
+    /// (RFC 9113 section 3.1), and a tunnel of HTTP/2 would take requests past every rule here;
+    /// a server may always ignore Upgrade (RFC 9110 section 7.8).
+    pub fn upgrade(&self) -> Option<&[u8]> {
+        if !self.connection.upgrade || self.version != Version::Http11 {
+            return None;
+        }
+        let value = self
+            .fields
+            .only(Known::Upgrade)
+            .filter(|value| !value.is_empty())?;
+        let is_h2c = |protocol: &[u8]| {
+            let name = protocol.split(|&b| b == b'/').next().unwrap_or_default();
+            name.eq_ignore_ascii_case(b"h2c")
+        };
+        (!list_elements(value).any(is_h2c)).then_some(value)
+    }
+
+    /// Whether the client said `TE: trailers` (RFC 9110 section 10.1.4).
+    pub fn accepts_trailers(&self) -> bool {
+        self.fields.has(Known::Te)
+            && self
+                .fields()
+                .filter(|field| field.known == Known::Te)
+                .any(|field| {
+                    list_elements(field.value)
+                        .any(|member| member.eq_ignore_ascii_case(b"trailers"))
+                })
+    }
+
+    /// The value of a cookie, as sent, from the first Cookie field that has it. Names of cookies
+    /// are case-sensitive (RFC 6265 section 5.4).
+    pub fn cookie(&self, name: &str) -> Option<&[u8]> {
+        if !self.fields.has(Known::Cookie) {
+            return None;
+        }
+        self.fields()
+            .filter(|field| field.known == Known::Cookie)
+            .flat_map(|field| field.value.split(|&b| b == b';').map(trim_ows))
+            .find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+    }
+
+    /// Reads a complete head: `section` ends with its empty line and has passed `scan`.
+    fn read(&mut self, section: &[u8], limits: &HeadLimits) -> Result<(), RequestError> {
+        let mut room = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; FIELDS_MAX];
+        let mut parsed = httparse::Request::new(&mut []);
+        let status = parsed.parse_with_uninit_headers(section, &mut room);
+        match status {
+            Ok(httparse::Status::Complete(len)) if len == section.len() => {}
+            Err(error) => return Err(diagnose(section, error)),
+            // The scan has seen the end of the head just here.
+            Ok(_) => return Err(RequestError::BadFieldName),
+        }
+        let (Some(method), Some(target)) = (parsed.method, parsed.path) else {
+            return Err(RequestError::BadMethod);
+        };
+        self.version = if parsed.version == Some(0) {
+            Version::Http10
+        } else {
+            Version::Http11
+        };
+        if method.len() > METHOD_MAX_BYTES {
+            return Err(RequestError::MethodTooLong);
+        }
+        if method == "CONNECT" {
+            return Err(RequestError::ConnectNotSupported);
+        }
+        if target.len() > limits.target_max_bytes {
+            return Err(RequestError::TargetTooLong);
+        }
+        self.text.push_str(method);
+        self.text.push_str(target);
+        self.method = Span::new(0, method.len());
+        self.target = Span::new(method.len(), target.len());
+        self.read_target(method, target)?;
+        self.read_fields(section, parsed.headers)?;
+        self.connection = self.fields.read_connection()?;
+        Ok(())
+    }
+
+    /// RFC 9112 section 3.2: which of the forms the target has, and its parts.
+    #[inline]
+    fn read_target(&mut self, method: &str, target: &str) -> Result<(), RequestError> {
+        // Spaces and control characters cannot have come so far.
+        if !target.is_ascii() || memchr::memchr(b'#', target.as_bytes()).is_some() {
+            return Err(RequestError::BadTarget);
+        }
+        let base = method.len();
+        if target.starts_with('/') {
+            self.set_path(base, target);
+            return Ok(());
+        }
+        if target == "*" {
+            self.path = Path::Asterisk;
+            return if method == "OPTIONS" {
+                Ok(())
+            } else {
+                Err(RequestError::AsteriskWithoutOptions)
+            };
+        }
+        let (scheme, rest) = target
+            .split_once("://")
+            .ok_or(RequestError::BadTargetForm)?;
+        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+            return Err(RequestError::BadTargetForm);
+        }
+        let authority_len = rest.find(['/', '?']).unwrap_or(rest.len());
+        let host_len = authority::host_len(&rest.as_bytes()[..authority_len])
+            .ok_or(RequestError::BadTargetAuthority)?;
+        let at = base + target.len() - rest.len();
+        self.authority = Span::new(at, authority_len);
+        self.host = Span::new(at, host_len);
+        self.set_path(at + authority_len, &rest[authority_len..]);
+        if rest.len() == authority_len && method == "OPTIONS" {
+            self.path = Path::Asterisk; // RFC 9112 section 3.2.4
+        }
+        Ok(())
+    }
+
+    /// Splits `path[?query]`, which stands at `at` in the text.
+    #[inline]
+    fn set_path(&mut self, at: usize, path_and_query: &str) {
+        let path_len = match memchr::memchr(b'?', path_and_query.as_bytes()) {
+            None => path_and_query.len(),
+            Some(mark) => {
+                self.query = Some(Span::new(at + mark + 1, path_and_query.len() - mark - 1));
+                mark
+            }
+        };
+        self.path = if path_len == 0 {
+            Path::Root
+        } else {
+            Path::At(Span::new(at, path_len))
+        };
+    }
+
+    /// Takes the fields over and derives what frames and addresses the message.
+    #[inline]
+    fn read_fields(
+        &mut self,
+        section: &[u8],
+        fields: &[httparse::Header<'_>],
+    ) -> Result<(), RequestError> {
+        let from = fields.first().map_or(section.len(), |first| {
+            first.name.as_ptr().addr() - section.as_ptr().addr()
+        });
+        let section = &section[from..];
+        let base = section.as_ptr().addr();
+        self.fields.start(section);
+        let mut host: Option<&[u8]> = None;
+        let mut length = None;
+        let mut codings = TransferCodings::default();
+        for field in fields {
+            let known = Known::of(field.name.as_bytes());
+            match known {
+                Known::Host if host.is_some() => return Err(RequestError::RepeatedHost),
+                Known::Host => host = Some(field.value),
+                Known::ContentLength if length.is_some() => {
+                    return Err(RequestError::RepeatedContentLength);
+                }
+                Known::ContentLength => {
+                    length = Some(decimal(field.value).ok_or(RequestError::BadContentLength)?);
+                }
+                Known::TransferEncoding => codings.read(field.value),
+                Known::Expect if field.value.eq_ignore_ascii_case(b"100-continue") => {
+                    self.expects_continue = true;
+                }
+                Known::Expect => return Err(RequestError::UnknownExpectation),
+                _ => {}
+            }
+            self.fields
+                .push(base, field.name.as_bytes(), field.value, known);
+        }
+        self.body = self.framing(codings.coding(), length)?;
+        self.read_host(host)
+    }
+
+    /// RFC 9112 sections 6.1 and 6.3.
+    #[inline]
+    fn framing(&self, coding: Coding, length: Option<u64>) -> Result<RequestBody, RequestError> {
+        match (coding, length) {
+            (Coding::None, None) => Ok(RequestBody::None),
+            (Coding::None, Some(length)) => Ok(RequestBody::Length(length)),
+            (_, Some(_)) => Err(RequestError::LengthAndTransferEncoding),
+            (_, None) if self.version == Version::Http10 => Err(RequestError::TransferEncodingIn10),
+            (Coding::Chunked, None) => Ok(RequestBody::Chunked),
+            (Coding::Unknown, None) => Err(RequestError::UnknownTransferCoding),
+            (Coding::Malformed, None) => Err(RequestError::BadTransferEncoding),
+        }
+    }
+
+    /// RFC 9112 section 3.2. A Host beside an absolute target must be sound too, though unused.
+    #[inline]
+    fn read_host(&mut self, host: Option<&[u8]>) -> Result<(), RequestError> {
+        let Some(host) = host else {
+            return match self.version {
+                Version::Http11 => Err(RequestError::MissingHost),
+                Version::Http10 => Ok(()),
+            };
+        };
+        let host_len = authority::host_len(host).ok_or(RequestError::BadHost)?;
+        if self.authority.is_empty() {
+            let at = self.text.len();
+            self.text
+                .push_str(std::str::from_utf8(host).map_err(|_| RequestError::BadHost)?);
+            self.authority = Span::new(at, host.len());
+            self.host = Span::new(at, host_len);
+        }
+        Ok(())
+    }
+}
+
+/// The length of the empty lines that `input` begins with (RFC 9112 section 2.2).
+#[inline]
+fn skip_empty_lines(input: &[u8]) -> Result<usize, RequestError> {
+    let mut at = 0;
+    loop {
+        match &input[at..] {
+            [b'\r', b'\n', ..] if at == EMPTY_LINES_MAX * 2 => {
+                return Err(RequestError::TooManyEmptyLines);
+            }
+            [b'\r', b'\n', ..] => at += 2,
+            [b'\r', _, ..] => return Err(RequestError::BareCarriageReturn),
+            [b'\n', ..] => return Err(RequestError::BareLineFeed),
+            _ => return Ok(at),
+        }
+    }
+}
+
+/// Judges the end of a request line, as soon as the line is there: a client of HTTP/0.9 sends
+/// nothing after it and would wait.
+#[inline]
+fn check_version(line: &[u8]) -> Result<(), RequestError> {
+    if line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0") {
+        return Ok(());
+    }
+    let version = line.rsplit(|&b| b == b' ').next().unwrap_or_default();
+    match version.strip_prefix(b"HTTP/") {
+        Some([major, b'.', minor]) if major.is_ascii_digit() && minor.is_ascii_digit() => {
+            Err(RequestError::VersionNotSupported)
+        }
+        _ if line.contains(&b'\r') => Err(RequestError::BareCarriageReturn),
+        _ => Err(RequestError::MissingVersion),
+    }
+}
+
+/// Which rule a head breaks that the parser refused.
+#[cold]
+fn diagnose(section: &[u8], error: httparse::Error) -> RequestError {
+    let line_len = memchr::memchr(b'\n', section).map_or(section.len(), |feed| feed + 1);
+    let (line, fields) = section.split_at(line_len);
+    let line = line.strip_suffix(b"\r\n").unwrap_or(line);
+    match error {
+        httparse::Error::Token | httparse::Error::Version | httparse::Error::Status => {
+            let method = line.split(|&b| b == b' ').next().unwrap_or_default();
+            if line.contains(&b'\r') {
+                RequestError::BareCarriageReturn
+            } else if is_token(method) {
+                RequestError::BadTarget
+            } else {
+                RequestError::BadMethod
+            }
+        }
+        httparse::Error::NewLine => RequestError::BareCarriageReturn,
+        httparse::Error::TooManyHeaders => RequestError::TooManyFields,
+        httparse::Error::HeaderName | httparse::Error::HeaderValue => {
+            RequestError::from(diagnose_fields(fields, false))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

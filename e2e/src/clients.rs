@@ -1,0 +1,230 @@
+//! The clients before Weir: wrk, ab, curl, and `clients/load.py` on Python's http.client.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::servers::file;
+use crate::{Finished, Process, Scene, find};
+
+/// What wrk reports.
+#[derive(Debug)]
+pub struct Wrk {
+    /// Responses received.
+    pub requests: u64,
+    /// Responses per second.
+    pub per_second: f64,
+    /// Responses of another status than 2xx and 3xx.
+    pub non_2xx_3xx: u64,
+    /// Connect, read, write errors and timeouts.
+    pub socket_errors: u64,
+}
+
+/// Runs `wrk -c CONNECTIONS -d SECONDS` (one thread) against `target` at `address`.
+pub fn wrk(
+    scene: &Scene,
+    address: SocketAddr,
+    target: &str,
+    connections: u32,
+    seconds: u32,
+) -> Wrk {
+    let url = format!("http://{address}{target}");
+    let (connections, time) = (connections.to_string(), format!("{seconds}s"));
+    let words = [
+        "-t",
+        "1",
+        "-c",
+        &connections,
+        "-d",
+        &time,
+        "--timeout",
+        "20s",
+        &url,
+    ];
+    let finished = client(scene, "wrk", &words, u64::from(seconds) + 30);
+    assert_eq!(
+        finished.code,
+        Some(0),
+        "wrk: {}{}",
+        finished.stdout,
+        finished.stderr
+    );
+    let text = &finished.stdout;
+    let line = |with: &str| text.lines().find(|line| line.contains(with));
+    let number = |with: &str, at: usize| -> Option<f64> {
+        line(with)?
+            .split_whitespace()
+            .nth(at)?
+            .trim_end_matches(',')
+            .parse()
+            .ok()
+    };
+    let errors = line("Socket errors").map_or(0, |line| {
+        line.split([' ', ','])
+            .filter_map(|word| word.parse::<u64>().ok())
+            .sum()
+    });
+    Wrk {
+        requests: number("requests in", 0).expect("wrk's count") as u64,
+        per_second: number("Requests/sec", 1).expect("wrk's rate"),
+        non_2xx_3xx: number("Non-2xx", 4).unwrap_or(0.0) as u64,
+        socket_errors: errors,
+    }
+}
+
+/// What ab reports.
+#[derive(Debug)]
+pub struct Ab {
+    /// Responses received.
+    pub complete: u64,
+    /// Connections that failed, and responses that broke off.
+    pub failed: u64,
+    /// Responses of another status than 2xx.
+    pub non_2xx: u64,
+    /// Responses per second.
+    pub per_second: f64,
+}
+
+/// Runs `ab -k -l -r -c CLIENTS -t SECONDS`; ab speaks HTTP/1.0 with keep-alive.
+pub fn ab(scene: &Scene, address: SocketAddr, target: &str, clients: u32, seconds: u32) -> Ab {
+    let url = format!("http://{address}{target}");
+    let (clients, time) = (clients.to_string(), seconds.to_string());
+    // -t sets -n to 50,000; -n behind it sets it back.
+    let words = [
+        "-q", "-k", "-l", "-r", "-c", &clients, "-t", &time, "-n", "10000000", "-s", "20", &url,
+    ];
+    let finished = client(scene, "ab", &words, u64::from(seconds) + 30);
+    assert_eq!(
+        finished.code,
+        Some(0),
+        "ab: {}{}",
+        finished.stdout,
+        finished.stderr
+    );
+    let number = |label: &str| -> Option<f64> {
+        let line = finished
+            .stdout
+            .lines()
+            .find_map(|line| line.strip_prefix(label))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    Ab {
+        complete: number("Complete requests:").expect("ab's count") as u64,
+        failed: number("Failed requests:").unwrap_or(0.0) as u64,
+        non_2xx: number("Non-2xx responses:").unwrap_or(0.0) as u64,
+        per_second: number("Requests per second:").expect("ab's rate"),
+    }
+}
+
+/// Runs `curl WORDS`, silent but for errors, at most 20 seconds.
+pub fn curl(scene: &Scene, words: &[&str]) -> Finished {
+    let all = [&["--silent", "--show-error", "--max-time", "20"][..], words].concat();
+    client(scene, "curl", &all, 25)
+}
+
+fn client(scene: &Scene, program: &str, words: &[&str], bound_seconds: u64) -> Finished {
+    // Outputs are appended to, and a test may run a client many times: look at the new part.
+    let path = find(program).unwrap_or_else(|| panic!("no {program}"));
+    let name = format!("{program}-{}", next_number());
+    let mut process = Process::start(scene, &name, &path, words);
+    process.wait(Duration::from_secs(bound_seconds))
+}
+
+fn next_number() -> u32 {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// `clients/load.py`, running: threads that each send one request after the other and note how
+/// every single one ended.
+pub struct Load {
+    process: Process,
+}
+
+impl Load {
+    /// Starts `threads` clients that GET `target` at `address` until [`Load::finish`].
+    pub fn start(scene: &Scene, address: SocketAddr, target: &str, threads: u32) -> Load {
+        Self::start_with(scene, address, target, threads, &[])
+    }
+
+    /// Like [`Load::start`], with further options of load.py.
+    pub fn start_with(
+        scene: &Scene,
+        address: SocketAddr,
+        target: &str,
+        threads: u32,
+        words: &[&str],
+    ) -> Load {
+        let mut all = vec![file("clients/load.py").to_string_lossy().into_owned()];
+        let (address, threads) = (address.to_string(), threads.to_string());
+        let own = [
+            "--address",
+            &address,
+            "--target",
+            target,
+            "--threads",
+            &threads,
+        ];
+        all.extend(own.iter().chain(words).map(|&word| word.to_owned()));
+        let name = format!("load-{}", next_number());
+        let python = find("python3").expect("python3");
+        Load {
+            process: Process::start(scene, &name, &python, all),
+        }
+    }
+
+    /// Ends the load: running requests are waited for. Yields what load.py reports.
+    pub fn finish(mut self) -> Report {
+        self.process.signal(Signal::TERM);
+        let finished = self.process.wait(Duration::from_secs(40));
+        assert_eq!(finished.code, Some(0), "load.py: {}", finished.stderr);
+        let json = finished.stdout.lines().last().unwrap_or_default();
+        Report {
+            json: serde_json::from_str(json).expect("load.py's report"),
+        }
+    }
+}
+
+/// What `clients/load.py` reports.
+#[derive(Debug)]
+pub struct Report {
+    /// All of it; load.py's header says what is in it.
+    pub json: Value,
+}
+
+impl Report {
+    /// Requests sent.
+    pub fn requests(&self) -> u64 {
+        self.json["requests"].as_u64().expect("a count")
+    }
+
+    /// Responses with that status.
+    pub fn status(&self, status: u16) -> u64 {
+        self.json["statuses"][status.to_string()]
+            .as_u64()
+            .unwrap_or(0)
+    }
+
+    /// Requests that had no response at all, and what the client saw instead.
+    pub fn without_response(&self) -> u64 {
+        self.json["without_response"].as_u64().expect("a count")
+    }
+
+    /// Responses that broke off in the middle.
+    pub fn broken_off(&self) -> u64 {
+        self.json["broken_off"].as_u64().expect("a count")
+    }
+
+    /// The longest that any request took.
+    pub fn slowest(&self) -> Duration {
+        Duration::from_secs_f64(self.json["slowest_s"].as_f64().expect("a time"))
+    }
+
+    /// Responses that the server of that name gave.
+    pub fn served_by(&self, server: &str) -> u64 {
+        self.json["servers"][server].as_u64().unwrap_or(0)
+    }
+}

@@ -1,0 +1,49 @@
+//! The harness of the whole-program tests: the built `weir` between real clients and real
+//! servers, each a process of its own, all of them gone when the test ends.
+//!
+//! A test begins with a [`Scene`]: a folder, a private piece of loopback (or of a namespace), and
+//! its turn on the machine. It starts servers ([`App`], [`Nginx`]), a [`Weir`], and clients
+//! ([`clients`]), and looks at answers, logs, and what the servers counted. Nothing here knows
+//! how Weir is built: only what can be seen from outside.
+//!
+//! Which `weir` is tested: `WEIR_BIN` if it is set (`make test` and `make prove` set it), else
+//! the one in the target folder, built first by `cargo build --workspace --bin weir`.
+//!
+//! There is no sleeping until something has probably happened: [`wait::until`] waits for a
+//! condition, with a bound. Where a test measures over a stretch of time, it says so with
+//! [`wait::measure_for`].
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test harness fails by panicking"
+)]
+
+pub mod clients;
+pub mod http;
+mod namespace;
+mod peers;
+mod process;
+mod scene;
+mod servers;
+pub mod wait;
+mod weir;
+
+pub use namespace::Zones;
+pub use peers::{NAMESPACES, find};
+pub use process::{Finished, Process};
+pub use scene::Scene;
+pub use servers::{App, Haproxy, Nginx};
+pub use weir::{Weir, binary, run, run_by};
+
+/// The `[[service.NAME.server]]` tables for servers at `addresses`.
+pub fn server_tables<A: std::fmt::Display>(
+    service: &str,
+    addresses: impl IntoIterator<Item = A>,
+) -> String {
+    addresses
+        .into_iter()
+        .map(|address| format!("[[service.{service}.server]]\naddress = \"{address}\"\n"))
+        .collect()
+}

@@ -1,0 +1,176 @@
+//! Networks of a test's own: a namespace for the balancer and its clients, one for each zone,
+//! joined by veth pairs, so that a zone can be cut off and nothing of the machine is touched.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::find;
+
+/// A balancer's namespace and one for each zone.
+pub struct Zones {
+    balancer: Namespace,
+    zones: Vec<(String, Namespace)>,
+}
+
+impl Zones {
+    /// Makes the networks and runs `test` inside the balancer's; everything it starts there is
+    /// there too. Zone n (from 1) is 10.99.n.0/24; the balancer is host 1 in each.
+    pub fn run<R: Send>(names: &[&str], test: impl FnOnce(&Zones) -> R + Send) -> R {
+        let zones = Zones::make(names);
+        // A thread of its own, because it moves house and a test's thread may be the main one.
+        let ended = std::thread::scope(|scope| {
+            let inside = || {
+                zones.balancer.enter();
+                test(&zones)
+            };
+            scope.spawn(inside).join()
+        });
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn make(names: &[&str]) -> Zones {
+        remove_leftovers();
+        let balancer = Namespace::make("lb");
+        let mut zones = Vec::new();
+        for (number, name) in (1_u8..).zip(names) {
+            let zone = Namespace::make(name);
+            let link = format!("zone{number}");
+            let peer = ["peer", "name", "eth0", "netns", &zone.name];
+            balancer.ip(&[&["link", "add", &link, "type", "veth"][..], &peer].concat());
+            balancer.ip(&["addr", "add", &format!("10.99.{number}.1/24"), "dev", &link]);
+            balancer.ip(&["link", "set", &link, "up"]);
+            zone.ip(&["link", "set", "eth0", "up"]);
+            for host in 11..=20 {
+                zone.ip(&[
+                    "addr",
+                    "add",
+                    &format!("10.99.{number}.{host}/24"),
+                    "dev",
+                    "eth0",
+                ]);
+            }
+            zones.push(((*name).to_owned(), zone));
+        }
+        Zones { balancer, zones }
+    }
+
+    /// The address of `host` (11 to 20) in `zone`.
+    pub fn address(&self, zone: &str, host: u8, port: u16) -> SocketAddr {
+        let number = self
+            .zones
+            .iter()
+            .position(|(name, _)| name == zone)
+            .expect("a zone")
+            + 1;
+        SocketAddr::new(Ipv4Addr::new(10, 99, number as u8, host).into(), port)
+    }
+
+    /// Runs `work` in `zone`; processes that it starts live there.
+    pub fn inside<R>(&self, zone: &str, work: impl FnOnce() -> R) -> R {
+        self.zone(zone).enter();
+        let result = work();
+        self.balancer.enter();
+        result
+    }
+
+    /// Drops every packet to and from `zone`, silently, as a broken network does.
+    pub fn cut(&self, zone: &str) {
+        self.zone(zone).nft(
+            "add table inet cut; \
+             add chain inet cut in { type filter hook input priority 0; policy drop; }; \
+             add chain inet cut out { type filter hook output priority 0; policy drop; }",
+        );
+    }
+
+    /// Undoes [`Zones::cut`].
+    pub fn restore(&self, zone: &str) {
+        self.zone(zone).nft("delete table inet cut");
+    }
+
+    fn zone(&self, zone: &str) -> &Namespace {
+        let found = self.zones.iter().find(|(name, _)| name == zone);
+        &found.unwrap_or_else(|| panic!("no zone {zone}")).1
+    }
+}
+
+struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    fn make(purpose: &str) -> Namespace {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("weir-{}-{number}-{purpose}", std::process::id());
+        command("ip", &["netns", "add", &name]);
+        let namespace = Namespace { name };
+        namespace.ip(&["link", "set", "lo", "up"]);
+        namespace
+    }
+
+    /// Moves the calling thread into it.
+    fn enter(&self) {
+        let path = Path::new("/run/netns").join(&self.name);
+        let file = File::open(&path).expect("the namespace's file");
+        move_into_link_name_space(
+            std::os::fd::AsFd::as_fd(&file),
+            Some(LinkNameSpaceType::Network),
+        )
+        .expect("entering the namespace");
+    }
+
+    fn ip(&self, words: &[&str]) {
+        command("ip", &[&["-n", &self.name][..], words].concat());
+    }
+
+    fn nft(&self, rules: &str) {
+        let nft = find("nft").expect("nft");
+        command(
+            "ip",
+            &["netns", "exec", &self.name, &nft.to_string_lossy(), rules],
+        );
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let ip = find("ip").expect("ip");
+        drop(Command::new(ip).args(["netns", "del", &self.name]).status());
+    }
+}
+
+fn command(program: &str, words: &[&str]) {
+    let path = find(program).unwrap_or_else(|| panic!("no {program}"));
+    let output = Command::new(path)
+        .args(words)
+        .output()
+        .expect("a program that starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{program} {}: {said}",
+        words.join(" ")
+    );
+}
+
+/// Removes namespaces of test runs that were killed before they could.
+fn remove_leftovers() {
+    let Ok(entries) = std::fs::read_dir("/run/netns") else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let mut parts = name.split('-');
+        let (Some("weir"), Some(pid)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        if pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists() {
+            drop(Namespace { name });
+        }
+    }
+}

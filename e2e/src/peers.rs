@@ -1,0 +1,68 @@
+//! The programs that stand before and behind Weir, and what happens when one is not there.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// A need that is no program: the right to make network namespaces (root).
+pub const NAMESPACES: &str = "namespaces";
+
+/// Where `command` is. Debian's own folders come first, so that a wrapper in a person's PATH
+/// does not stand between a process and its pid.
+pub fn find(command: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    ["/usr/bin", "/usr/sbin", "/bin", "/sbin"]
+        .iter()
+        .map(PathBuf::from)
+        .chain(std::env::split_paths(&path))
+        .map(|folder| folder.join(command))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Whether a test that needs all of `needs` can run. In CI a need that is not met fails the
+/// test; elsewhere it is said, and the test is left out.
+pub(crate) fn are_there(test: &str, needs: &[&str]) -> bool {
+    let missing: Vec<&str> = needs
+        .iter()
+        .copied()
+        .filter(|need| !is_there(need))
+        .collect();
+    if missing.is_empty() {
+        return true;
+    }
+    let missing = missing.join(", ");
+    let in_ci = std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false");
+    assert!(
+        !in_ci,
+        "{test}: not there: {missing}; in CI a test that cannot run is a failure"
+    );
+    eprintln!("{test}: SKIPPED, not there: {missing} (`make test` installs what tests need)");
+    false
+}
+
+fn is_there(need: &str) -> bool {
+    if need == NAMESPACES {
+        static MAY: OnceLock<bool> = OnceLock::new();
+        return *MAY.get_or_init(may_make_namespaces);
+    }
+    find(need).is_some()
+}
+
+fn may_make_namespaces() -> bool {
+    let quiet = |program: &Path, words: &[&str]| {
+        Command::new(program)
+            .args(words)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    let (Some(ip), Some(nft)) = (find("ip"), find("nft")) else {
+        return false;
+    };
+    let name = format!("weir-may-{}", std::process::id());
+    let made = quiet(&ip, &["netns", "add", &name]);
+    let nft = nft.to_string_lossy();
+    let filters = made && quiet(&ip, &["netns", "exec", &name, &nft, "list", "ruleset"]);
+    made && quiet(&ip, &["netns", "del", &name]) && filters
+}

@@ -1,0 +1,278 @@
+//! Limits and the queue: exact over all workers, shared by address, first come first served, and
+//! what is answered when there is no more room.
+
+#[path = "scenarios/limits.rs"]
+mod scenario;
+
+use std::time::Duration;
+
+use e2e::{App, Scene, Weir, http, wait};
+
+#[test]
+fn a_server_never_sees_more_than_its_limit() {
+    let Some(scene) = Scene::alone("limits-wrk", &["python3", "wrk"]) else {
+        return;
+    };
+    scenario::never_more_than_the_limit(&scene, 4);
+}
+
+#[test]
+fn slots_are_kept_busy() {
+    let Some(scene) = Scene::alone("limits-busy", &["python3", "ab"]) else {
+        return;
+    };
+    let share = scenario::busy_share(&scene, Duration::from_secs(6));
+    assert!(
+        share >= 0.98,
+        "only {:.2} % of the slots were busy",
+        share * 100.0
+    );
+}
+
+#[test]
+fn services_that_name_one_address_share_its_limit() {
+    let Some(scene) = Scene::new("limits-shared", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &["--work-ms", "30"]);
+    let service = |name: &str| {
+        let server = e2e::server_tables(name, [app.address()]);
+        format!(
+            "[[route]]\npath = \"/{name}\"\nservice = \"{name}\"\n[service.{name}]\nin_flight_max = 3\n{server}"
+        )
+    };
+    let config = scene.config("workers = 2", &(service("one") + &service("two")));
+    let weir = Weir::start(&scene, &config);
+    std::thread::scope(|scope| {
+        for n in 0..24 {
+            let target = if n % 2 == 0 { "/one" } else { "/two" };
+            let front = weir.front();
+            scope.spawn(move || {
+                let mut connection = http::Connection::open(front).unwrap();
+                for _ in 0..5 {
+                    assert_eq!(connection.get(target, &[]).unwrap().status, 200);
+                }
+            });
+        }
+    });
+    assert_eq!(app.stat("in_flight_max"), 3);
+    assert_eq!(app.stat("requests"), 120);
+}
+
+#[test]
+fn the_queue_is_first_come_first_served() {
+    let Some(scene) = Scene::alone("limits-order", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &["--work-ms", "100"]);
+    let weir = Weir::start(
+        &scene,
+        &scene.one_service("in_flight_max = 1", &[app.address()]),
+    );
+    let finished = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for n in 0..8_u64 {
+            let (finished, front) = (&finished, weir.front());
+            let open = http::Connection::open(front).unwrap();
+            scope.spawn(move || {
+                let mut connection = open;
+                assert_eq!(connection.get("/", &[]).unwrap().status, 200);
+                finished.lock().unwrap().push(n);
+            });
+            // The next one comes when this one runs, or stands in the queue.
+            wait::until("the request to be in line", Duration::from_secs(5), || {
+                let in_line = app.stat("in_flight") + weir.queue_length("app");
+                let done = finished.lock().unwrap().len() as u64;
+                (done + in_line > n).then_some(())
+            });
+        }
+    });
+    assert_eq!(*finished.lock().unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn a_full_queue_is_answered_429_with_retry_after() {
+    let Some(scene) = Scene::alone("limits-full", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &["--work-ms", "600"]);
+    let service = "in_flight_max = 1\nqueue = { length_max = 2, wait_max = \"10s\" }";
+    let weir = Weir::start(&scene, &scene.one_service(service, &[app.address()]));
+    let answers = at_once(weir.front(), 10);
+    let with = |status: u16| answers.iter().filter(move |answer| answer.status == status);
+    assert_eq!(with(200).count(), 3, "one runs, two wait: {answers:?}");
+    assert_eq!(with(429).count(), 7, "{answers:?}");
+    for refused in with(429) {
+        let seconds = refused.field("retry-after").expect("a Retry-After");
+        assert!(
+            (1..=10).contains(&seconds.parse::<u32>().unwrap()),
+            "{seconds}"
+        );
+    }
+    assert_eq!(app.stat("in_flight_max"), 1);
+    let causes: Vec<_> = wait::until("the access lines", Duration::from_secs(5), || {
+        let lines = weir.access();
+        (lines.len() >= 10).then_some(lines)
+    });
+    let full = causes
+        .iter()
+        .filter(|line| line.to_string().contains("queue_full"))
+        .count();
+    assert_eq!(full, 7, "each refusal says why");
+}
+
+#[test]
+fn who_waits_too_long_is_answered_as_configured() {
+    let Some(scene) = Scene::new("limits-wait", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &["--work-ms", "1500"]);
+    let service =
+        "in_flight_max = 1\nwhen_full = 503\nqueue = { length_max = 10, wait_max = \"200ms\" }";
+    let weir = Weir::start(&scene, &scene.one_service(service, &[app.address()]));
+    let answers = at_once(weir.front(), 3);
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(
+        statuses.iter().filter(|&&status| status == 503).count(),
+        2,
+        "{statuses:?}"
+    );
+    assert!(
+        answers
+            .iter()
+            .all(|a| a.status == 200 || a.field("retry-after").is_some())
+    );
+}
+
+#[test]
+fn a_tunnel_holds_its_slot() {
+    let Some(scene) = Scene::new("limits-tunnel", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let service = "in_flight_max = 1\nqueue = { length_max = 0 }";
+    let weir = Weir::start(&scene, &scene.one_service(service, &[app.address()]));
+    let mut tunnel = http::Connection::open(weir.front()).unwrap();
+    let upgrade = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    tunnel.send(upgrade).unwrap();
+    assert_eq!(tunnel.response(false).unwrap().status, 101);
+    assert_eq!(http::get(weir.front(), "/").unwrap().status, 429);
+    drop(tunnel);
+    wait::until("the slot to be free again", Duration::from_secs(5), || {
+        (http::get(weir.front(), "/").ok()?.status == 200).then_some(())
+    });
+}
+
+#[test]
+fn a_client_that_goes_away_leaves_the_queue() {
+    let Some(scene) = Scene::new("limits-leave", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &["--work-ms", "700"]);
+    let service = "in_flight_max = 1\nqueue = { length_max = 5 }";
+    let weir = Weir::start(&scene, &scene.one_service(service, &[app.address()]));
+    let send = || {
+        let mut connection = http::Connection::open(weir.front()).unwrap();
+        connection
+            .send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .unwrap();
+        connection
+    };
+    let mut first = send();
+    let in_flight = || (app.stat("in_flight") == 1).then_some(());
+    wait::until("the first to run", Duration::from_secs(5), in_flight);
+    let waiting: Vec<_> = (0..4).map(|_| send()).collect();
+    let queued = |n: u64| move |length: u64| (length == n).then_some(());
+    let length = || weir.queue_length("app");
+    wait::until("four to wait", Duration::from_secs(5), || {
+        queued(4)(length())
+    });
+    drop(waiting);
+    wait::until("nobody to wait", Duration::from_millis(600), || {
+        queued(0)(length())
+    });
+    assert_eq!(first.response(false).unwrap().status, 200);
+    assert_eq!(
+        app.stat("requests"),
+        1,
+        "the server never saw those who left"
+    );
+}
+
+#[test]
+fn a_request_rate_is_kept_per_key() {
+    let Some(scene) = Scene::new("limits-rate", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let config = scene.config(
+        "",
+        &format!(
+            "[[route]]\nservice = \"app\"\n\
+             rate_limit = {{ requests = 1, per = \"1h\", burst = 3, by = \"header:X-Key\" }}\n\
+             [service.app]\n{}",
+            e2e::server_tables("app", [app.address()])
+        ),
+    );
+    let weir = Weir::start(&scene, &config);
+    let statuses = |key: &str| -> Vec<u16> {
+        let field = format!("X-Key: {key}");
+        let get = |_| http::get_with(weir.front(), "/", &[&field]).unwrap().status;
+        (0..5).map(get).collect()
+    };
+    assert_eq!(statuses("one"), [200, 200, 200, 429, 429]);
+    assert_eq!(statuses("two"), [200, 200, 200, 429, 429]);
+    let refused = http::get_with(weir.front(), "/", &["X-Key: one"]).unwrap();
+    assert!(refused.field("retry-after").is_some(), "{}", refused.head);
+}
+
+#[test]
+fn too_many_open_files_pause_accepting_and_do_not_spin() {
+    let Some(scene) = Scene::alone("limits-emfile", &["python3", "prlimit"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let config = scene.one_service("", &[app.address()]);
+    let mut weir = Weir::start_by(&scene, &config, &["prlimit", "--nofile=96:96"]);
+    let mut held: Vec<_> = (0..150)
+        .map(|_| http::Connection::open(weir.front()).unwrap())
+        .collect();
+    // The newest wait in the backlog; how many does not matter, only what that costs.
+    let before = weir.process().cpu_time();
+    wait::measure_for(Duration::from_secs(1));
+    let used = weir.process().cpu_time().saturating_sub(before);
+    assert!(
+        used < Duration::from_millis(200),
+        "{used:?} of CPU in a second of waiting"
+    );
+    assert!(weir.process().is_running());
+    held.drain(..120);
+    wait::until(
+        "connections to be accepted again",
+        Duration::from_secs(10),
+        || (http::get(weir.front(), "/").ok()?.status == 200).then_some(()),
+    );
+    for mut connection in held {
+        assert_eq!(
+            connection.get("/", &[]).unwrap().status,
+            200,
+            "who waited is served"
+        );
+    }
+}
+
+/// Sends `count` GETs at once, each on a connection opened before; yields the answers.
+fn at_once(front: std::net::SocketAddr, count: usize) -> Vec<http::Response> {
+    let mut connections: Vec<_> = (0..count)
+        .map(|_| http::Connection::open(front).unwrap())
+        .collect();
+    for connection in &mut connections {
+        connection
+            .send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .unwrap();
+    }
+    connections
+        .iter_mut()
+        .map(|connection| connection.response(false).unwrap())
+        .collect()
+}

@@ -1,0 +1,34 @@
+//! What every file owes its reader: a header that says what it is for, and a size that fits a
+//! head.
+
+use crate::Finding;
+use crate::house::LINES_BEFORE_TESTS_MAX;
+use crate::source::SourceFile;
+
+/// Findings for one file.
+pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let first = file
+        .text
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("");
+    if !first.starts_with("//!") {
+        findings.push(Finding {
+            path: file.path.clone(),
+            line: 1,
+            what: "begins without a `//!` header that says what it is for".to_owned(),
+            fails: true,
+        });
+    }
+    let lines = file.tests_begin() - 1;
+    if lines > LINES_BEFORE_TESTS_MAX && !file.is_test() {
+        findings.push(Finding {
+            path: file.path.clone(),
+            line: 0,
+            what: format!("{lines} lines before its tests; is it one room?"),
+            fails: false,
+        });
+    }
+    findings
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Closed-loop load on Python's http.client: each thread sends one request after the other on a
 kept connection and notes how every single one ended. SIGTERM or --seconds ends it; running
-requests are waited for. Prints one line of JSON:
+requests are waited for. Prints `started`, and in the end one line of JSON:
 
   requests, statuses {code: n}, servers {X-Served-By: n},
   without_response  requests that ended without any response, by exception in "exceptions"
@@ -33,7 +33,7 @@ words = words.parse_args()
 host, port = words.address.rsplit(":", 1)
 began = time.monotonic()
 stop = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: stop.set())
+signal.signal(signal.SIGTERM, lambda *_: stop.set())  # before "started" is printed
 
 
 class Tally:
@@ -99,6 +99,7 @@ tallies = [Tally() for _ in range(words.threads)]
 threads = [threading.Thread(target=client, args=(tally,)) for tally in tallies]
 for thread in threads:
     thread.start()
+print("started", flush=True)
 while not stop.is_set() and time.monotonic() - began < words.seconds:
     stop.wait(0.2)
 stop.set()

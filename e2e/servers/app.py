@@ -110,6 +110,12 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def handle_expect_100(self):
+        # What is written is buffered, and the client waits for this before it sends more.
+        went_on = super().handle_expect_100()
+        self.wfile.flush()
+        return went_on
+
     def any_method(self):
         target = urlsplit(self.path)
         if target.path.startswith("/-/"):

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::servers::file;
-use crate::{Finished, Process, Scene, find};
+use crate::{Finished, Process, Scene, find, wait};
 
 /// What wrk reports.
 #[derive(Debug)]
@@ -150,8 +150,21 @@ impl Load {
         Self::start_with(scene, address, target, threads, &[])
     }
 
-    /// Like [`Load::start`], with further options of load.py.
-    pub fn start_with(
+    /// Runs `threads` clients for `seconds`, with further options of load.py.
+    pub fn run(
+        scene: &Scene,
+        address: SocketAddr,
+        target: &str,
+        threads: u32,
+        seconds: f64,
+        words: &[&str],
+    ) -> Report {
+        let seconds = seconds.to_string();
+        let words = [&["--seconds", &seconds][..], words].concat();
+        Self::start_with(scene, address, target, threads, &words).report()
+    }
+
+    fn start_with(
         scene: &Scene,
         address: SocketAddr,
         target: &str,
@@ -171,15 +184,22 @@ impl Load {
         all.extend(own.iter().chain(words).map(|&word| word.to_owned()));
         let name = format!("load-{}", next_number());
         let python = find("python3").expect("python3");
-        Load {
-            process: Process::start(scene, &name, &python, all),
-        }
+        let process = Process::start(scene, &name, &python, all);
+        // Before that, a signal would end it without a report.
+        wait::until("load.py to start", Duration::from_secs(10), || {
+            process.stdout().contains("started").then_some(())
+        });
+        Load { process }
     }
 
     /// Ends the load: running requests are waited for. Yields what load.py reports.
-    pub fn finish(mut self) -> Report {
+    pub fn finish(self) -> Report {
         self.process.signal(Signal::TERM);
-        let finished = self.process.wait(Duration::from_secs(40));
+        self.report()
+    }
+
+    fn report(mut self) -> Report {
+        let finished = self.process.wait(Duration::from_mins(1));
         assert_eq!(finished.code, Some(0), "load.py: {}", finished.stderr);
         let json = finished.stdout.lines().last().unwrap_or_default();
         Report {

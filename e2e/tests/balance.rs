@@ -52,8 +52,7 @@ fn least_connections_and_peak_ewma_spare_a_slow_server() {
     for balance in ["least-connections", "peak-ewma"] {
         let servers = tables(&apps, &["", ""]);
         let weir = start(&scene, &format!("balance = \"{balance}\""), &servers);
-        let words = ["--seconds", "2"];
-        let seen = Load::start_with(&scene, weir.front(), "/", 8, &words).finish();
+        let seen = Load::run(&scene, weir.front(), "/", 8, 2.0, &[]);
         assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
         let share = seen.served_by("app12") as f64 / seen.requests() as f64;
         assert!(
@@ -80,8 +79,7 @@ fn a_server_that_came_back_starts_slowly() {
     apps[1].restart(&scene);
     weir.wait_for_log_from(logged, &[&address, "up"], Duration::from_secs(5));
     let share = || {
-        let words = ["--seconds", "1"];
-        let seen = Load::start_with(&scene, weir.front(), "/", 4, &words).finish();
+        let seen = Load::run(&scene, weir.front(), "/", 4, 1.0, &[]);
         seen.served_by("app12") as f64 / seen.requests() as f64
     };
     let first = share();

@@ -50,11 +50,8 @@ fn the_own_zone_comes_first_and_others_stand_in() {
         ),
     );
     let weir = Weir::start(&scene, &config);
-    let load = |seconds: &str| {
-        let words = ["--seconds", seconds];
-        Load::start_with(&scene, weir.front(), "/", 4, &words).finish()
-    };
-    let seen = load("0.5");
+    let load = |seconds: f64| Load::run(&scene, weir.front(), "/", 4, seconds, &[]);
+    let seen = load(0.5);
     assert_eq!(
         seen.served_by("app11") + seen.served_by("app12"),
         seen.requests(),
@@ -69,7 +66,7 @@ fn the_own_zone_comes_first_and_others_stand_in() {
             Duration::from_secs(5),
         );
     }
-    let seen = load("0.5");
+    let seen = load(0.5);
     assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
     assert!(seen.served_by("app21") > 0, "{:?}", seen.json);
 
@@ -82,7 +79,7 @@ fn the_own_zone_comes_first_and_others_stand_in() {
         || {
             other.reset();
             backup.reset();
-            let seen = load("0.3");
+            let seen = load(0.3);
             assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
             (other.stat("requests") + backup.stat("requests") == 0).then_some(())
         },
@@ -175,17 +172,17 @@ fn a_kept_connection_that_the_server_closes_costs_no_request() {
     let app = App::start(&scene, 11, &["--idle-s", "0.3"]);
     let weir = Weir::start(&scene, &scene.one_service("", &[app.address()]));
     // Pauses around the server's own timeout: some requests meet the closing.
-    let loads: Vec<Load> = ["295", "300", "305"]
-        .iter()
-        .map(|pause| {
-            let words = ["--seconds", "3", "--pause-ms", pause];
-            Load::start_with(&scene, weir.front(), "/", 4, &words)
-        })
-        .collect();
-    for load in loads {
-        let seen = load.finish();
-        assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
-    }
+    std::thread::scope(|scope| {
+        let load = |pause: &'static str| {
+            let (scene, front) = (&scene, weir.front());
+            move || Load::run(scene, front, "/", 4, 3.0, &["--pause-ms", pause])
+        };
+        let loads = ["295", "300", "305"].map(|pause| scope.spawn(load(pause)));
+        for load in loads {
+            let seen = load.join().unwrap();
+            assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
+        }
+    });
 }
 
 #[test]
@@ -222,10 +219,8 @@ fn runs_of_failures_eject_a_server_for_a_while() {
         &scene,
         &scene.one_service(service, &apps.each_ref().map(App::address)),
     );
-    let load = |seconds: &str| {
-        Load::start_with(&scene, weir.front(), "/", 1, &["--seconds", seconds]).finish()
-    };
-    let seen = load("0.4");
+    let load = |seconds: f64| Load::run(&scene, weir.front(), "/", 1, seconds, &[]);
+    let seen = load(0.4);
     assert!(
         (3..=8).contains(&seen.status(500)),
         "a few, then no more: {:?}",
@@ -239,6 +234,6 @@ fn runs_of_failures_eject_a_server_for_a_while() {
     wait::until(
         "the server to be used again",
         Duration::from_secs(5),
-        || (load("0.1").served_by("app11") > 0).then_some(()),
+        || (load(0.1).served_by("app11") > 0).then_some(()),
     );
 }

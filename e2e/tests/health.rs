@@ -6,6 +6,7 @@ mod scenario;
 
 use std::time::Duration;
 
+use e2e::clients::Load;
 use e2e::{App, Scene, Weir, http, wait};
 
 #[test]
@@ -117,8 +118,7 @@ fn a_slow_probe_of_a_busy_server_that_answers_is_no_failure() {
     let service = "in_flight_max = 2\n\
                    check = { path = \"/status\", interval = \"200ms\", timeout = \"150ms\", rise = 1, fall = 2 }";
     let weir = Weir::start(&scene, &scene.one_service(service, &[app.address()]));
-    let words = ["--seconds", "3"];
-    let seen = e2e::clients::Load::start_with(&scene, weir.front(), "/", 6, &words).finish();
+    let seen = Load::run(&scene, weir.front(), "/", 6, 3.0, &[]);
     assert_eq!(
         seen.status(200),
         seen.requests(),

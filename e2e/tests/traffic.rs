@@ -39,8 +39,7 @@ fn every_client_reaches_every_server() {
     let seen = ab(&scene, weir.front(), "/", 16, 2);
     assert_eq!((seen.non_2xx, seen.failed), (0, 0), "{seen:?}");
     assert!(seen.complete > 500, "{seen:?}");
-    let load = Load::start_with(&scene, weir.front(), "/", 8, &["--seconds", "2"]);
-    let seen = load.finish();
+    let seen = Load::run(&scene, weir.front(), "/", 8, 2.0, &[]);
     assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
     for server in ["nginx11", "app12"] {
         // Round robin: each has its half.
@@ -59,8 +58,7 @@ fn a_connection_per_request_works_as_well() {
     };
     let app = App::start(&scene, 11, &[]);
     let weir = Weir::start(&scene, &scene.one_service("", &[app.address()]));
-    let words = ["--new-connections", "--seconds", "1"];
-    let seen = Load::start_with(&scene, weir.front(), "/", 8, &words).finish();
+    let seen = Load::run(&scene, weir.front(), "/", 8, 1.0, &["--new-connections"]);
     assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
     // Weir keeps its own connections to the server.
     let connections = app.stat("connections");

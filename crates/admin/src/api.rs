@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::problem::Problem;
-use crate::{Options, configuration, guard, metrics, page, services};
+use crate::{Options, guard, metrics, page, services};
 
 /// The largest request body. The only one that means anything is `{"state": "maintenance"}`.
 const BODY_MAX_BYTES: usize = 4096;
@@ -38,20 +38,14 @@ impl Context {
 
 /// The API on a server that listens on `port`.
 pub(crate) fn router(options: Options, port: u16) -> Router {
-    let context = Arc::new(Context {
-        options,
-        started: os::clock::now(),
-    });
+    let context = Arc::new(Context { options, started: os::clock::now() });
     Router::new()
         .route("/", get(page::index))
         .route("/metrics", get(metrics))
         .route("/api/v1/status", get(status))
         .route("/api/v1/services", get(all_services))
         .route("/api/v1/services/{service}", get(one_service))
-        .route(
-            "/api/v1/services/{service}/servers/{address}/state",
-            post(set_state),
-        )
+        .route("/api/v1/services/{service}/servers/{address}/state", post(set_state))
         .route("/api/v1/checks", get(checks))
         .route("/api/v1/configuration", get(configuration))
         .fallback(nothing_here)
@@ -66,10 +60,7 @@ pub(crate) fn router(options: Options, port: u16) -> Router {
 async fn harden(request: Request, next: Next) -> Response {
     const FIELDS: [(HeaderName, HeaderValue); 2] = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
     let mut response = next.run(request).await;
     response.headers_mut().extend(FIELDS);
@@ -77,9 +68,7 @@ async fn harden(request: Request, next: Next) -> Response {
 }
 
 async fn metrics(State(api): Api, headers: HeaderMap) -> Response {
-    let accept = headers
-        .get(header::ACCEPT)
-        .and_then(|accept| accept.to_str().ok());
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let format = accept.map_or(Format::Prometheus, Format::for_accept);
     let text = metrics::exposition(&api.options, &api.published(), format, os::clock::now());
     ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
@@ -104,10 +93,7 @@ async fn status(State(api): Api) -> Indented {
 async fn all_services(State(api): Api) -> Indented {
     let now = os::clock::now();
     let services = api.published();
-    let views = services
-        .services
-        .iter()
-        .map(|service| services::to_json(&service.view(now)));
+    let views = services.services.iter().map(|service| services::to_json(&service.view(now)));
     Indented(json!({ "services": views.collect::<Value>() }))
 }
 
@@ -127,9 +113,10 @@ async fn checks(State(api): Api) -> Indented {
 
 async fn configuration(State(api): Api) -> Indented {
     let published = api.published();
-    let mut summary = configuration::summary(&published.snapshot);
-    summary["generation"] = json!(published.generation);
-    Indented(summary)
+    Indented(json!({
+        "generation": published.generation,
+        "configuration": (api.options.configuration)(&published.snapshot),
+    }))
 }
 
 /// What a person may say of a server.
@@ -168,15 +155,9 @@ async fn set_state(
 /// Sets what a person says of the service's server at `address`, and lets it count at once.
 fn put_aside(service: &LiveService, address: &str, state: Administrative) -> Result<(), Problem> {
     let endpoints = service.endpoints();
-    let found = address
-        .parse()
-        .ok()
-        .and_then(|address| endpoints.by_address(address));
+    let found = address.parse().ok().and_then(|address| endpoints.by_address(address));
     let Some(endpoint) = found else {
-        let known = endpoints
-            .all
-            .iter()
-            .map(|endpoint| endpoint.row.address.to_string());
+        let known = endpoints.all.iter().map(|endpoint| endpoint.row.address.to_string());
         let message = format!(
             "service {:?} has no server at {address:?}; its servers: {}",
             service.name(),
@@ -208,49 +189,25 @@ fn put_aside(service: &LiveService, address: &str, state: Administrative) -> Res
 
 fn find_service<'a>(published: &'a Published, name: &str) -> Result<&'a Arc<LiveService>, Problem> {
     let mut services = published.services.iter();
-    services
-        .find(|service| **service.name() == *name)
-        .ok_or_else(|| {
-            let known: Vec<_> = published
-                .services
-                .iter()
-                .map(|known| &**known.name())
-                .collect();
-            let message = format!(
-                "no service is named {name:?}; there are: {}",
-                known.join(", ")
-            );
-            Problem::not_found("service_not_found", message)
-        })
+    services.find(|service| **service.name() == *name).ok_or_else(|| {
+        let known: Vec<_> = published.services.iter().map(|known| &**known.name()).collect();
+        let message = format!("no service is named {name:?}; there are: {}", known.join(", "));
+        Problem::not_found("service_not_found", message)
+    })
 }
 
 async fn nothing_here(request: Request) -> Problem {
-    let message = format!(
-        "nothing is at {}; / says what there is",
-        request.uri().path()
-    );
+    let message = format!("nothing is at {}; / says what there is", request.uri().path());
     Problem::not_found("not_found", message)
 }
 
 async fn method_not_allowed(request: Request) -> Problem {
-    let message = format!(
-        "{} does not take {}",
-        request.uri().path(),
-        request.method()
-    );
-    Problem::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "method_not_allowed",
-        message,
-    )
+    let message = format!("{} does not take {}", request.uri().path(), request.method());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }
 
 fn unreadable_path(rejection: PathRejection) -> Problem {
-    Problem::new(
-        rejection.status(),
-        "path_not_readable",
-        rejection.body_text(),
-    )
+    Problem::new(rejection.status(), "path_not_readable", rejection.body_text())
 }
 
 fn unreadable_body(rejection: &JsonRejection) -> Problem {

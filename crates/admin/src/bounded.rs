@@ -33,11 +33,7 @@ pub(crate) struct Bounded {
 impl Bounded {
     pub(crate) fn new(listener: TcpListener) -> Bounded {
         let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        Bounded {
-            listener,
-            free,
-            idle_max: IDLE_MAX,
-        }
+        Bounded { listener, free, idle_max: IDLE_MAX }
     }
 }
 
@@ -55,15 +51,7 @@ impl Listener for Bounded {
                 Ok((stream, peer)) => {
                     let timer = Box::pin(tokio::time::sleep(self.idle_max));
                     let idle_max = self.idle_max;
-                    return (
-                        Connection {
-                            stream,
-                            timer,
-                            idle_max,
-                            _permit: permit,
-                        },
-                        peer,
-                    );
+                    return (Connection { stream, timer, idle_max, _permit: permit }, peer);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the admin API cannot accept a connection");
@@ -97,10 +85,7 @@ impl Connection {
             self.timer.as_mut().reset(Instant::now() + self.idle_max);
             return polled;
         }
-        self.timer
-            .as_mut()
-            .poll(cx)
-            .map(|()| Err(io::ErrorKind::TimedOut.into()))
+        self.timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -158,13 +143,7 @@ mod tests {
     async fn bounded(idle_max: Duration) -> (Bounded, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        (
-            Bounded {
-                idle_max,
-                ..Bounded::new(listener)
-            },
-            address,
-        )
+        (Bounded { idle_max, ..Bounded::new(listener) }, address)
     }
 
     #[tokio::test]

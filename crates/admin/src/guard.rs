@@ -32,27 +32,17 @@ pub(crate) async fn refuse_strangers(
 
 fn check(request: &Request, port: u16) -> Result<(), Problem> {
     let mut hosts = request.headers().get_all(HOST).iter();
-    let host = hosts
-        .next()
-        .and_then(|host| host.to_str().ok())
-        .unwrap_or_default();
+    let host = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
     // RFC 9112 section 3.2.2: the authority of an absolute-form target stands above Host.
     let authority = request.uri().authority().map(Authority::as_str);
-    let foreign = [Some(host), authority]
-        .into_iter()
-        .flatten()
-        .find(|name| !is_ours(name, port));
+    let foreign = [Some(host), authority].into_iter().flatten().find(|name| !is_ours(name, port));
     if foreign.is_some() || hosts.next().is_some() {
         let message = format!(
             "Host {host:?} is not this server; ask for http://127.0.0.1:{port}/ or \
              http://localhost:{port}/ (names other than loopback are refused, so that no web \
              page can reach this API through DNS rebinding)"
         );
-        return Err(Problem::new(
-            StatusCode::MISDIRECTED_REQUEST,
-            "host_not_allowed",
-            message,
-        ));
+        return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", message));
     }
     match request.headers().get(ORIGIN) {
         Some(origin) if !is_our_origin(origin, port) => Err(Problem::new(
@@ -86,10 +76,7 @@ fn is_loopback(host: &str) -> bool {
     if host.eq_ignore_ascii_case("localhost") {
         return true;
     }
-    let address = match host
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-    {
+    let address = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         Some(v6) => v6.parse().map(IpAddr::V6),
         None => host.parse().map(IpAddr::V4),
     };

@@ -3,11 +3,10 @@
 //!
 //! It runs on a thread and a runtime of its own, so that nobody who looks slows down a request. It
 //! has no authentication yet and therefore serves loopback only. What it shows is made elsewhere:
-//! in `decide` (services), `observe` (metrics) and by whoever starts it (the probe plan).
+//! in `decide` (services), `observe` (metrics) and by whoever starts it (probe plan, configuration).
 
 mod api;
 mod bounded;
-mod configuration;
 mod guard;
 mod metrics;
 mod page;
@@ -24,14 +23,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use decide::Registry;
+use model::Snapshot;
 use observe::exposition::ProbeGauges;
+use serde_json::Value;
 use tokio::sync::watch;
 
 /// How long requests under way may take once the API is told to stop.
 const STOP_MAX: Duration = Duration::from_secs(1);
-
-/// A report made when it is asked for.
-pub type Report = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
 
 /// What the API listens on and where it finds what it shows.
 pub struct Options {
@@ -42,7 +40,9 @@ pub struct Options {
     /// What is counted.
     pub counters: Arc<observe::Registry>,
     /// The probe plan, for `/api/v1/checks`.
-    pub plan: Report,
+    pub plan: Arc<dyn Fn() -> Value + Send + Sync>,
+    /// A configuration with every default filled in, for `/api/v1/configuration`.
+    pub configuration: Arc<dyn Fn(&Snapshot) -> Value + Send + Sync>,
     /// Probes by address, for `/metrics`.
     pub probes: Arc<dyn Fn() -> Vec<ProbeGauges> + Send + Sync>,
     /// Whether new work is taken: false while starting and while draining.
@@ -97,11 +97,7 @@ impl std::error::Error for NotLoopback {}
 
 /// Whether the API may listen on `address`: only loopback, as long as it has no authentication.
 pub fn check_address(address: SocketAddr) -> Result<(), NotLoopback> {
-    if address.ip().to_canonical().is_loopback() {
-        Ok(())
-    } else {
-        Err(NotLoopback(address))
-    }
+    if address.ip().to_canonical().is_loopback() { Ok(()) } else { Err(NotLoopback(address)) }
 }
 
 /// Starts the API on a thread of its own. Fails on a listener that is not on loopback
@@ -110,9 +106,7 @@ pub fn start(options: Options) -> io::Result<Handle> {
     let address = options.listener.local_addr()?;
     check_address(address).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     options.listener.set_nonblocking(true)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
         let _inside = runtime.enter();
         tokio::net::TcpListener::from_std(options.listener.try_clone()?)?
@@ -122,11 +116,7 @@ pub fn start(options: Options) -> io::Result<Handle> {
     let thread = std::thread::Builder::new()
         .name("weir-admin".to_owned())
         .spawn(move || runtime.block_on(serve(listener, app, stopped)))?;
-    Ok(Handle {
-        address,
-        stop,
-        thread,
-    })
+    Ok(Handle { address, stop, thread })
 }
 
 async fn serve(

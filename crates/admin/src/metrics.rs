@@ -14,11 +14,8 @@ pub(crate) fn exposition(
     format: Format,
     now: Moment,
 ) -> String {
-    let views: Vec<ServiceView> = published
-        .services
-        .iter()
-        .map(|service| service.view(now))
-        .collect();
+    let views: Vec<ServiceView> =
+        published.services.iter().map(|service| service.view(now)).collect();
     let gauges = Gauges {
         version: options.version,
         generation: published.generation,
@@ -35,10 +32,7 @@ pub(crate) fn exposition(
 }
 
 fn listener(listener: &model::Listener) -> ListenerGauges<'_> {
-    ListenerGauges {
-        name: &listener.name,
-        connections_max: u64::from(listener.connections_max),
-    }
+    ListenerGauges { name: &listener.name, connections_max: u64::from(listener.connections_max) }
 }
 
 fn service(service: &ServiceView) -> ServiceGauges<'_> {
@@ -50,10 +44,7 @@ fn service(service: &ServiceView) -> ServiceGauges<'_> {
 }
 
 fn servers(service: &ServiceView) -> impl Iterator<Item = ServerGauges<'_>> {
-    service
-        .endpoints
-        .iter()
-        .map(|endpoint| server(&service.name, endpoint))
+    service.endpoints.iter().map(|endpoint| server(&service.name, endpoint))
 }
 
 fn server<'a>(service: &'a str, endpoint: &'a EndpointView) -> ServerGauges<'a> {

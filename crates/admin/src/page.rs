@@ -31,10 +31,7 @@ const PAGE: &str = r#"<!doctype html>
 pub(crate) async fn index() -> Response {
     let fields = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; frame-ancestors 'none'",
-        ),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
     ];
     (fields, PAGE).into_response()
 }

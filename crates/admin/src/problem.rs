@@ -15,11 +15,7 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, name: &'static str, message: String) -> Problem {
-        Problem {
-            status,
-            name,
-            message,
-        }
+        Problem { status, name, message }
     }
 
     pub(crate) fn not_found(name: &'static str, message: String) -> Problem {

@@ -28,9 +28,7 @@ fn cpu(stat: &str) -> Option<Duration> {
     let user: u64 = times.next()?.parse().ok()?;
     let system: u64 = times.next()?.parse().ok()?;
     let ticks_per_s = rustix::param::clock_ticks_per_second();
-    Some(Duration::from_secs_f64(
-        (user + system) as f64 / ticks_per_s as f64,
-    ))
+    Some(Duration::from_secs_f64((user + system) as f64 / ticks_per_s as f64))
 }
 
 fn resident_bytes(statm: &str) -> Option<u64> {

@@ -5,11 +5,7 @@ use model::{Administrative, Health};
 use serde_json::{Value, json};
 
 pub(crate) fn to_json(service: &ServiceView) -> Value {
-    let eligible = service
-        .endpoints
-        .iter()
-        .filter(|server| server.eligible)
-        .count();
+    let eligible = service.endpoints.iter().filter(|server| server.eligible).count();
     json!({
         "name": service.name,
         "eligible": eligible,

@@ -13,11 +13,8 @@ use crate::raw::{Document, RawAction, RawListener, RawProtocol, RawRoute};
 /// `None` if a name points at nothing, which `check` has reported.
 pub(crate) fn snapshot(document: Document, names: &Names) -> Option<Snapshot> {
     let connections_max = document.connections_max.value;
-    let listeners: Option<Vec<_>> = document
-        .listeners
-        .iter()
-        .map(|raw| listener(raw, connections_max, names))
-        .collect();
+    let listeners: Option<Vec<_>> =
+        document.listeners.iter().map(|raw| listener(raw, connections_max, names)).collect();
     let listeners = listeners?;
     let mut routes = Vec::new();
     for raw in &document.routes {
@@ -28,12 +25,7 @@ pub(crate) fn snapshot(document: Document, names: &Names) -> Option<Snapshot> {
                 None => name_of(&matches, &listeners),
             };
             let rate_limit = raw.rate_limit.clone();
-            routes.push(Route {
-                name,
-                matches,
-                action: action.clone(),
-                rate_limit,
-            });
+            routes.push(Route { name, matches, action: action.clone(), rate_limit });
         }
     }
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
@@ -48,11 +40,7 @@ pub(crate) fn snapshot(document: Document, names: &Names) -> Option<Snapshot> {
         log: document.log,
         listeners,
         routes,
-        services: document
-            .services
-            .into_iter()
-            .map(|raw| raw.service)
-            .collect(),
+        services: document.services.into_iter().map(|raw| raw.service).collect(),
     })
 }
 
@@ -65,10 +53,7 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
             RawProtocol::Tcp(service) => Protocol::Tcp(names.service(&service.value)?),
         },
         backlog: raw.backlog,
-        connections_max: raw
-            .connections_max
-            .as_ref()
-            .map_or(connections_max, |at| at.value),
+        connections_max: raw.connections_max.as_ref().map_or(connections_max, |at| at.value),
         trusted: raw.trusted.clone(),
         forward_fields: raw.forward_fields,
         timeouts: raw.timeouts,
@@ -84,10 +69,7 @@ fn action(raw: &RawAction, names: &Names) -> Option<Action> {
                 .to
                 .iter()
                 .map(|(service, weight)| {
-                    Some(Split {
-                        service: names.service(&service.value)?,
-                        weight: *weight,
-                    })
+                    Some(Split { service: names.service(&service.value)?, weight: *weight })
                 })
                 .collect();
             Some(Action::Forward(Box::new(Forward {
@@ -109,11 +91,8 @@ pub(crate) fn route_matches(
     raw: &RawRoute,
     names: &Names,
 ) -> impl Iterator<Item = RouteMatch> + use<> {
-    let mut listeners: Vec<_> = raw
-        .listeners
-        .iter()
-        .filter_map(|name| names.listener(&name.value))
-        .collect();
+    let mut listeners: Vec<_> =
+        raw.listeners.iter().filter_map(|name| names.listener(&name.value)).collect();
     listeners.sort_unstable();
     listeners.dedup();
     let general = RouteMatch {
@@ -125,10 +104,7 @@ pub(crate) fn route_matches(
         query: raw.query.clone(),
     };
     let hosts: Vec<_> = raw.hosts.iter().map(|host| host.value.clone()).collect();
-    hosts.into_iter().map(move |host| RouteMatch {
-        host,
-        ..general.clone()
-    })
+    hosts.into_iter().map(move |host| RouteMatch { host, ..general.clone() })
 }
 
 /// A name for a route that has none: its conditions, as short as they allow.
@@ -144,22 +120,9 @@ fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
         PathMatch::Prefix(prefix) if prefix.is_empty() => format!("{host}/"),
         PathMatch::Prefix(prefix) => format!("{host}{prefix}"),
     });
-    parts.extend(
-        matches
-            .fields
-            .iter()
-            .map(|field| format!("{}:{}", field.name, field.value)),
-    );
-    parts.extend(
-        matches
-            .query
-            .iter()
-            .map(|query| format!("?{}={}", query.name, query.value)),
-    );
-    let named = matches
-        .listeners
-        .iter()
-        .filter_map(|id| listeners.get(id.0 as usize));
+    parts.extend(matches.fields.iter().map(|field| format!("{}:{}", field.name, field.value)));
+    parts.extend(matches.query.iter().map(|query| format!("?{}={}", query.name, query.value)));
+    let named = matches.listeners.iter().filter_map(|id| listeners.get(id.0 as usize));
     parts.extend(named.map(|listener| format!("on {}", listener.name)));
     parts.join(" ").into()
 }

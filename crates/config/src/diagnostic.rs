@@ -17,10 +17,7 @@ pub(crate) struct At<T> {
 
 impl<T> At<T> {
     pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> At<U> {
-        At {
-            value: f(self.value),
-            span: self.span,
-        }
+        At { value: f(self.value), span: self.span }
     }
 }
 
@@ -42,6 +39,24 @@ pub struct Label {
     pub text: String,
 }
 
+impl Label {
+    /// Line and column of its first character in `text`, counted from 1; columns in characters.
+    pub fn line_column(&self, text: &str) -> (usize, usize) {
+        line_column(text, self.span.start)
+    }
+
+    /// Line and column after its last character.
+    pub fn end_line_column(&self, text: &str) -> (usize, usize) {
+        line_column(text, self.span.end)
+    }
+}
+
+fn line_column(text: &str, at: usize) -> (usize, usize) {
+    let before = &text[..text.floor_char_boundary(at.min(text.len()))];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
 /// One mistake or warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -59,10 +74,7 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     pub(crate) fn error(title: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
-        let primary = Label {
-            span,
-            text: label.into(),
-        };
+        let primary = Label { span, text: label.into() };
         Diagnostic {
             severity: Severity::Error,
             title: title.into(),
@@ -73,17 +85,11 @@ impl Diagnostic {
     }
 
     pub(crate) fn warning(title: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
-        Diagnostic {
-            severity: Severity::Warning,
-            ..Diagnostic::error(title, span, label)
-        }
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(title, span, label) }
     }
 
     pub(crate) fn other(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.others.push(Label {
-            span,
-            text: text.into(),
-        });
+        self.others.push(Label { span, text: text.into() });
         self
     }
 
@@ -118,10 +124,7 @@ impl Problems {
     }
 
     pub(crate) fn any_error(&self) -> bool {
-        self.found
-            .borrow()
-            .iter()
-            .any(|d| d.severity == Severity::Error)
+        self.found.borrow().iter().any(|d| d.severity == Severity::Error)
     }
 
     /// Everything, in order of the text.
@@ -135,11 +138,7 @@ impl Problems {
 /// Text from the file as it may stand in a message: quoted, escaped, bounded.
 pub(crate) fn quote(text: &str) -> String {
     const CHARS_MAX: usize = 60;
-    let mut shown: String = text
-        .chars()
-        .take(CHARS_MAX)
-        .flat_map(char::escape_debug)
-        .collect();
+    let mut shown: String = text.chars().take(CHARS_MAX).flat_map(char::escape_debug).collect();
     if text.chars().nth(CHARS_MAX).is_some() {
         shown.push('…');
     }

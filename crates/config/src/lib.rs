@@ -53,10 +53,7 @@ pub struct Checked {
 /// Every mistake (and warning) at once, in order of the text; at least one is an error.
 pub fn check(text: &str, _name: &str, _files: &dyn Files) -> Result<Checked, Vec<Diagnostic>> {
     let syntax = syntax::parse(text);
-    let problems = Problems {
-        broken: !syntax.mistakes.is_empty(),
-        ..Problems::default()
-    };
+    let problems = Problems { broken: !syntax.mistakes.is_empty(), ..Problems::default() };
     let document = raw::document(syntax.tree.get_ref(), &problems);
     let names = check::Names::of(&document);
     check::document(&document, &names, &problems);
@@ -67,10 +64,7 @@ pub fn check(text: &str, _name: &str, _files: &dyn Files) -> Result<Checked, Vec
         return Err(problems.into_sorted());
     }
     match build::snapshot(document, &names) {
-        Some(snapshot) => Ok(Checked {
-            snapshot,
-            warnings: problems.into_sorted(),
-        }),
+        Some(snapshot) => Ok(Checked { snapshot, warnings: problems.into_sorted() }),
         None => {
             problems.report(Diagnostic::error(
                 "this configuration was found valid but could not be built: a bug in Weir",

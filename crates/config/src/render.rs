@@ -16,11 +16,7 @@ pub fn render(diagnostics: &[Diagnostic], text: &str, name: &str, colour: bool) 
     if diagnostics.is_empty() {
         return String::new();
     }
-    let renderer = if colour {
-        Renderer::styled()
-    } else {
-        Renderer::plain()
-    };
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut out = String::new();
     for diagnostic in diagnostics.iter().take(PRINTED_MAX) {
         out.push_str(&renderer.render(&[group(diagnostic, text, name)]));
@@ -37,10 +33,7 @@ fn group<'a>(diagnostic: &'a Diagnostic, text: &'a str, name: &'a str) -> Group<
         Severity::Warning => Level::WARNING,
     };
     let mut snippet = Snippet::source(text).path(name);
-    let others = diagnostic
-        .others
-        .iter()
-        .map(|label| (AnnotationKind::Context, label));
+    let others = diagnostic.others.iter().map(|label| (AnnotationKind::Context, label));
     for (kind, label) in
         std::iter::once((AnnotationKind::Primary, &diagnostic.primary)).chain(others)
     {
@@ -53,12 +46,7 @@ fn group<'a>(diagnostic: &'a Diagnostic, text: &'a str, name: &'a str) -> Group<
     level
         .primary_title(diagnostic.title.as_str())
         .element(snippet)
-        .elements(
-            diagnostic
-                .help
-                .iter()
-                .map(|help| Level::HELP.message(help.as_str())),
-        )
+        .elements(diagnostic.help.iter().map(|help| Level::HELP.message(help.as_str())))
 }
 
 /// `span`, moved onto character boundaries inside `text`.
@@ -78,13 +66,10 @@ fn tally(diagnostics: &[Diagnostic], name: &str) -> String {
         1 => Some(format!("1 {noun}")),
         n => Some(format!("{n} {noun}s")),
     };
-    let counts: Vec<_> = [
-        count(Severity::Error, "mistake"),
-        count(Severity::Warning, "warning"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let counts: Vec<_> = [count(Severity::Error, "mistake"), count(Severity::Warning, "warning")]
+        .into_iter()
+        .flatten()
+        .collect();
     let unprinted = match diagnostics.len().saturating_sub(PRINTED_MAX) {
         0 => String::new(),
         n => format!(" ({n} not printed)"),

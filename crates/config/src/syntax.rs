@@ -41,11 +41,7 @@ pub(crate) fn parse(text: &str) -> Syntax<'_> {
             mistakes.push(describe(text, tree.get_ref(), span, error));
         }
     }
-    Syntax {
-        tree,
-        mistakes,
-        unread_from,
-    }
+    Syntax { tree, mistakes, unread_from }
 }
 
 impl Syntax<'_> {
@@ -100,9 +96,7 @@ fn unclosed_around(tree: &DeTable<'_>, text: &str, span: &Span) -> Option<Span> 
             DeValue::Table(table) if !bracketed => unclosed_around(table, text, span),
             DeValue::Array(_) | DeValue::Table(_) => {
                 let closed = written.ends_with([']', '}']);
-                let to_the_end = text
-                    .get(at.end..)
-                    .is_some_and(|rest| rest.trim().is_empty());
+                let to_the_end = text.get(at.end..).is_some_and(|rest| rest.trim().is_empty());
                 let line = line_start(text, span.start);
                 let ran_on = line > at.start && is_heading_or_key(&text[line..]);
                 ((to_the_end && !closed) || ran_on).then_some(at.start..at.start + 1)
@@ -126,11 +120,7 @@ fn is_heading_or_key(line: &str) -> bool {
 }
 
 fn never_closed(text: &str, open: Span) -> Diagnostic {
-    let bracket = if text[open.clone()].starts_with('{') {
-        '{'
-    } else {
-        '['
-    };
+    let bracket = if text[open.clone()].starts_with('{') { '{' } else { '[' };
     let closing = if bracket == '{' { '}' } else { ']' };
     Diagnostic::error(
         format!("this `{bracket}` is never closed"),
@@ -212,9 +202,7 @@ fn places_of(tree: &DeTable<'_>, text: &str, written: &str, before: usize, found
 /// YAML and nginx write `key: value` and `key value;`: the same as TOML has it.
 fn assignment(text: &str, at: usize) -> Option<String> {
     let start = line_start(text, at);
-    let line = text
-        .get(start..line_end(text, start).min(text.len()))?
-        .trim();
+    let line = text.get(start..line_end(text, start).min(text.len()))?.trim();
     let (key, value) = line.split_once([':', ' '])?;
     let value = value.trim().trim_end_matches([';', ',']);
     let bare = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -222,10 +210,7 @@ fn assignment(text: &str, at: usize) -> Option<String> {
         return None;
     }
     let plain = value.parse::<i64>().is_ok() || matches!(value, "true" | "false");
-    let value = if plain || value.starts_with(['"', '\'']) {
-        value.to_owned()
-    } else {
-        quote(value)
-    };
+    let value =
+        if plain || value.starts_with(['"', '\'']) { value.to_owned() } else { quote(value) };
     Some(format!("{key} = {value}"))
 }

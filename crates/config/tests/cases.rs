@@ -8,10 +8,7 @@ fn cases() -> Vec<PathBuf> {
     let mut files: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "toml")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
         .collect();
     files.sort();
     files
@@ -38,9 +35,5 @@ fn each_case_is_told_as_expected() {
             wrong.push(format!("--- {name}\n{said}"));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "not as expected (UPDATE_EXPECT=1 rewrites):\n{}",
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "not as expected (UPDATE_EXPECT=1 rewrites):\n{}", wrong.join("\n"));
 }

@@ -35,16 +35,19 @@ use run::{Command, Loop};
 const COMMANDS_WAITING_MAX: usize = 16;
 
 /// How control is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Probes under way at once; further ones start late. Each holds a descriptor.
     pub probes_running_max: usize,
+    /// Called, on the control thread, when checks have marked a server down, after balancing
+    /// knows it: whoever still waits for that server may want to go elsewhere.
+    pub server_down: Box<dyn Fn() + Send>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         Options {
             probes_running_max: 1024,
+            server_down: Box::new(|| ()),
         }
     }
 }
@@ -85,7 +88,7 @@ pub fn start(
     let thread = std::thread::Builder::new()
         .name("weir-control".into())
         .spawn(move || {
-            let control = Loop::new(registry, options.probes_running_max, shared);
+            let control = Loop::new(registry, options, shared);
             tokio::task::LocalSet::new().block_on(&runtime, control.run(received));
         })?;
     let control = Control {

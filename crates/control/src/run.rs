@@ -12,6 +12,7 @@ use decide::{LiveService, Published, Registry};
 use model::{Moment, Snapshot};
 use tokio::sync::mpsc;
 
+use crate::Options;
 use crate::comeback;
 use crate::discover::{Answered, Discovery, hosts};
 use crate::probe::{Message, Prober};
@@ -35,6 +36,7 @@ pub(crate) struct Loop {
     services: Vec<Arc<LiveService>>,
     discovery: Discovery,
     watches: Watches,
+    server_down: Box<dyn Fn() + Send>,
     prober: Prober,
     status: Arc<Status>,
     next_tick: Moment,
@@ -45,7 +47,7 @@ pub(crate) struct Loop {
 impl Loop {
     pub(crate) fn new(
         registry: Arc<Registry>,
-        probes_running_max: usize,
+        options: Options,
         status: Arc<Status>,
     ) -> Loop {
         let (answers_in, answers) = mpsc::channel(WAITING_MAX);
@@ -55,7 +57,8 @@ impl Loop {
             services: Vec::new(),
             discovery: Discovery::new(None, answers_in),
             watches: Watches::default(),
-            prober: Prober::new(probes_running_max, messages_in),
+            server_down: options.server_down,
+            prober: Prober::new(options.probes_running_max, messages_in),
             status,
             next_tick: Moment::ZERO,
             answers,
@@ -80,7 +83,9 @@ impl Loop {
                 Some(answered) = self.answers.recv() => self.on_answers(answered),
                 Some(message) = self.messages.recv() => {
                     if let Some(heard) = self.prober.on_message(message) {
-                        self.watches.on_heard(&heard, os::clock::now());
+                        if self.watches.on_heard(&heard, os::clock::now()) {
+                            (self.server_down)();
+                        }
                     }
                 }
                 () = sleep => {}

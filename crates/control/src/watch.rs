@@ -86,8 +86,8 @@ impl Watches {
     }
 
     /// Lets every consumer of a probe read what was heard; writes the verdicts that change, makes
-    /// them known to balancing, and logs them.
-    pub(crate) fn on_heard(&mut self, heard: &Heard, now: Moment) {
+    /// them known to balancing, and logs them. Returns whether any server went down.
+    pub(crate) fn on_heard(&mut self, heard: &Heard, now: Moment) -> bool {
         if let ProbeEvent::Done {
             result: Err(failure),
             ..
@@ -96,6 +96,7 @@ impl Watches {
             self.log_failure(heard, failure, now);
         }
         let loads = self.loads(heard);
+        let mut any_down = false;
         for id in &heard.consumers {
             let Some(watch) = self.by_id.get_mut(id).filter(|watch| watch.wants()) else {
                 continue;
@@ -107,8 +108,10 @@ impl Watches {
             let change = watch.verdict.on_event(heard.event, load);
             if let Some(change) = change {
                 watch.write(&change, now);
+                any_down |= change.to == Health::Down;
             }
         }
+        any_down
     }
 
     fn log_failure(&mut self, heard: &Heard, failure: Failure, now: Moment) {

@@ -155,7 +155,7 @@ impl LiveService {
         let endpoints = self.endpoints.load();
         if Arc::ptr_eq(&endpoints, seen) {
             match bound.and_then(|address| endpoints.by_address(address)) {
-                Some(_) => {}
+                Some(endpoint) => endpoint.slots.serve_waiters(),
                 None => endpoints
                     .eligible()
                     .for_each(|one| one.slots.serve_waiters()),

@@ -154,11 +154,7 @@ mod tests {
     #[test]
     fn names_are_unique_and_fit_a_structured_field_token() {
         let mut names: Vec<_> = Cause::ALL.iter().map(|cause| cause.name()).collect();
-        assert!(
-            names
-                .iter()
-                .all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
-        );
+        assert!(names.iter().all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')));
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Cause::ALL.len());

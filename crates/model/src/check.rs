@@ -50,9 +50,7 @@ pub struct ExpectStatus(pub Vec<(u16, u16)>);
 impl ExpectStatus {
     /// Whether `status` is one of the expected.
     pub fn contains(&self, status: u16) -> bool {
-        self.0
-            .iter()
-            .any(|&(low, high)| (low..=high).contains(&status))
+        self.0.iter().any(|&(low, high)| (low..=high).contains(&status))
     }
 }
 
@@ -78,9 +76,6 @@ impl Check {
         if let CheckKind::Http { host, .. } = &mut kind {
             host.get_or_insert_with(|| address.to_string());
         }
-        ProbeIdentity {
-            address: target,
-            kind,
-        }
+        ProbeIdentity { address: target, kind }
     }
 }

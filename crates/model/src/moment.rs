@@ -57,9 +57,6 @@ mod tests {
         let m = Moment::from_millis(5);
         assert_eq!(Moment::ZERO - m, Duration::ZERO);
         assert_eq!((m + Duration::MAX).as_micros(), u64::MAX);
-        assert_eq!(
-            (m + Duration::from_millis(7)).since(m),
-            Duration::from_millis(7)
-        );
+        assert_eq!((m + Duration::from_millis(7)).since(m), Duration::from_millis(7));
     }
 }

@@ -9,11 +9,7 @@
 /// `/` and `%`; every other byte is percent-encoded with upper-case digits. A `%` that starts no
 /// percent-encoding stands for itself. Canonical form is its own canonical form.
 pub fn canonical_bytes(path: &str) -> CanonicalBytes<'_> {
-    CanonicalBytes {
-        rest: path.as_bytes(),
-        pending: [0; 2],
-        pending_len: 0,
-    }
+    CanonicalBytes { rest: path.as_bytes(), pending: [0; 2], pending_len: 0 }
 }
 
 /// `path` in canonical form; see [`canonical_bytes`].
@@ -23,8 +19,7 @@ pub fn canonical(path: &str) -> String {
 
 /// Whether `path` is certainly in canonical form: cheap, and false for some that are.
 pub fn is_canonical(path: &str) -> bool {
-    path.bytes()
-        .all(|byte| byte.is_ascii_graphic() && byte != b'%')
+    path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'%')
 }
 
 /// Whether the path holds a segment `.` or `..` as *some* server would read it: plainly, with dots
@@ -55,9 +50,7 @@ pub fn has_dot_segments(path: &str) -> bool {
 /// with `/`. Counted in segments, since `path` may be encoded otherwise than `prefix`.
 pub fn behind_prefix<'p>(path: &'p str, prefix: &str) -> &'p str {
     let segments = prefix.bytes().filter(|&byte| byte == b'/').count();
-    path.match_indices('/')
-        .nth(segments)
-        .map_or("", |(at, _)| &path[at..])
+    path.match_indices('/').nth(segments).map_or("", |(at, _)| &path[at..])
 }
 
 /// What a segment is so far, as far as dots matter.
@@ -111,10 +104,7 @@ impl Iterator for CanonicalBytes<'_> {
             return Some(decoded);
         }
         const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-        self.pending = [
-            DIGITS[usize::from(decoded & 15)],
-            DIGITS[usize::from(decoded >> 4)],
-        ];
+        self.pending = [DIGITS[usize::from(decoded & 15)], DIGITS[usize::from(decoded >> 4)]];
         self.pending_len = 2;
         Some(b'%')
     }

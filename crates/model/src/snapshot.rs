@@ -57,10 +57,7 @@ impl Snapshot {
             run_as: None,
             admin: None,
             resolver: None,
-            log: Log {
-                access: AccessLog::Off,
-                format: LogFormat::Json,
-            },
+            log: Log { access: AccessLog::Off, format: LogFormat::Json },
             listeners: Vec::new(),
             routes: Vec::new(),
             services: Vec::new(),

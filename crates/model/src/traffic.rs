@@ -59,11 +59,7 @@ impl RouteMatch {
                 PathMatch::Exact(_) => (0, Reverse(0)),
                 PathMatch::Prefix(prefix) => (1, Reverse(prefix.len())),
             };
-            let counts = (
-                m.method.is_none(),
-                Reverse(m.fields.len()),
-                Reverse(m.query.len()),
-            );
+            let counts = (m.method.is_none(), Reverse(m.fields.len()), Reverse(m.query.len()));
             (host, path, counts, m.listeners.is_empty())
         };
         specific(self)
@@ -243,10 +239,7 @@ mod tests {
     }
 
     fn field(name: &str) -> FieldMatch {
-        FieldMatch {
-            name: name.into(),
-            value: "1".into(),
-        }
+        FieldMatch { name: name.into(), value: "1".into() }
     }
 
     #[test]
@@ -255,65 +248,19 @@ mod tests {
         let wild = |h: &str| Some(HostPattern::Wildcard(h.into()));
         let prefix = |p: &str| PathMatch::Prefix(p.into());
         let ordered = [
-            RouteMatch {
-                host: exact("a.example.com"),
-                ..any()
-            },
-            RouteMatch {
-                host: exact("b.example.com"),
-                ..any()
-            },
-            RouteMatch {
-                host: wild("long.example.com"),
-                ..any()
-            },
-            RouteMatch {
-                host: wild("example.com"),
-                path: prefix("/a"),
-                ..any()
-            },
-            RouteMatch {
-                path: PathMatch::Exact("/a".into()),
-                ..any()
-            },
-            RouteMatch {
-                path: prefix("/a/b"),
-                ..any()
-            },
-            RouteMatch {
-                path: prefix("/a"),
-                method: Some("GET".into()),
-                ..any()
-            },
-            RouteMatch {
-                path: prefix("/a"),
-                method: Some("PUT".into()),
-                ..any()
-            },
-            RouteMatch {
-                path: prefix("/a"),
-                fields: vec![field("x"), field("y")],
-                ..any()
-            },
-            RouteMatch {
-                path: prefix("/a"),
-                fields: vec![field("x")],
-                ..any()
-            },
-            RouteMatch {
-                path: prefix("/a"),
-                query: vec![field("x")],
-                ..any()
-            },
-            RouteMatch {
-                path: prefix("/a"),
-                listeners: vec![ListenerId(0)],
-                ..any()
-            },
-            RouteMatch {
-                path: prefix("/a"),
-                ..any()
-            },
+            RouteMatch { host: exact("a.example.com"), ..any() },
+            RouteMatch { host: exact("b.example.com"), ..any() },
+            RouteMatch { host: wild("long.example.com"), ..any() },
+            RouteMatch { host: wild("example.com"), path: prefix("/a"), ..any() },
+            RouteMatch { path: PathMatch::Exact("/a".into()), ..any() },
+            RouteMatch { path: prefix("/a/b"), ..any() },
+            RouteMatch { path: prefix("/a"), method: Some("GET".into()), ..any() },
+            RouteMatch { path: prefix("/a"), method: Some("PUT".into()), ..any() },
+            RouteMatch { path: prefix("/a"), fields: vec![field("x"), field("y")], ..any() },
+            RouteMatch { path: prefix("/a"), fields: vec![field("x")], ..any() },
+            RouteMatch { path: prefix("/a"), query: vec![field("x")], ..any() },
+            RouteMatch { path: prefix("/a"), listeners: vec![ListenerId(0)], ..any() },
+            RouteMatch { path: prefix("/a"), ..any() },
             any(),
         ];
         for (i, one) in ordered.iter().enumerate() {

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -53,11 +54,7 @@ impl Acceptor {
             }
         };
         let task = accept(Rc::clone(worker), listener, Rc::clone(&socket));
-        Some(Acceptor {
-            listener,
-            socket,
-            task: tokio::task::spawn_local(task),
-        })
+        Some(Acceptor { listener, socket, task: tokio::task::spawn_local(task) })
     }
 
     /// Takes what the kernel has already accepted, then closes the socket: closing it with
@@ -138,12 +135,7 @@ fn place(worker: &Rc<Worker>, socket: TcpStream, peer: SocketAddr, listener: Lis
         .filter(|(connections, _)| mine > connections + 1 + connections / 16);
     let target = fewest.map_or(worker.id, |(_, id)| id);
     let counted = Counted::new(shared, target, listener);
-    let handed = Handed {
-        socket,
-        peer,
-        listener,
-        counted,
-    };
+    let handed = Handed { socket, peer, listener, counted };
     if target == worker.id {
         start(worker, handed);
         return;
@@ -165,28 +157,23 @@ pub(crate) async fn take_handed(worker: Rc<Worker>, mut inbox: mpsc::Receiver<Ha
 }
 
 fn start(worker: &Rc<Worker>, handed: Handed) {
-    let Handed {
-        socket,
-        peer,
-        listener,
-        counted,
-    } = handed;
+    let Handed { socket, peer, listener, counted } = handed;
     match open(socket, peer) {
         Ok(stream) => {
             let worker = Rc::clone(worker);
-            let client = Accepted {
-                stream,
-                peer,
-                listener,
-            };
+            let client = Accepted { stream, peer, listener };
             tokio::task::spawn_local(async move {
                 let plane = worker.plane();
-                let protocol = plane.published.snapshot.listeners[listener.0 as usize].protocol;
+                let index = listener.0 as usize;
+                let protocol = plane.published.snapshot.listeners[index].protocol;
+                let counters = Arc::clone(&plane.listeners[index]);
                 drop(plane);
+                counters.connections_accepted.increment();
                 match protocol {
                     Protocol::Http => connection::serve(&worker, client).await,
                     Protocol::Tcp(service) => tcp::serve(&worker, client, service).await,
                 }
+                counters.connections_closed.increment();
                 drop(counted);
             });
         }

@@ -66,12 +66,7 @@ pub(crate) struct AccessBatch {
 
 impl AccessBatch {
     pub(crate) fn new(sink: AccessSink) -> AccessBatch {
-        AccessBatch {
-            sink,
-            lines: RefCell::default(),
-            count: Cell::new(0),
-            dropped: Cell::new(0),
-        }
+        AccessBatch { sink, lines: RefCell::default(), count: Cell::new(0), dropped: Cell::new(0) }
     }
 
     /// Appends one line, written by `write`, newline included.

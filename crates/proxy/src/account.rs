@@ -97,11 +97,7 @@ impl Record {
 
     /// Weir answers itself.
     pub(crate) fn answered(&mut self, answer: &Answer<'_>) {
-        self.status = if answer.cause == Cause::ClientClosed {
-            0
-        } else {
-            answer.status
-        };
+        self.status = if answer.cause == Cause::ClientClosed { 0 } else { answer.status };
         self.detail = answer.detail;
         self.end(answer.cause);
     }
@@ -127,11 +123,7 @@ pub(crate) fn finish(
     request: &RequestHead,
     record: &Record,
 ) {
-    let believed = client
-        .origin
-        .trusted
-        .then(|| request.known(Known::XRequestId))
-        .flatten();
+    let believed = client.origin.trusted.then(|| request.known(Known::XRequestId)).flatten();
     let line = Line {
         client: client.origin.peer,
         listener: client.listener,
@@ -170,22 +162,13 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn bare(client: SocketAddr, listener: ListenerId, request_id: &'a [u8]) -> Line<'a> {
-        Line {
-            client,
-            listener,
-            request_id,
-            method: b"",
-            host: b"",
-            path: b"",
-        }
+        Line { client, listener, request_id, method: b"", host: b"", path: b"" }
     }
 }
 
 fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
     let status = (record.status > 0).then_some(record.status);
-    plane.listeners[line.listener.0 as usize]
-        .exchanges
-        .count(record.cause, status);
+    plane.listeners[line.listener.0 as usize].exchanges.count(record.cause, status);
     count_service(plane, record, status);
     let Some(format) = plane.access_format else {
         return;

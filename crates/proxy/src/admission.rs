@@ -45,48 +45,27 @@ pub(crate) async fn admit(
         Admission::Go(slot) => return Ok(slot),
         Admission::Wait(waiter) => waiter,
         Admission::Refused(Refusal::NoServerReady) => {
-            return Err(Refused {
-                cause: Cause::DestinationUnavailable,
-                retry_after: None,
-            });
+            return Err(Refused { cause: Cause::DestinationUnavailable, retry_after: None });
         }
         Admission::Refused(Refusal::Full { retry_after }) => {
-            return Err(Refused {
-                cause: Cause::QueueFull,
-                retry_after: Some(retry_after),
-            });
+            return Err(Refused { cause: Cause::QueueFull, retry_after: Some(retry_after) });
         }
     };
-    let Place {
-        stream,
-        buffer,
-        watchdog,
-        record,
-    } = client;
+    let Place { stream, buffer, watchdog, record } = client;
     let waiting = poll_fn(|cx| {
         if let Poll::Ready(slot) = waiter.poll_slot(cx) {
             return Poll::Ready(Some(slot));
         }
-        if client_gone(stream, buffer, cx) {
-            Poll::Ready(None)
-        } else {
-            Poll::Pending
-        }
+        if client_gone(stream, buffer, cx) { Poll::Ready(None) } else { Poll::Pending }
     });
     let waited = watchdog.until(now + spec.queue.wait_max, waiting).await;
     record.queued(os::clock::now() - now);
     match waited {
         Some(Some(slot)) => Ok(slot),
-        Some(None) => Err(Refused {
-            cause: Cause::ClientClosed,
-            retry_after: None,
-        }),
+        Some(None) => Err(Refused { cause: Cause::ClientClosed, retry_after: None }),
         None => {
             let retry_after = Some(waiter.retry_after(os::clock::now()));
-            Err(Refused {
-                cause: Cause::QueueWaitExceeded,
-                retry_after,
-            })
+            Err(Refused { cause: Cause::QueueWaitExceeded, retry_after })
         }
     }
 }

@@ -21,13 +21,7 @@ pub(crate) struct Answer<'a> {
 impl<'a> Answer<'a> {
     /// The answer that stands for `cause`.
     pub(crate) fn of(cause: Cause) -> Answer<'a> {
-        Answer {
-            status: cause.status(),
-            cause,
-            detail: "",
-            retry_after: None,
-            location: None,
-        }
+        Answer { status: cause.status(), cause, detail: "", retry_after: None, location: None }
     }
 
     /// Appends the whole response. `close` says that the connection ends with it.
@@ -53,11 +47,7 @@ impl<'a> Answer<'a> {
         }
         if let Some(wait) = self.retry_after {
             // Whole seconds (RFC 9110 section 10.2.3); 0 would ask for a storm.
-            let _ = write!(
-                head,
-                "Retry-After: {}\r\n",
-                wait.as_millis().div_ceil(1000).max(1)
-            );
+            let _ = write!(head, "Retry-After: {}\r\n", wait.as_millis().div_ceil(1000).max(1));
         }
         let _ = write!(head, "Date: {}\r\n", date());
         if close {

@@ -26,22 +26,12 @@ pub(crate) struct BufferPool {
 
 impl BufferPool {
     fn take(&self, size: usize) -> Box<[u8]> {
-        let kept = if size == SMALL_BYTES {
-            &self.small
-        } else {
-            &self.large
-        };
-        kept.borrow_mut()
-            .pop()
-            .unwrap_or_else(|| vec![0; size].into_boxed_slice())
+        let kept = if size == SMALL_BYTES { &self.small } else { &self.large };
+        kept.borrow_mut().pop().unwrap_or_else(|| vec![0; size].into_boxed_slice())
     }
 
     fn give(&self, bytes: Box<[u8]>) {
-        let kept = if bytes.len() == SMALL_BYTES {
-            &self.small
-        } else {
-            &self.large
-        };
+        let kept = if bytes.len() == SMALL_BYTES { &self.small } else { &self.large };
         let mut kept = kept.borrow_mut();
         if kept.len() < KEPT_MAX {
             kept.push(bytes);
@@ -63,13 +53,7 @@ pub(crate) struct Buffer {
 impl Buffer {
     /// An empty buffer that holds no memory yet.
     pub(crate) fn new(pool: Rc<BufferPool>) -> Buffer {
-        Buffer {
-            pool,
-            storage: None,
-            start: 0,
-            end: 0,
-            filled: false,
-        }
+        Buffer { pool, storage: None, start: 0, end: 0, filled: false }
     }
 
     /// Drops the first `count` bytes.
@@ -103,9 +87,7 @@ impl Buffer {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         debug_assert!(self.has_room());
-        let storage = self
-            .storage
-            .get_or_insert_with(|| self.pool.take(SMALL_BYTES));
+        let storage = self.storage.get_or_insert_with(|| self.pool.take(SMALL_BYTES));
         if self.end == storage.len() {
             storage.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -121,11 +103,7 @@ impl Buffer {
 
     /// Whether even a large buffer was filled by the last read.
     pub(crate) fn is_bulk(&self) -> bool {
-        self.filled
-            && self
-                .storage
-                .as_ref()
-                .is_some_and(|s| s.len() == LARGE_BYTES)
+        self.filled && self.storage.as_ref().is_some_and(|s| s.len() == LARGE_BYTES)
     }
 
     /// Goes on with a large buffer if the last read left no room, which is how bulk is
@@ -142,9 +120,7 @@ impl Buffer {
 impl Deref for Buffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        self.storage
-            .as_ref()
-            .map_or(&[], |storage| &storage[self.start..self.end])
+        self.storage.as_ref().map_or(&[], |storage| &storage[self.start..self.end])
     }
 }
 

@@ -100,22 +100,13 @@ async fn first_byte(worker: &Rc<Worker>, client: &mut Client) -> bool {
     client.buffer.release();
     let idle = settings(&worker.plane(), client.listener).timeouts.idle;
     client.entry.set(Phase::Idle);
-    let Client {
-        stream,
-        buffer,
-        watchdog,
-        ..
-    } = client;
+    let Client { stream, buffer, watchdog, .. } = client;
     let readable = poll_fn(|cx| {
         // A request that has arrived is still answered while draining.
         if stream.poll_read_ready(cx)?.is_ready() {
             return buffer.poll_fill(stream, cx);
         }
-        if worker.shared.draining() {
-            Poll::Ready(Ok(0))
-        } else {
-            Poll::Pending
-        }
+        if worker.shared.draining() { Poll::Ready(Ok(0)) } else { Poll::Pending }
     });
     let begun = watchdog.until(os::clock::now() + idle, readable).await;
     client.entry.set(Phase::Busy);
@@ -152,12 +143,7 @@ async fn head(
         Ok(Parsed::Partial) => {}
         Err(error) => return Err(Some(refusal_of(error))),
     }
-    let Client {
-        stream,
-        buffer,
-        watchdog,
-        ..
-    } = client;
+    let Client { stream, buffer, watchdog, .. } = client;
     let reading = poll_fn(|cx| {
         loop {
             if !buffer.has_room() {
@@ -200,10 +186,7 @@ fn refusal_of(error: http1::RequestError) -> Refused {
         505 => Cause::HttpVersionNotSupported,
         _ => Cause::HttpRequestError,
     };
-    Refused {
-        cause,
-        detail: error.detail(),
-    }
+    Refused { cause, detail: error.detail() }
 }
 
 async fn refuse(
@@ -213,23 +196,27 @@ async fn refuse(
     refused: Refused,
 ) -> After {
     let started = os::clock::now();
-    let answer = Answer {
-        detail: refused.detail,
-        ..Answer::of(refused.cause)
-    };
+    let answer = Answer { detail: refused.detail, ..Answer::of(refused.cause) };
     scratch.request.clear();
     scratch.down.clear();
     answer.write(None, true, &mut scratch.down);
     let sent = client.send(worker, &scratch.down).await;
     account::refused(worker, client, &answer, started);
-    if sent.is_ok() {
-        After::Linger
-    } else {
-        After::Close
-    }
+    if sent.is_ok() { After::Linger } else { After::Close }
 }
 
 impl Client {
+    /// How to end after an answer that said so to a request read to its end. Nothing unread is
+    /// left then, so that a close cannot turn into a reset, unless the client has sent more, or
+    /// may be about to since it did not expect the end.
+    pub(crate) fn after_last(&self, worker: &Worker) -> After {
+        if self.buffer.is_empty() && !worker.shared.draining() {
+            After::Close
+        } else {
+            After::Linger
+        }
+    }
+
     /// Writes all of `bytes`, as patiently as the listener says.
     pub(crate) async fn send(&mut self, worker: &Rc<Worker>, bytes: &[u8]) -> io::Result<()> {
         let patience = settings(&worker.plane(), self.listener).timeouts.body;
@@ -246,22 +233,14 @@ impl Client {
             Poll::Ready(Ok(()))
         });
         let until = os::clock::now() + patience;
-        self.watchdog
-            .until(until, writing)
-            .await
-            .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+        self.watchdog.until(until, writing).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
 /// Says that nothing more will come, then reads and drops what the client still sends, for a
 /// while: closing with bytes unread would reset the connection and take our answer with it.
 async fn linger(client: &mut Client) {
-    let Client {
-        stream,
-        buffer,
-        watchdog,
-        ..
-    } = client;
+    let Client { stream, buffer, watchdog, .. } = client;
     let mut left = LINGER_BYTES_MAX;
     let mut said = false;
     let closing = poll_fn(|cx| {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
+use model::path::behind_prefix;
 use model::{FieldChanges, ForwardFields, PathMatch, Rewrite};
 use wire::http1::{FieldRef, Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version};
 
@@ -40,8 +41,8 @@ pub(crate) struct Origin {
     /// Whether the peer's own forwarding fields are believed.
     pub(crate) trusted: bool,
     fields: ForwardFields,
-    /// `X-Forwarded-For` and `-Proto`, whole field lines.
-    x_forwarded: Vec<u8>,
+    /// `X-Forwarded-For`, the whole field line.
+    x_forwarded_for: Vec<u8>,
     /// `for=…;proto=…` of `Forwarded`.
     forwarded: Vec<u8>,
 }
@@ -49,9 +50,7 @@ pub(crate) struct Origin {
 impl Origin {
     pub(crate) fn new(peer: SocketAddr, trusted: &[IpNet], fields: ForwardFields) -> Origin {
         let ip = peer.ip().to_canonical();
-        let mut line = String::with_capacity(96);
-        // Writing to a String cannot fail.
-        let _ = write!(line, "X-Forwarded-For: {ip}\r\nX-Forwarded-Proto: http\r\n");
+        let line = format!("X-Forwarded-For: {ip}\r\n");
         let forwarded = match ip {
             IpAddr::V4(v4) => format!("for={v4};proto=http"),
             IpAddr::V6(v6) => format!("for=\"[{v6}]\";proto=http"),
@@ -60,7 +59,7 @@ impl Origin {
             peer,
             trusted: trusted.iter().any(|net| net.contains(&ip)),
             fields,
-            x_forwarded: line.into_bytes(),
+            x_forwarded_for: line.into_bytes(),
             forwarded: forwarded.into_bytes(),
         }
     }
@@ -71,6 +70,8 @@ pub(crate) struct RequestChanges<'a> {
     pub(crate) matched: &'a PathMatch,
     pub(crate) rewrite: &'a Rewrite,
     pub(crate) fields: &'a FieldChanges,
+    /// What stands for a host that the client did not name.
+    pub(crate) server: SocketAddr,
 }
 
 /// Appends the head that the server gets.
@@ -86,20 +87,17 @@ pub(crate) fn write_request(
     out.push(b' ');
     write_target(head, changes.matched, changes.rewrite, out);
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
-    let host = changes.rewrite.host.as_deref().unwrap_or(head.authority());
-    out.extend_from_slice(host.as_bytes());
+    match changes.rewrite.host.as_deref().unwrap_or(head.authority()) {
+        // Only HTTP/1.0 may name none; HTTP/1.1, in which we ask, must.
+        "" => _ = write!(Bytes(out), "{}", changes.server),
+        host => out.extend_from_slice(host.as_bytes()),
+    }
     out.extend_from_slice(b"\r\n");
 
     for field in head.fields() {
         let drop = match field.known {
             Known::Host | Known::ContentLength | Known::TransferEncoding => true,
-            Known::XForwardedFor
-            | Known::XForwardedProto
-            | Known::XForwardedHost
-            | Known::Forwarded
-            | Known::XRequestId
-            | Known::Traceparent
-            | Known::Tracestate => !origin.trusted || extended(field.known, origin.fields),
+            known if tells_origin(known) => !origin.trusted || extended(known, origin.fields),
             _ => field.hop_by_hop,
         };
         if !drop && !changed(changes.fields, field.name) {
@@ -121,6 +119,12 @@ pub(crate) fn write_request(
     out.extend_from_slice(b"\r\n");
 }
 
+/// Fields by which proxies tell where a request comes from: anybody can write them.
+fn tells_origin(known: Known) -> bool {
+    known.is_forwarding()
+        || matches!(known, Known::XRequestId | Known::Traceparent | Known::Tracestate)
+}
+
 /// Fields that are written anew with the trusted peer's value inside.
 fn extended(known: Known, fields: ForwardFields) -> bool {
     match known {
@@ -138,11 +142,7 @@ fn write_origin(
     out: &mut Vec<u8>,
 ) {
     let believed = |known| {
-        if origin.trusted {
-            head.known(known)
-        } else {
-            None
-        }
+        if origin.trusted { head.known(known) } else { None }
     };
     let fields = origin.fields;
     if fields.x_forwarded {
@@ -151,9 +151,9 @@ fn write_origin(
             join_values(head, Known::XForwardedFor, before, out);
             let _ = write!(Bytes(out), ", {}\r\n", origin.peer.ip().to_canonical());
         } else {
-            out.extend_from_slice(&origin.x_forwarded);
+            out.extend_from_slice(&origin.x_forwarded_for);
         }
-        if believed(Known::XForwardedFor).is_some() && believed(Known::XForwardedProto).is_none() {
+        if believed(Known::XForwardedProto).is_none() {
             out.extend_from_slice(b"X-Forwarded-Proto: http\r\n");
         }
         if believed(Known::XForwardedHost).is_none() && !head.authority().is_empty() {
@@ -233,13 +233,9 @@ pub(crate) fn write_path(
             out.push(b'*');
             return;
         }
-        PathMatch::Prefix(prefix) => path.strip_prefix(prefix.as_str()).unwrap_or(path),
+        PathMatch::Prefix(prefix) => behind_prefix(path, prefix),
     };
-    let base = if rest.is_empty() {
-        replacement
-    } else {
-        replacement.trim_end_matches('/')
-    };
+    let base = if rest.is_empty() { replacement } else { replacement.trim_end_matches('/') };
     out.extend_from_slice(base.as_bytes());
     out.extend_from_slice(rest.as_bytes());
     if base.is_empty() && rest.is_empty() {
@@ -263,11 +259,7 @@ impl ResponseForm {
         let unknown_length = matches!(body, ResponseBody::Chunked | ResponseBody::UntilClose);
         let old = client == Version::Http10;
         let close = !keep || (unknown_length && old);
-        ResponseForm {
-            chunked: unknown_length && !old,
-            close,
-            say_keep_alive: old && !close,
-        }
+        ResponseForm { chunked: unknown_length && !old, close, say_keep_alive: old && !close }
     }
 }
 
@@ -284,7 +276,7 @@ pub(crate) fn write_response(
         let drop = match field.known {
             Known::TransferEncoding => true,
             // With a transfer coding, a length has no meaning (RFC 9112 section 6.3).
-            Known::ContentLength => form.chunked,
+            Known::ContentLength => form.chunked || field.hop_by_hop,
             _ => field.hop_by_hop,
         };
         if !drop && !changed(changes, field.name) {
@@ -377,17 +369,10 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: wire::http1::HeadLimits = wire::http1::HeadLimits {
-        head_max_bytes: 4096,
-        target_max_bytes: 1024,
-        fields_max: 64,
-    };
-    const ALL: ForwardFields = ForwardFields {
-        x_forwarded: true,
-        forwarded: true,
-        request_id: true,
-        traceparent: true,
-    };
+    const LIMITS: wire::http1::HeadLimits =
+        wire::http1::HeadLimits { head_max_bytes: 4096, target_max_bytes: 1024, fields_max: 64 };
+    const ALL: ForwardFields =
+        ForwardFields { x_forwarded: true, forwarded: true, request_id: true, traceparent: true };
 
     fn request(text: &str) -> RequestHead {
         let mut head = RequestHead::default();
@@ -403,16 +388,10 @@ mod tests {
             matched: &PathMatch::Prefix(String::new()),
             rewrite: &Rewrite::default(),
             fields: &FieldChanges::default(),
+            server: "10.0.0.1:80".parse().unwrap(),
         };
         let mut out = Vec::new();
-        write_request(
-            &request(text),
-            &origin,
-            &RequestId::new(1),
-            &changes,
-            2,
-            &mut out,
-        );
+        write_request(&request(text), &origin, &RequestId::new(1), &changes, 2, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -428,14 +407,8 @@ mod tests {
             "{out}"
         );
         assert!(out.contains("X-Forwarded-For: 192.0.2.7\r\n"), "{out}");
-        assert!(
-            out.contains("Forwarded: for=192.0.2.7;proto=http;host=\"a\"\r\n"),
-            "{out}"
-        );
-        assert!(
-            out.contains("X-Request-Id: 00000000000000000000000000000001\r\n"),
-            "{out}"
-        );
+        assert!(out.contains("Forwarded: for=192.0.2.7;proto=http;host=\"a\"\r\n"), "{out}");
+        assert!(out.contains("X-Request-Id: 00000000000000000000000000000001\r\n"), "{out}");
         let parent = "traceparent: 00-00000000000000000000000000000001-0000000000000003-00\r\n";
         assert!(out.contains(parent), "{out}");
     }
@@ -447,14 +420,8 @@ mod tests {
              Forwarded: for=1.1.1.1\r\nX-Request-Id: theirs\r\nX-Forwarded-Proto: https\r\n\r\n",
             &["192.0.2.0/24"],
         );
-        assert!(
-            out.contains("X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\n"),
-            "{out}"
-        );
-        assert!(
-            out.contains("Forwarded: for=1.1.1.1, for=192.0.2.7;"),
-            "{out}"
-        );
+        assert!(out.contains("X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\n"), "{out}");
+        assert!(out.contains("Forwarded: for=1.1.1.1, for=192.0.2.7;"), "{out}");
         assert_eq!(out.matches("X-Request-Id").count(), 1, "{out}");
         assert!(out.contains("X-Request-Id: theirs\r\n"), "{out}");
         assert_eq!(out.matches("X-Forwarded-Proto").count(), 1, "{out}");
@@ -475,25 +442,11 @@ mod tests {
         ];
         for (path, prefix, replacement, expected) in cases {
             let mut out = Vec::new();
-            write_path(
-                path,
-                &PathMatch::Prefix(prefix.into()),
-                Some(replacement),
-                &mut out,
-            );
-            assert_eq!(
-                String::from_utf8_lossy(&out),
-                expected,
-                "{path} {prefix} {replacement}"
-            );
+            write_path(path, &PathMatch::Prefix(prefix.into()), Some(replacement), &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), expected, "{path} {prefix} {replacement}");
         }
         let mut out = Vec::new();
-        write_path(
-            "/a/b",
-            &PathMatch::Exact("/a/b".into()),
-            Some("/c"),
-            &mut out,
-        );
+        write_path("/a/b", &PathMatch::Exact("/a/b".into()), Some("/c"), &mut out);
         assert_eq!(out, b"/c");
     }
 
@@ -519,22 +472,13 @@ mod tests {
 
         let until_close = "HTTP/1.1 200 OK\r\nConnection: close\r\nX: y\r\n\r\n";
         let (out, form) = response(until_close, Version::Http11, true);
-        assert_eq!(
-            out,
-            "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n"
-        );
+        assert_eq!(out, "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n");
         assert!(!form.close, "the server's close is not the client's");
 
         let length = "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n";
         let (out, _) = response(length, Version::Http10, true);
-        assert_eq!(
-            out,
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n"
-        );
+        assert_eq!(out, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n");
         let (out, _) = response(length, Version::Http11, false);
-        assert_eq!(
-            out,
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n"
-        );
+        assert_eq!(out, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n");
     }
 }

@@ -63,12 +63,7 @@ pub struct Handle {
 /// # Errors
 /// When a thread cannot be made.
 pub fn start(options: Options) -> io::Result<Handle> {
-    let Options {
-        registry,
-        counters,
-        sockets,
-        access,
-    } = options;
+    let Options { registry, counters, sockets, access } = options;
     let listeners = registry.current().snapshot.listeners.len();
     let (peers, inboxes): (Vec<_>, Vec<_>) = sockets
         .iter()
@@ -85,32 +80,30 @@ pub fn start(options: Options) -> io::Result<Handle> {
         let access = access.clone();
         let shard = counters.add_shard();
         let work = move || {
-            let start = Start {
-                id,
-                shared,
-                sockets,
-                inbox,
-                access,
-                shard,
-            };
+            let start = Start { id, shared, sockets, inbox, access, shard };
             if let Err(error) = worker::run(start) {
                 tracing::error!(worker = id, %error, "a worker could not start");
             }
         };
-        workers.push(
-            thread::Builder::new()
-                .name(format!("worker-{id}"))
-                .spawn(work)?,
-        );
+        workers.push(thread::Builder::new().name(format!("worker-{id}")).spawn(work)?);
     }
     Ok(Handle { shared, workers })
 }
 
+/// Tells exchanges that wait for a response head to look whether their server is still up.
+pub struct Alarm(Arc<Shared>);
+
+impl Alarm {
+    /// To be rung after a server has been marked down.
+    pub fn ring(&self) {
+        self.0.servers_changed();
+    }
+}
+
 impl Handle {
-    /// Tells exchanges that wait for a response head to look whether their server is still up.
-    /// To be called after a server has been marked down.
-    pub fn servers_changed(&self) {
-        self.shared.servers_changed();
+    /// What rings when a server has been marked down.
+    pub fn alarm(&self) -> Alarm {
+        Alarm(Arc::clone(&self.shared))
     }
 
     /// Stops accepting. Exchanges under way are finished and their connections closed.

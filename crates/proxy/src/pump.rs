@@ -93,13 +93,15 @@ pub(crate) struct Pump {
 }
 
 impl Pump {
-    /// `pending` is written first: the message's head.
+    /// Works in `storage`, whatever it holds from before.
     pub(crate) fn new(
         source: Source,
         framing: Framing,
         patience: Patience,
-        pending: Vec<u8>,
+        storage: Vec<u8>,
     ) -> Pump {
+        let mut pending = storage;
+        pending.clear();
         Pump {
             source,
             framing,
@@ -189,11 +191,7 @@ impl Pump {
     ) -> Poll<Result<(), PumpError>> {
         loop {
             let starved = self.gather(buffer)?;
-            if self
-                .poll_flush(cx, buffer, to)
-                .map_err(|_| PumpError::Write)?
-                .is_pending()
-            {
+            if self.poll_flush(cx, buffer, to).map_err(|_| PumpError::Write)?.is_pending() {
                 self.wait(Blocked::OnWrite, limits);
                 return Poll::Pending;
             }
@@ -227,9 +225,7 @@ impl Pump {
         while self.run == 0 && !self.ended && self.pending.len() < GATHERED_BYTES {
             let (skip, run, ended) = match &mut self.source {
                 Source::Length(left) => {
-                    let run = buffer
-                        .len()
-                        .min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    let run = buffer.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                     *left -= run as u64;
                     (0, run, *left == 0)
                 }
@@ -283,8 +279,7 @@ impl Pump {
             buffer.consume(run);
         } else {
             if self.framing == Framing::Chunked {
-                self.pending
-                    .extend_from_slice(http1::chunk_header(run, &mut [0; 18]));
+                self.pending.extend_from_slice(http1::chunk_header(run, &mut [0; 18]));
             }
             self.run = run;
         }
@@ -359,11 +354,8 @@ impl Pump {
     fn wait(&mut self, on: Blocked, limits: &Limits) {
         if self.blocked != on {
             self.blocked = on;
-            let (patience, cause) = if on == Blocked::OnRead {
-                self.patience.read
-            } else {
-                self.patience.write
-            };
+            let (patience, cause) =
+                if on == Blocked::OnRead { self.patience.read } else { self.patience.write };
             limits.set(self.patience.direction, os::clock::now() + patience, cause);
         }
     }

@@ -41,10 +41,8 @@ impl Roster {
     pub(crate) async fn enter(self: &Rc<Self>) -> Entry {
         // A task keeps its waker for life, so it is taken once.
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
-        let seat = Rc::new(Seat {
-            phase: Cell::new(Phase::Busy),
-            waker: RefCell::new(Some(waker)),
-        });
+        let seat =
+            Rc::new(Seat { phase: Cell::new(Phase::Busy), waker: RefCell::new(Some(waker)) });
         let mut seats = self.seats.borrow_mut();
         let index = if let Some(index) = self.free.borrow_mut().pop() {
             seats[index] = Some(Rc::clone(&seat));
@@ -53,22 +51,12 @@ impl Roster {
             seats.push(Some(Rc::clone(&seat)));
             seats.len() - 1
         };
-        Entry {
-            roster: Rc::clone(self),
-            index,
-            seat,
-        }
+        Entry { roster: Rc::clone(self), index, seat }
     }
 
     /// Wakes every connection in `phase`.
     pub(crate) fn wake(&self, phase: Phase) {
-        for seat in self
-            .seats
-            .borrow()
-            .iter()
-            .flatten()
-            .filter(|s| s.phase.get() == phase)
-        {
+        for seat in self.seats.borrow().iter().flatten().filter(|s| s.phase.get() == phase) {
             if let Some(waker) = &*seat.waker.borrow() {
                 waker.wake_by_ref();
             }

@@ -22,10 +22,7 @@ pub(crate) struct Scratch {
 }
 
 /// A worker's unused scratches: an idle connection holds none.
-#[allow(
-    clippy::vec_box,
-    reason = "they move between pool and task; a Scratch is large"
-)]
+#[allow(clippy::vec_box, reason = "they move between pool and task; a Scratch is large")]
 #[derive(Default)]
 pub(crate) struct ScratchPool(RefCell<Vec<Box<Scratch>>>);
 

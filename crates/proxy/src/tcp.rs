@@ -47,11 +47,7 @@ async fn carry(
     let mut tried: Vec<SocketAddr> = Vec::new();
     let mut attempts_left = service.retries.attempts_max;
     loop {
-        let ask = Ask {
-            key,
-            affinity: None,
-            avoid: &tried,
-        };
+        let ask = Ask { key, affinity: None, avoid: &tried };
         let now = os::clock::now();
         let place = Place {
             stream: &accepted.stream,
@@ -72,14 +68,8 @@ async fn carry(
         match dial {
             Ok(mut server) => {
                 note_outcome(live, service, &slot, false);
-                let client = End {
-                    stream: &accepted.stream,
-                    buffer: &mut buffer,
-                };
-                let far = End {
-                    stream: &server.stream,
-                    buffer: &mut server.buffer,
-                };
+                let client = End { stream: &accepted.stream, buffer: &mut buffer };
+                let far = End { stream: &server.stream, buffer: &mut server.buffer };
                 let ended = tunnel::run(client, far, service, &mut watchdog).await;
                 record.body_in = ended.bytes_up;
                 record.body_out = ended.bytes_down;

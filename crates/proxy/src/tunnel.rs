@@ -66,21 +66,13 @@ pub(crate) async fn run(
             return Poll::Ready(Ok(()));
         }
         if before != (up.bytes, down.bytes) || before == (0, 0) {
-            limits.set(
-                Direction::Up,
-                os::clock::now() + idle,
-                Cause::TunnelIdleTimeout,
-            );
+            limits.set(Direction::Up, os::clock::now() + idle, Cause::TunnelIdleTimeout);
         }
         Poll::Pending
     });
     let result = watchdog.guard(&limits, moving).await;
     let cause = result.err().unwrap_or(Cause::Completed);
-    Ended {
-        bytes_up: up.bytes,
-        bytes_down: down.bytes,
-        cause,
-    }
+    Ended { bytes_up: up.bytes, bytes_down: down.bytes, cause }
 }
 
 /// Passes a 101 on, and then whatever the two sides say to each other. The slot is held to the
@@ -93,29 +85,16 @@ pub(crate) async fn upgraded(
     record: &mut Record,
     (slot, mut server): (Slot, ServerConnection),
 ) -> After {
-    if scratch.request.upgrade().is_none() {
-        // Nobody asked: what follows would be read by the two sides in two ways.
-        record.end(Cause::HttpProtocolError);
-        return After::Reset;
-    }
     scratch.down.clear();
     head::write_informational(&scratch.response, &mut scratch.down);
     if client.send(worker, &scratch.down).await.is_err() {
         record.end(Cause::ClientClosed);
         return After::Close;
     }
-    let Client {
-        stream,
-        buffer,
-        watchdog,
-        ..
-    } = client;
+    let Client { stream, buffer, watchdog, .. } = client;
     let ended = run(
         End { stream, buffer },
-        End {
-            stream: &server.stream,
-            buffer: &mut server.buffer,
-        },
+        End { stream: &server.stream, buffer: &mut server.buffer },
         service,
         watchdog,
     )

@@ -52,11 +52,7 @@ impl Pool {
             // Bytes or a close on an idle connection: neither can belong to our next request.
             if !stream.closed_or_readable_hint() {
                 let buffer = Buffer::new(Rc::clone(buffers));
-                return Some(ServerConnection {
-                    stream,
-                    buffer,
-                    reused: true,
-                });
+                return Some(ServerConnection { stream, buffer, reused: true });
             }
         }
         None
@@ -78,10 +74,7 @@ impl Pool {
         let mut idle = self.idle.borrow_mut();
         let kept = idle.entry(address).or_default();
         if kept.len() < idle_max as usize {
-            kept.push(Idle {
-                stream: connection.stream,
-                expires,
-            });
+            kept.push(Idle { stream: connection.stream, expires });
         }
     }
 
@@ -107,11 +100,7 @@ pub(crate) async fn dial(
     match dial::dial(address, &options).await {
         Ok(stream) => {
             let buffer = Buffer::new(Rc::clone(buffers));
-            Ok(ServerConnection {
-                stream,
-                buffer,
-                reused: false,
-            })
+            Ok(ServerConnection { stream, buffer, reused: false })
         }
         Err(error) => Err(error.cause),
     }

@@ -84,11 +84,7 @@ impl Watchdog {
             if let Poll::Ready(result) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(result));
             }
-            if self.poll_passed(at, cx) {
-                Poll::Ready(None)
-            } else {
-                Poll::Pending
-            }
+            if self.poll_passed(at, cx) { Poll::Ready(None) } else { Poll::Pending }
         })
         .await
     }

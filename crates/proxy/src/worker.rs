@@ -156,16 +156,8 @@ impl Plane {
         let snapshot = &published.snapshot;
         let access_format = (snapshot.log.access != AccessLog::Off).then_some(snapshot.log.format);
         Plane {
-            services: snapshot
-                .services
-                .iter()
-                .map(|s| shard.service(&s.name))
-                .collect(),
-            listeners: snapshot
-                .listeners
-                .iter()
-                .map(|l| shard.listener(&l.name))
-                .collect(),
+            services: snapshot.services.iter().map(|s| shard.service(&s.name)).collect(),
+            listeners: snapshot.listeners.iter().map(|l| shard.listener(&l.name)).collect(),
             access_format,
             published,
         }
@@ -184,11 +176,7 @@ impl Counted {
         shared.peers[worker].connections.fetch_add(1, Relaxed);
         shared.connections.fetch_add(1, Relaxed);
         shared.by_listener[listener.0 as usize].fetch_add(1, Relaxed);
-        Counted {
-            shared: Arc::clone(shared),
-            worker,
-            listener,
-        }
+        Counted { shared: Arc::clone(shared), worker, listener }
     }
 }
 
@@ -217,14 +205,7 @@ pub(crate) struct Start {
 pub(crate) fn run(start: Start) -> io::Result<()> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build_local(LocalOptions::default())?;
-    let Start {
-        id,
-        shared,
-        sockets,
-        inbox,
-        access,
-        shard,
-    } = start;
+    let Start { id, shared, sockets, inbox, access, shard } = start;
     let plane = Plane::new(shared.registry.load_full(), &shard);
     let worker = Rc::new(Worker {
         id,

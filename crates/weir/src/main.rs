@@ -2,6 +2,7 @@
 
 mod flags;
 mod log;
+mod render;
 mod report;
 mod signals;
 mod sockets;

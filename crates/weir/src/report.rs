@@ -1,5 +1,7 @@
 //! Reports for programs: what other rooms know, as JSON for the admin API.
 
+use std::sync::Arc;
+
 use health::report::{NearDuplicate, ProbeRow, Report, Row};
 use serde_json::{Value, json};
 
@@ -28,14 +30,20 @@ fn probe(probe: &ProbeRow) -> Value {
     json!({
         "what": probe.what,
         "interval_ms": u64::try_from(probe.interval.as_millis()).unwrap_or(u64::MAX),
-        "services": probe.services,
+        "services": names(&probe.services),
     })
 }
 
 fn near_duplicate(near: &NearDuplicate) -> Value {
-    json!({ "services": [near.one, near.other], "why": near.to_string() })
+    let services = [names(&near.one), names(&near.other)];
+    json!({ "services": services, "why": near.to_string() })
 }
 
+fn names(services: &[Arc<str>]) -> Value {
+    services.iter().map(|name| &**name).collect()
+}
+
+/// To three decimals. An empty sum is -0.0; adding 0.0 makes it 0.0.
 fn rounded(rate: f64) -> f64 {
-    (rate * 1e3).round() / 1e3
+    (rate * 1e3).round() / 1e3 + 0.0
 }

@@ -16,10 +16,10 @@ pub(crate) struct Signals {
 impl Signals {
     pub(crate) fn catch() -> io::Result<Signals> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let _inside = runtime.enter();
-        let terminate = signal(SignalKind::terminate())?;
-        let interrupt = signal(SignalKind::interrupt())?;
-        drop(_inside);
+        let (terminate, interrupt) = {
+            let _inside = runtime.enter();
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+        };
         Ok(Signals { runtime, terminate, interrupt })
     }
 
@@ -32,9 +32,8 @@ impl Signals {
     /// As [`Signals::wait`], but not longer than `time`.
     pub(crate) fn wait_at_most(&mut self, time: Duration) -> Option<&'static str> {
         let Signals { runtime, terminate, interrupt } = self;
-        runtime.block_on(async {
-            tokio::time::timeout(time, next(terminate, interrupt)).await.ok()
-        })
+        runtime
+            .block_on(async { tokio::time::timeout(time, next(terminate, interrupt)).await.ok() })
     }
 }
 

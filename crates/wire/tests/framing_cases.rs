@@ -57,7 +57,9 @@ fn judge(case: &Case) -> Result<(), String> {
             Verdict::Request(head, body) => {
                 let expected = scripted_status(case, index)?;
                 if answer != Some(&expected) {
-                    return Err(format!("accepted, {expected} follows, but {answer:?} is expected"));
+                    return Err(format!(
+                        "accepted, {expected} follows, but {answer:?} is expected"
+                    ));
                 }
                 whole.push((head, body));
             }

@@ -9,16 +9,10 @@ use wire::http1::{
 
 const ROUNDS: usize = 20_000;
 
-const LIMITS: HeadLimits = HeadLimits {
-    head_max_bytes: 300,
-    target_max_bytes: 60,
-    fields_max: 8,
-};
+const LIMITS: HeadLimits = HeadLimits { head_max_bytes: 300, target_max_bytes: 60, fields_max: 8 };
 
 fn rng() -> Rng {
-    let seed = std::env::var("WEIR_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
+    let seed = std::env::var("WEIR_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     println!("WEIR_SEED={seed}");
     Rng::with_seed(seed)
@@ -70,20 +64,9 @@ fn request(rng: &mut Rng) -> Vec<u8> {
     let mut text = pick(rng, &["", "", "\r\n", "\r\n\r\n"]).to_owned();
     text.push_str(pick(rng, &["GET", "POST", "OPTIONS", "CONNECT", "G{T"]));
     text.push(' ');
-    text.push_str(pick(
-        rng,
-        &["/", "/a?b", "*", "http://h:1/x?y", "/#", "h:1"],
-    ));
+    text.push_str(pick(rng, &["/", "/a?b", "*", "http://h:1/x?y", "/#", "h:1"]));
     text.push_str(&"z".repeat(if rng.u8(..8) == 0 { rng.usize(..90) } else { 0 }));
-    text.push_str(pick(
-        rng,
-        &[
-            " HTTP/1.1\r\n",
-            " HTTP/1.1\r\n",
-            " HTTP/1.0\r\n",
-            " HTTP/3.0\r\n",
-        ],
-    ));
+    text.push_str(pick(rng, &[" HTTP/1.1\r\n", " HTTP/1.1\r\n", " HTTP/1.0\r\n", " HTTP/3.0\r\n"]));
     text.push_str("Host: example.com\r\n");
     fields(rng, &mut text);
     text.push_str("\r\nbody");
@@ -94,10 +77,7 @@ fn request(rng: &mut Rng) -> Vec<u8> {
 
 fn response(rng: &mut Rng) -> Vec<u8> {
     let mut text = pick(rng, &["HTTP/1.1 ", "HTTP/1.0 ", "HTTP/1.1 "]).to_owned();
-    text.push_str(pick(
-        rng,
-        &["200 OK\r\n", "204\r\n", "101 x\r\n", "304 \r\n", "99 x\r\n"],
-    ));
+    text.push_str(pick(rng, &["200 OK\r\n", "204\r\n", "101 x\r\n", "304 \r\n", "99 x\r\n"]));
     fields(rng, &mut text);
     text.push_str("\r\nbody");
     let mut message = text.into_bytes();
@@ -114,10 +94,7 @@ fn chunked(rng: &mut Rng) -> Vec<u8> {
         text.push_str(&[&format!("{len:x}"), extension, "\r\n", &data, "\r\n"].concat());
     }
     text.push_str("0\r\n");
-    text.push_str(pick(
-        rng,
-        &["", "", "A: b\r\n", "A: b\r\nHost: c\r\n", "A : b\r\n"],
-    ));
+    text.push_str(pick(rng, &["", "", "A: b\r\n", "A: b\r\nHost: c\r\n", "A : b\r\n"]));
     text.push_str("\r\nrest");
     let mut message = text.into_bytes();
     disturb(rng, &mut message);
@@ -149,9 +126,7 @@ fn requests() {
     for _ in 0..ROUNDS {
         let input = request(&mut rng);
         let at_once = parse_request(&input, &LIMITS, &mut whole);
-        let split = in_pieces(&mut rng, &input, |part| {
-            parse_request(part, &LIMITS, &mut pieces)
-        });
+        let split = in_pieces(&mut rng, &input, |part| parse_request(part, &LIMITS, &mut pieces));
         assert_eq!(at_once, split, "{}", input.escape_ascii());
         if let Ok(Parsed::Complete { consumed }) = at_once {
             assert!(consumed <= input.len());
@@ -159,10 +134,7 @@ fn requests() {
             accepted += 1;
         }
     }
-    assert!(
-        accepted > ROUNDS / 10 && accepted < ROUNDS,
-        "the messages are a mixture: {accepted}"
-    );
+    assert!(accepted > ROUNDS / 10 && accepted < ROUNDS, "the messages are a mixture: {accepted}");
 }
 
 #[test]
@@ -173,9 +145,7 @@ fn responses() {
     for _ in 0..ROUNDS {
         let input = response(&mut rng);
         let at_once = parse_response(&input, &LIMITS, &mut whole);
-        let split = in_pieces(&mut rng, &input, |part| {
-            parse_response(part, &LIMITS, &mut pieces)
-        });
+        let split = in_pieces(&mut rng, &input, |part| parse_response(part, &LIMITS, &mut pieces));
         assert_eq!(at_once, split, "{}", input.escape_ascii());
         if let Ok(Parsed::Complete { consumed }) = at_once {
             assert!(consumed <= input.len());
@@ -183,10 +153,7 @@ fn responses() {
             accepted += 1;
         }
     }
-    assert!(
-        accepted > ROUNDS / 10 && accepted < ROUNDS,
-        "the messages are a mixture: {accepted}"
-    );
+    assert!(accepted > ROUNDS / 10 && accepted < ROUNDS, "the messages are a mixture: {accepted}");
 }
 
 /// Data, trailers and what is left after the end; `Ok(None)` if the end has not come.
@@ -224,8 +191,5 @@ fn chunked_bodies() {
         assert_eq!(at_once, split, "{}", input.escape_ascii());
         ended += usize::from(matches!(at_once, Ok(Some(_))));
     }
-    assert!(
-        ended > ROUNDS / 10 && ended < ROUNDS,
-        "the messages are a mixture: {ended}"
-    );
+    assert!(ended > ROUNDS / 10 && ended < ROUNDS, "the messages are a mixture: {ended}");
 }

@@ -242,7 +242,12 @@ pub fn bytes(text: &str) -> Result<Vec<u8>, String> {
                     let byte = u8::from_str_radix(digits, 16);
                     (byte.map_err(|_| format!("not two hexadecimal digits: {digits}"))?, 3)
                 }
-                _ => return Err(format!("not an escape: \\{}", after.chars().next().unwrap_or(' '))),
+                _ => {
+                    return Err(format!(
+                        "not an escape: \\{}",
+                        after.chars().next().unwrap_or(' ')
+                    ));
+                }
             };
             out.push(byte);
             rest = &after[length..];

@@ -9,11 +9,7 @@ pub(super) fn check(document: &Document, problems: &Problems) {
     if document.listeners.is_empty() && !document.listeners_meant {
         problems.report_absence(nothing_listens());
     }
-    super::twice(
-        "listener",
-        document.listeners.iter().map(|l| &l.name),
-        problems,
-    );
+    super::twice("listener", document.listeners.iter().map(|l| &l.name), problems);
     clashes(document, problems);
     admin(document, problems);
     limits(document, problems);
@@ -35,26 +31,17 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
 }
 
 fn clashes(document: &Document, problems: &Problems) {
-    let addresses: Vec<_> = document
-        .listeners
-        .iter()
-        .filter_map(|listener| listener.address.as_ref())
-        .collect();
+    let addresses: Vec<_> =
+        document.listeners.iter().filter_map(|listener| listener.address.as_ref()).collect();
     for (index, address) in addresses.iter().enumerate() {
         let earlier = &addresses[..index];
-        let Some(first) = earlier
-            .iter()
-            .find(|first| overlap(first.value, address.value))
-        else {
+        let Some(first) = earlier.iter().find(|first| overlap(first.value, address.value)) else {
             continue;
         };
         let (title, label) = if first.value == address.value {
             ("two listeners on one address", "taken by this one")
         } else if first.value.ip().is_unspecified() {
-            (
-                "two listeners overlap",
-                "this one takes the port on every address",
-            )
+            ("two listeners overlap", "this one takes the port on every address")
         } else {
             ("two listeners overlap", "part of it is taken by this one")
         };
@@ -68,11 +55,7 @@ fn clashes(document: &Document, problems: &Problems) {
 fn admin(document: &Document, problems: &Problems) {
     let Some(admin) = &document.admin else { return };
     let in_file = admin.span != (0..0);
-    for address in document
-        .listeners
-        .iter()
-        .filter_map(|listener| listener.address.as_ref())
-    {
+    for address in document.listeners.iter().filter_map(|listener| listener.address.as_ref()) {
         if !overlap(admin.value, address.value) {
             continue;
         }
@@ -134,10 +117,7 @@ fn idle_http(document: &Document, problems: &Problems) {
             problems.report(
                 Diagnostic::warning(
                     "an http listener without a route",
-                    listener
-                        .address
-                        .as_ref()
-                        .map_or(listener.span.clone(), |at| at.span.clone()),
+                    listener.address.as_ref().map_or(listener.span.clone(), |at| at.span.clone()),
                     "every request here is answered 404",
                 )
                 .help("write [[route]] with service = \"…\""),

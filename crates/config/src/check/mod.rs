@@ -31,11 +31,7 @@ impl Names {
         for (index, service) in document.services.iter().enumerate() {
             services.insert(service.service.name.clone(), ServiceId(index as u32));
         }
-        Names {
-            listeners,
-            services,
-            services_known: document.services_known,
-        }
+        Names { listeners, services, services_known: document.services_known }
     }
 
     pub(crate) fn listener(&self, name: &str) -> Option<ListenerId> {
@@ -96,11 +92,7 @@ fn unknown<'a>(
         name.span.clone(),
         "unknown",
     );
-    let heading = if what == "service" {
-        "[service.NAME]"
-    } else {
-        "[[listener]]"
-    };
+    let heading = if what == "service" { "[service.NAME]" } else { "[[listener]]" };
     if let Some(near) = nearest(&name.value, known.iter().copied()) {
         return diagnostic.help(format!("did you mean {}?", quote(near)));
     }
@@ -109,9 +101,7 @@ fn unknown<'a>(
         [.., _] if known.len() <= NAMES_SHOWN_MAX => {
             diagnostic.help(format!("{what}s in this file: {}", known.join(", ")))
         }
-        _ => diagnostic.help(format!(
-            "no name in this file comes near; a {heading} makes one"
-        )),
+        _ => diagnostic.help(format!("no name in this file comes near; a {heading} makes one")),
     }
 }
 

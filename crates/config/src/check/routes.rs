@@ -10,11 +10,7 @@ use crate::diagnostic::{Diagnostic, Problems, Span};
 use crate::raw::{Document, RawProtocol, RawRoute};
 
 pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
-    super::twice(
-        "route",
-        document.routes.iter().filter_map(|r| r.name.as_ref()),
-        problems,
-    );
+    super::twice("route", document.routes.iter().filter_map(|r| r.name.as_ref()), problems);
     for route in &document.routes {
         only_http(route, document, names, problems);
     }
@@ -22,27 +18,15 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     // two others the more specific one is tried first and leaves something to the second.
     let mut groups: HashMap<RouteMatch, Vec<Member<'_>>> = HashMap::new();
     let mut order = Vec::new();
-    let routes = document
-        .routes
-        .iter()
-        .enumerate()
-        .filter(|(_, route)| route.certain);
+    let routes = document.routes.iter().enumerate().filter(|(_, route)| route.certain);
     for (index, route) in routes {
         for (host, matches) in route.hosts.iter().zip(route_matches(route, names)) {
-            let key = RouteMatch {
-                listeners: Vec::new(),
-                ..matches.clone()
-            };
+            let key = RouteMatch { listeners: Vec::new(), ..matches.clone() };
             let group = groups.entry(key.clone()).or_default();
             if group.is_empty() {
                 order.push(key);
             }
-            group.push(Member {
-                index,
-                route,
-                host: host.span.clone(),
-                matches,
-            });
+            group.push(Member { index, route, host: host.span.clone(), matches });
         }
     }
     for key in order {
@@ -62,11 +46,7 @@ struct Member<'a> {
 impl Member<'_> {
     /// Where to point: the host if several are listed, else the heading.
     fn span(&self) -> Span {
-        if self.route.hosts.len() > 1 {
-            self.host.clone()
-        } else {
-            self.route.span.clone()
-        }
+        if self.route.hosts.len() > 1 { self.host.clone() } else { self.route.span.clone() }
     }
 }
 
@@ -131,23 +111,13 @@ fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
         .filter(|(_, listener)| matches!(listener.protocol, RawProtocol::Http))
         .map(|(index, _)| model::ListenerId(index as u32))
         .peekable();
-    let taken = |id| {
-        group
-            .iter()
-            .any(|member| member.matches.listeners.contains(&id))
-    };
+    let taken = |id| group.iter().any(|member| member.matches.listeners.contains(&id));
     if http.peek().is_none() || !http.all(taken) || group.len() < 2 {
         return;
     }
-    let mut warning = Diagnostic::warning(
-        "a route that no request reaches",
-        general.span(),
-        "never matches",
-    );
-    for other in group
-        .iter()
-        .filter(|member| !member.matches.listeners.is_empty())
-    {
+    let mut warning =
+        Diagnostic::warning("a route that no request reaches", general.span(), "never matches");
+    for other in group.iter().filter(|member| !member.matches.listeners.is_empty()) {
         warning = warning.other(other.span(), "the same conditions, for a listener by name");
     }
     problems.report(
@@ -171,17 +141,7 @@ fn describe(matches: &RouteMatch) -> String {
     };
     let mut parts = vec![host, path];
     parts.extend(matches.method.clone());
-    parts.extend(
-        matches
-            .fields
-            .iter()
-            .map(|f| format!("{}: {}", f.name, f.value)),
-    );
-    parts.extend(
-        matches
-            .query
-            .iter()
-            .map(|q| format!("?{}={}", q.name, q.value)),
-    );
+    parts.extend(matches.fields.iter().map(|f| format!("{}: {}", f.name, f.value)));
+    parts.extend(matches.query.iter().map(|q| format!("?{}={}", q.name, q.value)));
     parts.join(", ")
 }

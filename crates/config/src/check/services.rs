@@ -31,10 +31,7 @@ fn servers(raw: &RawService, problems: &Problems) {
         match seen.get(&server.target) {
             Some(first) => problems.report(
                 Diagnostic::error(
-                    format!(
-                        "{} stands twice in service \"{}\"",
-                        server.target, raw.service.name
-                    ),
+                    format!("{} stands twice in service \"{}\"", server.target, raw.service.name),
                     raw.servers[index].address.clone(),
                     "again here",
                 )
@@ -52,11 +49,8 @@ fn servers(raw: &RawService, problems: &Problems) {
     }
     if servers.iter().all(|server| server.weight == 0) {
         problems.report(
-            warning(
-                format!("no server of service \"{name}\" takes new work"),
-                "every weight is 0",
-            )
-            .help("every request is answered 503"),
+            warning(format!("no server of service \"{name}\" takes new work"), "every weight is 0")
+                .help("every request is answered 503"),
         );
     } else if servers.iter().all(|server| server.backup) {
         problems.report(
@@ -104,25 +98,16 @@ fn limits(document: &Document, problems: &Problems) {
 /// A service without a limit on an address that another service limits.
 fn unlimited(document: &Document, problems: &Problems) {
     let mut limited: HashMap<&ServerTarget, &RawService> = HashMap::new();
-    for raw in document
-        .services
-        .iter()
-        .filter(|raw| raw.service.in_flight_max.is_some())
-    {
+    for raw in document.services.iter().filter(|raw| raw.service.in_flight_max.is_some()) {
         for server in &raw.service.servers {
             limited.entry(&server.target).or_insert(raw);
         }
     }
-    for raw in document
-        .services
-        .iter()
-        .filter(|raw| raw.service.in_flight_max.is_none())
-    {
-        let shared = raw.service.servers.iter().find_map(|server| {
-            limited
-                .get(&server.target)
-                .map(|other| (&server.target, *other))
-        });
+    for raw in document.services.iter().filter(|raw| raw.service.in_flight_max.is_none()) {
+        let shared =
+            raw.service.servers.iter().find_map(|server| {
+                limited.get(&server.target).map(|other| (&server.target, *other))
+            });
         let Some((target, other)) = shared else {
             continue;
         };
@@ -138,10 +123,7 @@ fn unlimited(document: &Document, problems: &Problems) {
                 raw.name.clone(),
                 format!("at most {max} requests at once there, counted together"),
             )
-            .other(
-                span.clone(),
-                format!("the limit, in service \"{}\"", other.service.name),
-            )
+            .other(span.clone(), format!("the limit, in service \"{}\"", other.service.name))
             .help(format!(
                 "the limit belongs to the address; write in_flight_max = {max} to say so"
             )),
@@ -171,10 +153,7 @@ fn zones(document: &Document, problems: &Problems) {
         ),
         Some(own) if named.iter().all(|(zone, _)| **zone != *own.value) => {
             let warning = Diagnostic::warning(
-                format!(
-                    "no server stands in the balancer's zone {}",
-                    quote(&own.value)
-                ),
+                format!("no server stands in the balancer's zone {}", quote(&own.value)),
                 own.span.clone(),
                 "all servers are elsewhere",
             );

@@ -22,9 +22,7 @@ const HOP_FIELDS: &[&str] = &[
 /// `token` of RFC 9110 section 5.6.2.
 fn is_token(text: &str) -> bool {
     !text.is_empty()
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 /// A field's name (RFC 9110 section 5.1), in lower case.
@@ -49,10 +47,8 @@ pub(crate) fn changeable_field_name(text: &str) -> Result<String, Wrong> {
             .help("it says where the message ends or what the connection does; a change would let two readers read two messages"));
     }
     if name == "host" {
-        return Err(
-            Wrong::new("Host is part of the target, not a field to change")
-                .help("write rewrite = { host = \"…\" }"),
-        );
+        return Err(Wrong::new("Host is part of the target, not a field to change")
+            .help("write rewrite = { host = \"…\" }"));
     }
     Ok(name)
 }
@@ -66,9 +62,7 @@ pub(crate) fn field_value(text: &str) -> Result<String, Wrong> {
         )));
     }
     if text.trim() != text {
-        return Err(Wrong::new(
-            "a field's value neither begins nor ends with a space",
-        ));
+        return Err(Wrong::new("a field's value neither begins nor ends with a space"));
     }
     Ok(text.to_owned())
 }
@@ -83,9 +77,8 @@ pub(crate) fn cookie_name(text: &str) -> Result<String, Wrong> {
 
 /// A method (RFC 9110 section 9.1).
 pub(crate) fn method(text: &str) -> Result<String, Wrong> {
-    const KNOWN: &[&str] = &[
-        "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT",
-    ];
+    const KNOWN: &[&str] =
+        &["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT"];
     let upper = text.to_ascii_uppercase();
     if !is_token(text) {
         return Err(Wrong::new("not a method").help("write one, as in \"GET\""));
@@ -94,9 +87,7 @@ pub(crate) fn method(text: &str) -> Result<String, Wrong> {
         return Err(Wrong::new("methods are case-sensitive").help(format!("write \"{upper}\"")));
     }
     if text == "CONNECT" {
-        return Err(Wrong::new(
-            "Weir is no forward proxy and answers CONNECT with 501",
-        ));
+        return Err(Wrong::new("Weir is no forward proxy and answers CONNECT with 501"));
     }
     Ok(text.to_owned())
 }
@@ -150,10 +141,8 @@ fn path_to_match(text: &str) -> Result<String, Wrong> {
     let ascii: String = text.chars().filter(char::is_ascii).collect();
     path(&ascii)?;
     if model::path::has_dot_segments(text) {
-        return Err(
-            Wrong::new("no request has dots for a segment: Weir refuses those that do")
-                .help("write the path that is meant, without \".\" and \"..\""),
-        );
+        return Err(Wrong::new("no request has dots for a segment: Weir refuses those that do")
+            .help("write the path that is meant, without \".\" and \"..\""));
     }
     Ok(model::path::canonical(text))
 }
@@ -169,10 +158,8 @@ pub(crate) fn path_prefix(text: &str) -> Result<PathMatch, Wrong> {
     if let Some(start) = path.strip_suffix('*') {
         let start = start.trim_end_matches('/');
         let start = if start.is_empty() { "/" } else { start };
-        return Err(Wrong::new("a prefix needs no wildcard").help(format!(
-            "write {}: it matches itself and every path below it",
-            quote(start)
-        )));
+        return Err(Wrong::new("a prefix needs no wildcard")
+            .help(format!("write {}: it matches itself and every path below it", quote(start))));
     }
     Ok(PathMatch::Prefix(path.trim_end_matches('/').to_owned()))
 }
@@ -183,23 +170,13 @@ mod tests {
 
     #[test]
     fn what_would_break_framing_cannot_be_changed() {
-        for name in [
-            "Content-Length",
-            "TRANSFER-ENCODING",
-            "connection",
-            "Upgrade",
-            "Host",
-            "TE",
-        ] {
+        for name in ["Content-Length", "TRANSFER-ENCODING", "connection", "Upgrade", "Host", "TE"] {
             assert!(changeable_field_name(name).is_err(), "{name}");
         }
         for value in ["a\r\nb: c", "a\0", " a", "a\u{7f}", "é"] {
             assert!(field_value(value).is_err(), "{value:?}");
         }
-        assert_eq!(
-            field_value("max-age=1; x=\"y z\"").unwrap(),
-            "max-age=1; x=\"y z\""
-        );
+        assert_eq!(field_value("max-age=1; x=\"y z\"").unwrap(), "max-age=1; x=\"y z\"");
         assert_eq!(changeable_field_name("X-A").unwrap(), "x-a");
     }
 
@@ -211,10 +188,7 @@ mod tests {
             path_prefix("/a/*").unwrap_err().help.unwrap(),
             "write \"/a\": it matches itself and every path below it"
         );
-        assert_eq!(
-            path_prefix("/ü/%61").unwrap(),
-            PathMatch::Prefix("/%C3%BC/a".into())
-        );
+        assert_eq!(path_prefix("/ü/%61").unwrap(), PathMatch::Prefix("/%C3%BC/a".into()));
         assert!(path_exact("/a/../b").is_err() && path_exact("/a/%2e").is_err());
         assert_eq!(path("/ü").unwrap_err().help.unwrap(), "write it as %C3%BC");
         assert_eq!(path_and_query("/a?b=c").unwrap(), "/a?b=c");

@@ -24,10 +24,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     table.finish();
     let name = given.unwrap_or_else(|| match &address {
         Some(address) => address.clone().map(|address| address.to_string().into()),
-        None => At {
-            value: "".into(),
-            span: span.clone(),
-        },
+        None => At { value: "".into(), span: span.clone() },
     });
     RawListener {
         name,
@@ -49,13 +46,7 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
     let service = table.text("service", name);
     match (protocol.value, service) {
         ("tcp", Some(service)) => {
-            for key in [
-                "trusted",
-                "forward_fields",
-                "timeouts",
-                "head_max",
-                "body_max",
-            ] {
+            for key in ["trusted", "forward_fields", "timeouts", "head_max", "body_max"] {
                 if let Some(span) = table.key_span(key) {
                     table.problems.report(Diagnostic::warning(
                         format!("`{key}` means nothing to a tcp listener"),
@@ -98,9 +89,7 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
 }
 
 fn forward_fields(table: &mut Table<'_>) -> ForwardFields {
-    let choices = table.texts("forward_fields", |text| {
-        choose(text, defaults::FORWARD_FIELDS)
-    });
+    let choices = table.texts("forward_fields", |text| choose(text, defaults::FORWARD_FIELDS));
     let all = choices.is_none();
     let named = choices.unwrap_or_default();
     let has = |word: &str| all || named.iter().any(|at: &At<&str>| at.value == word);
@@ -121,11 +110,8 @@ fn timeouts(table: Option<Table<'_>>) -> ClientTimeouts {
         };
     };
     let mut duration = |key| -> Duration { table.duration(key).value };
-    let timeouts = ClientTimeouts {
-        head: duration("head"),
-        idle: duration("idle"),
-        body: duration("body"),
-    };
+    let timeouts =
+        ClientTimeouts { head: duration("head"), idle: duration("idle"), body: duration("body") };
     table.finish();
     timeouts
 }

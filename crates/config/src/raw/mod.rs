@@ -37,10 +37,7 @@ pub(crate) struct Wrong {
 
 impl Wrong {
     pub(crate) fn new(why: impl Into<String>) -> Self {
-        Wrong {
-            why: why.into(),
-            help: None,
-        }
+        Wrong { why: why.into(), help: None }
     }
 
     pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
@@ -174,10 +171,7 @@ fn name(text: &str) -> Result<Arc<str>, Wrong> {
     if text.chars().count() > CHARS_MAX {
         return Err(Wrong::new(format!("longer than {CHARS_MAX} characters")));
     }
-    match text
-        .chars()
-        .find(|&c| !c.is_ascii_alphanumeric() && !"_.:*/-".contains(c))
-    {
+    match text.chars().find(|&c| !c.is_ascii_alphanumeric() && !"_.:*/-".contains(c)) {
         None => Ok(text.into()),
         Some(c) => Err(Wrong::new(format!(
             "{} may not stand in a name",

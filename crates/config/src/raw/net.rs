@@ -69,10 +69,8 @@ pub(crate) fn server_target(text: &str) -> Result<ServerTarget, Wrong> {
         return Err(Wrong::new("an address, not a URL").help(format!("write \"{rest}{port}\"")));
     }
     if let Some(address) = unbracketed_v6(text) {
-        return Err(
-            Wrong::new("an IPv6 address before a port stands in brackets")
-                .help(format!("write \"{address}\"")),
-        );
+        return Err(Wrong::new("an IPv6 address before a port stands in brackets")
+            .help(format!("write \"{address}\"")));
     }
     if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
         return Err(Wrong::new("the port is missing")
@@ -87,16 +85,10 @@ pub(crate) fn server_target(text: &str) -> Result<ServerTarget, Wrong> {
     let port = match port.parse::<u16>() {
         Ok(port) if port > 0 => port,
         _ => {
-            return Err(Wrong::new(format!(
-                "{} is not a port (1 to 65535)",
-                quote(port)
-            )));
+            return Err(Wrong::new(format!("{} is not a port (1 to 65535)", quote(port))));
         }
     };
-    Ok(ServerTarget::Name {
-        host: host_name(name)?,
-        port,
-    })
+    Ok(ServerTarget::Name { host: host_name(name)?, port })
 }
 
 /// `::1:8080` is an address by itself; what was meant is `[::1]:8080`. A last group of one digit is
@@ -120,15 +112,13 @@ pub(crate) fn network(text: &str) -> Result<IpNet, Wrong> {
     if net.addr() == net.network() {
         return Ok(net);
     }
-    Err(Wrong::new(format!(
-        "the address has bits beyond the first {}",
-        net.prefix_len()
+    Err(Wrong::new(format!("the address has bits beyond the first {}", net.prefix_len())).help(
+        format!(
+            "write \"{}\" for the network, or \"{}\" for the one address",
+            net.trunc(),
+            net.addr()
+        ),
     ))
-    .help(format!(
-        "write \"{}\" for the network, or \"{}\" for the one address",
-        net.trunc(),
-        net.addr()
-    )))
 }
 
 /// A host name (RFC 1123 section 2.1, with `_` as found in practice), in lower case.
@@ -139,29 +129,21 @@ pub(crate) fn host_name(text: &str) -> Result<String, Wrong> {
     if name.is_empty() {
         return Err(Wrong::new("a host name is missing"));
     }
-    if let Some(c) = name
-        .chars()
-        .find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | '.'))
+    if let Some(c) =
+        name.chars().find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | '.'))
     {
-        let wrong = Wrong::new(format!(
-            "{} may not stand in a host name",
-            quote(&c.to_string())
-        ));
+        let wrong = Wrong::new(format!("{} may not stand in a host name", quote(&c.to_string())));
         return Err(match c {
             c if !c.is_ascii() => wrong.help("write an international name in its xn-- form"),
             _ => wrong,
         });
     }
     if name.len() > NAME_BYTES_MAX {
-        return Err(Wrong::new(
-            "longer than 253 characters, so no host has this name",
-        ));
+        return Err(Wrong::new("longer than 253 characters, so no host has this name"));
     }
     for label in name.split('.') {
         if label.is_empty() || label.len() > LABEL_BYTES_MAX {
-            return Err(Wrong::new(
-                "the part between two dots has 1 to 63 characters",
-            ));
+            return Err(Wrong::new("the part between two dots has 1 to 63 characters"));
         }
         if label.starts_with('-') || label.ends_with('-') {
             return Err(Wrong::new(
@@ -203,13 +185,11 @@ pub(crate) fn host(text: &str) -> Result<String, Wrong> {
             .help(format!("write {}", quote(name))));
     }
     if let Some((name, path)) = text.split_once('/') {
-        return Err(
-            Wrong::new("a path does not belong to the host").help(format!(
-                "write host = {} and path = {}",
-                quote(name),
-                quote(&format!("/{path}"))
-            )),
-        );
+        return Err(Wrong::new("a path does not belong to the host").help(format!(
+            "write host = {} and path = {}",
+            quote(name),
+            quote(&format!("/{path}"))
+        )));
     }
     host_name(text)
 }
@@ -223,23 +203,18 @@ pub(crate) fn host_pattern(text: &str) -> Result<Option<HostPattern>, Wrong> {
         return host(suffix).map(HostPattern::Wildcard).map(Some);
     }
     if let Some(suffix) = text.strip_prefix('.') {
-        return Err(Wrong::new("a host does not begin with a dot").help(format!(
-            "write {} for every host below it",
-            quote(&format!("*.{suffix}"))
-        )));
+        return Err(Wrong::new("a host does not begin with a dot")
+            .help(format!("write {} for every host below it", quote(&format!("*.{suffix}")))));
     }
-    host(text)
-        .map(HostPattern::Exact)
-        .map(Some)
-        .map_err(|wrong| match wrong.help {
-            None if text.contains('*') => {
-                wrong.help("a wildcard is the whole first label, as in \"*.example.com\"")
-            }
-            None if text.contains([' ', ',']) => {
-                wrong.help("write several as a list, as in [\"a.example.com\", \"b.example.com\"]")
-            }
-            _ => wrong,
-        })
+    host(text).map(HostPattern::Exact).map(Some).map_err(|wrong| match wrong.help {
+        None if text.contains('*') => {
+            wrong.help("a wildcard is the whole first label, as in \"*.example.com\"")
+        }
+        None if text.contains([' ', ',']) => {
+            wrong.help("write several as a list, as in [\"a.example.com\", \"b.example.com\"]")
+        }
+        _ => wrong,
+    })
 }
 
 /// The value of a Host field: a host, with a port if wanted.
@@ -285,18 +260,11 @@ mod tests {
             ("10.0.0.300:80", "not an IPv4 address, but ends like one"),
             ("a b:1", "\" \" may not stand in a host name"),
         ] {
-            assert_eq!(
-                server_target(text).map_err(help).unwrap_err(),
-                said,
-                "{text}"
-            );
+            assert_eq!(server_target(text).map_err(help).unwrap_err(), said, "{text}");
         }
         assert!(help(listen_address("8080").unwrap_err()).starts_with("write \"0.0.0.0:8080\""));
         assert!(help(listen_address(":80").unwrap_err()).starts_with("write \"0.0.0.0:80\""));
-        assert_eq!(
-            help(listen_address("127.0.0.1").unwrap_err()),
-            "write \"127.0.0.1:8080\""
-        );
+        assert_eq!(help(listen_address("127.0.0.1").unwrap_err()), "write \"127.0.0.1:8080\"");
         assert_eq!(
             help(network("10.0.0.1/8").unwrap_err()),
             "write \"10.0.0.0/8\" for the network, or \"10.0.0.1\" for the one address"

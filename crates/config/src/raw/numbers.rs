@@ -17,10 +17,7 @@ impl Table<'_> {
                 Absent::Integer(default) => T::try_from(default).unwrap_or_default(),
                 _ => T::default(),
             };
-            At {
-                value: default,
-                span: self.span_of(key),
-            }
+            At { value: default, span: self.span_of(key) }
         })
     }
 
@@ -42,10 +39,7 @@ impl Table<'_> {
             self.out_of_bounds(key, &kind, value.span());
             return None;
         };
-        Some(At {
-            value: fitting,
-            span: value.span(),
-        })
+        Some(At { value: fitting, span: value.span() })
     }
 
     /// A number within the spec's bounds, written with or without a fraction.
@@ -61,10 +55,7 @@ impl Table<'_> {
             return None;
         };
         if (min..=max).contains(&read) {
-            return Some(At {
-                value: read,
-                span: value.span(),
-            });
+            return Some(At { value: read, span: value.span() });
         }
         self.out_of_bounds(key, &kind, value.span());
         None
@@ -77,10 +68,7 @@ impl Table<'_> {
                 Absent::Number(default) => default,
                 _ => 0.0,
             };
-            At {
-                value,
-                span: self.span_of(key),
-            }
+            At { value, span: self.span_of(key) }
         })
     }
 
@@ -104,10 +92,7 @@ impl Table<'_> {
                 Absent::Duration(default) => default,
                 _ => Duration::ZERO,
             };
-            At {
-                value,
-                span: self.span_of(key),
-            }
+            At { value, span: self.span_of(key) }
         })
     }
 
@@ -131,10 +116,7 @@ impl Table<'_> {
                 Absent::Size(default) => default,
                 _ => 0,
             };
-            At {
-                value,
-                span: self.span_of(key),
-            }
+            At { value, span: self.span_of(key) }
         })
     }
 
@@ -157,10 +139,7 @@ impl Table<'_> {
                 self.out_of_bounds(key, &kind, value.span());
                 None
             }
-            _ => Some(At {
-                value: bytes,
-                span: value.span(),
-            }),
+            _ => Some(At { value: bytes, span: value.span() }),
         }
     }
 
@@ -171,15 +150,10 @@ impl Table<'_> {
         };
         if let Kind::OneOf(_) = kind {
             let title = format!("`{key}` must be {}", kind.words());
-            self.problems
-                .report(Diagnostic::error(title, span, "not one of them"));
+            self.problems.report(Diagnostic::error(title, span, "not one of them"));
             return;
         }
-        self.problems.report(Diagnostic::error(
-            format!("`{key}` is out of bounds"),
-            span,
-            label,
-        ));
+        self.problems.report(Diagnostic::error(format!("`{key}` is out of bounds"), span, label));
     }
 }
 

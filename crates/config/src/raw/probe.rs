@@ -73,10 +73,7 @@ fn http_kind(table: &mut Table<'_>) -> CheckKind {
             .text("path", http::path_and_query)
             .map_or_else(|| text(defaults::CHECK_PATH), |at| at.value),
         host: table.text("host", net::authority).map(|at| at.value),
-        fields: fields
-            .into_iter()
-            .map(|(name, value)| (name.value, value.value))
-            .collect(),
+        fields: fields.into_iter().map(|(name, value)| (name.value, value.value)).collect(),
         expect: expect(table),
         reuse: table.boolean("reuse"),
     }
@@ -84,11 +81,7 @@ fn http_kind(table: &mut Table<'_>) -> CheckKind {
 
 /// `200`, `"200-399"`, or a list of either.
 fn expect(table: &mut Table<'_>) -> ExpectStatus {
-    let default = || {
-        units::status_range(defaults::CHECK_EXPECT)
-            .into_iter()
-            .collect()
-    };
+    let default = || units::status_range(defaults::CHECK_EXPECT).into_iter().collect();
     let Some(value) = table.value("expect") else {
         return ExpectStatus(default());
     };
@@ -105,10 +98,7 @@ fn expect(table: &mut Table<'_>) -> ExpectStatus {
             );
             Vec::new()
         }
-        DeValue::Array(items) => items
-            .iter()
-            .filter_map(|item| range(item, problems))
-            .collect(),
+        DeValue::Array(items) => items.iter().filter_map(|item| range(item, problems)).collect(),
         _ => range(value, problems).into_iter().collect(),
     };
     ExpectStatus(merged(ranges))
@@ -123,8 +113,7 @@ fn range(value: &Spanned<DeValue<'_>>, problems: &Problems) -> Option<(u16, u16)
         },
     };
     let title = || "`expect` must be a status or a range of them".to_owned();
-    read.map_err(|wrong| problems.report(wrong.at(title(), value.span())))
-        .ok()
+    read.map_err(|wrong| problems.report(wrong.at(title(), value.span()))).ok()
 }
 
 /// Sorted, and without overlap, so that equal sets are equal probes.
@@ -146,14 +135,8 @@ mod tests {
 
     #[test]
     fn equal_sets_of_statuses_are_equal_however_written() {
-        assert_eq!(
-            merged(vec![(204, 204), (200, 202), (203, 203)]),
-            [(200, 204)]
-        );
+        assert_eq!(merged(vec![(204, 204), (200, 202), (203, 203)]), [(200, 204)]);
         assert_eq!(merged(vec![(200, 399), (204, 204)]), [(200, 399)]);
-        assert_eq!(
-            merged(vec![(404, 404), (200, 200)]),
-            [(200, 200), (404, 404)]
-        );
+        assert_eq!(merged(vec![(404, 404), (200, 200)]), [(200, 200), (404, 404)]);
     }
 }

@@ -38,10 +38,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawRoute {
 }
 
 fn hosts(table: &mut Table<'_>) -> Vec<At<Option<model::HostPattern>>> {
-    let any = At {
-        value: None,
-        span: table.span.clone(),
-    };
+    let any = At { value: None, span: table.span.clone() };
     match table.texts("host", net::host_pattern) {
         None => vec![any],
         Some(hosts) if hosts.is_empty() => {
@@ -62,13 +59,9 @@ fn path(table: &mut Table<'_>) -> PathMatch {
     let exact = table.text("path_exact", http::path_exact);
     if let (Some(prefix), Some(exact)) = (&prefix, &exact) {
         table.problems.report(
-            Diagnostic::error(
-                "a path is a prefix or exact, not both",
-                exact.span.clone(),
-                "exact",
-            )
-            .other(prefix.span.clone(), "a prefix")
-            .help("leave one out"),
+            Diagnostic::error("a path is a prefix or exact, not both", exact.span.clone(), "exact")
+                .other(prefix.span.clone(), "a prefix")
+                .help("leave one out"),
         );
     }
     match (exact, prefix) {
@@ -94,22 +87,12 @@ fn parameter_name(text: &str) -> Result<String, Wrong> {
 }
 
 fn matches(pairs: Vec<(At<String>, At<String>)>) -> Vec<FieldMatch> {
-    pairs
-        .into_iter()
-        .map(|(n, v)| FieldMatch {
-            name: n.value,
-            value: v.value,
-        })
-        .collect()
+    pairs.into_iter().map(|(n, v)| FieldMatch { name: n.value, value: v.value }).collect()
 }
 
 fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     let service = table.text("service", name);
-    let split: Vec<_> = table
-        .tables("split")
-        .into_iter()
-        .filter_map(branch)
-        .collect();
+    let split: Vec<_> = table.tables("split").into_iter().filter_map(branch).collect();
     let redirect = table.table("redirect").map(|table| redirect(table, path));
     let deny = table.integer_if::<u16>("deny");
     let rewrite = table.table("rewrite").map(|table| rewrite(table, path));
@@ -147,10 +130,8 @@ fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
 
 /// Reports none, more than one, and changes to what is not passed on.
 fn one_action(table: &mut Table<'_>) -> bool {
-    let given: Vec<_> = ACTIONS
-        .iter()
-        .filter_map(|&key| table.key_span(key).map(|span| (key, span)))
-        .collect();
+    let given: Vec<_> =
+        ACTIONS.iter().filter_map(|&key| table.key_span(key).map(|span| (key, span))).collect();
     match given.as_slice() {
         [] if ACTIONS.iter().any(|key| table.has_or_means(key)) => false,
         [] => {
@@ -221,9 +202,7 @@ fn redirect(mut table: Table<'_>, matched: &PathMatch) -> Redirect {
         scheme: table.choice_if("scheme").map(|at| at.value.to_owned()),
         host: table.text("host", net::host).map(|at| at.value),
         port: table.integer_if("port").map(|at| at.value),
-        path: table
-            .text("path", http::path)
-            .map(|at| substitute(at.value, matched)),
+        path: table.text("path", http::path).map(|at| substitute(at.value, matched)),
     };
     let aims = ["scheme", "host", "port", "path"];
     if aims.iter().all(|key| table.key_span(key).is_none()) {
@@ -242,9 +221,7 @@ fn redirect(mut table: Table<'_>, matched: &PathMatch) -> Redirect {
 
 fn rewrite(mut table: Table<'_>, matched: &PathMatch) -> Rewrite {
     let rewrite = Rewrite {
-        prefix: table
-            .text("prefix", http::path)
-            .map(|at| substitute(at.value, matched)),
+        prefix: table.text("prefix", http::path).map(|at| substitute(at.value, matched)),
         host: table.text("host", net::authority).map(|at| at.value),
     };
     table.finish();
@@ -263,9 +240,7 @@ fn field_changes(mut table: Table<'_>) -> FieldChanges {
     let pairs = |pairs: Vec<(At<String>, At<String>)>| {
         pairs.into_iter().map(|(n, v)| (n.value, v.value)).collect()
     };
-    let removed = table
-        .texts("remove", http::changeable_field_name)
-        .unwrap_or_default();
+    let removed = table.texts("remove", http::changeable_field_name).unwrap_or_default();
     let changes = FieldChanges {
         remove: removed.into_iter().map(|at| at.value).collect(),
         set: pairs(table.map("set", http::changeable_field_name, http::field_value)),
@@ -302,15 +277,8 @@ pub(super) fn unknown_key_part(text: &str, known: &[&str]) -> Wrong {
             wrong.help("did you mean \"client\"?")
         }
         _ => {
-            let meant = if http::field_name(text).is_ok() {
-                text
-            } else {
-                "NAME"
-            };
-            let shown: Vec<_> = known
-                .iter()
-                .map(|k| quote(&k.replace("NAME", meant)))
-                .collect();
+            let meant = if http::field_name(text).is_ok() { text } else { "NAME" };
+            let shown: Vec<_> = known.iter().map(|k| quote(&k.replace("NAME", meant))).collect();
             let shown: Vec<_> = shown.iter().map(String::as_str).collect();
             wrong.help(format!("write {}", either(&shown)))
         }

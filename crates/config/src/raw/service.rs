@@ -55,31 +55,24 @@ fn balance(table: &mut Table<'_>) -> (Balance, Option<Span>) {
     let span = hash.as_ref().map(|hash| hash.span_of("on"));
     let hash = hash.map(hash_key);
     // An unknown word may have been meant to be "hash".
-    let certain = table
-        .peek("balance")
-        .is_none_or(|word| word.as_str() == Some(balance.value));
+    let certain = table.peek("balance").is_none_or(|word| word.as_str() == Some(balance.value));
     if let Some(key) = table.key_span("hash")
         && certain
         && balance.value != "hash"
     {
         table.problems.report(
-            Diagnostic::error(
-                "`hash` has no effect with this `balance`",
-                key,
-                "never used",
-            )
-            .other(balance.span, format!("balance is \"{}\"", balance.value))
-            .help("write balance = \"hash\", or leave `hash` out"),
+            Diagnostic::error("`hash` has no effect with this `balance`", key, "never used")
+                .other(balance.span, format!("balance is \"{}\"", balance.value))
+                .help("write balance = \"hash\", or leave `hash` out"),
         );
     }
     let balance = match balance.value {
         "least-connections" => Balance::LeastConnections,
         "peak-ewma" => Balance::PeakEwma,
         "random" => Balance::Random,
-        "hash" => Balance::Hash(hash.unwrap_or(HashKey {
-            on: HashOn::Client,
-            load_factor: defaults::HASH_LOAD_FACTOR,
-        })),
+        "hash" => Balance::Hash(
+            hash.unwrap_or(HashKey { on: HashOn::Client, load_factor: defaults::HASH_LOAD_FACTOR }),
+        ),
         _ => Balance::RoundRobin,
     };
     (balance, span)
@@ -90,17 +83,11 @@ fn hash_key(mut table: Table<'_>) -> HashKey {
         None if text == "client" => Ok(HashOn::Client),
         Some(("header", field)) => http::field_name(field.trim()).map(HashOn::Field),
         Some(("cookie", cookie)) => http::cookie_name(cookie.trim()).map(HashOn::Cookie),
-        _ => Err(unknown_key_part(
-            text,
-            &["client", "header:NAME", "cookie:NAME"],
-        )),
+        _ => Err(unknown_key_part(text, &["client", "header:NAME", "cookie:NAME"])),
     });
     let load_factor = table.number("load_factor").value;
     table.finish();
-    HashKey {
-        on: on.map_or(HashOn::Client, |at| at.value),
-        load_factor,
-    }
+    HashKey { on: on.map_or(HashOn::Client, |at| at.value), load_factor }
 }
 
 fn queue(table: Option<Table<'_>>) -> QueueLimits {
@@ -181,9 +168,7 @@ fn zones(table: Option<Table<'_>>) -> ZonePolicy {
     ZonePolicy {
         ready_min: ready_min.value,
         ready_recovered: recovered
-            .map_or(defaults::ZONES_READY_RECOVERED.max(ready_min.value), |at| {
-                at.value
-            }),
+            .map_or(defaults::ZONES_READY_RECOVERED.max(ready_min.value), |at| at.value),
     }
 }
 
@@ -191,10 +176,7 @@ fn affinity(mut table: Table<'_>) -> Option<Affinity> {
     let cookie = table.text("cookie", http::cookie_name);
     let max_age = table.duration_if("max_age").map(|at| at.value);
     table.finish();
-    Some(Affinity {
-        cookie: cookie?.value,
-        max_age,
-    })
+    Some(Affinity { cookie: cookie?.value, max_age })
 }
 
 fn timeouts(table: Option<Table<'_>>) -> ServiceTimeouts {
@@ -236,12 +218,8 @@ fn servers(table: &mut Table<'_>) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
         && items.is_empty()
     {
         table.problems.report(
-            Diagnostic::error(
-                "a service without servers",
-                table.span_of("server"),
-                "empty",
-            )
-            .help("write at least one, as in server = [{ address = \"10.0.1.5:8080\" }]"),
+            Diagnostic::error("a service without servers", table.span_of("server"), "empty")
+                .help("write at least one, as in server = [{ address = \"10.0.1.5:8080\" }]"),
         );
     }
     let mut specs = Vec::new();
@@ -258,12 +236,7 @@ fn servers(table: &mut Table<'_>) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
             zone: zone.as_ref().map(|zone| zone.span.clone()),
         });
         let zone: Option<Arc<str>> = zone.map(|zone| zone.value);
-        specs.push(ServerSpec {
-            target: target.value,
-            zone,
-            weight,
-            backup,
-        });
+        specs.push(ServerSpec { target: target.value, zone, weight, backup });
     }
     (specs, spans)
 }

@@ -85,18 +85,10 @@ impl<'t> Table<'t> {
 
     pub(super) fn key_spec(&mut self, key: &'static str) -> &'static KeySpec {
         self.asked.insert(key);
-        const UNKNOWN: &KeySpec = &KeySpec {
-            name: "",
-            kind: Kind::Boolean,
-            absent: Absent::Then(""),
-            doc: "",
-        };
+        const UNKNOWN: &KeySpec =
+            &KeySpec { name: "", kind: Kind::Boolean, absent: Absent::Then(""), doc: "" };
         let spec = self.spec.key(key);
-        debug_assert!(
-            spec.is_some(),
-            "{}.{key} is not in the schema",
-            self.spec.path
-        );
+        debug_assert!(spec.is_some(), "{}.{key} is not in the schema", self.spec.path);
         spec.unwrap_or(UNKNOWN)
     }
 
@@ -124,9 +116,7 @@ impl<'t> Table<'t> {
 
     /// Where the key's value stands, or the table itself.
     pub(crate) fn span_of(&self, key: &'static str) -> Span {
-        self.toml
-            .get(key)
-            .map_or_else(|| self.span.clone(), Spanned::span)
+        self.toml.get(key).map_or_else(|| self.span.clone(), Spanned::span)
     }
 
     /// Where the key itself stands, if it is there.
@@ -177,10 +167,7 @@ impl<'t> Table<'t> {
             return None;
         };
         match parse(text) {
-            Ok(read) => Some(At {
-                value: read,
-                span: value.span(),
-            }),
+            Ok(read) => Some(At { value: read, span: value.span() }),
             Err(wrong) => {
                 self.report_wrong(key, kind, value.span(), wrong);
                 None
@@ -197,12 +184,9 @@ impl<'t> Table<'t> {
         let kind = self.key_spec(key).kind;
         let value = self.value(key)?;
         match (value.get_ref(), kind) {
-            (DeValue::Array(items), Kind::OneOrMore(one) | Kind::List(one)) => Some(
-                items
-                    .iter()
-                    .filter_map(|item| self.parse(key, one, item, &parse))
-                    .collect(),
-            ),
+            (DeValue::Array(items), Kind::OneOrMore(one) | Kind::List(one)) => {
+                Some(items.iter().filter_map(|item| self.parse(key, one, item, &parse)).collect())
+            }
             (DeValue::String(text), Kind::List(_)) => {
                 self.problems.report(
                     Diagnostic::error(
@@ -225,10 +209,7 @@ impl<'t> Table<'t> {
                 Absent::Text(text) => text,
                 _ => "",
             };
-            At {
-                value,
-                span: self.span_of(key),
-            }
+            At { value, span: self.span_of(key) }
         })
     }
 
@@ -259,10 +240,7 @@ impl<'t> Table<'t> {
         let mut read: Vec<(At<String>, At<T>)> = Vec::new();
         for (entry, value) in entries {
             let read_name = match name(entry.get_ref()) {
-                Ok(name) => At {
-                    value: name,
-                    span: entry.span(),
-                },
+                Ok(name) => At { value: name, span: entry.span() },
                 Err(wrong) => {
                     self.report_wrong(key, &Kind::Text(form), entry.span(), wrong);
                     continue;
@@ -299,12 +277,10 @@ pub(crate) fn choose(text: &str, words: &[&'static str]) -> Result<&'static str,
         return Ok(word);
     }
     let wrong = Wrong::new("not one of them");
-    Err(
-        match names::alias_of_word(text, words).or_else(|| nearest(text, words.iter().copied())) {
-            Some(word) => wrong.help(format!("did you mean {}?", quote(word))),
-            None => wrong,
-        },
-    )
+    Err(match names::alias_of_word(text, words).or_else(|| nearest(text, words.iter().copied())) {
+        Some(word) => wrong.help(format!("did you mean {}?", quote(word))),
+        None => wrong,
+    })
 }
 
 pub(super) fn mismatch(key: &str, kind: &Kind, value: &Value<'_>) -> Diagnostic {
@@ -323,9 +299,9 @@ pub(super) fn mismatch(key: &str, kind: &Kind, value: &Value<'_>) -> Diagnostic 
     };
     let diagnostic = Diagnostic::error(format!("`{key}` must be {must}"), value.span(), is);
     match (kind, value.get_ref()) {
-        (Kind::Duration { .. }, DeValue::Integer(n)) => diagnostic.help(format!(
-            "a duration has a unit: write \"{n}s\" or \"{n}ms\""
-        )),
+        (Kind::Duration { .. }, DeValue::Integer(n)) => {
+            diagnostic.help(format!("a duration has a unit: write \"{n}s\" or \"{n}ms\""))
+        }
         (Kind::Boolean, DeValue::String(text)) if matches!(text.as_ref(), "true" | "false") => {
             diagnostic.help(format!("write {key} = {text}, without quotes"))
         }
@@ -348,10 +324,7 @@ pub(super) fn mismatch(key: &str, kind: &Kind, value: &Value<'_>) -> Diagnostic 
             diagnostic.help(format!("write {key} = \"{n}\""))
         }
         (Kind::Either(_), DeValue::String(text))
-            if matches!(
-                text.to_ascii_lowercase().as_str(),
-                "off" | "no" | "false" | "none"
-            ) =>
+            if matches!(text.to_ascii_lowercase().as_str(), "off" | "no" | "false" | "none") =>
         {
             diagnostic.help(format!("write {key} = false"))
         }

@@ -83,10 +83,7 @@ impl<'t> Table<'t> {
         let mut read = Vec::new();
         let mut nameless = false;
         for (name, value) in entries {
-            let at = At {
-                value: name.get_ref().as_ref(),
-                span: name.span(),
-            };
+            let at = At { value: name.get_ref().as_ref(), span: name.span() };
             match value.get_ref() {
                 DeValue::Table(toml) => {
                     read.push((at, Table::new(toml, value.span(), spec, self.problems)));
@@ -105,8 +102,7 @@ impl<'t> Table<'t> {
                 }
                 _ => {
                     nameless = true;
-                    self.problems
-                        .report(mismatch(at.value, &Kind::Table(spec), value));
+                    self.problems.report(mismatch(at.value, &Kind::Table(spec), value));
                 }
             }
         }

@@ -17,9 +17,8 @@ use crate::schema::{TOP, names};
 pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
     let mut table = Table::new(toml, 0..0, &TOP, problems);
     let zone = table.text("zone", name);
-    let workers = table
-        .integer_if::<u16>("workers")
-        .and_then(|workers| NonZeroU16::new(workers.value));
+    let workers =
+        table.integer_if::<u16>("workers").and_then(|workers| NonZeroU16::new(workers.value));
     let (services, services_known) = services(&mut table);
     let document = Document {
         zone,
@@ -30,11 +29,7 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
         admin: table.table("admin").map_or(Some(default_admin()), admin),
         resolver: table.text("resolver", net::dns_server).map(|at| at.value),
         log: table.table("log").map_or_else(default_log, log),
-        listeners: table
-            .tables("listener")
-            .into_iter()
-            .map(listener::read)
-            .collect(),
+        listeners: table.tables("listener").into_iter().map(listener::read).collect(),
         routes: table.tables("route").into_iter().map(route::read).collect(),
         listeners_meant: table.means("listener"),
         services_known,
@@ -80,10 +75,7 @@ fn run_as(table: &mut Table<'_>) -> Option<(String, Option<String>)> {
 
 /// The default has no place in the file; a clash with it is pointed at from the other side.
 fn default_admin() -> At<SocketAddr> {
-    At {
-        value: defaults::ADMIN,
-        span: 0..0,
-    }
+    At { value: defaults::ADMIN, span: 0..0 }
 }
 
 fn admin(mut table: Table<'_>) -> Option<At<SocketAddr>> {
@@ -92,12 +84,10 @@ fn admin(mut table: Table<'_>) -> Option<At<SocketAddr>> {
         _ if names::alias_of_word(text, &["off"]).is_some() => {
             Err(Wrong::new("not an IP address and a port").help("did you mean \"off\"?"))
         }
-        _ => net::listen_address(text)
-            .map(Some)
-            .map_err(|wrong| match wrong.help {
-                None => wrong.help("write \"off\" for no admin API"),
-                Some(_) => wrong,
-            }),
+        _ => net::listen_address(text).map(Some).map_err(|wrong| match wrong.help {
+            None => wrong.help("write \"off\" for no admin API"),
+            Some(_) => wrong,
+        }),
     });
     table.finish();
     match address {
@@ -107,10 +97,7 @@ fn admin(mut table: Table<'_>) -> Option<At<SocketAddr>> {
 }
 
 fn default_log() -> Log {
-    Log {
-        access: AccessLog::Stdout,
-        format: LogFormat::Json,
-    }
+    Log { access: AccessLog::Stdout, format: LogFormat::Json }
 }
 
 fn log(mut table: Table<'_>) -> Log {
@@ -124,9 +111,7 @@ fn log(mut table: Table<'_>) -> Log {
             Err(Wrong::new("standard error is for Weir's own log").help("did you mean \"stdout\"?"))
         }
         other => Err(match choose(other, &["stdout", "off"]) {
-            Err(Wrong {
-                help: Some(help), ..
-            }) => Wrong::new("no such destination").help(help),
+            Err(Wrong { help: Some(help), .. }) => Wrong::new("no such destination").help(help),
             _ => Wrong::new("no such destination")
                 .help(format!("a path contains a slash: write \"./{other}\"")),
         }),
@@ -136,8 +121,5 @@ fn log(mut table: Table<'_>) -> Log {
         _ => LogFormat::Json,
     };
     table.finish();
-    Log {
-        access: access.map_or(AccessLog::Stdout, |access| access.value),
-        format,
-    }
+    Log { access: access.map_or(AccessLog::Stdout, |access| access.value), format }
 }

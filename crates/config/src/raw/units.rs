@@ -5,13 +5,8 @@ use std::time::Duration;
 use super::Wrong;
 use crate::diagnostic::quote;
 
-const DURATION_UNITS: [(&str, u64); 5] = [
-    ("ms", 1),
-    ("s", 1_000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 86_400_000),
-];
+const DURATION_UNITS: [(&str, u64); 5] =
+    [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 const SIZE_UNITS: [(&str, u64); 7] = [
     ("B", 1),
@@ -26,10 +21,7 @@ const SIZE_UNITS: [(&str, u64); 7] = [
 /// `300ms`, `5s`, `2m`, `1h`, `1d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, Wrong> {
     let (digits, unit) = split(text);
-    let factor = DURATION_UNITS
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .map(|(_, factor)| factor);
+    let factor = DURATION_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor);
     match (digits.parse::<u64>(), factor) {
         (Ok(n), Some(factor)) => n
             .checked_mul(*factor)
@@ -64,14 +56,9 @@ fn long_unit(unit: &str) -> Option<&'static str> {
 /// `512B`, `16kB`, `1MiB`, in bytes.
 pub(crate) fn size(text: &str) -> Result<u64, Wrong> {
     let (digits, unit) = split(text);
-    let factor = SIZE_UNITS
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .map(|(_, factor)| factor);
+    let factor = SIZE_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor);
     match (digits.parse::<u64>(), factor) {
-        (Ok(n), Some(factor)) => n
-            .checked_mul(*factor)
-            .ok_or_else(|| Wrong::new("far too large")),
+        (Ok(n), Some(factor)) => n.checked_mul(*factor).ok_or_else(|| Wrong::new("far too large")),
         (Ok(n), None) if unit.is_empty() => Err(Wrong::new("the unit is missing")
             .help(format!("write {n} without quotes for bytes, or \"{n}kB\""))),
         (Ok(n), None) if !unit.starts_with(['.', ',']) => {
@@ -92,10 +79,7 @@ pub(crate) fn size(text: &str) -> Result<u64, Wrong> {
 
 /// Leading digits, and what follows without the space before it.
 fn split(text: &str) -> (&str, &str) {
-    let end = text
-        .bytes()
-        .position(|b| !b.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.bytes().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     (digits, unit.trim_start())
 }
@@ -115,10 +99,7 @@ pub(crate) fn status_range(text: &str) -> Result<(u16, u16), Wrong> {
     let one = |text: &str| {
         let text = text.trim();
         let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
-        text.parse::<u16>()
-            .ok()
-            .filter(|_| digits)
-            .ok_or_else(wrong)
+        text.parse::<u16>().ok().filter(|_| digits).ok_or_else(wrong)
     };
     let (low, high) = match text.split_once('-') {
         Some((low, high)) => (one(low)?, one(high)?),
@@ -187,14 +168,7 @@ mod tests {
             "write \"16kB\" for 16000 bytes or \"16KiB\" for 16 × 1024 bytes"
         );
         assert_eq!(help(status_range("2xx").unwrap_err()), "write \"200-299\"");
-        for text in [
-            "",
-            "s",
-            "-5s",
-            "99999999999999999999s",
-            "9999999999999999d",
-            "1.5s",
-        ] {
+        for text in ["", "s", "-5s", "99999999999999999999s", "9999999999999999d", "1.5s"] {
             assert!(duration(text).is_err(), "{text}");
         }
         for text in ["", "kB", "18446744073709551615GB"] {

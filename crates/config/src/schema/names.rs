@@ -9,82 +9,23 @@ use crate::diagnostic::{Diagnostic, Span, nearest, quote};
 
 /// Keys as other balancers, or the next best guess, call them.
 const KEY_ALIASES: &[(&str, &[&str])] = &[
-    (
-        "address",
-        &["bind", "listen", "addr", "url", "ip", "endpoint", "target"],
-    ),
+    ("address", &["bind", "listen", "addr", "url", "ip", "endpoint", "target"]),
     ("backlog", &["listen_backlog"]),
-    (
-        "balance",
-        &[
-            "algorithm",
-            "lb_policy",
-            "load_balancing",
-            "lb_algorithm",
-            "policy",
-        ],
-    ),
-    (
-        "body_max",
-        &["client_max_body_size", "max_body_size", "body_size_max"],
-    ),
-    (
-        "check",
-        &[
-            "health_check",
-            "healthcheck",
-            "health",
-            "httpchk",
-            "health_checks",
-            "checks",
-        ],
-    ),
-    (
-        "connections_max",
-        &["maxconn", "max_connections", "worker_connections"],
-    ),
+    ("balance", &["algorithm", "lb_policy", "load_balancing", "lb_algorithm", "policy"]),
+    ("body_max", &["client_max_body_size", "max_body_size", "body_size_max"]),
+    ("check", &["health_check", "healthcheck", "health", "httpchk", "health_checks", "checks"]),
+    ("connections_max", &["maxconn", "max_connections", "worker_connections"]),
     ("deny", &["return", "block", "status"]),
-    (
-        "drain_max",
-        &[
-            "grace",
-            "grace_period",
-            "shutdown_timeout",
-            "hard_stop_after",
-            "drain",
-        ],
-    ),
-    (
-        "eject",
-        &["eject_time", "base_ejection_time", "fail_timeout"],
-    ),
-    (
-        "expect",
-        &["expected", "status", "expected_status", "codes", "match"],
-    ),
+    ("drain_max", &["grace", "grace_period", "shutdown_timeout", "hard_stop_after", "drain"]),
+    ("eject", &["eject_time", "base_ejection_time", "fail_timeout"]),
+    ("expect", &["expected", "status", "expected_status", "codes", "match"]),
     ("failures", &["max_fails", "consecutive_5xx"]),
     ("fall", &["unhealthy_threshold", "failures", "fails"]),
-    (
-        "forward_fields",
-        &["forwardfor", "forwarded", "x_forwarded"],
-    ),
-    (
-        "head_max",
-        &[
-            "large_client_header_buffers",
-            "header_max",
-            "max_header_size",
-        ],
-    ),
+    ("forward_fields", &["forwardfor", "forwarded", "x_forwarded"]),
+    ("head_max", &["large_client_header_buffers", "header_max", "max_header_size"]),
     ("header", &["headers"]),
-    (
-        "host",
-        &["hosts", "hostname", "domain", "server_name", "hostnames"],
-    ),
-    (
-        "idle_connections_max",
-        &["keepalive", "pool_size", "pool_max_conn"],
-    ),
+    ("host", &["hosts", "hostname", "domain", "server_name", "hostnames"]),
+    ("idle_connections_max", &["keepalive", "pool_size", "pool_max_conn"]),
     (
         "in_flight_max",
         &[
@@ -98,34 +39,14 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
         ],
     ),
     ("interval", &["inter", "period", "every"]),
-    (
-        "path",
-        &["path_prefix", "prefix", "uri", "url", "location", "paths"],
-    ),
+    ("path", &["path_prefix", "prefix", "uri", "url", "location", "paths"]),
     ("path_exact", &["exact_path", "exact"]),
     ("queue", &["maxqueue", "queue_max"]),
     ("rate_limit", &["ratelimit", "limit_req", "rate"]),
-    (
-        "request_header",
-        &["request_headers", "request_fields", "headers_request"],
-    ),
-    (
-        "response_header",
-        &["response_headers", "response_fields", "add_header"],
-    ),
+    ("request_header", &["request_headers", "request_fields", "headers_request"]),
+    ("response_header", &["response_headers", "response_fields", "add_header"]),
     ("rise", &["healthy_threshold", "passes"]),
-    (
-        "server",
-        &[
-            "servers",
-            "backend",
-            "backends",
-            "upstreams",
-            "endpoints",
-            "members",
-            "nodes",
-        ],
-    ),
+    ("server", &["servers", "backend", "backends", "upstreams", "endpoints", "members", "nodes"]),
     (
         "service",
         &[
@@ -144,15 +65,7 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ),
     (
         "listener",
-        &[
-            "frontend",
-            "listen",
-            "listeners",
-            "entrypoint",
-            "entrypoints",
-            "bind",
-            "server",
-        ],
+        &["frontend", "listen", "listeners", "entrypoint", "entrypoints", "bind", "server"],
     ),
     ("route", &["routes", "rule", "rules", "location", "routers"]),
     ("slow_start", &["slowstart"]),
@@ -161,29 +74,9 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("length_max", &["size", "length", "max", "max_length"]),
     ("weight", &["weights", "share"]),
     ("when_all_down", &["all_down", "panic", "panic_threshold"]),
-    (
-        "workers",
-        &[
-            "threads",
-            "nbthread",
-            "worker_processes",
-            "nbproc",
-            "concurrency",
-        ],
-    ),
-    (
-        "zone",
-        &["locality", "az", "availability_zone", "region", "zones"],
-    ),
-    (
-        "trusted",
-        &[
-            "trusted_proxies",
-            "set_real_ip_from",
-            "trust",
-            "trusted_networks",
-        ],
-    ),
+    ("workers", &["threads", "nbthread", "worker_processes", "nbproc", "concurrency"]),
+    ("zone", &["locality", "az", "availability_zone", "region", "zones"]),
+    ("trusted", &["trusted_proxies", "set_real_ip_from", "trust", "trusted_networks"]),
     ("redirect", &["redirect_to", "return"]),
     ("retries", &["retry"]),
     ("attempts_max", &["attempts", "num_retries", "max", "count"]),
@@ -191,10 +84,7 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
 
 /// Words as other balancers call them.
 const WORD_ALIASES: &[(&str, &[&str])] = &[
-    (
-        "round-robin",
-        &["roundrobin", "round_robin", "rr", "static-rr", "wrr"],
-    ),
+    ("round-robin", &["roundrobin", "round_robin", "rr", "static-rr", "wrr"]),
     (
         "least-connections",
         &[
@@ -234,9 +124,7 @@ const WORD_ALIASES: &[(&str, &[&str])] = &[
 pub(crate) fn alias_of_word(text: &str, words: &[&'static str]) -> Option<&'static str> {
     let text = text.to_ascii_lowercase();
     words.iter().copied().find(|word| {
-        WORD_ALIASES
-            .iter()
-            .any(|(of, aliases)| of == word && aliases.contains(&text.as_str()))
+        WORD_ALIASES.iter().any(|(of, aliases)| of == word && aliases.contains(&text.as_str()))
     })
 }
 
@@ -269,10 +157,7 @@ pub(crate) fn unknown_key(
         return (diagnostic.help(help), Some(of));
     }
     if plain == "port" && spec.key("address").is_some() {
-        return (
-            diagnostic.help("the port is part of `address`, as in \"10.0.1.5:8080\""),
-            None,
-        );
+        return (diagnostic.help("the port is part of `address`, as in \"10.0.1.5:8080\""), None);
     }
     let owners: Vec<_> = TOP
         .tables()

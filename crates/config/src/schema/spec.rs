@@ -27,19 +27,12 @@ impl TableSpec {
 
     /// Its keys in one line.
     pub(crate) fn names(&self) -> String {
-        self.keys
-            .iter()
-            .map(|key| key.name)
-            .collect::<Vec<_>>()
-            .join(", ")
+        self.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")
     }
 
     /// The key that alone would make a table of a text.
     pub(crate) fn required_text(&self) -> Option<&'static str> {
-        let mut required = self
-            .keys
-            .iter()
-            .filter(|key| matches!(key.absent, Absent::Required));
+        let mut required = self.keys.iter().filter(|key| matches!(key.absent, Absent::Required));
         let first = required.next()?;
         (required.next().is_none() && matches!(first.kind, Kind::Text(_))).then_some(first.name)
     }
@@ -47,9 +40,7 @@ impl TableSpec {
     /// This table and every table below it, in order.
     pub(crate) fn tables(&'static self) -> Vec<&'static TableSpec> {
         let below = self.keys.iter().flat_map(|key| key.kind.tables());
-        std::iter::once(self)
-            .chain(below.flat_map(TableSpec::tables))
-            .collect()
+        std::iter::once(self).chain(below.flat_map(TableSpec::tables)).collect()
     }
 }
 
@@ -69,12 +60,7 @@ pub(crate) const fn key(
     absent: Absent,
     doc: &'static str,
 ) -> KeySpec {
-    KeySpec {
-        name,
-        kind,
-        absent,
-        doc,
-    }
+    KeySpec { name, kind, absent, doc }
 }
 
 /// What holds when a key is not there.
@@ -166,11 +152,7 @@ impl Kind {
             Kind::Text(form) => with_article(form.name),
             Kind::List(kind) => format!("a list ({} each)", kind.words()),
             Kind::OneOrMore(kind) => format!("{} or a list of them", kind.words()),
-            Kind::Either(kinds) => kinds
-                .iter()
-                .map(Kind::words)
-                .collect::<Vec<_>>()
-                .join(", or "),
+            Kind::Either(kinds) => kinds.iter().map(Kind::words).collect::<Vec<_>>().join(", or "),
             Kind::Map(names, _) => format!("a table of {}s and values", names.name),
             Kind::Table(_) => "a table".to_owned(),
             Kind::Tables(_) => "tables".to_owned(),

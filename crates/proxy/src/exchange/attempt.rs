@@ -21,11 +21,8 @@ use crate::watchdog::Direction;
 use crate::worker::Worker;
 
 /// The largest response head that is taken from a server.
-const RESPONSE_HEAD_LIMITS: HeadLimits = HeadLimits {
-    head_max_bytes: 16 * 1024,
-    target_max_bytes: 0,
-    fields_max: 128,
-};
+const RESPONSE_HEAD_LIMITS: HeadLimits =
+    HeadLimits { head_max_bytes: 16 * 1024, target_max_bytes: 0, fields_max: 128 };
 /// Informational responses before a final one; more is a server that plays.
 const INFORMATIONAL_MAX: u32 = 16;
 
@@ -39,11 +36,7 @@ pub(super) struct Failure {
 
 impl Failure {
     fn new(cause: Cause, sent: bool) -> Failure {
-        Failure {
-            cause,
-            detail: "",
-            sent,
-        }
+        Failure { cause, detail: "", sent }
     }
 
     /// Whether the request may be given to a server again: what was never sent always, what may
@@ -71,12 +64,17 @@ impl Failure {
     }
 }
 
+/// How an attempt is made.
+pub(super) struct Way<'a> {
+    pub(super) slot: &'a Slot,
+    /// A kept connection may be used.
+    pub(super) reuse: bool,
+    /// It is not the last attempt.
+    pub(super) more_follow: bool,
+}
+
 /// Sends the request to the slot's server and waits for its final response head, which is then in
 /// `scratch.response`. Informational responses are passed on as they come.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one call site; a struct would only rename them"
-)]
 pub(super) async fn attempt(
     worker: &Rc<Worker>,
     request: &Request<'_>,
@@ -84,17 +82,11 @@ pub(super) async fn attempt(
     scratch: &mut Scratch,
     record: &mut Record,
     upload: &mut Pump,
-    slot: &Slot,
-    reuse: bool,
+    way: Way<'_>,
 ) -> Result<ServerConnection, Failure> {
-    let endpoint = slot.endpoint();
-    let address = endpoint.row.address;
+    let address = way.slot.endpoint().row.address;
     let timeouts = &request.service.timeouts;
-    let kept = if reuse {
-        worker.pool.take(address, &worker.buffers)
-    } else {
-        None
-    };
+    let kept = if way.reuse { worker.pool.take(address, &worker.buffers) } else { None };
     let mut server = if let Some(kept) = kept {
         kept
     } else {
@@ -110,23 +102,17 @@ pub(super) async fn attempt(
         matched: &request.route.matches.path,
         rewrite: &request.forward.rewrite,
         fields: &request.forward.request_fields,
+        server: address,
     };
     scratch.request_out.clear();
     let out = &mut scratch.request_out;
-    head::write_request(
-        &scratch.request,
-        &client.origin,
-        &record.id,
-        &changes,
-        random,
-        out,
-    );
+    head::write_request(&scratch.request, &client.origin, &record.id, &changes, random, out);
     upload.rewind(out, &mut client.buffer);
 
     client.entry.set(Phase::AwaitingHead);
     let mut informational = 0;
     let outcome = loop {
-        match await_head(request, client, scratch, upload, &mut server, slot).await {
+        match await_head(request, client, scratch, upload, &mut server, &way).await {
             Ok(()) if scratch.response.is_informational() => {
                 informational += 1;
                 if informational > INFORMATIONAL_MAX {
@@ -151,20 +137,16 @@ async fn await_head(
     scratch: &mut Scratch,
     upload: &mut Pump,
     server: &mut ServerConnection,
-    slot: &Slot,
+    way: &Way<'_>,
 ) -> Result<(), Failure> {
     let limits = &request.limits;
     let response_timeout = request.service.timeouts.response;
     let reused = server.reused;
-    let Client {
-        stream,
-        buffer,
-        watchdog,
-        ..
-    } = client;
-    let state = &slot.endpoint().state;
+    let Client { stream, buffer, watchdog, .. } = client;
+    let state = &way.slot.endpoint().state;
+    let may_leave = way.more_follow && scratch.request.is_idempotent();
     let mut detail = "";
-    let mut sending = !upload.is_done();
+    let mut sending = true;
     let waiting = poll_fn(|cx| {
         if sending
             && let Poll::Ready(sent) = upload.poll(cx, stream, buffer, &server.stream, limits)
@@ -212,7 +194,7 @@ async fn await_head(
                 Poll::Ready(_) => return Poll::Ready(Err(Cause::ConnectionTerminated)),
             }
         }
-        if state.health() == Health::Down {
+        if may_leave && state.health() == Health::Down {
             return Poll::Ready(Err(Cause::ServerMarkedDown));
         }
         if !sending && client_gone(stream, buffer, cx) {
@@ -222,11 +204,7 @@ async fn await_head(
     });
     let result = watchdog.guard(limits, waiting).await;
     limits.clear(Direction::Down);
-    result.map_err(|cause| Failure {
-        cause,
-        detail,
-        sent: upload.has_sent(),
-    })
+    result.map_err(|cause| Failure { cause, detail, sent: upload.has_sent() })
 }
 
 /// What a failure to read the request's body is called.

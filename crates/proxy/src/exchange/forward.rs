@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use decide::{Ask, LiveService, Slot, route};
 use health::outlier::{self, ServiceCounts};
 use model::{Cause, Forward, Route, Service};
 use wire::http1::{ChunkLimits, ChunkedDecoder, RequestBody};
 
-use super::attempt::attempt;
+use super::attempt::{Way, attempt};
 use super::local::respond_self;
 use super::respond::{Answered, respond};
 use crate::account::Record;
@@ -46,14 +47,7 @@ pub(super) async fn forward(
     let service = plane.published.snapshot.service(id);
     let live = &plane.published.services[id.0 as usize];
     record.service = Some(id);
-    let request = Request {
-        plane,
-        route,
-        forward: to,
-        live,
-        service,
-        limits: Limits::default(),
-    };
+    let request = Request { plane, route, forward: to, live, service, limits: Limits::default() };
     let mut upload = upload(plane, client, scratch, service);
     let hash = balance::key(service, &scratch.request, client.origin.peer.ip());
     let affinity = balance::affinity(service, &scratch.request);
@@ -63,33 +57,17 @@ pub(super) async fn forward(
     let mut now = record.started;
 
     loop {
-        let ask = Ask {
-            key: hash,
-            affinity,
-            avoid: &tried,
-        };
-        let Client {
-            stream,
-            buffer,
-            watchdog,
-            ..
-        } = &mut *client;
-        let place = Place {
-            stream,
-            buffer,
-            watchdog,
-            record,
-        };
+        let ask = Ask { key: hash, affinity, avoid: &tried };
+        let Client { stream, buffer, watchdog, .. } = &mut *client;
+        let place = Place { stream, buffer, watchdog, record };
         let admitted = admission::admit(worker, live, service, &ask, place, now).await;
         let slot = match admitted {
             Ok(slot) => slot,
             Err(refused) => {
                 record.body_in = upload.bytes();
                 scratch.up = upload.into_pending();
-                let mut answer = Answer {
-                    retry_after: refused.retry_after,
-                    ..Answer::of(refused.cause)
-                };
+                let mut answer =
+                    Answer { retry_after: refused.retry_after, ..Answer::of(refused.cause) };
                 if matches!(refused.cause, Cause::QueueFull | Cause::QueueWaitExceeded) {
                     answer.status = service.when_full;
                 }
@@ -98,25 +76,10 @@ pub(super) async fn forward(
         };
         let address = slot.endpoint().row.address;
         record.server(&slot, now);
-        match attempt(
-            worker,
-            &request,
-            client,
-            scratch,
-            record,
-            &mut upload,
-            &slot,
-            reuse,
-        )
-        .await
-        {
+        let way = Way { slot: &slot, reuse, more_follow: attempts_left > 0 };
+        match attempt(worker, &request, client, scratch, record, &mut upload, way).await {
             Ok(server) => {
-                let exchange = Answered {
-                    slot,
-                    server,
-                    upload,
-                    affinity,
-                };
+                let exchange = Answered { slot, server, upload, affinity };
                 return respond(worker, request, client, scratch, record, exchange).await;
             }
             Err(failure) => {
@@ -128,10 +91,7 @@ pub(super) async fn forward(
                 if !again {
                     record.body_in = upload.bytes();
                     scratch.up = upload.into_pending();
-                    let answer = Answer {
-                        detail: failure.detail,
-                        ..Answer::of(failure.cause)
-                    };
+                    let answer = Answer { detail: failure.detail, ..Answer::of(failure.cause) };
                     return respond_self(worker, client, scratch, record, answer).await;
                 }
                 attempts_left -= 1;
@@ -176,10 +136,13 @@ fn upload(plane: &Plane, client: &Client, scratch: &mut Scratch, service: &Servi
 
 /// Tells passive health how the server did; an ejection takes effect at once.
 pub(crate) fn note_outcome(live: &LiveService, service: &Service, slot: &Slot, failed: bool) {
+    let endpoint = slot.endpoint();
+    if failed {
+        endpoint.state.failures.fetch_add(1, Relaxed);
+    }
     let Some(policy) = &service.passive else {
         return;
     };
-    let endpoint = slot.endpoint();
     let now = os::clock::now();
     let counts = || ServiceCounts::of(live.endpoints().all.iter().map(|e| &*e.state));
     let Some(ejected) = outlier::on_outcome(&endpoint.state, policy, failed, counts, now) else {

@@ -33,6 +33,7 @@ pub(super) async fn respond_self(
     record.ended = os::clock::now();
     match sent {
         Ok(()) if keep => After::Keep,
+        Ok(()) if whole => client.after_last(worker),
         Ok(()) => After::Linger,
         Err(_) => {
             record.end(Cause::ClientClosed);
@@ -55,12 +56,7 @@ pub(super) fn location(redirect: &Redirect, route: &Route, scratch: &Scratch) ->
     if let Some(port) = redirect.port {
         out.extend_from_slice(format!(":{port}").as_bytes());
     }
-    head::write_path(
-        request.path(),
-        &route.matches.path,
-        redirect.path.as_deref(),
-        &mut out,
-    );
+    head::write_path(request.path(), &route.matches.path, redirect.path.as_deref(), &mut out);
     if let Some(query) = request.query() {
         out.push(b'?');
         out.extend_from_slice(query.as_bytes());

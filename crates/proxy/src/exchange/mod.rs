@@ -16,6 +16,7 @@ mod respond;
 use std::rc::Rc;
 
 use decide::rate;
+use model::path::has_dot_segments;
 use model::{Action, Cause};
 use wire::http1::RequestBody;
 
@@ -48,17 +49,22 @@ async fn walk(
     record: &mut Record,
 ) -> After {
     let request = &scratch.request;
-    if let (RequestBody::Length(length), Some(max)) = (
-        request.body(),
-        settings(plane, client.listener).body_max_bytes,
-    ) && length > max
+    if let (RequestBody::Length(length), Some(max)) =
+        (request.body(), settings(plane, client.listener).body_max_bytes)
+        && length > max
     {
         let answer = Answer::of(Cause::HttpRequestBodyTooLarge);
         return respond_self(worker, client, scratch, record, answer).await;
     }
     let published = &plane.published;
     let Some(index) = published.router.find(request, client.listener) else {
-        let answer = Answer::of(Cause::DestinationNotFound);
+        // Servers disagree on what such a path is; what one takes for public may be another's
+        // secret.
+        let answer = if has_dot_segments(request.path()) {
+            Answer { detail: "dot segments in the path", ..Answer::of(Cause::HttpRequestError) }
+        } else {
+            Answer::of(Cause::DestinationNotFound)
+        };
         return respond_self(worker, client, scratch, record, answer).await;
     };
     let route = &published.snapshot.routes[index];
@@ -67,19 +73,13 @@ async fn walk(
         let table = worker.shared.registry.rate();
         let id = decide::hash_key(route.name.as_bytes());
         if let Err(wait) = table.take(id, limit, key, record.started) {
-            let answer = Answer {
-                retry_after: Some(wait),
-                ..Answer::of(Cause::RateLimited)
-            };
+            let answer = Answer { retry_after: Some(wait), ..Answer::of(Cause::RateLimited) };
             return respond_self(worker, client, scratch, record, answer).await;
         }
     }
     match &route.action {
         Action::Deny(status) => {
-            let answer = Answer {
-                status: *status,
-                ..Answer::of(Cause::HttpRequestDenied)
-            };
+            let answer = Answer { status: *status, ..Answer::of(Cause::HttpRequestDenied) };
             respond_self(worker, client, scratch, record, answer).await
         }
         Action::Redirect(redirect) => {

@@ -10,7 +10,9 @@ use wire::http1::{ChunkLimits, ChunkedDecoder, ResponseBody};
 
 use super::attempt::request_failure;
 use super::forward::{Request, note_outcome};
+use super::local::respond_self;
 use crate::account::Record;
+use crate::answer::Answer;
 use crate::balance;
 use crate::connection::{After, Client, settings};
 use crate::head::{self, ResponseForm};
@@ -38,20 +40,8 @@ pub(super) async fn respond(
     record: &mut Record,
     exchange: Answered,
 ) -> After {
-    let Answered {
-        slot,
-        mut server,
-        mut upload,
-        affinity,
-    } = exchange;
-    let Request {
-        plane,
-        forward,
-        live,
-        service,
-        limits,
-        ..
-    } = request;
+    let Answered { slot, mut server, mut upload, affinity } = exchange;
+    let Request { plane, forward, live, service, limits, .. } = request;
     let status = scratch.response.status();
     record.head_arrived(status);
     let state = &slot.endpoint().state;
@@ -64,6 +54,11 @@ pub(super) async fn respond(
 
     if status == 101 {
         scratch.up = upload.into_pending();
+        if scratch.request.upgrade().is_none() {
+            let detail = "101 to a request that asked for no upgrade";
+            let answer = Answer { detail, ..Answer::of(Cause::HttpProtocolError) };
+            return respond_self(worker, client, scratch, record, answer).await;
+        }
         return tunnel::upgraded(worker, service, client, scratch, record, (slot, server)).await;
     }
     let body = scratch.response.body(scratch.request.is_head());
@@ -72,20 +67,9 @@ pub(super) async fn respond(
     let cookie = balance::set_affinity(service, affinity, &slot);
     let mut download = download(plane, client, scratch, service, body, form);
     let changes = &forward.response_fields;
-    head::write_response(
-        &scratch.response,
-        form,
-        changes,
-        cookie.as_deref(),
-        download.pending(),
-    );
+    head::write_response(&scratch.response, form, changes, cookie.as_deref(), download.pending());
 
-    let Client {
-        stream,
-        buffer,
-        watchdog,
-        ..
-    } = client;
+    let Client { stream, buffer, watchdog, .. } = client;
     let mut sending = !upload.is_done();
     let moving = poll_fn(|cx| {
         if sending
@@ -98,14 +82,14 @@ pub(super) async fn respond(
             }
             limits.clear(Direction::Up);
         }
-        download
-            .poll(cx, &server.stream, &mut server.buffer, stream, &limits)
-            .map_err(|error| match error {
+        download.poll(cx, &server.stream, &mut server.buffer, stream, &limits).map_err(|error| {
+            match error {
                 PumpError::Write => Cause::ClientClosed,
                 PumpError::Read => Cause::ConnectionTerminated,
                 PumpError::Incomplete => Cause::HttpResponseIncomplete,
                 PumpError::Malformed(_) | PumpError::TooLarge => Cause::HttpProtocolError,
-            })
+            }
+        })
     });
     let result = watchdog.guard(&limits, moving).await;
 
@@ -117,23 +101,18 @@ pub(super) async fn respond(
     if let Err(cause) = result {
         record.end(cause);
         // A body that only a close would end looks whole if it ends with one.
-        return if body == ResponseBody::UntilClose {
-            After::Reset
-        } else {
-            After::Close
-        };
+        return if body == ResponseBody::UntilClose { After::Reset } else { After::Close };
     }
     record.end(Cause::Completed);
     if uploaded && scratch.response.keep_alive() && body != ResponseBody::UntilClose {
         let expires = record.head_at() + service.timeouts.keep_alive;
         let address = slot.endpoint().row.address;
-        worker
-            .pool
-            .give(address, server, expires, service.idle_connections_max);
+        worker.pool.give(address, server, expires, service.idle_connections_max);
     }
     match (form.close, uploaded) {
         (false, true) => After::Keep,
-        _ => After::Linger,
+        (true, true) => client.after_last(worker),
+        (_, false) => After::Linger,
     }
 }
 
@@ -157,15 +136,8 @@ fn download(
     let patience = Patience {
         direction: Direction::Down,
         read: (service.timeouts.idle, Cause::ConnectionReadTimeout),
-        write: (
-            settings(plane, client.listener).timeouts.body,
-            Cause::ClientWriteTimeout,
-        ),
+        write: (settings(plane, client.listener).timeouts.body, Cause::ClientWriteTimeout),
     };
-    let framing = if form.chunked {
-        Framing::Chunked
-    } else {
-        Framing::Raw
-    };
+    let framing = if form.chunked { Framing::Chunked } else { Framing::Raw };
     Pump::new(source, framing, patience, std::mem::take(&mut scratch.down))
 }

@@ -37,7 +37,7 @@ pub(crate) struct Cli {
 /// Flags that every verb takes.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Common {
-    /// When to colour what is printed. `auto`: on a terminal, unless NO_COLOR is set
+    /// When to colour what is printed. `auto`: on a terminal, unless `NO_COLOR` is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     pub(crate) color: Color,
 
@@ -45,7 +45,7 @@ pub(crate) struct Common {
     #[arg(long, global = true, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Info)]
     pub(crate) log_level: LogLevel,
 
-    /// Form of the program's own log
+    /// Form of the program's own log: lines for people, or a JSON object a line
     #[arg(long, global = true, value_enum, value_name = "FORM", default_value_t = LogForm::Text)]
     pub(crate) log_format: LogForm,
 }
@@ -66,20 +66,27 @@ impl Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Balance as a configuration file says, until SIGTERM or SIGINT
+    ///
+    /// Everything is checked and every address is bound before the first connection is accepted;
+    /// what is wrong is said at once. The first SIGTERM or SIGINT stops accepting and finishes
+    /// what runs, up to the configuration's `drain_max`; a second one stops at once.
     Serve(ServeArgs),
     /// Say everything that is wrong with a configuration file, or what it will do
+    ///
+    /// Every mistake at once, each with its line, the text underlined and what was probably meant.
+    /// A file without mistakes is explained: listeners, routes in the order in which they match,
+    /// servers by zone, and the probe plan.
     Check(CheckArgs),
     /// Print the configuration's JSON Schema, for editors
     Schema,
     /// Show a balancer at work: servers in three zones, a little traffic, nothing to set up
+    ///
+    /// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them
+    /// and a few requests per second, and says where to look. Ctrl-C ends it.
     Demo(DemoArgs),
 }
 
-/// Balance as a configuration file says, until SIGTERM or SIGINT.
-///
-/// Everything is checked and every address is bound before the first connection is accepted; what
-/// is wrong is said at once, with its line. The first SIGTERM or SIGINT stops accepting and
-/// finishes what runs, up to the configuration's `drain_max`; a second one stops at once.
+/// The words of `weir serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Configuration file (TOML)
@@ -87,11 +94,7 @@ pub(crate) struct ServeArgs {
     pub(crate) file: PathBuf,
 }
 
-/// Say everything that is wrong with a configuration file, or what it will do.
-///
-/// Every mistake at once, each with its line, the text underlined and what was probably meant. A
-/// file without mistakes is explained: listeners, routes in the order in which they match,
-/// servers by zone, and the probe plan.
+/// The words of `weir check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Configuration file (TOML)
@@ -103,10 +106,7 @@ pub(crate) struct CheckArgs {
     pub(crate) json: bool,
 }
 
-/// Show a balancer at work: servers in three zones, a little traffic, nothing to set up.
-///
-/// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them,
-/// and a few requests per second, and says where to look. Ctrl-C ends it.
+/// The words of `weir demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// End after this long, such as `5s` or `2m`
@@ -117,11 +117,8 @@ pub(crate) struct DemoArgs {
 /// When to colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set (no-color.org).
     Auto,
-    /// Also through a pipe.
     Always,
-    /// Nowhere.
     Never,
 }
 
@@ -150,9 +147,7 @@ pub(crate) enum LogLevel {
 /// Form of the program's own log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogForm {
-    /// A line for people
     Text,
-    /// A JSON object a line
     Json,
 }
 
@@ -193,7 +188,7 @@ mod tests {
     #[test]
     fn each_verb_takes_its_words() {
         let cli = parse(&["serve", "weir.toml"]).unwrap();
-        assert!(matches!(cli.verb, Verb::Serve(args) if args.file == PathBuf::from("weir.toml")));
+        assert!(matches!(cli.verb, Verb::Serve(args) if args.file == *"weir.toml"));
         let cli = parse(&["check", "weir.toml", "--json"]).unwrap();
         assert!(matches!(cli.verb, Verb::Check(CheckArgs { json: true, .. })));
         assert!(matches!(parse(&["schema"]).unwrap().verb, Verb::Schema));

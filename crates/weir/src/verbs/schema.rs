@@ -1,7 +1,7 @@
-//! `weir schema`.
+//! `weir schema`: the configuration's JSON Schema, for editors.
 
 use crate::flags::Exit;
 
 pub(crate) fn run() -> Exit {
-    Exit::Failed
+    super::check::print_json(&config::schema())
 }

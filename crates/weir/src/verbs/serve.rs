@@ -3,16 +3,17 @@
 //! Each step's work is done elsewhere; here is the order, and why it is this one.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use model::Snapshot;
+use model::{AccessLog, Snapshot};
 
 use crate::flags::{Common, Exit, ServeArgs};
 use crate::signals::Signals;
-use crate::{log, report, sockets};
+use crate::sockets::{self, Sockets};
+use crate::{log, render, report};
 
 /// How long servers given by name may keep a start waiting for their first resolution.
 const RESOLVE_MAX: Duration = Duration::from_secs(5);
@@ -51,7 +52,9 @@ fn load(args: &ServeArgs, common: Common) -> Result<Arc<Snapshot>, control::load
 fn serve(snapshot: Arc<Snapshot>) -> Result<(), Vec<String>> {
     // Caught before anything is started, so that no signal finds a half-started balancer.
     let mut signals = Signals::catch().map_err(|error| vec![format!("no signals: {error}")])?;
-    let balancer = Balancer::start(snapshot)?;
+    // Whoever starts a balancer learns of every obstacle at once, before anything else happens.
+    let sockets = sockets::open(&snapshot).map_err(|error| error.lines)?;
+    let balancer = Balancer::start(snapshot, sockets)?;
     let signal = signals.wait();
     tracing::info!("{signal}: stopping; a second signal stops at once");
     balancer.stop(&mut signals);
@@ -71,23 +74,24 @@ pub(crate) struct Balancer {
 }
 
 impl Balancer {
-    /// Starts one. What prevents it is told in full, a line each, and then nothing is left running.
-    pub(crate) fn start(snapshot: Arc<Snapshot>) -> Result<Balancer, Vec<String>> {
-        let workers = snapshot.workers.map_or_else(os::cpu::cores, |n| usize::from(n.get()));
+    /// Starts one on its sockets. What prevents it is told, a line each.
+    pub(crate) fn start(
+        snapshot: Arc<Snapshot>,
+        sockets: Sockets,
+    ) -> Result<Balancer, Vec<String>> {
+        let workers = sockets.clients.len();
 
-        // What only root may do comes first, and all of it: whoever starts a balancer learns of
-        // every obstacle at once, before the first connection is accepted.
-        sockets::raise_open_files(&snapshot, workers);
-        let sockets = sockets::bind(&snapshot, workers)?;
-        let (access, access_writer) = proxy::AccessSink::open(&snapshot.log.access)
-            .map_err(|error| vec![format!("cannot open the access log: {error}")])?;
+        // What only root may do comes first, and all of it.
+        let (access, access_writer) = open_access_log(&snapshot)?;
         drop_privileges(&snapshot)?;
+        sockets.say_shortfalls();
 
         // Then the configuration comes into force, with probes and names under way. Clients wait
         // in the listen queue until every name has been looked up.
         let registry = Arc::new(decide::Registry::new());
         let counters = Arc::new(observe::Registry::new());
-        let options = control::Options::default();
+        let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
+        let options = control::Options { server_down: ring(&alarm), ..control::Options::default() };
         let control = control::start(Arc::clone(&registry), Arc::clone(&snapshot), options)
             .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
         if !control.status().wait_resolved(RESOLVE_MAX) {
@@ -103,24 +107,29 @@ impl Balancer {
         })
         .map_err(|error| vec![format!("cannot start the workers: {error}")])?;
 
+        // From here on, whoever waits for a server that is marked down goes elsewhere.
+        let _ = alarm.set(proxy.alarm());
+
+        // Last the API, which shows what is there by now.
         let ready = Arc::new(AtomicBool::new(true));
-        let admin = match sockets.admin {
-            None => None,
-            Some(listener) => {
-                let status = control.status();
-                let options = admin::Options {
-                    listener,
-                    registry: Arc::clone(&registry),
-                    counters: Arc::clone(&counters),
-                    plan: Arc::new(move || report::plan(&status.plan())),
-                    probes: Arc::new(Vec::new),
-                    ready: Arc::clone(&ready),
-                    workers,
-                    version: env!("CARGO_PKG_VERSION"),
-                };
-                Some(admin::start(options).map_err(|error| vec![format!("admin: {error}")])?)
-            }
-        };
+        let plan = control.status();
+        let admin = sockets.admin.map(|listener| {
+            admin::start(admin::Options {
+                listener,
+                registry: Arc::clone(&registry),
+                counters: Arc::clone(&counters),
+                plan: Arc::new(move || report::plan(&plan.plan())),
+                configuration: Arc::new(|snapshot| {
+                    let plan = health::report::of_snapshot(snapshot);
+                    render::json::explained(snapshot, report::plan(&plan))
+                }),
+                probes: Arc::new(Vec::new),
+                ready: Arc::clone(&ready),
+                workers,
+                version: env!("CARGO_PKG_VERSION"),
+            })
+        });
+        let admin = admin.transpose().map_err(|error| vec![format!("admin: {error}")])?;
         announce(&snapshot, workers, admin.as_ref());
         Ok(Balancer { registry, counters, snapshot, ready, control, proxy, admin, access_writer })
     }
@@ -154,9 +163,35 @@ impl Balancer {
     }
 }
 
+/// What control calls when it has marked a server down; without workers there is nobody to tell.
+fn ring(alarm: &Arc<OnceLock<proxy::Alarm>>) -> Box<dyn Fn() + Send> {
+    let alarm = Arc::clone(alarm);
+    Box::new(move || {
+        if let Some(alarm) = alarm.get() {
+            alarm.ring();
+        }
+    })
+}
+
+/// Opens the log while the program may still be root.
+fn open_access_log(
+    snapshot: &Snapshot,
+) -> Result<(proxy::AccessSink, Option<JoinHandle<()>>), Vec<String>> {
+    let access = &snapshot.log.access;
+    proxy::AccessSink::open(access).map_err(|error| {
+        let what = match access {
+            AccessLog::File(path) => path.display().to_string(),
+            AccessLog::Stdout | AccessLog::Off => "standard output".to_owned(),
+        };
+        vec![format!("cannot write the access log to {what}: {error}")]
+    })
+}
+
 /// Becomes whom the configuration names. Only root can; for others it must be whom they are.
 fn drop_privileges(snapshot: &Snapshot) -> Result<(), Vec<String>> {
-    let Some((user, group)) = &snapshot.run_as else { return Ok(()) };
+    let Some((user, group)) = &snapshot.run_as else {
+        return Ok(());
+    };
     os::privileges::switch(user, group.as_deref()).map_err(|error| vec![error.to_string()])?;
     tracing::info!(user, "privileges dropped");
     Ok(())

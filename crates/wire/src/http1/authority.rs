@@ -4,11 +4,7 @@
 /// The length of the host part if `bytes` is a host with an optional port. The host is not empty:
 /// an http URI with an empty host is invalid (RFC 9110 section 4.2.1).
 pub(super) fn host_len(bytes: &[u8]) -> Option<usize> {
-    let len = if bytes.first() == Some(&b'[') {
-        literal_len(bytes)?
-    } else {
-        name_len(bytes)?
-    };
+    let len = if bytes.first() == Some(&b'[') { literal_len(bytes)? } else { name_len(bytes)? };
     match &bytes[len..] {
         [] => Some(len),
         [b':', port @ ..] if is_port(port) => Some(len),
@@ -19,11 +15,7 @@ pub(super) fn host_len(bytes: &[u8]) -> Option<usize> {
 /// `*DIGIT`, at most 65535. Empty is allowed by the grammar and means the scheme's default.
 fn is_port(bytes: &[u8]) -> bool {
     const PORT_DIGITS_MAX: usize = 5;
-    let value = |digits: &[u8]| {
-        digits
-            .iter()
-            .fold(0_u32, |n, b| n * 10 + u32::from(b - b'0'))
-    };
+    let value = |digits: &[u8]| digits.iter().fold(0_u32, |n, b| n * 10 + u32::from(b - b'0'));
     bytes.len() <= PORT_DIGITS_MAX
         && bytes.iter().all(u8::is_ascii_digit)
         && u16::try_from(value(bytes)).is_ok()
@@ -32,15 +24,9 @@ fn is_port(bytes: &[u8]) -> bool {
 /// `"[" IPv6address "]"`. Zone identifiers and `IPvFuture` are refused: neither can be a public host.
 fn literal_len(bytes: &[u8]) -> Option<usize> {
     const LITERAL_MAX_BYTES: usize = 47; // brackets and the longest textual IPv6 address
-    let close = bytes
-        .iter()
-        .take(LITERAL_MAX_BYTES)
-        .position(|&b| b == b']')?;
+    let close = bytes.iter().take(LITERAL_MAX_BYTES).position(|&b| b == b']')?;
     let address = std::str::from_utf8(&bytes[1..close]).ok()?;
-    address
-        .parse::<std::net::Ipv6Addr>()
-        .ok()
-        .map(|_| close + 1)
+    address.parse::<std::net::Ipv6Addr>().ok().map(|_| close + 1)
 }
 
 /// `reg-name` (an IPv4 address is one too): unreserved, sub-delims or percent-encoded, not empty.
@@ -84,11 +70,7 @@ mod tests {
             ("my_service", "my_service"),
             ("a%2Fb", "a%2Fb"),
         ] {
-            assert_eq!(
-                host_len(good.as_bytes()).map(|len| &good[..len]),
-                Some(host),
-                "{good}"
-            );
+            assert_eq!(host_len(good.as_bytes()).map(|len| &good[..len]), Some(host), "{good}");
         }
     }
 

@@ -23,10 +23,7 @@ pub struct ChunkLimits {
 impl Default for ChunkLimits {
     /// 4 KiB of extensions, 8 KiB of trailers.
     fn default() -> ChunkLimits {
-        ChunkLimits {
-            extensions_max_bytes: 4 * 1024,
-            trailers_max_bytes: 8 * 1024,
-        }
+        ChunkLimits { extensions_max_bytes: 4 * 1024, trailers_max_bytes: 8 * 1024 }
     }
 }
 
@@ -135,11 +132,7 @@ impl ChunkedDecoder {
                 if self.left == 0 {
                     self.state = State::DataReturn;
                 }
-                return Ok(Chunk {
-                    consumed: at + take,
-                    data: at..at + take,
-                    end: false,
-                });
+                return Ok(Chunk { consumed: at + take, data: at..at + take, end: false });
             }
             if self.state == State::Trailer {
                 at += self.trailer(&input[at..])?;
@@ -154,11 +147,7 @@ impl ChunkedDecoder {
             at += 1;
             self.step(byte)?;
         }
-        Ok(Chunk {
-            consumed: at,
-            data: at..at,
-            end: self.state == State::End,
-        })
+        Ok(Chunk { consumed: at, data: at..at, end: self.state == State::End })
     }
 
     /// The trailer fields as `name: value` lines with CRLF, ready to be forwarded; complete once
@@ -247,9 +236,7 @@ impl ChunkedDecoder {
         if self.left == 0 {
             return State::TrailerStart;
         }
-        self.extension_bytes = self
-            .extension_bytes
-            .saturating_sub(self.left.saturating_mul(2));
+        self.extension_bytes = self.extension_bytes.saturating_sub(self.left.saturating_mul(2));
         State::Data
     }
 
@@ -263,10 +250,7 @@ impl ChunkedDecoder {
         }
         self.line.extend_from_slice(&input[..len]);
         if feed.is_some() {
-            let line = self
-                .line
-                .strip_suffix(b"\r\n")
-                .ok_or(ChunkError::MissingLineEnd)?;
+            let line = self.line.strip_suffix(b"\r\n").ok_or(ChunkError::MissingLineEnd)?;
             let colon = memchr::memchr(b':', line).ok_or(ChunkError::BadTrailer)?;
             let (name, value) = (&line[..colon], trim_ows(&line[colon + 1..]));
             if !is_token(name) || !value.iter().all(|&b| is_value_byte(b)) {
@@ -309,9 +293,7 @@ fn is_forbidden(name: &[u8]) -> bool {
     match Known::of(name) {
         Known::Other => {
             Known::is_masked(name)
-                || OTHERS
-                    .iter()
-                    .any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
+                || OTHERS.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
         }
         Known::Server | Known::UserAgent | Known::Referer | Known::Tracestate => false,
         _ => true,

@@ -78,11 +78,7 @@ pub fn put_status_line(out: &mut Vec<u8>, version: Version, status: u16, reason:
     });
     out.extend_from_slice(decimal(u64::from(status), &mut [0; DECIMAL_MAX_BYTES]));
     out.push(b' ');
-    let reason = if reason.is_empty() {
-        reason_phrase(status).as_bytes()
-    } else {
-        reason
-    };
+    let reason = if reason.is_empty() { reason_phrase(status).as_bytes() } else { reason };
     out.extend_from_slice(reason);
     out.extend_from_slice(b"\r\n");
 }

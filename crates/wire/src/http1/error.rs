@@ -164,7 +164,7 @@ rules! {
     /// RFC 9112 section 7.1.2.
     BadTrailer = 400, "bad_trailer", "a trailer field is malformed";
     /// RFC 9112 section 7.1.2; the bound is the caller's.
-    TrailersTooLarge = 431, "trailers_too_large", "the trailer section is larger than is accepted";
+    TrailersTooLarge = 400, "trailers_too_large", "the trailer section is larger than is accepted";
 }
 
 #[cfg(test)]
@@ -174,10 +174,11 @@ mod tests {
     #[test]
     fn names_are_unique_labels() {
         let mut names: Vec<_> = RequestError::ALL.iter().map(|rule| rule.name()).collect();
-        assert!(names.iter().all(|n| {
-            n.bytes()
-                .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'))
-        }));
+        assert!(
+            names
+                .iter()
+                .all(|n| { n.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_')) })
+        );
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), RequestError::ALL.len());

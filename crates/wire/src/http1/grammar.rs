@@ -81,9 +81,7 @@ mod tests {
         for good in ["GET", "a", "!#$%&'*+-.^_`|~09azAZ"] {
             assert!(is_token(good.as_bytes()), "{good}");
         }
-        for bad in [
-            "", " ", "a b", "a:", "a(", "é", "a\0", "\"", "a/b", "{", "a\x7f",
-        ] {
+        for bad in ["", " ", "a b", "a:", "a(", "é", "a\0", "\"", "a/b", "{", "a\x7f"] {
             assert!(!is_token(bad.as_bytes()), "{bad}");
         }
     }
@@ -115,9 +113,6 @@ mod tests {
     fn whitespace_is_trimmed_at_both_ends_only() {
         assert_eq!(trim_ows(b" \t a b\t "), b"a b");
         assert_eq!(trim_ows(b" \t "), b"");
-        assert_eq!(
-            list_elements(b" a ,, b\t,").collect::<Vec<_>>(),
-            [&b"a"[..], b"", b"b", b""]
-        );
+        assert_eq!(list_elements(b" a ,, b\t,").collect::<Vec<_>>(), [&b"a"[..], b"", b"b", b""]);
     }
 }

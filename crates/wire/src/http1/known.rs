@@ -85,11 +85,7 @@ impl Known {
             13 => &[Known::Authorization],
             14 => &[Known::ContentLength, Known::Http2Settings],
             15 => &[Known::XForwardedFor],
-            16 => &[
-                Known::XForwardedHost,
-                Known::XForwardedPort,
-                Known::ProxyConnection,
-            ],
+            16 => &[Known::XForwardedHost, Known::XForwardedPort, Known::ProxyConnection],
             17 => &[Known::TransferEncoding, Known::XForwardedProto],
             19 => &[Known::ProxyAuthorization],
             _ => &[],
@@ -179,11 +175,7 @@ mod tests {
         for &known in Known::ALL {
             let name = known.name();
             assert_eq!(Known::of(name.as_bytes()), known, "{name}");
-            assert_eq!(
-                Known::of(name.to_ascii_uppercase().as_bytes()),
-                known,
-                "{name}"
-            );
+            assert_eq!(Known::of(name.to_ascii_uppercase().as_bytes()), known, "{name}");
             let mut near = name.as_bytes().to_vec();
             for i in 0..near.len() {
                 near[i] = near[i].wrapping_add(1);
@@ -193,14 +185,7 @@ mod tests {
             near.push(b'x');
             assert_eq!(Known::of(&near), Known::Other, "{name}x");
         }
-        for other in [
-            "",
-            "x",
-            "X-Custom",
-            "accept-encoding",
-            "x-forwarded",
-            "content_length",
-        ] {
+        for other in ["", "x", "X-Custom", "accept-encoding", "x-forwarded", "content_length"] {
             assert_eq!(Known::of(other.as_bytes()), Known::Other, "{other}");
         }
         assert!(Known::ALL.len() < 64, "presence is kept in 64 bits");
@@ -208,12 +193,7 @@ mod tests {
 
     #[test]
     fn underscores_do_not_hide_a_name() {
-        for masked in [
-            "content_length",
-            "Transfer_Encoding",
-            "X_Forwarded-For",
-            "X_REQUEST_ID",
-        ] {
+        for masked in ["content_length", "Transfer_Encoding", "X_Forwarded-For", "X_REQUEST_ID"] {
             assert!(Known::is_masked(masked.as_bytes()), "{masked}");
         }
         for plain in ["content-length", "user_agent", "my_field", "x_y", "host"] {

@@ -7,6 +7,7 @@
 
 mod authority;
 mod chunked;
+mod codings;
 pub mod encode;
 mod error;
 mod grammar;
@@ -14,6 +15,8 @@ mod head;
 mod known;
 mod request;
 mod response;
+mod scan;
+mod target;
 
 pub use chunked::{Chunk, ChunkLimits, ChunkedDecoder};
 pub use encode::chunk_header;

@@ -4,13 +4,15 @@
 use std::mem::MaybeUninit;
 
 use super::authority;
+use super::codings::{Coding, TransferCodings};
 use super::error::RequestError;
 use super::grammar::{decimal, is_token, is_token_byte, list_elements, trim_ows};
 use super::head::{
-    Coding, ConnectionOptions, FIELDS_MAX, FieldStore, Fields, HeadLimits, Parsed, Span,
-    TransferCodings, Version, diagnose_fields, scan,
+    ConnectionOptions, FIELDS_MAX, FieldStore, Fields, HeadLimits, Parsed, Span, Version,
 };
 use super::known::Known;
+use super::scan::{diagnose_fields, scan};
+use super::target::{Path, Target};
 
 /// No registered method is longer (`UPDATEREDIRECTREF` has 17).
 pub const METHOD_MAX_BYTES: usize = 32;
@@ -41,27 +43,12 @@ pub struct RequestHead {
     text: String,
     method: Span,
     target: Span,
-    path: Path,
-    query: Option<Span>,
-    authority: Span,
-    host: Span,
+    parts: Target,
     version: Version,
     fields: FieldStore,
     body: RequestBody,
     connection: ConnectionOptions,
     expects_continue: bool,
-}
-
-/// Where a request's path is found.
-#[derive(Clone, Copy, Debug, Default)]
-enum Path {
-    /// A part of the target.
-    At(Span),
-    /// `*`, sent as such or meant by OPTIONS with a bare absolute URI.
-    #[default]
-    Asterisk,
-    /// `/`, which an absolute URI without a path means.
-    Root,
 }
 
 /// Parses the request head that `input` begins with into `head`, whose former content is lost.
@@ -93,9 +80,7 @@ pub fn parse_request(
         None => Ok(Parsed::Partial),
         Some(len) => {
             head.read(&section[..len], limits)?;
-            Ok(Parsed::Complete {
-                consumed: skipped + len,
-            })
+            Ok(Parsed::Complete { consumed: skipped + len })
         }
     }
 }
@@ -107,10 +92,7 @@ impl RequestHead {
         self.fields.clear();
         self.method = Span::default();
         self.target = Span::default();
-        self.path = Path::default();
-        self.query = None;
-        self.authority = Span::default();
-        self.host = Span::default();
+        self.parts = Target::default();
         self.version = Version::default();
         self.body = RequestBody::None;
         self.connection = ConnectionOptions::default();
@@ -133,10 +115,7 @@ impl RequestHead {
     /// not.
     #[inline]
     pub fn is_idempotent(&self) -> bool {
-        matches!(
-            self.method(),
-            "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"
-        )
+        matches!(self.method(), "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE")
     }
 
     /// The client's version.
@@ -155,7 +134,7 @@ impl RequestHead {
     /// none.
     #[inline]
     pub fn path(&self) -> &str {
-        match self.path {
+        match self.parts.path {
             Path::At(span) => span.of_str(&self.text),
             Path::Asterisk => "*",
             Path::Root => "/",
@@ -165,21 +144,21 @@ impl RequestHead {
     /// What follows the first `?` of the target.
     #[inline]
     pub fn query(&self) -> Option<&str> {
-        self.query.map(|span| span.of_str(&self.text))
+        self.parts.query.map(|span| span.of_str(&self.text))
     }
 
     /// Host and port: those of an absolute target, which win over Host (RFC 9112 section 3.2.2),
     /// else those of Host; empty if an HTTP/1.0 request has neither.
     #[inline]
     pub fn authority(&self) -> &str {
-        self.authority.of_str(&self.text)
+        self.parts.authority.of_str(&self.text)
     }
 
     /// The authority without its port, as sent: compare it without regard to case. An IPv6
     /// address keeps its brackets.
     #[inline]
     pub fn host(&self) -> &str {
-        self.host.of_str(&self.text)
+        self.parts.host.of_str(&self.text)
     }
 
     /// Every field, in order.
@@ -228,10 +207,7 @@ impl RequestHead {
         if !self.connection.upgrade || self.version != Version::Http11 {
             return None;
         }
-        let value = self
-            .fields
-            .only(Known::Upgrade)
-            .filter(|value| !value.is_empty())?;
+        let value = self.fields.only(Known::Upgrade).filter(|value| !value.is_empty())?;
         let is_h2c = |protocol: &[u8]| {
             let name = protocol.split(|&b| b == b'/').next().unwrap_or_default();
             name.eq_ignore_ascii_case(b"h2c")
@@ -242,13 +218,9 @@ impl RequestHead {
     /// Whether the client said `TE: trailers` (RFC 9110 section 10.1.4).
     pub fn accepts_trailers(&self) -> bool {
         self.fields.has(Known::Te)
-            && self
-                .fields()
-                .filter(|field| field.known == Known::Te)
-                .any(|field| {
-                    list_elements(field.value)
-                        .any(|member| member.eq_ignore_ascii_case(b"trailers"))
-                })
+            && self.fields().filter(|field| field.known == Known::Te).any(|field| {
+                list_elements(field.value).any(|member| member.eq_ignore_ascii_case(b"trailers"))
+            })
     }
 
     /// The value of a cookie, as sent, from the first Cookie field that has it. Names of cookies
@@ -277,11 +249,7 @@ impl RequestHead {
         let (Some(method), Some(target)) = (parsed.method, parsed.path) else {
             return Err(RequestError::BadMethod);
         };
-        self.version = if parsed.version == Some(0) {
-            Version::Http10
-        } else {
-            Version::Http11
-        };
+        self.version = if parsed.version == Some(0) { Version::Http10 } else { Version::Http11 };
         if method.len() > METHOD_MAX_BYTES {
             return Err(RequestError::MethodTooLong);
         }
@@ -295,66 +263,10 @@ impl RequestHead {
         self.text.push_str(target);
         self.method = Span::new(0, method.len());
         self.target = Span::new(method.len(), target.len());
-        self.read_target(method, target)?;
+        self.parts = Target::parse(method, target)?;
         self.read_fields(section, parsed.headers)?;
         self.connection = self.fields.read_connection()?;
         Ok(())
-    }
-
-    /// RFC 9112 section 3.2: which of the forms the target has, and its parts.
-    #[inline]
-    fn read_target(&mut self, method: &str, target: &str) -> Result<(), RequestError> {
-        // Spaces and control characters cannot have come so far.
-        if !target.is_ascii() || memchr::memchr(b'#', target.as_bytes()).is_some() {
-            return Err(RequestError::BadTarget);
-        }
-        let base = method.len();
-        if target.starts_with('/') {
-            self.set_path(base, target);
-            return Ok(());
-        }
-        if target == "*" {
-            self.path = Path::Asterisk;
-            return if method == "OPTIONS" {
-                Ok(())
-            } else {
-                Err(RequestError::AsteriskWithoutOptions)
-            };
-        }
-        let (scheme, rest) = target
-            .split_once("://")
-            .ok_or(RequestError::BadTargetForm)?;
-        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
-            return Err(RequestError::BadTargetForm);
-        }
-        let authority_len = rest.find(['/', '?']).unwrap_or(rest.len());
-        let host_len = authority::host_len(&rest.as_bytes()[..authority_len])
-            .ok_or(RequestError::BadTargetAuthority)?;
-        let at = base + target.len() - rest.len();
-        self.authority = Span::new(at, authority_len);
-        self.host = Span::new(at, host_len);
-        self.set_path(at + authority_len, &rest[authority_len..]);
-        if rest.len() == authority_len && method == "OPTIONS" {
-            self.path = Path::Asterisk; // RFC 9112 section 3.2.4
-        }
-        Ok(())
-    }
-
-    /// Splits `path[?query]`, which stands at `at` in the text.
-    #[inline]
-    fn set_path(&mut self, at: usize, path_and_query: &str) {
-        let path_len = match memchr::memchr(b'?', path_and_query.as_bytes()) {
-            None => path_and_query.len(),
-            Some(mark) => {
-                self.query = Some(Span::new(at + mark + 1, path_and_query.len() - mark - 1));
-                mark
-            }
-        };
-        self.path = if path_len == 0 {
-            Path::Root
-        } else {
-            Path::At(Span::new(at, path_len))
-        };
     }
 
     /// Takes the fields over and derives what frames and addresses the message.
@@ -364,9 +276,9 @@ impl RequestHead {
         section: &[u8],
         fields: &[httparse::Header<'_>],
     ) -> Result<(), RequestError> {
-        let from = fields.first().map_or(section.len(), |first| {
-            first.name.as_ptr().addr() - section.as_ptr().addr()
-        });
+        let from = fields
+            .first()
+            .map_or(section.len(), |first| first.name.as_ptr().addr() - section.as_ptr().addr());
         let section = &section[from..];
         let base = section.as_ptr().addr();
         self.fields.start(section);
@@ -391,8 +303,7 @@ impl RequestHead {
                 Known::Expect => return Err(RequestError::UnknownExpectation),
                 _ => {}
             }
-            self.fields
-                .push(base, field.name.as_bytes(), field.value, known);
+            self.fields.push(base, field.name.as_bytes(), field.value, known);
         }
         self.body = self.framing(codings.coding(), length)?;
         self.read_host(host)
@@ -422,12 +333,11 @@ impl RequestHead {
             };
         };
         let host_len = authority::host_len(host).ok_or(RequestError::BadHost)?;
-        if self.authority.is_empty() {
+        if self.parts.authority.is_empty() {
             let at = self.text.len();
-            self.text
-                .push_str(std::str::from_utf8(host).map_err(|_| RequestError::BadHost)?);
-            self.authority = Span::new(at, host.len());
-            self.host = Span::new(at, host_len);
+            self.text.push_str(std::str::from_utf8(host).map_err(|_| RequestError::BadHost)?);
+            self.parts.authority = Span::new(at, host.len());
+            self.parts.host = Span::new(at, host_len);
         }
         Ok(())
     }

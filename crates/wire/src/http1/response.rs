@@ -3,13 +3,12 @@
 
 use std::mem::MaybeUninit;
 
+use super::codings::{Coding, TransferCodings};
 use super::error::ResponseError;
 use super::grammar::{decimal, list_elements};
-use super::head::{
-    Coding, ConnectionOptions, FIELDS_MAX, FieldStore, Fields, HeadLimits, Parsed, TransferCodings,
-    Version, diagnose_fields, scan,
-};
+use super::head::{ConnectionOptions, FIELDS_MAX, FieldStore, Fields, HeadLimits, Parsed, Version};
 use super::known::Known;
+use super::scan::{diagnose_fields, scan};
 
 /// How a response's body is framed (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,9 +125,7 @@ impl ResponseHead {
             _ if request_method_is_head => ResponseBody::None,
             100..=199 | 204 | 304 => ResponseBody::None,
             _ if self.chunked => ResponseBody::Chunked,
-            _ => self
-                .length
-                .map_or(ResponseBody::UntilClose, ResponseBody::Length),
+            _ => self.length.map_or(ResponseBody::UntilClose, ResponseBody::Length),
         }
     }
 
@@ -168,18 +165,11 @@ impl ResponseHead {
             // The scan has seen the end of the head just here.
             Ok(_) => return Err(ResponseError::BadStatusLine),
         }
-        self.version = if parsed.version == Some(0) {
-            Version::Http10
-        } else {
-            Version::Http11
-        };
-        self.status = parsed
-            .code
-            .filter(|&code| code >= 100)
-            .ok_or(ResponseError::BadStatusLine)?;
+        self.version = if parsed.version == Some(0) { Version::Http10 } else { Version::Http11 };
+        self.status =
+            parsed.code.filter(|&code| code >= 100).ok_or(ResponseError::BadStatusLine)?;
         // An obs-text reason comes back empty: it is a text for people, and the status stands.
-        self.reason
-            .extend_from_slice(parsed.reason.unwrap_or_default().as_bytes());
+        self.reason.extend_from_slice(parsed.reason.unwrap_or_default().as_bytes());
         self.read_fields(section, parsed.headers)?;
         self.connection = self.fields.read_connection()?;
         Ok(())
@@ -191,9 +181,9 @@ impl ResponseHead {
         section: &[u8],
         fields: &[httparse::Header<'_>],
     ) -> Result<(), ResponseError> {
-        let from = fields.first().map_or(section.len(), |first| {
-            first.name.as_ptr().addr() - section.as_ptr().addr()
-        });
+        let from = fields
+            .first()
+            .map_or(section.len(), |first| first.name.as_ptr().addr() - section.as_ptr().addr());
         let section = &section[from..];
         let base = section.as_ptr().addr();
         self.fields.start(section);
@@ -215,8 +205,7 @@ impl ResponseHead {
                 Known::TransferEncoding => codings.read(field.value),
                 _ => {}
             }
-            self.fields
-                .push(base, field.name.as_bytes(), field.value, known);
+            self.fields.push(base, field.name.as_bytes(), field.value, known);
         }
         if lengths > 1 {
             self.fields.keep_first_element(Known::ContentLength);
@@ -242,18 +231,7 @@ impl ResponseHead {
 #[inline]
 fn check_status_line(line: &[u8]) -> Result<(), ResponseError> {
     match line {
-        [
-            b'H',
-            b'T',
-            b'T',
-            b'P',
-            b'/',
-            b'1',
-            b'.',
-            b'0' | b'1',
-            b' ',
-            ..,
-        ] => Ok(()),
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0' | b'1', b' ', ..] => Ok(()),
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, b' ', ..]
             if major.is_ascii_digit() && minor.is_ascii_digit() =>
         {

@@ -38,19 +38,13 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
         ),
         key(
             "backlog",
-            Kind::Integer {
-                min: 1,
-                max: U32_MAX,
-            },
+            Kind::Integer { min: 1, max: U32_MAX },
             Absent::Then("net.core.somaxconn"),
             "Connections that may wait to be accepted. Linux grants at most net.core.somaxconn; if that is less, Weir says so at start-up.",
         ),
         key(
             "connections_max",
-            Kind::Integer {
-                min: 1,
-                max: 10_000_000,
-            },
+            Kind::Integer { min: 1, max: 10_000_000 },
             Absent::Then("the top level's `connections_max`"),
             "Connections at once on this listener.",
         ),
@@ -74,19 +68,13 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
         ),
         key(
             "head_max",
-            Kind::Size {
-                min: 1_000,
-                max: 1 << 20,
-            },
+            Kind::Size { min: 1_000, max: 1 << 20 },
             Absent::Size(defaults::HEAD_MAX_BYTES),
             "The largest request head; a larger one is answered 431.",
         ),
         key(
             "body_max",
-            Kind::Size {
-                min: 0,
-                max: u64::MAX,
-            },
+            Kind::Size { min: 0, max: u64::MAX },
             Absent::Then("no limit"),
             "The largest request body; a larger one is answered 413.",
         ),

@@ -28,17 +28,11 @@ const fn duration(min: Duration, max: Duration) -> Kind {
 const TIMEOUT: Kind = duration(MILLI, DAY);
 
 const fn form(name: &'static str) -> Form {
-    Form {
-        name,
-        pattern: None,
-    }
+    Form { name, pattern: None }
 }
 
 const fn patterned(name: &'static str, pattern: &'static str) -> Form {
-    Form {
-        name,
-        pattern: Some(pattern),
-    }
+    Form { name, pattern: Some(pattern) }
 }
 
 /// A name of something in the file; it becomes a label in metrics and a word in logs.
@@ -71,10 +65,7 @@ pub(crate) static TOP: TableSpec = TableSpec {
         ),
         key(
             "connections_max",
-            Kind::Integer {
-                min: 1,
-                max: 10_000_000,
-            },
+            Kind::Integer { min: 1, max: 10_000_000 },
             Absent::Integer(defaults::CONNECTIONS_MAX),
             "Client connections at once in all listeners together; more are left waiting in the listen backlog. The limit on open files is raised to what this needs.",
         ),
@@ -102,24 +93,9 @@ pub(crate) static TOP: TableSpec = TableSpec {
             Absent::Then("the user's own group"),
             "The group to become with `user`.",
         ),
-        key(
-            "admin",
-            Kind::Table(&ADMIN),
-            Absent::Then("as if empty"),
-            "The admin API.",
-        ),
-        key(
-            "log",
-            Kind::Table(&LOG),
-            Absent::Then("as if empty"),
-            "The access log.",
-        ),
-        key(
-            "listener",
-            Kind::Tables(&LISTENER),
-            Absent::Required,
-            "Where clients are accepted.",
-        ),
+        key("admin", Kind::Table(&ADMIN), Absent::Then("as if empty"), "The admin API."),
+        key("log", Kind::Table(&LOG), Absent::Then("as if empty"), "The access log."),
+        key("listener", Kind::Tables(&LISTENER), Absent::Required, "Where clients are accepted."),
         key(
             "route",
             Kind::Tables(&ROUTE),
@@ -156,10 +132,7 @@ static LOG: TableSpec = TableSpec {
     keys: &[
         key(
             "access",
-            Kind::Either(&[
-                Kind::Choice(&["stdout", "off"]),
-                Kind::Text(form("file path")),
-            ]),
+            Kind::Either(&[Kind::Choice(&["stdout", "off"]), Kind::Text(form("file path"))]),
             Absent::Text("stdout"),
             "`\"stdout\"`, `\"off\"`, or the path of a file that is appended to. A path contains a slash.",
         ),

@@ -16,12 +16,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
     doc: "A rule: which requests it matches and what is done with them. All conditions must hold. Of the rules that match, the most specific one wins, as in the Kubernetes Gateway API, wherever it stands in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more header conditions; more query conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect` and `deny` says what is done.",
     example: "[[route]]\nhost = \"api.example.com\"\npath = \"/listings\"\nservice = \"listings\"\n\n[[route]]\nhost = \"example.com\"\nredirect = { host = \"www.example.com\" }\n",
     keys: &[
-        key(
-            "name",
-            NAME,
-            Absent::Then("made of its conditions"),
-            "In logs and metrics.",
-        ),
+        key("name", NAME, Absent::Then("made of its conditions"), "In logs and metrics."),
         key(
             "listener",
             Kind::OneOrMore(&NAME),
@@ -46,12 +41,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             Absent::Then("see `path`"),
             "The whole path, in place of `path`.",
         ),
-        key(
-            "method",
-            Kind::Text(form("method")),
-            Absent::Then("any"),
-            "The method, in capitals.",
-        ),
+        key("method", Kind::Text(form("method")), Absent::Then("any"), "The method, in capitals."),
         key(
             "header",
             Kind::Map(FIELD_NAME, &TEXT),
@@ -64,12 +54,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             Absent::Then("any"),
             "Query parameters that must have exactly this value.",
         ),
-        key(
-            "service",
-            NAME,
-            Absent::Then("see above"),
-            "Pass it to this service.",
-        ),
+        key("service", NAME, Absent::Then("see above"), "Pass it to this service."),
         key(
             "split",
             Kind::Tables(&SPLIT),
@@ -124,10 +109,7 @@ static SPLIT: TableSpec = TableSpec {
         key("service", NAME, Absent::Required, "The service."),
         key(
             "weight",
-            Kind::Integer {
-                min: 0,
-                max: 1_000_000,
-            },
+            Kind::Integer { min: 0, max: 1_000_000 },
             Absent::Integer(defaults::WEIGHT),
             "Its share relative to the others.",
         ),
@@ -146,24 +128,11 @@ static REDIRECT: TableSpec = TableSpec {
             Absent::Integer(defaults::REDIRECT_STATUS),
             "The status. 301 and 308 may be kept by clients for good; 307 and 308 keep the method.",
         ),
-        key(
-            "scheme",
-            Kind::Choice(&["http", "https"]),
-            Absent::Then("unchanged"),
-            "Scheme.",
-        ),
-        key(
-            "host",
-            HOST,
-            Absent::Then("unchanged"),
-            "Host, without port.",
-        ),
+        key("scheme", Kind::Choice(&["http", "https"]), Absent::Then("unchanged"), "Scheme."),
+        key("host", HOST, Absent::Then("unchanged"), "Host, without port."),
         key(
             "port",
-            Kind::Integer {
-                min: 1,
-                max: 65_535,
-            },
+            Kind::Integer { min: 1, max: 65_535 },
             Absent::Then("unchanged; with a `scheme`, that scheme's own"),
             "Port.",
         ),
@@ -226,10 +195,7 @@ static RATE_LIMIT: TableSpec = TableSpec {
     keys: &[
         key(
             "requests",
-            Kind::Integer {
-                min: 1,
-                max: 1_000_000,
-            },
+            Kind::Integer { min: 1, max: 1_000_000 },
             Absent::Required,
             "Requests allowed…",
         ),
@@ -241,10 +207,7 @@ static RATE_LIMIT: TableSpec = TableSpec {
         ),
         key(
             "burst",
-            Kind::Integer {
-                min: 1,
-                max: U32_MAX,
-            },
+            Kind::Integer { min: 1, max: U32_MAX },
             Absent::Then("as many as `requests`"),
             "Requests that may come at once before the rate counts.",
         ),

@@ -9,10 +9,8 @@ use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
 const STATUS: Kind = Kind::Integer { min: 200, max: 599 };
-const STATUS_RANGE: Kind = Kind::Text(super::patterned(
-    "status range",
-    "^[2-5][0-9]{2}(-[2-5][0-9]{2})?$",
-));
+const STATUS_RANGE: Kind =
+    Kind::Text(super::patterned("status range", "^[2-5][0-9]{2}(-[2-5][0-9]{2})?$"));
 const STATUS_OR_RANGE: Kind = Kind::Either(&[STATUS, STATUS_RANGE]);
 
 pub(crate) static SERVICE: TableSpec = TableSpec {
@@ -23,13 +21,7 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
     keys: &[
         key(
             "balance",
-            Kind::Choice(&[
-                "round-robin",
-                "least-connections",
-                "peak-ewma",
-                "random",
-                "hash",
-            ]),
+            Kind::Choice(&["round-robin", "least-connections", "peak-ewma", "random", "hash"]),
             Absent::Text("round-robin"),
             "How a server is chosen. `round-robin`: each in turn, by weight. `least-connections`: the fewest requests in flight relative to weight. `peak-ewma`: of two drawn, the lower product of latency and requests in flight. `random`: of two drawn, the one with fewer requests in flight. `hash`: the same key to the same server.",
         ),
@@ -41,10 +33,7 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
         ),
         key(
             "in_flight_max",
-            Kind::Integer {
-                min: 1,
-                max: U32_MAX,
-            },
+            Kind::Integer { min: 1, max: U32_MAX },
             Absent::Then("no limit"),
             "Requests at once per server; connections, behind a tcp listener. The limit belongs to the server's address: services that name the same address share one count.",
         ),
@@ -110,19 +99,11 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
         ),
         key(
             "idle_connections_max",
-            Kind::Integer {
-                min: 0,
-                max: 65_536,
-            },
+            Kind::Integer { min: 0, max: 65_536 },
             Absent::Integer(defaults::IDLE_CONNECTIONS_MAX),
             "Idle connections kept per server and worker.",
         ),
-        key(
-            "server",
-            Kind::Tables(&SERVER),
-            Absent::Required,
-            "The servers.",
-        ),
+        key("server", Kind::Tables(&SERVER), Absent::Required, "The servers."),
     ],
 };
 
@@ -140,10 +121,7 @@ static HASH: TableSpec = TableSpec {
         ),
         key(
             "load_factor",
-            Kind::Number {
-                min: 1.0,
-                max: 100.0,
-            },
+            Kind::Number { min: 1.0, max: 100.0 },
             Absent::Number(defaults::HASH_LOAD_FACTOR),
             "A server takes at most this multiple of the mean load; the rest goes to the next.",
         ),
@@ -158,10 +136,7 @@ static QUEUE: TableSpec = TableSpec {
     keys: &[
         key(
             "length_max",
-            Kind::Integer {
-                min: 0,
-                max: 1_000_000,
-            },
+            Kind::Integer { min: 0, max: 1_000_000 },
             Absent::Integer(defaults::QUEUE_LENGTH_MAX),
             "Requests that may wait; 0: none waits.",
         ),
@@ -218,10 +193,7 @@ static CHECK: TableSpec = TableSpec {
         ),
         key(
             "port",
-            Kind::Integer {
-                min: 1,
-                max: 65_535,
-            },
+            Kind::Integer { min: 1, max: 65_535 },
             Absent::Then("the server's own"),
             "The port to probe.",
         ),
@@ -266,10 +238,7 @@ static PASSIVE: TableSpec = TableSpec {
     keys: &[
         key(
             "failures",
-            Kind::Integer {
-                min: 1,
-                max: 1_000_000,
-            },
+            Kind::Integer { min: 1, max: 1_000_000 },
             Absent::Integer(defaults::PASSIVE_FAILURES),
             "Failures in a row that eject.",
         ),
@@ -327,12 +296,7 @@ static AFFINITY: TableSpec = TableSpec {
     doc: "A cookie that Weir sets and that keeps a client with its server as long as that is ready.",
     example: "[service.shop]\naffinity = { cookie = \"shop-server\", max_age = \"1h\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
-        key(
-            "cookie",
-            Kind::Text(form("cookie name")),
-            Absent::Required,
-            "The cookie's name.",
-        ),
+        key("cookie", Kind::Text(form("cookie name")), Absent::Required, "The cookie's name."),
         key(
             "max_age",
             duration(Duration::from_secs(1), Duration::from_secs(400 * 24 * 3600)),
@@ -348,12 +312,7 @@ static TIMEOUTS: TableSpec = TableSpec {
     doc: "Time limits towards servers. Each has its own cause in the log when it ends a request.",
     example: "[service.listings]\ntimeouts = { connect = \"500ms\", response = \"10s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
-        key(
-            "connect",
-            TIMEOUT,
-            Absent::Duration(defaults::CONNECT),
-            "To establish a connection.",
-        ),
+        key("connect", TIMEOUT, Absent::Duration(defaults::CONNECT), "To establish a connection."),
         key(
             "response",
             TIMEOUT,
@@ -389,10 +348,7 @@ static RETRIES: TableSpec = TableSpec {
         ),
         key(
             "body_kept_max",
-            Kind::Size {
-                min: 0,
-                max: 16 << 20,
-            },
+            Kind::Size { min: 0, max: 16 << 20 },
             Absent::Size(defaults::BODY_KEPT_MAX_BYTES),
             "The largest request body that is kept for another attempt.",
         ),
@@ -411,12 +367,7 @@ static SERVER: TableSpec = TableSpec {
             Absent::Required,
             "`\"10.0.1.5:8080\"`, `\"[::1]:8080\"`, or `\"host:port\"`: a name is resolved again when its TTL ends, and every address it yields is a server.",
         ),
-        key(
-            "zone",
-            NAME,
-            Absent::Then("unknown"),
-            "The zone it stands in.",
-        ),
+        key("zone", NAME, Absent::Then("unknown"), "The zone it stands in."),
         key(
             "weight",
             Kind::Integer { min: 0, max: 1_000 },

@@ -25,6 +25,7 @@ pub(super) fn text(
     let mut text = format!(
         "# What `weir demo` runs. `weir check` on this file explains it.\n\
          zone = \"{zone}\"\n\
+         connections_max = 2000\n\
          drain_max = \"2s\"\n\
          \n\
          [admin]\n\

@@ -10,13 +10,16 @@ mod ticker;
 use std::io::{self, IsTerminal, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use load::trickle::{self, Trickle};
+use model::Snapshot;
 
 use crate::flags::{Common, DemoArgs, Exit};
 use crate::log;
 use crate::signals::Signals;
+use crate::sockets::{self, Sockets};
 use crate::verbs::serve::Balancer;
 
 use background::Background;
@@ -24,11 +27,11 @@ use configuration::Service;
 use directory::Directory;
 use ticker::Look;
 
-/// Where clients are accepted, and the admin API; the next free port where this one is taken.
+/// Where clients are accepted, and the admin API; the next free port where one is taken.
 const PUBLIC_PORT: u16 = 8080;
 const ADMIN_PORT: u16 = 9900;
 
-/// Ports tried from each of these.
+/// Ports passed over before the demo gives up.
 const PORTS_TRIED_MAX: u16 = 100;
 
 /// The demo's own requests per second, to each service.
@@ -73,15 +76,10 @@ fn demo(args: &DemoArgs) -> Result<(), Error> {
     let mut signals = Signals::catch().map_err(cannot("catch signals"))?;
 
     let (services, _servers) = servers::start().map_err(cannot("start the sample servers"))?;
-    let public = free_address(PUBLIC_PORT).map_err(cannot("find a free port"))?;
-    let admin = free_address(ADMIN_PORT).map_err(cannot("find a free port"))?;
-    let text = configuration::text(servers::ZONES[0], public, admin, &services);
+    let Opened { public, admin, text, snapshot, sockets } = open(&services)?;
     let directory = Directory::create().map_err(cannot("make a temporary directory"))?;
     let file = directory.write("weir.toml", &text).map_err(cannot("write the configuration"))?;
-
-    let loaded = control::load::check(&text, &file.display().to_string(), false)
-        .map_err(|error| Error::Start(vec![error.to_string()]))?;
-    let balancer = Balancer::start(loaded.snapshot).map_err(Error::Start)?;
+    let balancer = Balancer::start(snapshot, sockets).map_err(Error::Start)?;
     let traffic = Background::start("demo-traffic", move || send(public))
         .map_err(cannot("start the traffic"))?;
 
@@ -92,15 +90,37 @@ fn demo(args: &DemoArgs) -> Result<(), Error> {
     shown.map_err(Error::Output)
 }
 
-/// The first address on 127.0.0.1, from `port` on, where nobody listens.
-fn free_address(port: u16) -> Result<SocketAddr, os::listen::ListenError> {
-    let mut address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+/// A configuration whose addresses are ours.
+struct Opened {
+    public: SocketAddr,
+    admin: SocketAddr,
+    text: String,
+    snapshot: Arc<Snapshot>,
+    sockets: Sockets,
+}
+
+/// Writes the configuration for the usual ports and opens what it names; where a port is taken, the
+/// same for the next one.
+fn open(services: &[Service]) -> Result<Opened, Error> {
+    let mut public = SocketAddr::from((Ipv4Addr::LOCALHOST, PUBLIC_PORT));
+    let mut admin = SocketAddr::from((Ipv4Addr::LOCALHOST, ADMIN_PORT));
     loop {
-        match os::listen::bind(address, None, false) {
-            Ok(_) => return Ok(address),
-            Err(error) if !error.is_address_in_use() => return Err(error),
-            Err(error) if address.port() - port >= PORTS_TRIED_MAX => return Err(error),
-            Err(_) => address.set_port(address.port() + 1),
+        let text = configuration::text(servers::ZONES[0], public, admin, services);
+        let snapshot = control::load::check(&text, "the demo's configuration", false)
+            .map_err(|error| Error::Start(vec![error.to_string()]))?
+            .snapshot;
+        let error = match sockets::open(&snapshot) {
+            Ok(sockets) => return Ok(Opened { public, admin, text, snapshot, sockets }),
+            Err(error) => error,
+        };
+        let tried = public.port() - PUBLIC_PORT + (admin.port() - ADMIN_PORT);
+        if error.in_use.is_empty() || tried >= PORTS_TRIED_MAX {
+            return Err(Error::Start(error.lines));
+        }
+        for address in [&mut public, &mut admin] {
+            if error.in_use.contains(address) {
+                address.set_port(address.port() + 1);
+            }
         }
     }
 }
@@ -132,9 +152,10 @@ fn say_where_to_look(
     writeln!(out, "See every server  curl http://{admin}/api/v1/services")?;
     writeln!(out, "See the metrics   curl http://{admin}/metrics")?;
     writeln!(out, "See what else     http://{admin}/")?;
-    if let Some((name, server)) = services.iter().find_map(|service| {
-        service.servers.first().map(|&(address, _)| (service.name, address))
-    }) {
+    if let Some((name, server)) = services
+        .iter()
+        .find_map(|service| service.servers.first().map(|&(address, _)| (service.name, address)))
+    {
         writeln!(
             out,
             "Put one aside     curl http://{admin}/api/v1/services/{name}/servers/{server}/state \\\n\
@@ -169,12 +190,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_is_taken_is_passed_over() {
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let taken = os::listen::bind(any, None, false).unwrap().listener;
-        let taken = taken.local_addr().unwrap();
-        if let Ok(free) = free_address(taken.port()) {
-            assert!(free.port() > taken.port());
-        }
+    fn ports_that_are_taken_are_passed_over() {
+        let service = |name| {
+            let servers = vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 5999)), "eu-west-1a")];
+            Service { name, what: "nothing", servers }
+        };
+        let services = [service("catalog"), service("listings")];
+        let Ok(first) = open(&services) else { panic!("no ports") };
+        let Ok(second) = open(&services) else { panic!("no further ports") };
+        assert!(second.public.port() > first.public.port());
+        assert!(second.admin.port() > first.admin.port());
+        assert!(second.text.contains(&format!("\"{}\"", second.public)));
     }
 }

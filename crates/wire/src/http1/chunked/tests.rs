@@ -16,20 +16,10 @@ fn decode_split(input: &[u8], cuts: &[usize], limits: ChunkLimits) -> Decoded {
             at += chunk.consumed;
             if chunk.end {
                 assert!(decoder.is_end());
-                assert_eq!(
-                    decoder.decode(b"x"),
-                    Ok(Chunk {
-                        consumed: 0,
-                        data: 0..0,
-                        end: true
-                    })
-                );
+                assert_eq!(decoder.decode(b"x"), Ok(Chunk { consumed: 0, data: 0..0, end: true }));
                 return Ok(Some((data, decoder.trailers().to_vec(), at)));
             }
-            assert!(
-                chunk.consumed > 0,
-                "input is left, so something is consumed"
-            );
+            assert!(chunk.consumed > 0, "input is left, so something is consumed");
         }
     }
     Ok(None)
@@ -53,20 +43,13 @@ fn plain_bodies() {
         ("5;a=b;c=\"d e\"\r\nhello\r\n0;last\r\n\r\n", "hello"),
         ("5 ; a\r\nhello\r\n0\t;\r\n\r\n", "hello"),
     ] {
-        assert_eq!(
-            decode(input),
-            Ok(Some((data.into(), String::new(), input.len()))),
-            "{input:?}"
-        );
+        assert_eq!(decode(input), Ok(Some((data.into(), String::new(), input.len()))), "{input:?}");
     }
 }
 
 #[test]
 fn what_follows_the_body_is_left() {
-    assert_eq!(
-        decode("1\r\nx\r\n0\r\n\r\nGET /"),
-        Ok(Some(("x".into(), String::new(), 11)))
-    );
+    assert_eq!(decode("1\r\nx\r\n0\r\n\r\nGET /"), Ok(Some(("x".into(), String::new(), 11))));
 }
 
 #[test]
@@ -74,10 +57,7 @@ fn trailers_are_cleaned() {
     let input = "0\r\nX-Sum:\t 42 \r\nContent-Length: 5\r\ntransfer-encoding: chunked\r\nHOST: x\r\n\
                  Authorization: y\r\nSet-Cookie: a\r\nX_Forwarded_For: 1\r\nRange: x\r\nempty:\r\n\r\n";
     let trailers = "X-Sum: 42\r\nempty: \r\n";
-    assert_eq!(
-        decode(input),
-        Ok(Some((String::new(), trailers.into(), input.len())))
-    );
+    assert_eq!(decode(input), Ok(Some((String::new(), trailers.into(), input.len()))));
 }
 
 #[test]
@@ -123,17 +103,11 @@ fn bad_bodies() {
 
 #[test]
 fn extensions_are_bounded_in_proportion_to_the_data() {
-    let limits = ChunkLimits {
-        extensions_max_bytes: 10,
-        trailers_max_bytes: 0,
-    };
+    let limits = ChunkLimits { extensions_max_bytes: 10, trailers_max_bytes: 0 };
     let run =
         |input: &str| decode_split(input.as_bytes(), &[], limits).map(|found| found.is_some());
     assert_eq!(run("1;234567890\r\nx\r\n0\r\n\r\n"), Ok(true));
-    assert_eq!(
-        run("1;2345678901\r\nx\r\n0\r\n\r\n"),
-        Err(ChunkError::ExtensionTooLong)
-    );
+    assert_eq!(run("1;2345678901\r\nx\r\n0\r\n\r\n"), Err(ChunkError::ExtensionTooLong));
     let kept = "5;234567890\r\nhello\r\n".repeat(50);
     assert_eq!(run(&format!("{kept}0\r\n\r\n")), Ok(true));
     let tiny = "1;2345\r\nx\r\n".repeat(50);
@@ -142,17 +116,11 @@ fn extensions_are_bounded_in_proportion_to_the_data() {
 
 #[test]
 fn trailers_are_bounded() {
-    let limits = ChunkLimits {
-        extensions_max_bytes: 0,
-        trailers_max_bytes: 12,
-    };
+    let limits = ChunkLimits { extensions_max_bytes: 0, trailers_max_bytes: 12 };
     let run =
         |input: &str| decode_split(input.as_bytes(), &[], limits).map(|found| found.is_some());
     assert_eq!(run("0\r\na: b\r\nc: d\r\n\r\n"), Ok(true));
-    assert_eq!(
-        run("0\r\na: b\r\nc: dd\r\n\r\n"),
-        Err(ChunkError::TrailersTooLarge)
-    );
+    assert_eq!(run("0\r\na: b\r\nc: dd\r\n\r\n"), Err(ChunkError::TrailersTooLarge));
     assert_eq!(run("0\r\naaaaaaaaaaaaa"), Err(ChunkError::TrailersTooLarge));
 }
 

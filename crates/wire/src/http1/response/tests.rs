@@ -18,8 +18,7 @@ fn ok(fields: &str) -> Result<ResponseHead, ResponseError> {
 fn forwarded(head: &ResponseHead) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let kept = head.fields().filter(|field| !field.hop_by_hop);
-    kept.map(|field| (text(field.name), text(field.value)))
-        .collect()
+    kept.map(|field| (text(field.name), text(field.value))).collect()
 }
 
 #[test]
@@ -37,10 +36,7 @@ fn a_response_and_its_parts() {
     assert!(head.keep_alive() && !head.is_informational());
     assert_eq!(head.field("SERVER"), Some(&b"x"[..]));
     let expected = [("Content-Length", "3"), ("Server", "x")];
-    assert_eq!(
-        forwarded(&head),
-        expected.map(|(a, b)| (a.to_owned(), b.to_owned()))
-    );
+    assert_eq!(forwarded(&head), expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
 }
 
 #[test]
@@ -53,11 +49,7 @@ fn status_lines() {
         ("HTTP/1.1 200 caf\u{e9}", 200, ""),
     ] {
         let head = parse(&format!("{line}\r\n\r\n")).unwrap();
-        assert_eq!(
-            (head.status(), head.reason()),
-            (status, reason.as_bytes()),
-            "{line}"
-        );
+        assert_eq!((head.status(), head.reason()), (status, reason.as_bytes()), "{line}");
     }
     for (line, error) in [
         ("HTTP/1.2 200 OK", ResponseError::VersionNotSupported),
@@ -75,38 +67,21 @@ fn status_lines() {
         ("ICY 200 OK", ResponseError::NotHttp),
         ("\r\nHTTP/1.1 200 OK", ResponseError::NotHttp),
     ] {
-        assert_eq!(
-            parse(&format!("{line}\r\n\r\n")).err(),
-            Some(error),
-            "{line:?}"
-        );
+        assert_eq!(parse(&format!("{line}\r\n\r\n")).err(), Some(error), "{line:?}");
     }
 }
 
 #[test]
 fn bodies() {
     let body = |status: u16, fields: &str| {
-        parse(&format!("HTTP/1.1 {status} x\r\n{fields}\r\n"))
-            .unwrap()
-            .body(false)
+        parse(&format!("HTTP/1.1 {status} x\r\n{fields}\r\n")).unwrap().body(false)
     };
     assert_eq!(body(200, ""), ResponseBody::UntilClose);
     assert_eq!(body(200, "Content-Length: 0\r\n"), ResponseBody::Length(0));
-    assert_eq!(
-        body(500, "Transfer-Encoding: Chunked\r\n"),
-        ResponseBody::Chunked
-    );
+    assert_eq!(body(500, "Transfer-Encoding: Chunked\r\n"), ResponseBody::Chunked);
     for status in [100, 101, 103, 199, 204, 304] {
-        assert_eq!(
-            body(status, "Content-Length: 5\r\n"),
-            ResponseBody::None,
-            "{status}"
-        );
-        assert_eq!(
-            body(status, "Transfer-Encoding: chunked\r\n"),
-            ResponseBody::None,
-            "{status}"
-        );
+        assert_eq!(body(status, "Content-Length: 5\r\n"), ResponseBody::None, "{status}");
+        assert_eq!(body(status, "Transfer-Encoding: chunked\r\n"), ResponseBody::None, "{status}");
     }
 }
 
@@ -117,25 +92,13 @@ fn framing_that_is_refused() {
             "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
             ResponseError::LengthAndTransferEncoding,
         ),
-        (
-            "Content-Length: 5\r\nContent-Length: 6\r\n",
-            ResponseError::DifferingContentLengths,
-        ),
-        (
-            "Content-Length: 5, 6\r\n",
-            ResponseError::DifferingContentLengths,
-        ),
+        ("Content-Length: 5\r\nContent-Length: 6\r\n", ResponseError::DifferingContentLengths),
+        ("Content-Length: 5, 6\r\n", ResponseError::DifferingContentLengths),
         ("Content-Length: 5,\r\n", ResponseError::BadContentLength),
         ("Content-Length: -5\r\n", ResponseError::BadContentLength),
         ("Content-Length:\r\n", ResponseError::BadContentLength),
-        (
-            "Transfer-Encoding: gzip, chunked\r\n",
-            ResponseError::BadTransferEncoding,
-        ),
-        (
-            "Transfer-Encoding: identity\r\n",
-            ResponseError::BadTransferEncoding,
-        ),
+        ("Transfer-Encoding: gzip, chunked\r\n", ResponseError::BadTransferEncoding),
+        ("Transfer-Encoding: identity\r\n", ResponseError::BadTransferEncoding),
         ("A: b\n", ResponseError::BareLineFeed),
         ("A: b\r\n c\r\n", ResponseError::LineFolding),
         ("A: b\rc\r\n", ResponseError::BareCarriageReturn),
@@ -159,11 +122,7 @@ fn equal_lengths_become_one() {
     ] {
         let head = ok(fields).unwrap();
         assert_eq!(head.body(false), ResponseBody::Length(5));
-        assert_eq!(
-            forwarded(&head),
-            [("Content-Length".to_owned(), "5".to_owned())],
-            "{fields:?}"
-        );
+        assert_eq!(forwarded(&head), [("Content-Length".to_owned(), "5".to_owned())], "{fields:?}");
         assert_eq!(head.known(Known::ContentLength), Some(&b"5"[..]));
     }
 }
@@ -182,21 +141,12 @@ fn persistence_and_switching() {
     assert!(ok("").unwrap().keep_alive());
     assert!(!ok("Connection: Close\r\n").unwrap().keep_alive());
     assert!(!parse("HTTP/1.0 200 OK\r\n\r\n").unwrap().keep_alive());
-    assert!(
-        parse("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n")
-            .unwrap()
-            .keep_alive()
-    );
+    assert!(parse("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n").unwrap().keep_alive());
     let switched = "HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
     let head = parse(switched).unwrap();
     assert_eq!(head.upgrade(), Some(&b"websocket"[..]));
     assert!(!head.is_informational());
-    assert_eq!(
-        ok("Connection: upgrade\r\nUpgrade: h2\r\n")
-            .unwrap()
-            .upgrade(),
-        None
-    );
+    assert_eq!(ok("Connection: upgrade\r\nUpgrade: h2\r\n").unwrap().upgrade(), None);
     assert!(parse("HTTP/1.1 103 x\r\n\r\n").unwrap().is_informational());
 }
 
@@ -205,12 +155,6 @@ fn not_http_is_seen_at_the_first_bytes() {
     let mut head = ResponseHead::default();
     let limits = HeadLimits::default();
     assert_eq!(parse_response(b"", &limits, &mut head), Ok(Parsed::Partial));
-    assert_eq!(
-        parse_response(b"HT", &limits, &mut head),
-        Ok(Parsed::Partial)
-    );
-    assert_eq!(
-        parse_response(b"SSH-2", &limits, &mut head),
-        Err(ResponseError::NotHttp)
-    );
+    assert_eq!(parse_response(b"HT", &limits, &mut head), Ok(Parsed::Partial));
+    assert_eq!(parse_response(b"SSH-2", &limits, &mut head), Err(ResponseError::NotHttp));
 }

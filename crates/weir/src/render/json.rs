@@ -1,0 +1,269 @@
+//! A configuration for programs: everything that holds, defaults included, and what was found.
+
+use config::{Diagnostic, Label, Severity};
+use model::{
+    AccessLog, Action, Balance, CheckKind, FieldChanges, FieldMatch, HashOn, HostPattern, Listener,
+    LogFormat, PathMatch, Protocol, RateKey, Route, Service, Snapshot, WhenAllDown,
+};
+use serde_json::{Value, json};
+
+/// What a valid configuration will do; keys are in order of the text form.
+pub(crate) fn explained(snapshot: &Snapshot, plan: Value) -> Value {
+    let id = |id: model::ListenerId| {
+        snapshot.listeners.get(id.0 as usize).map(|listener| listener.name.to_string())
+    };
+    json!({
+        "zone": snapshot.zone.as_deref(),
+        "workers": snapshot.workers,
+        "connections_max": snapshot.connections_max,
+        "drain_max_ms": millis(snapshot.drain_max),
+        "run_as": snapshot.run_as.as_ref().map(|(user, group)| json!({
+            "user": user, "group": group,
+        })),
+        "log": {
+            "access": match &snapshot.log.access {
+                AccessLog::Off => "off".to_owned(),
+                AccessLog::Stdout => "stdout".to_owned(),
+                AccessLog::File(path) => path.display().to_string(),
+            },
+            "format": match snapshot.log.format {
+                LogFormat::Json => "json",
+                LogFormat::Text => "text",
+            },
+        },
+        "admin": snapshot.admin.map(|address| address.to_string()),
+        "resolver": snapshot.resolver.map(|address| address.to_string()),
+        "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
+        "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),
+        "services": snapshot.services.iter().map(service).collect::<Value>(),
+        "probe_plan": plan,
+    })
+}
+
+/// Mistakes or warnings, with lines and columns counted from 1.
+pub(crate) fn diagnostics(found: &[Diagnostic], text: &str) -> Value {
+    let place = |label: &Label| {
+        let (line, column) = label.line_column(text);
+        let (line_end, column_end) = label.end_line_column(text);
+        json!({
+            "line": line, "column": column, "line_end": line_end, "column_end": column_end,
+            "text": label.text,
+        })
+    };
+    let one = |diagnostic: &Diagnostic| {
+        json!({
+            "severity": match diagnostic.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            },
+            "title": diagnostic.title,
+            "at": place(&diagnostic.primary),
+            "others": diagnostic.others.iter().map(place).collect::<Value>(),
+            "help": diagnostic.help,
+        })
+    };
+    found.iter().map(one).collect()
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
+    let (protocol, to) = match listener.protocol {
+        Protocol::Http => ("http", None),
+        Protocol::Tcp(id) => ("tcp", Some(snapshot.service(id).name.to_string())),
+    };
+    json!({
+        "name": listener.name.as_ref(),
+        "address": listener.address.to_string(),
+        "protocol": protocol,
+        "service": to,
+        "backlog": listener.backlog,
+        "connections_max": listener.connections_max,
+        "trusted": listener.trusted.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "forward_fields": {
+            "x-forwarded": listener.forward_fields.x_forwarded,
+            "forwarded": listener.forward_fields.forwarded,
+            "x-request-id": listener.forward_fields.request_id,
+            "traceparent": listener.forward_fields.traceparent,
+        },
+        "timeouts": {
+            "head_ms": millis(listener.timeouts.head),
+            "idle_ms": millis(listener.timeouts.idle),
+            "body_ms": millis(listener.timeouts.body),
+        },
+        "head_max_bytes": listener.head_max_bytes,
+        "body_max_bytes": listener.body_max_bytes,
+    })
+}
+
+fn route(
+    route: &Route,
+    snapshot: &Snapshot,
+    listener: impl Fn(model::ListenerId) -> Option<String>,
+) -> Value {
+    let matches = &route.matches;
+    let names: Vec<_> = matches.listeners.iter().filter_map(|id| listener(*id)).collect();
+    let pairs = |pairs: &[FieldMatch]| -> Value {
+        pairs.iter().map(|pair| json!({ "name": pair.name, "value": pair.value })).collect()
+    };
+    let path = match &matches.path {
+        PathMatch::Exact(path) => json!({ "exact": path }),
+        PathMatch::Prefix(prefix) => json!({ "prefix": or_slash(prefix) }),
+    };
+    json!({
+        "name": route.name.as_ref(),
+        "listeners": names,
+        "host": matches.host.as_ref().map(|host| match host {
+            HostPattern::Exact(host) => host.clone(),
+            HostPattern::Wildcard(suffix) => format!("*.{suffix}"),
+        }),
+        "path": path,
+        "method": matches.method,
+        "header": pairs(&matches.fields),
+        "query": pairs(&matches.query),
+        "action": action(&route.action, snapshot),
+        "rate_limit": route.rate_limit.as_ref().map(|limit| json!({
+            "requests": limit.requests,
+            "per_ms": millis(limit.per),
+            "burst": limit.burst,
+            "by": match &limit.by {
+                RateKey::Client => "client".to_owned(),
+                RateKey::Field(name) => format!("header:{name}"),
+            },
+        })),
+    })
+}
+
+fn or_slash(path: &str) -> &str {
+    if path.is_empty() { "/" } else { path }
+}
+
+fn action(action: &Action, snapshot: &Snapshot) -> Value {
+    match action {
+        Action::Deny(status) => json!({ "deny": status }),
+        Action::Redirect(redirect) => json!({ "redirect": {
+            "status": redirect.status,
+            "scheme": redirect.scheme,
+            "host": redirect.host,
+            "port": redirect.port,
+            "path": redirect.path.as_deref().map(or_slash),
+        }}),
+        Action::Forward(forward) => {
+            let split = forward.to.iter().map(|split| {
+                let name = snapshot.service(split.service).name.as_ref();
+                json!({ "service": name, "weight": split.weight })
+            });
+            json!({ "forward": {
+                "split": split.collect::<Value>(),
+                "rewrite": {
+                    "prefix": forward.rewrite.prefix.as_deref().map(or_slash),
+                    "host": forward.rewrite.host,
+                },
+                "request_header": changes(&forward.request_fields),
+                "response_header": changes(&forward.response_fields),
+            }})
+        }
+    }
+}
+
+fn changes(changes: &FieldChanges) -> Value {
+    let pairs = |pairs: &[(String, String)]| -> Value {
+        pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    };
+    json!({ "remove": changes.remove, "set": pairs(&changes.set), "add": pairs(&changes.add) })
+}
+
+fn service(service: &Service) -> Value {
+    let (balance, hash) = match &service.balance {
+        Balance::RoundRobin => ("round-robin", None),
+        Balance::LeastConnections => ("least-connections", None),
+        Balance::PeakEwma => ("peak-ewma", None),
+        Balance::Random => ("random", None),
+        Balance::Hash(hash) => ("hash", Some(hash)),
+    };
+    let servers = service.servers.iter().map(|server| {
+        json!({
+            "address": server.target.to_string(),
+            "resolved": matches!(server.target, model::ServerTarget::Address(_)),
+            "zone": server.zone.as_deref(),
+            "weight": server.weight,
+            "backup": server.backup,
+        })
+    });
+    json!({
+        "name": service.name.as_ref(),
+        "balance": balance,
+        "hash": hash.map(|hash| json!({
+            "on": match &hash.on {
+                HashOn::Client => "client".to_owned(),
+                HashOn::Field(name) => format!("header:{name}"),
+                HashOn::Cookie(name) => format!("cookie:{name}"),
+            },
+            "load_factor": hash.load_factor,
+        })),
+        "in_flight_max": service.in_flight_max,
+        "queue": {
+            "length_max": service.queue.length_max,
+            "wait_max_ms": millis(service.queue.wait_max),
+        },
+        "when_full": service.when_full,
+        "when_all_down": match service.when_all_down {
+            WhenAllDown::Refuse => "refuse",
+            WhenAllDown::TryAll => "try-all",
+        },
+        "check": check(service),
+        "passive": service.passive.map(|passive| json!({
+            "failures": passive.failures,
+            "count_5xx": passive.count_5xx,
+            "eject_ms": millis(passive.eject),
+            "eject_max_ms": millis(passive.eject_max),
+            "share_max": passive.share_max,
+        })),
+        "zones": {
+            "ready_min": service.zones.ready_min,
+            "ready_recovered": service.zones.ready_recovered,
+        },
+        "affinity": service.affinity.as_ref().map(|affinity| json!({
+            "cookie": affinity.cookie,
+            "max_age_ms": affinity.max_age.map(millis),
+        })),
+        "slow_start_ms": service.slow_start.map(millis),
+        "timeouts": {
+            "connect_ms": millis(service.timeouts.connect),
+            "response_ms": millis(service.timeouts.response),
+            "idle_ms": millis(service.timeouts.idle),
+            "keep_alive_ms": millis(service.timeouts.keep_alive),
+        },
+        "retries": {
+            "attempts_max": service.retries.attempts_max,
+            "body_kept_max_bytes": service.retries.body_kept_max_bytes,
+        },
+        "idle_connections_max": service.idle_connections_max,
+        "servers": servers.collect::<Value>(),
+    })
+}
+
+fn check(service: &Service) -> Value {
+    let Some(check) = &service.check else { return Value::Null };
+    let mut value = json!({
+        "kind": "tcp",
+        "port": check.port,
+        "interval_ms": millis(check.interval),
+        "timeout_ms": millis(check.timeout),
+        "rise": check.rise,
+        "fall": check.fall,
+    });
+    if let CheckKind::Http { method, path, host, fields, expect, reuse } = &check.kind {
+        value["kind"] = json!("http");
+        value["method"] = json!(method);
+        value["path"] = json!(path);
+        value["host"] = json!(host);
+        let fields = fields.iter().map(|(name, value)| json!({ "name": name, "value": value }));
+        value["header"] = fields.collect();
+        value["expect"] = json!(expect.0);
+        value["reuse"] = json!(reuse);
+    }
+    value
+}

@@ -1,0 +1,109 @@
+//! How things look to a person or a program: a configuration explained, as text and as JSON.
+//!
+//! Nothing is decided and nothing is printed here; verbs do.
+
+mod columns;
+mod plan;
+mod routes;
+mod services;
+
+pub(crate) mod json;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use health::report::Report;
+use model::{AccessLog, LogFormat, Protocol, Snapshot};
+
+use columns::Columns;
+
+/// What a configuration will do: listeners, routes in the order in which they match, services with
+/// their servers by zone, and the probe plan.
+pub(crate) fn explain(snapshot: &Snapshot, plan: &Report, colour: bool) -> String {
+    let mut out = String::new();
+    section(&mut out, "Balancer", &balancer(snapshot), colour);
+    section(&mut out, "Listeners", &listeners(snapshot), colour);
+    section(&mut out, "Routes, in the order in which they match", &routes::table(snapshot), colour);
+    section(&mut out, "Services", &services::text(snapshot), colour);
+    section(&mut out, "Probe plan", &plan::text(plan), colour);
+    out
+}
+
+fn section(out: &mut String, heading: &str, body: &str, colour: bool) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    // Writing into a String cannot fail.
+    _ = if colour {
+        writeln!(out, "\u{1b}[1m{heading}\u{1b}[0m")
+    } else {
+        writeln!(out, "{heading}")
+    };
+    for line in body.lines() {
+        _ = writeln!(out, "{}", format!("  {line}").trim_end());
+    }
+}
+
+fn balancer(snapshot: &Snapshot) -> String {
+    let mut columns = Columns::plain();
+    let mut row = |name: &str, value: String| columns.row([name.to_owned(), value]);
+    row("zone", snapshot.zone.as_deref().unwrap_or("none").to_owned());
+    row("workers", snapshot.workers.map_or("one per core".to_owned(), |n| n.to_string()));
+    row("connections", format!("at most {}", snapshot.connections_max));
+    row("stopping", format!("within {}", config::show_duration(snapshot.drain_max)));
+    if let Some((user, group)) = &snapshot.run_as {
+        let group = group.as_ref().map(|group| format!(", group {group}"));
+        row("runs as", format!("{user}{}", group.unwrap_or_default()));
+    }
+    row("admin API", snapshot.admin.map_or("off".to_owned(), |at| at.to_string()));
+    if let Some(resolver) = snapshot.resolver {
+        row("DNS server", resolver.to_string());
+    }
+    let form = match snapshot.log.format {
+        LogFormat::Json => "JSON",
+        LogFormat::Text => "text",
+    };
+    let log = match &snapshot.log.access {
+        AccessLog::Off => "off".to_owned(),
+        AccessLog::Stdout => format!("{form} to standard output"),
+        AccessLog::File(path) => format!("{form} to {}", path.display()),
+    };
+    row("access log", log);
+    columns.text()
+}
+
+fn listeners(snapshot: &Snapshot) -> String {
+    let mut columns =
+        Columns::headed(["NAME", "ADDRESS", "PROTOCOL", "TO", "CONNECTIONS", "TRUSTED"]);
+    for listener in &snapshot.listeners {
+        let (protocol, to) = match listener.protocol {
+            Protocol::Http => ("http", "routes".to_owned()),
+            Protocol::Tcp(id) => ("tcp", format!("service {}", snapshot.service(id).name)),
+        };
+        let trusted: Vec<_> = listener.trusted.iter().map(ToString::to_string).collect();
+        columns.row([
+            listener.name.to_string(),
+            listener.address.to_string(),
+            protocol.to_owned(),
+            to,
+            format!("at most {}", listener.connections_max),
+            if trusted.is_empty() { "nobody".to_owned() } else { trusted.join(" ") },
+        ]);
+    }
+    columns.text()
+}
+
+/// The first few names, then how many more.
+fn few<'a>(names: impl ExactSizeIterator<Item = &'a Arc<str>>, shown_max: usize) -> String {
+    let count = names.len();
+    // One more name is as short as "and 1 more".
+    let shown = if count == shown_max + 1 { count } else { shown_max };
+    let list: Vec<&str> = names.take(shown).map(AsRef::as_ref).collect();
+    match count.saturating_sub(shown) {
+        0 => list.join(", "),
+        more => format!("{} and {more} more", list.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

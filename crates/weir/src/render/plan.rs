@@ -1,0 +1,82 @@
+//! The probe plan as a table; endpoints that are probed alike share a line.
+
+use std::fmt::Write as _;
+
+use health::report::{Report, Row};
+
+use super::columns::Columns;
+use super::few;
+
+const ENDPOINTS_SHOWN_MAX: usize = 4;
+const SERVICES_SHOWN_MAX: usize = 3;
+
+pub(super) fn text(plan: &Report) -> String {
+    if plan.rows.is_empty() {
+        return "no service has a check\n".to_owned();
+    }
+    let (shared, unshared) = (rate(plan.probes_per_s()), rate(plan.unshared_per_s()));
+    let mut out = if shared == unshared {
+        format!("{shared} probes/s; no two services ask for the same probe\n")
+    } else {
+        format!("{shared} probes/s; {unshared} if every service checked for itself\n")
+    };
+    let mut groups: Vec<(Vec<[String; 2]>, Vec<&Row>)> = Vec::new();
+    for row in &plan.rows {
+        let probes = probes(row);
+        match groups.iter_mut().find(|(of, _)| *of == probes) {
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((probes, vec![row])),
+        }
+    }
+    let heading = ["ENDPOINT", "PROBES/S EACH", "UNSHARED", "PROBE", "FOR"];
+    let mut columns = Columns::headed(heading);
+    for (probes, rows) in &groups {
+        let names: Vec<_> = rows.iter().map(|row| row.endpoint.to_string().into()).collect();
+        let mut first = [
+            few(names.iter(), ENDPOINTS_SHOWN_MAX),
+            rate(rows[0].probes_per_s),
+            rate(rows[0].unshared_per_s),
+        ];
+        for [what, services] in probes {
+            let [endpoint, shared, unshared] = std::mem::take(&mut first);
+            columns.row([endpoint, shared, unshared, what.clone(), services.clone()]);
+        }
+    }
+    out.push_str(&columns.text());
+    notes(&mut out, &groups);
+    out
+}
+
+/// Each probe of an endpoint and whom it serves, told so that endpoints may be compared.
+fn probes(row: &Row) -> Vec<[String; 2]> {
+    // The comma keeps port 80 from being found in port 8080.
+    let own = format!("Host {},", row.endpoint);
+    row.probes
+        .iter()
+        .map(|probe| {
+            let what = probe.what.replace(&own, "Host its address,");
+            let every = config::show_duration(probe.interval);
+            [format!("{what}, every {every}"), few(probe.services.iter(), SERVICES_SHOWN_MAX)]
+        })
+        .collect()
+}
+
+/// Probes that would be one but for a detail: worth a look, since each costs the servers.
+fn notes(out: &mut String, groups: &[(Vec<[String; 2]>, Vec<&Row>)]) {
+    for (_, rows) in groups {
+        let row = rows[0];
+        for near in &row.near_duplicates {
+            // Writing into a String cannot fail.
+            _ = writeln!(out, "note: {}: {near}", row.endpoint);
+        }
+        if row.near_duplicates_more > 0 {
+            _ = writeln!(out, "note: {}: {} more alike", row.endpoint, row.near_duplicates_more);
+        }
+    }
+}
+
+/// A number with at most two decimals.
+pub(super) fn rate(rate: f64) -> String {
+    let text = format!("{rate:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

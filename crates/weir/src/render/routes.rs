@@ -1,0 +1,123 @@
+//! Routes as a table: what each matches and what is done.
+
+use model::{Action, FieldChanges, Forward, HostPattern, PathMatch, RateKey, Route, Snapshot};
+
+use super::columns::Columns;
+
+pub(super) fn table(snapshot: &Snapshot) -> String {
+    if snapshot.routes.is_empty() {
+        return "none: every HTTP request is answered 404\n".to_owned();
+    }
+    let mut columns = Columns::headed(["#", "LISTENER", "HOST", "PATH", "AND", "THEN"]);
+    for (index, route) in snapshot.routes.iter().enumerate() {
+        let mut then = action(&route.action, snapshot);
+        then.extend(limit(route));
+        columns.tall_row([
+            vec![(index + 1).to_string()],
+            listeners(route, snapshot),
+            vec![host(route.matches.host.as_ref())],
+            vec![path(&route.matches.path)],
+            conditions(route),
+            then,
+        ]);
+    }
+    columns.text()
+}
+
+/// Empty where it holds for all, so that the column goes if it holds for all everywhere.
+fn listeners(route: &Route, snapshot: &Snapshot) -> Vec<String> {
+    let known =
+        route.matches.listeners.iter().filter_map(|id| snapshot.listeners.get(id.0 as usize));
+    known.map(|listener| listener.name.to_string()).collect()
+}
+
+fn host(host: Option<&HostPattern>) -> String {
+    match host {
+        None => "any".to_owned(),
+        Some(HostPattern::Exact(host)) => host.clone(),
+        Some(HostPattern::Wildcard(suffix)) => format!("*.{suffix}"),
+    }
+}
+
+fn path(path: &PathMatch) -> String {
+    match path {
+        PathMatch::Exact(path) => format!("= {path}"),
+        PathMatch::Prefix(prefix) if prefix.is_empty() => "any".to_owned(),
+        PathMatch::Prefix(prefix) => format!("{prefix} and below"),
+    }
+}
+
+fn conditions(route: &Route) -> Vec<String> {
+    let mut parts: Vec<String> = route.matches.method.iter().cloned().collect();
+    let fields = route.matches.fields.iter();
+    parts.extend(fields.map(|field| format!("{}: {}", field.name, field.value)));
+    let query = route.matches.query.iter();
+    parts.extend(query.map(|query| format!("?{}={}", query.name, query.value)));
+    parts
+}
+
+/// What is done, then what is changed on the way.
+fn action(action: &Action, snapshot: &Snapshot) -> Vec<String> {
+    match action {
+        Action::Deny(status) => vec![format!("answer {status}")],
+        Action::Redirect(redirect) => {
+            let mut to: Vec<String> = Vec::new();
+            to.extend(redirect.scheme.as_ref().map(|scheme| format!("scheme {scheme}")));
+            to.extend(redirect.host.as_ref().map(|host| format!("host {host}")));
+            to.extend(redirect.port.map(|port| format!("port {port}")));
+            to.extend(redirect.path.as_ref().map(|path| format!("path {}", shown_path(path))));
+            vec![format!("redirect {} to {}", redirect.status, to.join(", "))]
+        }
+        Action::Forward(forward) => {
+            let mut parts = vec![services(forward, snapshot)];
+            let rewrite = &forward.rewrite;
+            parts
+                .extend(rewrite.prefix.as_ref().map(|p| format!("path becomes {}", shown_path(p))));
+            parts.extend(rewrite.host.as_ref().map(|host| format!("Host becomes {host}")));
+            parts.extend(changes("request", &forward.request_fields));
+            parts.extend(changes("response", &forward.response_fields));
+            parts
+        }
+    }
+}
+
+fn shown_path(path: &str) -> &str {
+    if path.is_empty() { "/" } else { path }
+}
+
+fn services(forward: &Forward, snapshot: &Snapshot) -> String {
+    let name = |split: &model::Split| snapshot.service(split.service).name.to_string();
+    if let [only] = forward.to.as_slice() {
+        return name(only);
+    }
+    let sum: f64 = forward.to.iter().map(|split| f64::from(split.weight)).sum();
+    let shares = forward.to.iter().map(|split| {
+        let percent = f64::from(split.weight) / sum * 100.0;
+        format!("{} {}%", name(split), super::plan::rate(percent))
+    });
+    shares.collect::<Vec<_>>().join(", ")
+}
+
+/// `-removed =set +added`.
+fn changes(of: &str, changes: &FieldChanges) -> Option<String> {
+    let mut signs: Vec<_> = changes.remove.iter().map(|name| format!("-{name}")).collect();
+    signs.extend(changes.set.iter().map(|(name, _)| format!("={name}")));
+    signs.extend(changes.add.iter().map(|(name, _)| format!("+{name}")));
+    signs.dedup();
+    (!signs.is_empty()).then(|| format!("{of} fields {}", signs.join(" ")))
+}
+
+fn limit(route: &Route) -> Option<String> {
+    let limit = route.rate_limit.as_ref()?;
+    let by = match &limit.by {
+        RateKey::Client => "client".to_owned(),
+        RateKey::Field(name) => name.clone(),
+    };
+    let burst = if limit.burst == limit.requests {
+        String::new()
+    } else {
+        format!(", {} at once", limit.burst)
+    };
+    let per = config::show_duration(limit.per);
+    Some(format!("at most {} per {per} and {by}{burst}", limit.requests))
+}

@@ -1,0 +1,150 @@
+//! Services, grouped: those on the same servers stand together, those of the same settings share a
+//! line, so that seventy services on four servers fit a screen.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use model::{Balance, CheckKind, HashOn, ServerSpec, ServerTarget, Service, Snapshot};
+
+use super::columns::Columns;
+use super::few;
+
+/// Names on one line; the JSON form has all.
+const NAMES_SHOWN_MAX: usize = 4;
+
+pub(super) fn text(snapshot: &Snapshot) -> String {
+    if snapshot.services.is_empty() {
+        return "none\n".to_owned();
+    }
+    let mut columns = Columns::headed(["SERVICE", "BALANCE", "AT ONCE PER SERVER", "CHECK"]);
+    // What stands below a line of the table.
+    let mut below: Vec<(usize, String)> = Vec::new();
+    let mut height = 1;
+    for group in by_servers(&snapshot.services) {
+        height += settings(&group, &mut columns);
+        below.push((height, servers(&group[0].servers, snapshot.zone.as_ref())));
+    }
+    let mut out = String::new();
+    let mut below = below.into_iter().peekable();
+    for (index, line) in columns.text().lines().enumerate() {
+        // Writing into a String cannot fail.
+        _ = writeln!(out, "{line}");
+        if let Some((_, servers)) = below.next_if(|(height, _)| *height == index + 1) {
+            for server in servers.lines() {
+                _ = writeln!(out, "    {server}");
+            }
+        }
+    }
+    out
+}
+
+/// Services on the same servers together, in order of the first of each.
+fn by_servers(services: &[Service]) -> Vec<Vec<&Service>> {
+    let mut groups: Vec<Vec<&Service>> = Vec::new();
+    for service in services {
+        match groups.iter_mut().find(|members| members[0].servers == service.servers) {
+            Some(members) => members.push(service),
+            None => groups.push(vec![service]),
+        }
+    }
+    groups
+}
+
+/// A row for each set of settings; how many.
+fn settings(group: &[&Service], columns: &mut Columns<4>) -> usize {
+    let mut rows: Vec<([String; 3], Vec<&Arc<str>>)> = Vec::new();
+    for service in group {
+        let cells = [balance(service), limit(service), check(service)];
+        match rows.iter_mut().find(|(of, _)| *of == cells) {
+            Some((_, names)) => names.push(&service.name),
+            None => rows.push((cells, vec![&service.name])),
+        }
+    }
+    let count = rows.len();
+    for ([balance, limit, check], names) in rows {
+        columns.row([few(names.into_iter(), NAMES_SHOWN_MAX), balance, limit, check]);
+    }
+    count
+}
+
+fn balance(service: &Service) -> String {
+    match &service.balance {
+        Balance::RoundRobin => "round-robin".to_owned(),
+        Balance::LeastConnections => "least-connections".to_owned(),
+        Balance::PeakEwma => "peak-ewma".to_owned(),
+        Balance::Random => "random".to_owned(),
+        Balance::Hash(hash) => match &hash.on {
+            HashOn::Client => "hash of client".to_owned(),
+            HashOn::Field(name) => format!("hash of {name}"),
+            HashOn::Cookie(name) => format!("hash of cookie {name}"),
+        },
+    }
+}
+
+fn limit(service: &Service) -> String {
+    let Some(max) = service.in_flight_max else { return "no limit".to_owned() };
+    let status = service.when_full;
+    match service.queue.length_max {
+        0 => format!("{max}, then {status}"),
+        length => {
+            let wait = config::show_duration(service.queue.wait_max);
+            format!("{max}, {length} wait up to {wait}, then {status}")
+        }
+    }
+}
+
+fn check(service: &Service) -> String {
+    let Some(check) = &service.check else { return "none".to_owned() };
+    let interval = config::show_duration(check.interval);
+    let port = check.port.map(|port| format!(" on port {port}")).unwrap_or_default();
+    match &check.kind {
+        CheckKind::Tcp => format!("tcp{port} every {interval}"),
+        CheckKind::Http { method, path, host, .. } => {
+            let host = host.as_ref().map(|host| format!(" of {host}")).unwrap_or_default();
+            format!("{method} {path}{host}{port} every {interval}")
+        }
+    }
+}
+
+/// A line per zone, the balancer's own first.
+fn servers(servers: &[ServerSpec], own: Option<&Arc<str>>) -> String {
+    let mut zones: Vec<(Option<&Arc<str>>, Vec<&ServerSpec>)> = Vec::new();
+    for server in servers {
+        let zone = server.zone.as_ref();
+        match zones.iter_mut().find(|(of, _)| *of == zone) {
+            Some((_, members)) => members.push(server),
+            None => zones.push((zone, vec![server])),
+        }
+    }
+    let is_own = |zone: Option<&Arc<str>>| zone.is_some() && zone == own;
+    zones.sort_by_key(|(zone, _)| (!is_own(*zone), zone.is_none(), *zone));
+    let mut columns = Columns::plain();
+    for (zone, members) in zones {
+        let label = match zone {
+            Some(zone) if is_own(Some(zone)) => format!("zone {zone} (this one)"),
+            Some(zone) => format!("zone {zone}"),
+            None if members.len() == 1 => "server".to_owned(),
+            None => "servers".to_owned(),
+        };
+        let shown: Vec<_> = members.into_iter().map(server).collect();
+        columns.row([label, shown.join("  ")]);
+    }
+    columns.text()
+}
+
+fn server(server: &ServerSpec) -> String {
+    let mut remarks: Vec<String> = Vec::new();
+    if let ServerTarget::Name { .. } = &server.target {
+        remarks.push("name, not resolved here".to_owned());
+    }
+    if server.weight != 1 {
+        remarks.push(format!("weight {}", server.weight));
+    }
+    if server.backup {
+        remarks.push("backup".to_owned());
+    }
+    match remarks.as_slice() {
+        [] => server.target.to_string(),
+        remarks => format!("{} ({})", server.target, remarks.join(", ")),
+    }
+}

@@ -32,40 +32,16 @@ pub fn wrk(
 ) -> Wrk {
     let url = format!("http://{address}{target}");
     let (connections, time) = (connections.to_string(), format!("{seconds}s"));
-    let words = [
-        "-t",
-        "1",
-        "-c",
-        &connections,
-        "-d",
-        &time,
-        "--timeout",
-        "20s",
-        &url,
-    ];
+    let words = ["-t", "1", "-c", &connections, "-d", &time, "--timeout", "20s", &url];
     let finished = client(scene, "wrk", &words, u64::from(seconds) + 30);
-    assert_eq!(
-        finished.code,
-        Some(0),
-        "wrk: {}{}",
-        finished.stdout,
-        finished.stderr
-    );
+    assert_eq!(finished.code, Some(0), "wrk: {}{}", finished.stdout, finished.stderr);
     let text = &finished.stdout;
     let line = |with: &str| text.lines().find(|line| line.contains(with));
     let number = |with: &str, at: usize| -> Option<f64> {
-        line(with)?
-            .split_whitespace()
-            .nth(at)?
-            .trim_end_matches(',')
-            .parse()
-            .ok()
+        line(with)?.split_whitespace().nth(at)?.trim_end_matches(',').parse().ok()
     };
-    let errors = line("Socket errors").map_or(0, |line| {
-        line.split([' ', ','])
-            .filter_map(|word| word.parse::<u64>().ok())
-            .sum()
-    });
+    let errors = line("Socket errors")
+        .map_or(0, |line| line.split([' ', ',']).filter_map(|word| word.parse::<u64>().ok()).sum());
     Wrk {
         requests: number("requests in", 0).expect("wrk's count") as u64,
         per_second: number("Requests/sec", 1).expect("wrk's rate"),
@@ -92,22 +68,12 @@ pub fn ab(scene: &Scene, address: SocketAddr, target: &str, clients: u32, second
     let url = format!("http://{address}{target}");
     let (clients, time) = (clients.to_string(), seconds.to_string());
     // -t sets -n to 50,000; -n behind it sets it back.
-    let words = [
-        "-q", "-k", "-l", "-r", "-c", &clients, "-t", &time, "-n", "10000000", "-s", "20", &url,
-    ];
+    let words =
+        ["-q", "-k", "-l", "-r", "-c", &clients, "-t", &time, "-n", "10000000", "-s", "20", &url];
     let finished = client(scene, "ab", &words, u64::from(seconds) + 30);
-    assert_eq!(
-        finished.code,
-        Some(0),
-        "ab: {}{}",
-        finished.stdout,
-        finished.stderr
-    );
+    assert_eq!(finished.code, Some(0), "ab: {}{}", finished.stdout, finished.stderr);
     let number = |label: &str| -> Option<f64> {
-        let line = finished
-            .stdout
-            .lines()
-            .find_map(|line| line.strip_prefix(label))?;
+        let line = finished.stdout.lines().find_map(|line| line.strip_prefix(label))?;
         line.split_whitespace().next()?.parse().ok()
     };
     Ab {
@@ -173,14 +139,7 @@ impl Load {
     ) -> Load {
         let mut all = vec![file("clients/load.py").to_string_lossy().into_owned()];
         let (address, threads) = (address.to_string(), threads.to_string());
-        let own = [
-            "--address",
-            &address,
-            "--target",
-            target,
-            "--threads",
-            &threads,
-        ];
+        let own = ["--address", &address, "--target", target, "--threads", &threads];
         all.extend(own.iter().chain(words).map(|&word| word.to_owned()));
         let name = format!("load-{}", next_number());
         let python = find("python3").expect("python3");
@@ -202,9 +161,7 @@ impl Load {
         let finished = self.process.wait(Duration::from_mins(1));
         assert_eq!(finished.code, Some(0), "load.py: {}", finished.stderr);
         let json = finished.stdout.lines().last().unwrap_or_default();
-        Report {
-            json: serde_json::from_str(json).expect("load.py's report"),
-        }
+        Report { json: serde_json::from_str(json).expect("load.py's report") }
     }
 }
 
@@ -223,9 +180,7 @@ impl Report {
 
     /// Responses with that status.
     pub fn status(&self, status: u16) -> u64 {
-        self.json["statuses"][status.to_string()]
-            .as_u64()
-            .unwrap_or(0)
+        self.json["statuses"][status.to_string()].as_u64().unwrap_or(0)
     }
 
     /// Requests that had no response at all, and what the client saw instead.

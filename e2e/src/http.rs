@@ -28,10 +28,7 @@ pub struct Response {
 impl Response {
     /// The first field of that name (lower case).
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
+        self.fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// The body as text.
@@ -79,11 +76,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER_WITHIN))?;
         stream.set_write_timeout(Some(ANSWER_WITHIN))?;
-        Ok(Connection {
-            stream,
-            address,
-            buffer: Vec::new(),
-        })
+        Ok(Connection { stream, address, buffer: Vec::new() })
     }
 
     /// Sends `bytes` as they are.
@@ -105,10 +98,7 @@ impl Connection {
         body: &[u8],
     ) -> io::Result<Response> {
         let mut head = format!("{method} {target} HTTP/1.1\r\n");
-        if !fields
-            .iter()
-            .any(|field| field.to_lowercase().starts_with("host:"))
-        {
+        if !fields.iter().any(|field| field.to_lowercase().starts_with("host:")) {
             head += &format!("Host: {}\r\n", self.address);
         }
         for field in fields {
@@ -139,13 +129,8 @@ impl Connection {
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
             .collect();
-        let mut response = Response {
-            status,
-            head,
-            fields,
-            body: Vec::new(),
-            trailers: String::new(),
-        };
+        let mut response =
+            Response { status, head, fields, body: Vec::new(), trailers: String::new() };
         if to_head || status < 200 || status == 204 || status == 304 {
             return Ok(response);
         }
@@ -175,19 +160,14 @@ impl Connection {
 
     /// Whether the peer has closed (or reset) the connection; waits up to `bound` for it.
     pub fn is_closed_within(&mut self, bound: Duration) -> bool {
-        self.stream
-            .set_read_timeout(Some(bound))
-            .expect("a timeout");
+        self.stream.set_read_timeout(Some(bound)).expect("a timeout");
         let closed = match self.stream.read(&mut [0; 1]) {
             Ok(count) => count == 0,
-            Err(error) => !matches!(
-                error.kind(),
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-            ),
+            Err(error) => {
+                !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+            }
         };
-        self.stream
-            .set_read_timeout(Some(ANSWER_WITHIN))
-            .expect("a timeout");
+        self.stream.set_read_timeout(Some(ANSWER_WITHIN)).expect("a timeout");
         closed
     }
 
@@ -220,10 +200,7 @@ impl Connection {
     /// Where `needle` begins, reading as long as it has not come.
     fn find(&mut self, needle: &[u8]) -> io::Result<usize> {
         loop {
-            let found = self
-                .buffer
-                .windows(needle.len())
-                .position(|window| window == needle);
+            let found = self.buffer.windows(needle.len()).position(|window| window == needle);
             if let Some(at) = found {
                 return Ok(at);
             }

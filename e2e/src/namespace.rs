@@ -46,13 +46,7 @@ impl Zones {
             balancer.ip(&["link", "set", &link, "up"]);
             zone.ip(&["link", "set", "eth0", "up"]);
             for host in 11..=20 {
-                zone.ip(&[
-                    "addr",
-                    "add",
-                    &format!("10.99.{number}.{host}/24"),
-                    "dev",
-                    "eth0",
-                ]);
+                zone.ip(&["addr", "add", &format!("10.99.{number}.{host}/24"), "dev", "eth0"]);
             }
             zones.push(((*name).to_owned(), zone));
         }
@@ -61,12 +55,7 @@ impl Zones {
 
     /// The address of `host` (11 to 20) in `zone`.
     pub fn address(&self, zone: &str, host: u8, port: u16) -> SocketAddr {
-        let number = self
-            .zones
-            .iter()
-            .position(|(name, _)| name == zone)
-            .expect("a zone")
-            + 1;
+        let number = self.zones.iter().position(|(name, _)| name == zone).expect("a zone") + 1;
         SocketAddr::new(Ipv4Addr::new(10, 99, number as u8, host).into(), port)
     }
 
@@ -130,10 +119,7 @@ impl Namespace {
 
     fn nft(&self, rules: &str) {
         let nft = find("nft").expect("nft");
-        command(
-            "ip",
-            &["netns", "exec", &self.name, &nft.to_string_lossy(), rules],
-        );
+        command("ip", &["netns", "exec", &self.name, &nft.to_string_lossy(), rules]);
     }
 }
 
@@ -146,16 +132,9 @@ impl Drop for Namespace {
 
 fn command(program: &str, words: &[&str]) {
     let path = find(program).unwrap_or_else(|| panic!("no {program}"));
-    let output = Command::new(path)
-        .args(words)
-        .output()
-        .expect("a program that starts");
+    let output = Command::new(path).args(words).output().expect("a program that starts");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{program} {}: {said}",
-        words.join(" ")
-    );
+    assert!(output.status.success(), "{program} {}: {said}", words.join(" "));
 }
 
 /// Removes namespaces of test runs that were killed before they could.

@@ -22,20 +22,13 @@ pub fn find(command: &str) -> Option<PathBuf> {
 /// Whether a test that needs all of `needs` can run. In CI a need that is not met fails the
 /// test; elsewhere it is said, and the test is left out.
 pub(crate) fn are_there(test: &str, needs: &[&str]) -> bool {
-    let missing: Vec<&str> = needs
-        .iter()
-        .copied()
-        .filter(|need| !is_there(need))
-        .collect();
+    let missing: Vec<&str> = needs.iter().copied().filter(|need| !is_there(need)).collect();
     if missing.is_empty() {
         return true;
     }
     let missing = missing.join(", ");
     let in_ci = std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false");
-    assert!(
-        !in_ci,
-        "{test}: not there: {missing}; in CI a test that cannot run is a failure"
-    );
+    assert!(!in_ci, "{test}: not there: {missing}; in CI a test that cannot run is a failure");
     eprintln!("{test}: SKIPPED, not there: {missing} (`make test` installs what tests need)");
     false
 }

@@ -43,11 +43,7 @@ impl Process {
         let stdout = scene.folder().join(format!("{name}.out"));
         let stderr = scene.folder().join(format!("{name}.err"));
         let output = |path: &Path| {
-            File::options()
-                .create(true)
-                .append(true)
-                .open(path)
-                .expect("a file for the output")
+            File::options().create(true).append(true).open(path).expect("a file for the output")
         };
         // setpriv asks the kernel to kill the program should this thread end without having done
         // so, and becomes the program: the pid is the same.
@@ -62,12 +58,7 @@ impl Process {
             .env("NO_COLOR", "1")
             .spawn()
             .unwrap_or_else(|error| panic!("{name}: cannot start {}: {error}", program.display()));
-        Process {
-            name: name.to_owned(),
-            child,
-            stdout,
-            stderr,
-        }
+        Process { name: name.to_owned(), child, stdout, stderr }
     }
 
     /// Its process id.
@@ -107,11 +98,7 @@ impl Process {
         let status: ExitStatus = wait::until(&format!("{} to end", self.name), bound, || {
             self.child.try_wait().ok().flatten()
         });
-        Finished {
-            code: status.code(),
-            stdout: self.stdout(),
-            stderr: self.stderr(),
-        }
+        Finished { code: status.code(), stdout: self.stdout(), stderr: self.stderr() }
     }
 
     /// SIGTERM, and waits for it to end.
@@ -125,23 +112,16 @@ impl Process {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("stat");
         // The name in parentheses may hold anything, so count from behind it: utime and stime
         // are fields 14 and 15 of all, 12 and 13 of these.
-        let fields: Vec<&str> = stat[stat.rfind(')').unwrap_or(0) + 1..]
-            .split_whitespace()
-            .collect();
-        let ticks: u64 = [11, 12]
-            .iter()
-            .map(|&i| fields[i].parse::<u64>().unwrap_or(0))
-            .sum();
+        let fields: Vec<&str> =
+            stat[stat.rfind(')').unwrap_or(0) + 1..].split_whitespace().collect();
+        let ticks: u64 = [11, 12].iter().map(|&i| fields[i].parse::<u64>().unwrap_or(0)).sum();
         Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
     /// Resident memory, in bytes.
     pub fn resident_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .expect("VmRSS");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
         let kib = line.trim().trim_end_matches("kB").trim();
         kib.parse::<u64>().expect("a number of KiB") * 1024
     }

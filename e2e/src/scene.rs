@@ -32,25 +32,15 @@ impl Scene {
     /// A scene for the test `name` that needs the programs `needs` (and [`crate::NAMESPACES`]).
     /// `None` when the test cannot run here; it should then return.
     pub fn new(name: &str, needs: &[&str]) -> Option<Scene> {
-        let turn = || {
-            Turn::Shared(
-                MACHINE
-                    .read()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner),
-            )
-        };
+        let turn =
+            || Turn::Shared(MACHINE.read().unwrap_or_else(std::sync::PoisonError::into_inner));
         Self::with_turn(name, needs, turn)
     }
 
     /// Like [`Scene::new`], for a test that measures: no other test of its file runs beside it.
     pub fn alone(name: &str, needs: &[&str]) -> Option<Scene> {
-        let turn = || {
-            Turn::Alone(
-                MACHINE
-                    .write()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner),
-            )
-        };
+        let turn =
+            || Turn::Alone(MACHINE.write().unwrap_or_else(std::sync::PoisonError::into_inner));
         Self::with_turn(name, needs, turn)
     }
 
@@ -64,12 +54,7 @@ impl Scene {
         let folder = std::env::temp_dir().join(format!("weir-e2e-{a}-{b}-{name}"));
         drop(std::fs::remove_dir_all(&folder));
         std::fs::create_dir_all(&folder).expect("a folder for the test");
-        Some(Scene {
-            folder,
-            network,
-            _claim: claim,
-            _turn: turn,
-        })
+        Some(Scene { folder, network, _claim: claim, _turn: turn })
     }
 
     /// The scene's `host`-th address. By habit 1 is Weir's and servers begin at 11.

@@ -17,11 +17,7 @@ pub(crate) fn file(path: &str) -> PathBuf {
 
 fn wait_until_listening(process: &mut Process, address: SocketAddr) {
     wait::until(&format!("a server at {address}"), STARTED_WITHIN, || {
-        assert!(
-            process.is_running(),
-            "the server ended at once:\n{}",
-            process.stderr()
-        );
+        assert!(process.is_running(), "the server ended at once:\n{}", process.stderr());
         std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok()
     });
 }
@@ -38,12 +34,7 @@ pub struct App {
 impl App {
     /// Starts one at the scene's address `host`, port 8080, with the given options of app.py.
     pub fn start(scene: &Scene, host: u8, words: &[&str]) -> App {
-        Self::start_at(
-            scene,
-            &format!("app{host}"),
-            scene.address(host, 8080),
-            words,
-        )
+        Self::start_at(scene, &format!("app{host}"), scene.address(host, 8080), words)
     }
 
     /// Starts one at any address.
@@ -51,12 +42,7 @@ impl App {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         let mut process = Self::spawn(scene, name, address, &words);
         wait_until_listening(&mut process, address);
-        App {
-            process,
-            address,
-            name: name.to_owned(),
-            words,
-        }
+        App { process, address, name: name.to_owned(), words }
     }
 
     fn spawn(scene: &Scene, name: &str, address: SocketAddr, words: &[String]) -> Process {
@@ -95,16 +81,12 @@ impl App {
 
     /// What it counted since it started or since [`App::reset`].
     pub fn stats(&self) -> Value {
-        http::get(self.address, "/-/stats")
-            .expect("the server's own numbers")
-            .json()
+        http::get(self.address, "/-/stats").expect("the server's own numbers").json()
     }
 
     /// One of its numbers.
     pub fn stat(&self, name: &str) -> u64 {
-        self.stats()[name]
-            .as_u64()
-            .unwrap_or_else(|| panic!("no number {name}"))
+        self.stats()[name].as_u64().unwrap_or_else(|| panic!("no number {name}"))
     }
 
     /// Begins to count anew.

@@ -21,12 +21,8 @@ pub fn binary() -> &'static Path {
         Some(path) => {
             // Cargo runs tests in the package's folder; people give paths from the workspace's.
             let given = PathBuf::from(path);
-            let from_root = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("..")
-                .join(&given);
-            let found = [given, from_root]
-                .into_iter()
-                .find_map(|path| path.canonicalize().ok());
+            let from_root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(&given);
+            let found = [given, from_root].into_iter().find_map(|path| path.canonicalize().ok());
             found.expect("WEIR_BIN names a program")
         }
         None => build(),
@@ -36,26 +32,16 @@ pub fn binary() -> &'static Path {
 fn build() -> PathBuf {
     // This test is target/<profile>/deps/<name>.
     let test = std::env::current_exe().expect("the test's own path");
-    let folder = test
-        .parent()
-        .and_then(Path::parent)
-        .expect("the target folder")
-        .to_path_buf();
+    let folder = test.parent().and_then(Path::parent).expect("the target folder").to_path_buf();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     // The whole workspace, so that features are the same as for the tests: nothing builds twice.
     command.args(["build", "--quiet", "--workspace", "--bin", "weir"]);
-    if folder
-        .file_name()
-        .is_some_and(|profile| profile == "release")
-    {
+    if folder.file_name().is_some_and(|profile| profile == "release") {
         command.arg("--release");
     }
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-    assert!(
-        command.status().expect("cargo").success(),
-        "weir does not build"
-    );
+    assert!(command.status().expect("cargo").success(), "weir does not build");
     folder.join("weir")
 }
 
@@ -108,21 +94,13 @@ impl Weir {
         };
         words.extend(["serve".to_owned(), file.to_string_lossy().into_owned()]);
         let process = Process::start(scene, "weir", &program, words);
-        Weir {
-            process,
-            front: scene.front(),
-            admin: scene.admin(),
-        }
+        Weir { process, front: scene.front(), admin: scene.admin() }
     }
 
     /// Waits until the admin API says that it serves.
     pub fn wait_until_ready(&mut self) {
         wait::until("weir to be ready", READY_WITHIN, || {
-            assert!(
-                self.process.is_running(),
-                "weir ended at once:\n{}",
-                self.process.stderr()
-            );
+            assert!(self.process.is_running(), "weir ended at once:\n{}", self.process.stderr());
             let status = http::get(self.admin, "/api/v1/status").ok()?;
             (status.json().get("ready") == Some(&Value::Bool(true))).then_some(())
         });
@@ -149,9 +127,7 @@ impl Weir {
     pub fn queue_length(&self, service: &str) -> u64 {
         let view = self.api(&format!("/api/v1/services/{service}"));
         let length = &view["queue"]["length"];
-        length
-            .as_u64()
-            .unwrap_or_else(|| panic!("no queue length in {view:#}"))
+        length.as_u64().unwrap_or_else(|| panic!("no queue length in {view:#}"))
     }
 
     /// The sum of the samples of the metric `name` whose labels contain each of `labels`
@@ -177,9 +153,7 @@ impl Weir {
     /// The access lines so far, as JSON.
     pub fn access(&self) -> Vec<Value> {
         let text = self.process.stdout();
-        text.lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect()
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// Waits for a log line that contains every one of `words`, whatever their case; yields it.

@@ -11,10 +11,7 @@ fn tables(apps: &[App], more: &[&str]) -> String {
     apps.iter()
         .zip(more)
         .map(|(app, more)| {
-            format!(
-                "[[service.app.server]]\naddress = \"{}\"\n{more}\n",
-                app.address()
-            )
+            format!("[[service.app.server]]\naddress = \"{}\"\n{more}\n", app.address())
         })
         .collect()
 }
@@ -55,11 +52,7 @@ fn least_connections_and_peak_ewma_spare_a_slow_server() {
         let seen = Load::run(&scene, weir.front(), "/", 8, 2.0, &[]);
         assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
         let share = seen.served_by("app12") as f64 / seen.requests() as f64;
-        assert!(
-            share < 0.15,
-            "{balance}: the slow server got {share:.2}: {:?}",
-            seen.json
-        );
+        assert!(share < 0.15, "{balance}: the slow server got {share:.2}: {:?}", seen.json);
     }
 }
 
@@ -83,13 +76,8 @@ fn a_server_that_came_back_starts_slowly() {
         seen.served_by("app12") as f64 / seen.requests() as f64
     };
     let first = share();
-    assert!(
-        (0.02..0.35).contains(&first),
-        "a tenth at first, not {first:.2}"
-    );
-    wait::until("its full share", Duration::from_secs(15), || {
-        (share() > 0.42).then_some(())
-    });
+    assert!((0.02..0.35).contains(&first), "a tenth at first, not {first:.2}");
+    wait::until("its full share", Duration::from_secs(15), || (share() > 0.42).then_some(()));
 }
 
 #[test]
@@ -105,9 +93,7 @@ fn a_person_can_put_a_server_aside() {
         let mut connection = http::Connection::open(scene.admin()).unwrap();
         let body = format!("{{\"state\": \"{state}\"}}");
         let fields = ["Content-Type: application/json"];
-        let answer = connection
-            .request("POST", &path, &fields, body.as_bytes())
-            .unwrap();
+        let answer = connection.request("POST", &path, &fields, body.as_bytes()).unwrap();
         assert_eq!(answer.status, 200, "{}", answer.text());
     };
     for state in ["drain", "maintenance"] {
@@ -144,15 +130,7 @@ fn every_request_is_logged_and_counted() {
     for line in &lines {
         let text = line.to_string();
         let address = apps[0].address().to_string();
-        for word in [
-            "\"completed\"",
-            "/a",
-            "shop.example",
-            "app",
-            &address,
-            "200",
-            "GET",
-        ] {
+        for word in ["\"completed\"", "/a", "shop.example", "app", &address, "200", "GET"] {
             assert!(text.contains(word), "{word} in {text}");
         }
     }

@@ -33,10 +33,7 @@ fn the_own_zone_comes_first_and_others_stand_in() {
     let other = App::start(&scene, 21, &[]);
     let backup = App::start(&scene, 31, &[]);
     let table = |app: &App, rest: &str| {
-        format!(
-            "[[service.app.server]]\naddress = \"{}\"\n{rest}\n",
-            app.address()
-        )
+        format!("[[service.app.server]]\naddress = \"{}\"\n{rest}\n", app.address())
     };
     let config = scene.config(
         "zone = \"a\"\nworkers = 2",
@@ -61,10 +58,7 @@ fn the_own_zone_comes_first_and_others_stand_in() {
 
     own.iter_mut().for_each(App::kill);
     for app in &own {
-        weir.wait_for_log(
-            &[&app.address().to_string(), "down"],
-            Duration::from_secs(5),
-        );
+        weir.wait_for_log(&[&app.address().to_string(), "down"], Duration::from_secs(5));
     }
     let seen = load(0.5);
     assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
@@ -73,17 +67,13 @@ fn the_own_zone_comes_first_and_others_stand_in() {
     for app in &mut own {
         app.restart(&scene);
     }
-    wait::until(
-        "the own zone to take over again",
-        Duration::from_secs(10),
-        || {
-            other.reset();
-            backup.reset();
-            let seen = load(0.3);
-            assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
-            (other.stat("requests") + backup.stat("requests") == 0).then_some(())
-        },
-    );
+    wait::until("the own zone to take over again", Duration::from_secs(10), || {
+        other.reset();
+        backup.reset();
+        let seen = load(0.3);
+        assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
+        (other.stat("requests") + backup.stat("requests") == 0).then_some(())
+    });
 }
 
 #[test]
@@ -93,32 +83,17 @@ fn idempotent_requests_are_tried_once_more_and_others_are_not() {
     };
     let apps = [11, 12].map(|host| App::start(&scene, host, &[]));
     let service = "passive = false";
-    let weir = Weir::start(
-        &scene,
-        &scene.one_service(service, &apps.each_ref().map(App::address)),
-    );
+    let weir = Weir::start(&scene, &scene.one_service(service, &apps.each_ref().map(App::address)));
     let requests = || apps.iter().map(|app| app.stat("requests")).sum::<u64>();
 
     let get = http::get(weir.front(), "/?reset=1").unwrap();
-    assert_eq!(
-        (get.status, requests()),
-        (502, 2),
-        "GET: one attempt and one more"
-    );
+    assert_eq!((get.status, requests()), (502, 2), "GET: one attempt and one more");
     let mut connection = http::Connection::open(weir.front()).unwrap();
-    let post = connection
-        .request("POST", "/?reset=1", &[], b"once")
-        .unwrap();
+    let post = connection.request("POST", "/?reset=1", &[], b"once").unwrap();
     assert_eq!((post.status, requests()), (502, 3), "POST: once");
     let mut connection = http::Connection::open(weir.front()).unwrap();
-    let put = connection
-        .request("PUT", "/?reset=1", &[], b"idempotent")
-        .unwrap();
-    assert_eq!(
-        (put.status, requests()),
-        (502, 5),
-        "PUT with its body kept: twice"
-    );
+    let put = connection.request("PUT", "/?reset=1", &[], b"idempotent").unwrap();
+    assert_eq!((put.status, requests()), (502, 5), "PUT with its body kept: twice");
 }
 
 #[test]
@@ -129,10 +104,7 @@ fn a_response_that_breaks_off_is_seen_and_counted_apart() {
     let app = App::start(&scene, 11, &[]);
     let weir = Weir::start(&scene, &scene.one_service("", &[app.address()]));
     let broken = http::get(weir.front(), "/?abort=1000");
-    assert!(
-        broken.is_err(),
-        "the client must see that it is not whole: {broken:?}"
-    );
+    assert!(broken.is_err(), "the client must see that it is not whole: {broken:?}");
     wait::until("the access line", Duration::from_secs(5), || {
         let lines = weir.access();
         lines.iter().find(|line| {
@@ -156,10 +128,7 @@ fn refused_connections_are_tried_elsewhere_even_with_a_body() {
         let mut connection = http::Connection::open(weir.front()).unwrap();
         // Nothing was sent to anybody yet, so a POST may go elsewhere as well.
         let answer = connection.request("POST", "/", &[], b"body").unwrap();
-        assert_eq!(
-            (answer.status, &answer.json()["body_bytes"]),
-            (200, &4.into())
-        );
+        assert_eq!((answer.status, &answer.json()["body_bytes"]), (200, &4.into()));
     }
 }
 
@@ -215,25 +184,13 @@ fn runs_of_failures_eject_a_server_for_a_while() {
     let apps = [11, 12].map(|host| App::start(&scene, host, &[]));
     apps[0].set("status=500");
     let service = "passive = { failures = 3, eject = \"700ms\" }";
-    let weir = Weir::start(
-        &scene,
-        &scene.one_service(service, &apps.each_ref().map(App::address)),
-    );
+    let weir = Weir::start(&scene, &scene.one_service(service, &apps.each_ref().map(App::address)));
     let load = |seconds: f64| Load::run(&scene, weir.front(), "/", 1, seconds, &[]);
     let seen = load(0.4);
-    assert!(
-        (3..=8).contains(&seen.status(500)),
-        "a few, then no more: {:?}",
-        seen.json
-    );
-    weir.wait_for_log(
-        &[&apps[0].address().to_string(), "eject"],
-        Duration::from_secs(5),
-    );
+    assert!((3..=8).contains(&seen.status(500)), "a few, then no more: {:?}", seen.json);
+    weir.wait_for_log(&[&apps[0].address().to_string(), "eject"], Duration::from_secs(5));
     apps[0].set("status=200");
-    wait::until(
-        "the server to be used again",
-        Duration::from_secs(5),
-        || (load(0.1).served_by("app11") > 0).then_some(()),
-    );
+    wait::until("the server to be used again", Duration::from_secs(5), || {
+        (load(0.1).served_by("app11") > 0).then_some(())
+    });
 }

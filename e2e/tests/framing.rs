@@ -44,17 +44,11 @@ fn every_case() {
     for case in cases.iter().filter(|case| case.file.contains(&wanted)) {
         run += 1;
         if let Err(why) = stage.play(case) {
-            failures.push(format!(
-                "{}.case: {}\n    {}\n    -> {why}",
-                case.file, case.name, case.why
-            ));
+            failures
+                .push(format!("{}.case: {}\n    {}\n    -> {why}", case.file, case.name, case.why));
         }
     }
-    println!(
-        "framing: {run} cases, {} passed, {} failed",
-        run - failures.len(),
-        failures.len()
-    );
+    println!("framing: {run} cases, {} passed, {} failed", run - failures.len(), failures.len());
     assert!(
         failures.is_empty(),
         "{} of {run} framing cases fail\n\n{}\n",
@@ -88,21 +82,12 @@ impl Stage {
             e2e::server_tables("server", [server.address()])
         );
         let weir = Weir::start(scene, &config);
-        Stage {
-            server,
-            public,
-            trusted,
-            _weir: weir,
-        }
+        Stage { server, public, trusted, _weir: weir }
     }
 
     fn play(&self, case: &Case) -> Result<(), String> {
         self.server.begin(&case.responds);
-        let listener = if case.trusted {
-            self.trusted
-        } else {
-            self.public
-        };
+        let listener = if case.trusted { self.trusted } else { self.public };
         let client = Client::open(listener).map_err(|e| format!("cannot connect: {e}"))?;
         let client_ip = client.ip.clone();
         let names = |text: &str| {
@@ -129,17 +114,9 @@ impl Stage {
 
 /// Whether the server saw what it should.
 fn judge(forwarded: &Forwarded, seen: &Seen, names: &dyn Fn(&str) -> String) -> Result<(), String> {
-    let lines = || {
-        seen.requests
-            .iter()
-            .map(|r| r.line.as_str())
-            .collect::<Vec<_>>()
-    };
+    let lines = || seen.requests.iter().map(|r| r.line.as_str()).collect::<Vec<_>>();
     if !seen.faults.is_empty() {
-        return Err(format!(
-            "the server got what is not sound HTTP: {}",
-            seen.faults.join("; ")
-        ));
+        return Err(format!("the server got what is not sound HTTP: {}", seen.faults.join("; ")));
     }
     match forwarded {
         Forwarded::Nothing if seen.requests.is_empty() && seen.incomplete == 0 => Ok(()),
@@ -206,11 +183,7 @@ fn verify(
 fn shortened(text: &str) -> String {
     const SHOWN: usize = 200;
     let shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() < text.len() {
-        format!("{shown}… ({} bytes)", text.len())
-    } else {
-        shown
-    }
+    if shown.len() < text.len() { format!("{shown}… ({} bytes)", text.len()) } else { shown }
 }
 
 /// A client that sends what it is told.
@@ -226,10 +199,7 @@ impl Client {
         stream.set_read_timeout(Some(WITHIN))?;
         stream.set_write_timeout(Some(WITHIN))?;
         let ip = stream.local_addr()?.ip().to_string();
-        Ok(Client {
-            reader: Reader::new(stream),
-            ip,
-        })
+        Ok(Client { reader: Reader::new(stream), ip })
     }
 
     fn exchange(mut self, case: &Case, names: &dyn Fn(&str) -> String) -> Result<(), String> {
@@ -256,10 +226,7 @@ impl Client {
         let tunnels = case.answers.iter().flat_map(|answer| &answer.checks);
         for check in tunnels {
             if let Check::Tunnel(bytes) = check {
-                let got = self
-                    .reader
-                    .take(bytes.len())
-                    .map_err(|e| format!("tunnel: {e}"))?;
+                let got = self.reader.take(bytes.len()).map_err(|e| format!("tunnel: {e}"))?;
                 if got != *bytes {
                     return Err(format!(
                         "through the tunnel came {:?}",
@@ -270,9 +237,9 @@ impl Client {
         }
         match case.end {
             End::Any => Ok(()),
-            End::Keep => self
-                .probe()
-                .map_err(|e| format!("the connection does not serve another: {e}")),
+            End::Keep => {
+                self.probe().map_err(|e| format!("the connection does not serve another: {e}"))
+            }
             End::Close => match self.reader.rest() {
                 Ok(rest) if rest.is_empty() => Ok(()),
                 Ok(rest) => {
@@ -304,17 +271,10 @@ impl Client {
         }
         let bodyless =
             expected.bodyless || wanted.starts_with('1') || wanted == "204" || wanted == "304";
-        let body = if bodyless {
-            Ok(())
-        } else {
-            self.reader.body(&mut answer, true)
-        };
+        let body = if bodyless { Ok(()) } else { self.reader.body(&mut answer, true) };
         match body {
             Ok(()) if expected.broken => {
-                return Err(format!(
-                    "a broken response looks whole: {:?}",
-                    answer.fields
-                ));
+                return Err(format!("a broken response looks whole: {:?}", answer.fields));
             }
             Err(_) if expected.broken => return Ok(()),
             Err(error) => return Err(format!("{wanted}: its body does not end: {error}")),
@@ -333,9 +293,6 @@ impl Client {
             return Ok(());
         }
         let body = String::from_utf8_lossy(&answer.body).into_owned();
-        Err(io::Error::other(format!(
-            "{:?} {body:?} came instead of the probe's",
-            answer.line
-        )))
+        Err(io::Error::other(format!("{:?} {body:?} came instead of the probe's", answer.line)))
     }
 }

@@ -29,31 +29,16 @@ fn the_app_answers_as_asked() {
     };
     let mut app = App::start(&scene, 11, &[]);
     let mut connection = http::Connection::open(app.address()).unwrap();
-    let echo = connection
-        .request("POST", "/a?b=c", &["X-A: b"], b"12345")
-        .unwrap();
+    let echo = connection.request("POST", "/a?b=c", &["X-A: b"], b"12345").unwrap();
     assert_eq!(echo.json()["body_bytes"], 5);
     assert_eq!(echo.json()["target"], "/a?b=c");
     assert_eq!(connection.get("/?status=204", &[]).unwrap().status, 204);
     let chunked = connection.get("/?trailer=1&size=1000", &[]).unwrap();
-    assert_eq!(
-        (chunked.body.len(), chunked.trailers.as_str()),
-        (1000, "X-Sum: 1000\r\n")
-    );
+    assert_eq!((chunked.body.len(), chunked.trailers.as_str()), (1000, "X-Sum: 1000\r\n"));
     assert_eq!(connection.get("/?early=1", &[]).unwrap().status, 103);
     assert_eq!(connection.response(false).unwrap().status, 200);
-    assert_eq!(
-        connection
-            .get("/?until_close=1&size=9", &[])
-            .unwrap()
-            .body
-            .len(),
-        9
-    );
-    assert!(
-        http::get(app.address(), "/?abort=10").is_err(),
-        "it promises more than it sends"
-    );
+    assert_eq!(connection.get("/?until_close=1&size=9", &[]).unwrap().body.len(), 9);
+    assert!(http::get(app.address(), "/?abort=10").is_err(), "it promises more than it sends");
     app.set("health=503");
     assert_eq!(http::get(app.address(), "/status").unwrap().status, 503);
     assert_eq!(app.stat("probes"), 1);
@@ -68,17 +53,11 @@ fn load_tells_every_end_apart() {
     };
     let mut app = App::start(&scene, 11, &["--work-ms", "5"]);
     let load = Load::start(&scene, app.address(), "/?size=2000&drip_ms=20", 4);
-    wait::until("requests", Duration::from_secs(5), || {
-        (app.stat("requests") >= 8).then_some(())
-    });
+    wait::until("requests", Duration::from_secs(5), || (app.stat("requests") >= 8).then_some(()));
     app.kill();
     let report = load.finish();
     assert!(report.status(200) >= 4, "{:?}", report.json);
-    assert!(
-        report.broken_off() + report.without_response() >= 4,
-        "{:?}",
-        report.json
-    );
+    assert!(report.broken_off() + report.without_response() >= 4, "{:?}", report.json);
     assert_eq!(report.served_by("app11"), report.status(200));
 }
 
@@ -97,14 +76,8 @@ fn nginx_haproxy_ab_and_curl_work_together() {
     );
     let _haproxy = Haproxy::start(&scene, &config, front);
     let seen = ab(&scene, front, "/", 4, 1);
-    assert!(
-        seen.complete > 100 && seen.failed == 0 && seen.non_2xx == 0,
-        "{seen:?}"
-    );
-    let answer = curl(
-        &scene,
-        &["-w", "%{http_code}", &format!("http://{front}/teapot")],
-    );
+    assert!(seen.complete > 100 && seen.failed == 0 && seen.non_2xx == 0, "{seen:?}");
+    let answer = curl(&scene, &["-w", "%{http_code}", &format!("http://{front}/teapot")]);
     assert!(answer.stdout.ends_with("418"), "{answer:?}");
 }
 

@@ -36,9 +36,7 @@ fn checks_that_differ_stay_two_and_host_is_the_servers_address() {
         service("other", ", host = \"other.example\""),
     ];
     let _weir = Weir::start(&scene, &scene.config("", &services.concat()));
-    wait::until("some probes", Duration::from_secs(5), || {
-        (app.stat("probes") > 5).then_some(())
-    });
+    wait::until("some probes", Duration::from_secs(5), || (app.stat("probes") > 5).then_some(()));
     app.reset();
     wait::measure_for(Duration::from_secs(2));
     let stats = app.stats();
@@ -62,15 +60,10 @@ fn pre_fork_servers_are_probed_on_connections_of_their_own() {
     let check =
         "check = { path = \"/status\", interval = \"50ms\", timeout = \"40ms\", reuse = false }";
     let _weir = Weir::start(&scene, &scene.one_service(check, &[app.address()]));
-    wait::until("some probes", Duration::from_secs(5), || {
-        (app.stat("probes") > 10).then_some(())
-    });
+    wait::until("some probes", Duration::from_secs(5), || (app.stat("probes") > 10).then_some(()));
     let stats = app.stats();
     let (probes, connections) = (&stats["probes"], stats["connections"].as_u64().unwrap());
-    assert!(
-        connections >= probes.as_u64().unwrap(),
-        "a connection for each probe: {stats}"
-    );
+    assert!(connections >= probes.as_u64().unwrap(), "a connection for each probe: {stats}");
 }
 
 #[test]
@@ -80,10 +73,7 @@ fn rise_and_fall_are_counted_and_said() {
     };
     let apps = [11, 12].map(|host| App::start(&scene, host, &[]));
     let check = "check = { path = \"/status\", expect = 200, interval = \"100ms\", timeout = \"90ms\", rise = 3, fall = 2 }";
-    let weir = Weir::start(
-        &scene,
-        &scene.one_service(check, &apps.each_ref().map(App::address)),
-    );
+    let weir = Weir::start(&scene, &scene.one_service(check, &apps.each_ref().map(App::address)));
     let address = apps[0].address().to_string();
     apps[0].set("health=503");
     let line = weir.wait_for_log(&[&address, "down"], Duration::from_secs(5));
@@ -98,11 +88,7 @@ fn rise_and_fall_are_counted_and_said() {
     apps[0].reset();
     let logged = weir.log().len();
     weir.wait_for_log_from(logged, &[&address, "up"], Duration::from_secs(5));
-    assert!(
-        apps[0].stat("probes") >= 3,
-        "three successes in a row: {}",
-        apps[0].stats()
-    );
+    assert!(apps[0].stat("probes") >= 3, "three successes in a row: {}", apps[0].stats());
     wait::until("it to be used again", Duration::from_secs(5), || {
         (http::get(weir.front(), "/").ok()?.field("x-served-by")? == "app11").then_some(())
     });
@@ -119,17 +105,9 @@ fn a_slow_probe_of_a_busy_server_that_answers_is_no_failure() {
                    check = { path = \"/status\", interval = \"200ms\", timeout = \"150ms\", rise = 1, fall = 2 }";
     let weir = Weir::start(&scene, &scene.one_service(service, &[app.address()]));
     let seen = Load::run(&scene, weir.front(), "/", 6, 3.0, &[]);
-    assert_eq!(
-        seen.status(200),
-        seen.requests(),
-        "no request was lost: {:?}",
-        seen.json
-    );
+    assert_eq!(seen.status(200), seen.requests(), "no request was lost: {:?}", seen.json);
     // Without work it is what it looks like: a server that does not answer its check.
-    weir.wait_for_log(
-        &[&app.address().to_string(), "down"],
-        Duration::from_secs(5),
-    );
+    weir.wait_for_log(&[&app.address().to_string(), "down"], Duration::from_secs(5));
 }
 
 #[test]

@@ -15,11 +15,7 @@ fn valid(scene: &Scene) -> String {
 
 /// The one line that `finished` wrote to standard error.
 fn one_line(finished: &Finished) -> &str {
-    let lines: Vec<&str> = finished
-        .stderr
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let lines: Vec<&str> = finished.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
     assert_eq!(lines.len(), 1, "one line, not: {}", finished.stderr);
     lines[0]
 }
@@ -47,10 +43,7 @@ fn a_port_in_use_is_said_in_one_line() {
     let finished = run(&scene, &["serve", &file.to_string_lossy()]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     let line = one_line(&finished).to_lowercase();
-    assert!(
-        line.contains(&scene.front().to_string()) && line.contains("in use"),
-        "{line}"
-    );
+    assert!(line.contains(&scene.front().to_string()) && line.contains("in use"), "{line}");
 }
 
 #[test]
@@ -64,10 +57,7 @@ fn a_second_weir_on_the_same_address_is_refused() {
     let file = scene.file("second.toml", text);
     let finished = run(&scene, &["serve", &file.to_string_lossy()]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(
-        one_line(&finished).contains(&weir.front().to_string()),
-        "{finished:?}"
-    );
+    assert!(one_line(&finished).contains(&weir.front().to_string()), "{finished:?}");
 }
 
 #[test]
@@ -81,14 +71,7 @@ fn no_permission_is_said_in_one_line() {
     std::fs::copy(binary(), &program).unwrap();
     let nobody = |words: &[&str]| {
         let program = program.to_string_lossy();
-        let by = [
-            "setpriv",
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            "--",
-            &*program,
-        ];
+        let by = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", &*program];
         run_by(&scene, &by, words)
     };
     let secret = scene.file("secret.toml", valid(&scene));
@@ -96,10 +79,7 @@ fn no_permission_is_said_in_one_line() {
     let finished = nobody(&["check", &secret.to_string_lossy()]);
     assert!(matches!(finished.code, Some(1 | 2)), "{finished:?}");
     let line = one_line(&finished);
-    assert!(
-        line.contains("secret.toml") && line.to_lowercase().contains("permission"),
-        "{line}"
-    );
+    assert!(line.contains("secret.toml") && line.to_lowercase().contains("permission"), "{line}");
 
     // In a namespace of its own ports below 1024 are privileged, whatever the machine says.
     Zones::run(&[], |_| {
@@ -109,10 +89,7 @@ fn no_permission_is_said_in_one_line() {
         assert_eq!(finished.code, Some(1), "{finished:?}");
         let line = one_line(&finished);
         assert!(line.contains("127.0.0.1:80"), "{line}");
-        assert!(
-            line.to_lowercase().contains("permission") || line.contains("1024"),
-            "{line}"
-        );
+        assert!(line.to_lowercase().contains("permission") || line.contains("1024"), "{line}");
     });
 }
 
@@ -137,10 +114,7 @@ fn every_mistake_is_said_at_once_with_its_place() {
         assert_eq!(finished.code, Some(2), "{verb}: {finished:?}");
         let said = finished.stdout + &finished.stderr;
         for line in [3, 5, 7, 8, 10] {
-            assert!(
-                said.contains(&format!("wrong.toml:{line}:")),
-                "{verb}: line {line} of {said}"
-            );
+            assert!(said.contains(&format!("wrong.toml:{line}:")), "{verb}: line {line} of {said}");
         }
         assert!(said.contains("did you mean"), "{verb}: {said}");
         for meant in ["address", "listings", "5s"] {
@@ -161,19 +135,13 @@ fn two_limits_for_one_address_and_two_equal_routes_are_mistakes() {
     let route = |service: &str| format!("[[route]]\npath = \"/same\"\nservice = \"{service}\"\n");
     let limits = service("one", 4) + &service("two", 5);
     let text = scene.config("", &(route("one") + &limits));
-    let finished = run(
-        &scene,
-        &["check", &scene.file("limits.toml", text).to_string_lossy()],
-    );
+    let finished = run(&scene, &["check", &scene.file("limits.toml", text).to_string_lossy()]);
     assert_eq!(finished.code, Some(2), "{finished:?}");
     assert!((finished.stdout + &finished.stderr).contains("10.0.1.5:8080"));
 
     let services = service("one", 4) + &service("two", 4);
     let text = scene.config("", &(route("one") + &route("two") + &services));
-    let finished = run(
-        &scene,
-        &["check", &scene.file("routes.toml", text).to_string_lossy()],
-    );
+    let finished = run(&scene, &["check", &scene.file("routes.toml", text).to_string_lossy()]);
     assert_eq!(finished.code, Some(2), "{finished:?}");
     assert!((finished.stdout + &finished.stderr).contains("/same"));
 }
@@ -191,21 +159,12 @@ fn check_says_what_the_file_will_do() {
          [[service.app.server]]\naddress = \"10.0.1.5:8080\"\nzone = \"a\"\n\
          [[service.app.server]]\naddress = \"10.0.2.5:8080\"\nzone = \"b\"\n",
     );
-    let finished = run(
-        &scene,
-        &["check", &scene.file("weir.toml", text).to_string_lossy()],
-    );
+    let finished = run(&scene, &["check", &scene.file("weir.toml", text).to_string_lossy()]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let said = finished.stdout;
     let front = scene.front().to_string();
-    for word in [
-        &front,
-        "api.example.com",
-        "/listings",
-        "10.0.1.5:8080",
-        "10.0.2.5:8080",
-        "probe",
-    ] {
+    for word in [&front, "api.example.com", "/listings", "10.0.1.5:8080", "10.0.2.5:8080", "probe"]
+    {
         assert!(said.contains(word), "{word} in {said}");
     }
 }
@@ -218,23 +177,11 @@ fn the_configurations_in_the_documents_are_valid() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
     let readme = read("README.md");
-    let first = readme
-        .split("```toml\n")
-        .nth(1)
-        .and_then(|rest| rest.split("```").next());
+    let first = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
     let first = first.expect("a first configuration in README.md");
-    assert!(
-        first.lines().count() <= 10,
-        "a first configuration fits ten lines"
-    );
-    for (name, text) in [
-        ("readme.toml", first),
-        ("packaging.toml", &read("packaging/weir.toml")),
-    ] {
-        let finished = run(
-            &scene,
-            &["check", &scene.file(name, text).to_string_lossy()],
-        );
+    assert!(first.lines().count() <= 10, "a first configuration fits ten lines");
+    for (name, text) in [("readme.toml", first), ("packaging.toml", &read("packaging/weir.toml"))] {
+        let finished = run(&scene, &["check", &scene.file(name, text).to_string_lossy()]);
         assert_eq!(finished.code, Some(0), "{name}: {finished:?}");
     }
 }
@@ -272,9 +219,7 @@ fn sigterm_finishes_what_runs_and_refuses_what_comes() {
     let mut idle = http::Connection::open(front).unwrap();
     assert_eq!(idle.get("/", &[]).unwrap().status, 200);
     let mut running = http::Connection::open(front).unwrap();
-    running
-        .send(b"GET /?work_ms=1500 HTTP/1.1\r\nHost: a\r\n\r\n")
-        .unwrap();
+    running.send(b"GET /?work_ms=1500 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let in_flight = || (app.stat("in_flight") == 1).then_some(());
     wait::until("the request to run", Duration::from_secs(5), in_flight);
 
@@ -282,16 +227,10 @@ fn sigterm_finishes_what_runs_and_refuses_what_comes() {
     wait::until("connections to be refused", Duration::from_secs(1), || {
         std::net::TcpStream::connect(front).err()
     });
-    assert!(
-        idle.is_closed_within(Duration::from_secs(1)),
-        "an idle connection is closed"
-    );
+    assert!(idle.is_closed_within(Duration::from_secs(1)), "an idle connection is closed");
     let answer = running.response(false).unwrap();
     assert_eq!(answer.status, 200);
-    let connection = answer
-        .field("connection")
-        .unwrap_or_default()
-        .to_lowercase();
+    let connection = answer.field("connection").unwrap_or_default().to_lowercase();
     assert_eq!(connection, "close", "{}", answer.head);
     assert_eq!(weir.wait(Duration::from_secs(3)).code, Some(0));
 }
@@ -302,15 +241,10 @@ fn draining_ends_at_its_limit() {
         return;
     };
     let app = App::start(&scene, 11, &[]);
-    let config = format!(
-        "drain_max = \"300ms\"\n{}",
-        scene.one_service("", &[app.address()])
-    );
+    let config = format!("drain_max = \"300ms\"\n{}", scene.one_service("", &[app.address()]));
     let mut weir = Weir::start(&scene, &config);
     let mut running = http::Connection::open(weir.front()).unwrap();
-    running
-        .send(b"GET /?work_ms=20000 HTTP/1.1\r\nHost: a\r\n\r\n")
-        .unwrap();
+    running.send(b"GET /?work_ms=20000 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let in_flight = || (app.stat("in_flight") == 1).then_some(());
     wait::until("the request to run", Duration::from_secs(5), in_flight);
     weir.begin_to_stop();

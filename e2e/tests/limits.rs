@@ -22,11 +22,7 @@ fn slots_are_kept_busy() {
         return;
     };
     let share = scenario::busy_share(&scene, Duration::from_secs(6));
-    assert!(
-        share >= 0.98,
-        "only {:.2} % of the slots were busy",
-        share * 100.0
-    );
+    assert!(share >= 0.98, "only {:.2} % of the slots were busy", share * 100.0);
 }
 
 #[test]
@@ -65,10 +61,7 @@ fn the_queue_is_first_come_first_served() {
         return;
     };
     let app = App::start(&scene, 11, &["--work-ms", "100"]);
-    let weir = Weir::start(
-        &scene,
-        &scene.one_service("in_flight_max = 1", &[app.address()]),
-    );
+    let weir = Weir::start(&scene, &scene.one_service("in_flight_max = 1", &[app.address()]));
     let finished = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for n in 0..8_u64 {
@@ -104,20 +97,14 @@ fn a_full_queue_is_answered_429_with_retry_after() {
     assert_eq!(with(429).count(), 7, "{answers:?}");
     for refused in with(429) {
         let seconds = refused.field("retry-after").expect("a Retry-After");
-        assert!(
-            (1..=10).contains(&seconds.parse::<u32>().unwrap()),
-            "{seconds}"
-        );
+        assert!((1..=10).contains(&seconds.parse::<u32>().unwrap()), "{seconds}");
     }
     assert_eq!(app.stat("in_flight_max"), 1);
     let causes: Vec<_> = wait::until("the access lines", Duration::from_secs(5), || {
         let lines = weir.access();
         (lines.len() >= 10).then_some(lines)
     });
-    let full = causes
-        .iter()
-        .filter(|line| line.to_string().contains("queue_full"))
-        .count();
+    let full = causes.iter().filter(|line| line.to_string().contains("queue_full")).count();
     assert_eq!(full, 7, "each refusal says why");
 }
 
@@ -132,16 +119,8 @@ fn who_waits_too_long_is_answered_as_configured() {
     let weir = Weir::start(&scene, &scene.one_service(service, &[app.address()]));
     let answers = at_once(weir.front(), 3);
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
-    assert_eq!(
-        statuses.iter().filter(|&&status| status == 503).count(),
-        2,
-        "{statuses:?}"
-    );
-    assert!(
-        answers
-            .iter()
-            .all(|a| a.status == 200 || a.field("retry-after").is_some())
-    );
+    assert_eq!(statuses.iter().filter(|&&status| status == 503).count(), 2, "{statuses:?}");
+    assert!(answers.iter().all(|a| a.status == 200 || a.field("retry-after").is_some()));
 }
 
 #[test]
@@ -173,9 +152,7 @@ fn a_client_that_goes_away_leaves_the_queue() {
     let weir = Weir::start(&scene, &scene.one_service(service, &[app.address()]));
     let send = || {
         let mut connection = http::Connection::open(weir.front()).unwrap();
-        connection
-            .send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            .unwrap();
+        connection.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         connection
     };
     let mut first = send();
@@ -184,19 +161,11 @@ fn a_client_that_goes_away_leaves_the_queue() {
     let waiting: Vec<_> = (0..4).map(|_| send()).collect();
     let queued = |n: u64| move |length: u64| (length == n).then_some(());
     let length = || weir.queue_length("app");
-    wait::until("four to wait", Duration::from_secs(5), || {
-        queued(4)(length())
-    });
+    wait::until("four to wait", Duration::from_secs(5), || queued(4)(length()));
     drop(waiting);
-    wait::until("nobody to wait", Duration::from_millis(600), || {
-        queued(0)(length())
-    });
+    wait::until("nobody to wait", Duration::from_millis(600), || queued(0)(length()));
     assert_eq!(first.response(false).unwrap().status, 200);
-    assert_eq!(
-        app.stat("requests"),
-        1,
-        "the server never saw those who left"
-    );
+    assert_eq!(app.stat("requests"), 1, "the server never saw those who left");
 }
 
 #[test]
@@ -234,45 +203,29 @@ fn too_many_open_files_pause_accepting_and_do_not_spin() {
     let app = App::start(&scene, 11, &[]);
     let config = scene.one_service("", &[app.address()]);
     let mut weir = Weir::start_by(&scene, &config, &["prlimit", "--nofile=96:96"]);
-    let mut held: Vec<_> = (0..150)
-        .map(|_| http::Connection::open(weir.front()).unwrap())
-        .collect();
+    let mut held: Vec<_> =
+        (0..150).map(|_| http::Connection::open(weir.front()).unwrap()).collect();
     // The newest wait in the backlog; how many does not matter, only what that costs.
     let before = weir.process().cpu_time();
     wait::measure_for(Duration::from_secs(1));
     let used = weir.process().cpu_time().saturating_sub(before);
-    assert!(
-        used < Duration::from_millis(200),
-        "{used:?} of CPU in a second of waiting"
-    );
+    assert!(used < Duration::from_millis(200), "{used:?} of CPU in a second of waiting");
     assert!(weir.process().is_running());
     held.drain(..120);
-    wait::until(
-        "connections to be accepted again",
-        Duration::from_secs(10),
-        || (http::get(weir.front(), "/").ok()?.status == 200).then_some(()),
-    );
+    wait::until("connections to be accepted again", Duration::from_secs(10), || {
+        (http::get(weir.front(), "/").ok()?.status == 200).then_some(())
+    });
     for mut connection in held {
-        assert_eq!(
-            connection.get("/", &[]).unwrap().status,
-            200,
-            "who waited is served"
-        );
+        assert_eq!(connection.get("/", &[]).unwrap().status, 200, "who waited is served");
     }
 }
 
 /// Sends `count` GETs at once, each on a connection opened before; yields the answers.
 fn at_once(front: std::net::SocketAddr, count: usize) -> Vec<http::Response> {
-    let mut connections: Vec<_> = (0..count)
-        .map(|_| http::Connection::open(front).unwrap())
-        .collect();
+    let mut connections: Vec<_> =
+        (0..count).map(|_| http::Connection::open(front).unwrap()).collect();
     for connection in &mut connections {
-        connection
-            .send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            .unwrap();
+        connection.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     }
-    connections
-        .iter_mut()
-        .map(|connection| connection.response(false).unwrap())
-        .collect()
+    connections.iter_mut().map(|connection| connection.response(false).unwrap()).collect()
 }

@@ -24,9 +24,5 @@ fn slots_are_kept_busy_for_a_minute() {
         return;
     };
     let share = scenario::busy_share(&scene, Duration::from_mins(1));
-    assert!(
-        share >= 0.98,
-        "only {:.2} % of the slots were busy",
-        share * 100.0
-    );
+    assert!(share >= 0.98, "only {:.2} % of the slots were busy", share * 100.0);
 }

@@ -13,10 +13,7 @@ fn three(scene: &Scene) -> (Vec<App>, String) {
         .iter()
         .zip(&apps)
         .map(|(name, app)| {
-            format!(
-                "[service.{name}]\n{}",
-                e2e::server_tables(name, [app.address()])
-            )
+            format!("[service.{name}]\n{}", e2e::server_tables(name, [app.address()]))
         })
         .collect();
     (apps, services)
@@ -82,10 +79,7 @@ fn the_most_specific_rule_wins_whatever_the_order() {
         assert_eq!(served_by(&answer), server, "{target} {fields:?}");
     }
     let mut connection = http::Connection::open(weir.front()).unwrap();
-    assert_eq!(
-        served_by(&connection.request("POST", "/a/b", &[], b"x").unwrap()),
-        "app11"
-    );
+    assert_eq!(served_by(&connection.request("POST", "/a/b", &[], b"x").unwrap()), "app11");
     assert_eq!(get("/gone/for/good", &[]).status, 410);
 }
 
@@ -117,10 +111,7 @@ fn redirects_keep_what_they_do_not_name() {
     let location = |target: &str, host: &str| {
         let host = format!("Host: {host}");
         let answer = http::get_with(weir.front(), target, &[&host]).unwrap();
-        (
-            answer.status,
-            answer.field("location").unwrap_or_default().to_owned(),
-        )
+        (answer.status, answer.field("location").unwrap_or_default().to_owned())
     };
     let (status, to) = location("/a/b?c=d", "old.example:8080");
     assert_eq!((status, to.as_str()), (301, "https://new.example/a/b?c=d"));
@@ -144,13 +135,7 @@ fn targets_and_fields_are_changed_as_told() {
         response_header = { remove = [\"Server\"], set = { X-Frame-Options = \"DENY\" } }
     ";
     let weir = Weir::start(&scene, &scene.config("", &format!("{routes}\n{services}")));
-    let fields = [
-        "Host: outer.example",
-        "X-Secret: s",
-        "X-Team: a",
-        "X-Team: b",
-        "X-Via: me",
-    ];
+    let fields = ["Host: outer.example", "X-Secret: s", "X-Team: a", "X-Team: b", "X-Via: me"];
     let answer = http::get_with(weir.front(), "/api/v1/items?q=1", &fields).unwrap();
     assert_eq!(answer.field("server"), None, "{}", answer.head);
     assert_eq!(answer.field("x-frame-options"), Some("DENY"));
@@ -202,25 +187,15 @@ fn a_hash_keeps_a_key_with_its_server() {
         served_by(&answer).to_owned()
     };
     let before: Vec<String> = (0..60).map(place).collect();
-    assert_eq!(
-        (0..60).map(place).collect::<Vec<_>>(),
-        before,
-        "the same key, the same server"
-    );
+    assert_eq!((0..60).map(place).collect::<Vec<_>>(), before, "the same key, the same server");
     for app in ["app11", "app12", "app13"] {
-        assert!(
-            before.iter().any(|server| server == app),
-            "{app} has keys: {before:?}"
-        );
+        assert!(before.iter().any(|server| server == app), "{app} has keys: {before:?}");
     }
     apps[1].kill();
     weir.wait_for_log(&[&servers[1].to_string(), "down"], Duration::from_secs(5));
     for (user, was) in (0..60).zip(&before) {
         let now = place(user);
-        assert!(
-            now == *was || was == "app12",
-            "only keys of the dead server move"
-        );
+        assert!(now == *was || was == "app12", "only keys of the dead server move");
     }
 }
 
@@ -235,10 +210,7 @@ fn a_cookie_keeps_a_client_with_its_server() {
     let weir = Weir::start(&scene, &scene.one_service(service, &servers));
     let first = http::get(weir.front(), "/").unwrap();
     let set = first.field("set-cookie").expect("a cookie").to_owned();
-    assert!(
-        set.starts_with("shop=") && set.contains("Max-Age=3600"),
-        "{set}"
-    );
+    assert!(set.starts_with("shop=") && set.contains("Max-Age=3600"), "{set}");
     assert!(set.contains("HttpOnly") && set.contains("Path=/"), "{set}");
     let cookie = format!("Cookie: a=b; {}; c=d", set.split(';').next().unwrap());
     for _ in 0..20 {
@@ -246,8 +218,5 @@ fn a_cookie_keeps_a_client_with_its_server() {
         assert_eq!(served_by(&answer), served_by(&first));
     }
     let strange = http::get_with(weir.front(), "/", &["Cookie: shop=nonsense"]).unwrap();
-    assert_eq!(
-        strange.status, 200,
-        "a cookie that means nothing does no harm"
-    );
+    assert_eq!(strange.status, 200, "a cookie that means nothing does no harm");
 }

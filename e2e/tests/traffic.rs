@@ -12,12 +12,8 @@ const PEERS: &[&str] = &["python3", "nginx", "curl"];
 /// The values of a field in app.py's echo, in order.
 fn echoed(echo: &Value, name: &str) -> Vec<String> {
     let fields = echo["fields"].as_array().expect("an echo");
-    let named = fields
-        .iter()
-        .filter(|row| row[0].as_str().unwrap().eq_ignore_ascii_case(name));
-    named
-        .map(|row| row[1].as_str().unwrap().to_owned())
-        .collect()
+    let named = fields.iter().filter(|row| row[0].as_str().unwrap().eq_ignore_ascii_case(name));
+    named.map(|row| row[1].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -28,10 +24,7 @@ fn every_client_reaches_every_server() {
     };
     let nginx = Nginx::start(&scene, 11, "");
     let app = App::start(&scene, 12, &["--size", "200"]);
-    let weir = Weir::start(
-        &scene,
-        &scene.one_service("", &[nginx.address(), app.address()]),
-    );
+    let weir = Weir::start(&scene, &scene.one_service("", &[nginx.address(), app.address()]));
 
     let seen = wrk(&scene, weir.front(), "/", 32, 2);
     assert_eq!((seen.non_2xx_3xx, seen.socket_errors), (0, 0), "{seen:?}");
@@ -62,11 +55,7 @@ fn a_connection_per_request_works_as_well() {
     assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
     // Weir keeps its own connections to the server.
     let connections = app.stat("connections");
-    assert!(
-        connections <= 20,
-        "{connections} connections for {} requests",
-        seen.requests()
-    );
+    assert!(connections <= 20, "{connections} connections for {} requests", seen.requests());
 }
 
 #[test]
@@ -86,9 +75,8 @@ fn large_bodies_arrive_whole_both_ways() {
         ),
     );
     let mut weir = Weir::start(&scene, &config);
-    let large: Vec<u8> = (0..24_000_000_u32)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let large: Vec<u8> =
+        (0..24_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let file = scene.file("large", &large);
     let digest = |path: &std::path::Path| {
         let path = path.to_string_lossy().into_owned();
@@ -103,21 +91,13 @@ fn large_bodies_arrive_whole_both_ways() {
     let sent = digest(&file);
 
     let back = http::get(weir.front(), "/files/large").unwrap();
-    assert!(
-        back.body == large,
-        "{} of {} bytes",
-        back.body.len(),
-        large.len()
-    );
+    assert!(back.body == large, "{} of {} bytes", back.body.len(), large.len());
 
     let url = format!("http://{}/up", weir.front());
     let path = format!("@{}", file.display());
     for (fields, what) in [
         (&["-H", "Expect:"][..], "with a length"),
-        (
-            &["-H", "Expect:", "-H", "Transfer-Encoding: chunked"],
-            "chunked",
-        ),
+        (&["-H", "Expect:", "-H", "Transfer-Encoding: chunked"], "chunked"),
         (&["-H", "Expect: 100-continue"], "after 100 Continue"),
     ] {
         let words = [fields, &["-X", "POST", "--data-binary", &path, &url]].concat();
@@ -126,10 +106,7 @@ fn large_bodies_arrive_whole_both_ways() {
         assert_eq!(echo["body_sha256"], sent.as_str(), "{what}: {answer:?}");
     }
     let resident = weir.process().resident_bytes();
-    assert!(
-        resident < 100_000_000,
-        "{resident} bytes resident after bodies of 24 MB"
-    );
+    assert!(resident < 100_000_000, "{resident} bytes resident after bodies of 24 MB");
 }
 
 #[test]
@@ -146,18 +123,13 @@ fn memory_stays_bounded_when_the_client_reads_slowly() {
     let mut stalled: Vec<_> = (0..8)
         .map(|_| {
             let mut connection = http::Connection::open(weir.front()).unwrap();
-            connection
-                .send(b"GET /files/huge HTTP/1.1\r\nHost: a\r\n\r\n")
-                .unwrap();
+            connection.send(b"GET /files/huge HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
             connection
         })
         .collect();
     wait::measure_for(Duration::from_millis(1500));
     let grown = weir.process().resident_bytes().saturating_sub(before);
-    assert!(
-        grown < 16_000_000,
-        "{grown} bytes more for eight stalled clients"
-    );
+    assert!(grown < 16_000_000, "{grown} bytes more for eight stalled clients");
     // One of them reads on: the rest is still to come, whole.
     let connection = &mut stalled[0];
     let start = connection.exactly(1_000_000).unwrap();
@@ -178,10 +150,7 @@ fn expect_100_continue_is_answered_before_the_body() {
     assert_eq!(connection.response(false).unwrap().status, 100);
     connection.send(b"hello").unwrap();
     let echo = connection.response(false).unwrap();
-    assert_eq!(
-        (echo.status, &echo.json()["body_bytes"]),
-        (200, &Value::from(5))
-    );
+    assert_eq!((echo.status, &echo.json()["body_bytes"]), (200, &Value::from(5)));
 }
 
 #[test]
@@ -194,31 +163,21 @@ fn every_form_of_response_is_passed_on() {
     let mut connection = http::Connection::open(weir.front()).unwrap();
 
     let head = connection.request("HEAD", "/?size=100", &[], b"").unwrap();
-    assert_eq!(
-        (head.status, head.field("content-length")),
-        (200, Some("100"))
-    );
+    assert_eq!((head.status, head.field("content-length")), (200, Some("100")));
     for status in [204, 304] {
         let answer = connection.get(&format!("/?status={status}"), &[]).unwrap();
         assert_eq!((answer.status, answer.body.len()), (status, 0));
     }
     let chunked = connection.get("/?chunked=1&size=70000", &[]).unwrap();
     assert_eq!(chunked.body.len(), 70_000);
-    let trailer = connection
-        .get("/?trailer=1&size=10", &["TE: trailers"])
-        .unwrap();
-    assert_eq!(
-        (trailer.body.len(), trailer.trailers.as_str()),
-        (10, "X-Sum: 10\r\n")
-    );
+    let trailer = connection.get("/?trailer=1&size=10", &["TE: trailers"]).unwrap();
+    assert_eq!((trailer.body.len(), trailer.trailers.as_str()), (10, "X-Sum: 10\r\n"));
     assert_eq!(connection.get("/?early=1", &[]).unwrap().status, 103);
     assert_eq!(connection.response(false).unwrap().status, 200);
     // A body that ends with the server's connection still ends visibly for the client.
     let until_close = connection.get("/?until_close=1&size=5000", &[]).unwrap();
     assert_eq!(until_close.body.len(), 5000);
-    let asterisk = http::Connection::open(weir.front())
-        .unwrap()
-        .request("OPTIONS", "*", &[], b"");
+    let asterisk = http::Connection::open(weir.front()).unwrap().request("OPTIONS", "*", &[], b"");
     assert_eq!(asterisk.unwrap().json()["target"], "*");
     let absolute = http::Connection::open(weir.front())
         .unwrap()
@@ -227,10 +186,7 @@ fn every_form_of_response_is_passed_on() {
     assert_eq!(absolute.status, 200);
     assert_eq!(echoed(&absolute.json(), "host"), ["example.org"]);
     let target = absolute.json()["target"].as_str().unwrap().to_owned();
-    assert!(
-        ["/a?b", "http://example.org/a?b"].contains(&target.as_str()),
-        "{target}"
-    );
+    assert!(["/a?b", "http://example.org/a?b"].contains(&target.as_str()), "{target}");
 }
 
 #[test]
@@ -265,9 +221,7 @@ fn http_1_0_clients_get_what_they_can_read() {
     let app = App::start(&scene, 11, &[]);
     let weir = Weir::start(&scene, &scene.one_service("", &[app.address()]));
     let mut connection = http::Connection::open(weir.front()).unwrap();
-    connection
-        .send(b"GET /?chunked=1&size=3000 HTTP/1.0\r\n\r\n")
-        .unwrap();
+    connection.send(b"GET /?chunked=1&size=3000 HTTP/1.0\r\n\r\n").unwrap();
     // No chunks for a client of 1.0: the body ends with the connection (RFC 9112 section 6.1).
     let answer = connection.response(false).unwrap();
     assert_eq!(answer.field("transfer-encoding"), None, "{}", answer.head);
@@ -276,8 +230,7 @@ fn http_1_0_clients_get_what_they_can_read() {
 
     let mut kept = http::Connection::open(weir.front()).unwrap();
     for _ in 0..2 {
-        kept.send(b"GET /?size=10 HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
-            .unwrap();
+        kept.send(b"GET /?size=10 HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n").unwrap();
         assert_eq!(kept.response(false).unwrap().body.len(), 10);
     }
 }
@@ -317,26 +270,17 @@ fn forwarding_fields_are_set_and_those_of_strangers_replaced() {
     let forwarded = echoed(&echo, "forwarded");
     assert_eq!(forwarded.len(), 1);
     assert!(forwarded[0].contains("for=127.0.0.1") && !forwarded[0].contains("6.6.6.6"));
-    for (name, theirs) in [
-        ("x-request-id", "theirs"),
-        ("traceparent", "0af7651916cd43dd"),
-    ] {
+    for (name, theirs) in [("x-request-id", "theirs"), ("traceparent", "0af7651916cd43dd")] {
         let values = echoed(&echo, name);
         assert_eq!(values.len(), 1, "{name}");
-        assert!(
-            !values[0].is_empty() && !values[0].contains(theirs),
-            "{name}: {values:?}"
-        );
+        assert!(!values[0].is_empty() && !values[0].contains(theirs), "{name}: {values:?}");
     }
     for hop in ["x-hop", "keep-alive", "proxy-connection"] {
         assert_eq!(echoed(&echo, hop), Vec::<String>::new(), "{hop}");
     }
     assert_eq!(echoed(&echo, "x-end"), ["to end"]);
     let another = http::get(weir.front(), "/").unwrap().json();
-    assert_ne!(
-        echoed(&another, "x-request-id"),
-        echoed(&echo, "x-request-id")
-    );
+    assert_ne!(echoed(&another, "x-request-id"), echoed(&echo, "x-request-id"));
 }
 
 #[test]
@@ -356,21 +300,13 @@ fn a_websocket_passes_through() {
         .unwrap();
     let switched = connection.response(false).unwrap();
     assert_eq!(switched.status, 101);
-    assert_eq!(
-        switched.field("upgrade"),
-        Some("websocket"),
-        "{}",
-        switched.head
-    );
+    assert_eq!(switched.field("upgrade"), Some("websocket"), "{}", switched.head);
     for size in [1, 100, 100_000] {
         let sent: Vec<u8> = (0..size).map(|n: u32| n as u8).collect();
         connection.send(&sent).unwrap();
         assert_eq!(connection.exactly(sent.len()).unwrap(), sent);
     }
-    connection
-        .stream
-        .shutdown(std::net::Shutdown::Write)
-        .unwrap();
+    connection.stream.shutdown(std::net::Shutdown::Write).unwrap();
     assert_eq!(connection.rest().unwrap(), b"");
     wait::until("the server to see the end", Duration::from_secs(5), || {
         (app.stat("in_flight") == 0).then_some(())
@@ -411,12 +347,7 @@ fn ipv6_works_on_both_sides() {
         return;
     };
     // ::1 is one address for everybody, so take ports that are free now.
-    let free = || {
-        std::net::TcpListener::bind("[::1]:0")
-            .ok()?
-            .local_addr()
-            .ok()
-    };
+    let free = || std::net::TcpListener::bind("[::1]:0").ok()?.local_addr().ok();
     let (Some(front), Some(server)) = (free(), free()) else {
         eprintln!("traffic-v6: SKIPPED, no IPv6 on this machine");
         return;
@@ -431,8 +362,5 @@ fn ipv6_works_on_both_sides() {
     let _weir = Weir::start(&scene, &config);
     let echo = http::get(front, "/").unwrap().json();
     assert_eq!(echoed(&echo, "x-forwarded-for"), ["::1"]);
-    assert!(
-        echoed(&echo, "forwarded")[0].contains("for=\"[::1]\""),
-        "{echo}"
-    );
+    assert!(echoed(&echo, "forwarded")[0].contains("for=\"[::1]\""), "{echo}");
 }

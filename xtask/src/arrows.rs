@@ -36,25 +36,15 @@ pub(crate) fn read_rooms(root: &Path) -> Result<Vec<Room>, String> {
 fn read_room(root: &Path, name: String, manifest: PathBuf) -> Result<Room, String> {
     let text = std::fs::read_to_string(root.join(&manifest))
         .map_err(|error| format!("{}: {error}", manifest.display()))?;
-    let table: toml::Table = text
-        .parse()
-        .map_err(|error| format!("{}: {error}", manifest.display()))?;
+    let table: toml::Table =
+        text.parse().map_err(|error| format!("{}: {error}", manifest.display()))?;
     let names = |key: &str| -> Vec<String> {
         let dependencies = table.get(key).and_then(toml::Value::as_table);
-        dependencies
-            .into_iter()
-            .flat_map(|t| t.keys())
-            .map(|name| plain(name))
-            .collect()
+        dependencies.into_iter().flat_map(|t| t.keys()).map(|name| plain(name)).collect()
     };
     let mut other_dependencies = names("dev-dependencies");
     other_dependencies.extend(names("build-dependencies"));
-    Ok(Room {
-        name,
-        manifest,
-        dependencies: names("dependencies"),
-        other_dependencies,
-    })
+    Ok(Room { name, manifest, dependencies: names("dependencies"), other_dependencies })
 }
 
 /// A room's name without the package's prefix: `weir-os` is `os`.
@@ -68,39 +58,23 @@ pub(crate) fn check(rooms: &[Room]) -> Vec<Finding> {
 }
 
 fn check_room(room: &Room) -> Vec<Finding> {
-    let error = |what: String| Finding {
-        path: room.manifest.clone(),
-        line: 0,
-        what,
-        fails: true,
-    };
+    let error = |what: String| Finding { path: room.manifest.clone(), line: 0, what, fails: true };
     let name = &room.name;
     if name == "e2e" {
-        let rooms = room
-            .dependencies
-            .iter()
-            .filter(|dependency| floor(dependency).is_some());
+        let rooms = room.dependencies.iter().filter(|dependency| floor(dependency).is_some());
         return rooms
-            .map(|to| {
-                error(format!(
-                    "e2e sees the program from outside; it must not use {to}"
-                ))
-            })
+            .map(|to| error(format!("e2e sees the program from outside; it must not use {to}")))
             .collect();
     }
     let Some(own) = floor(name) else {
-        return vec![error(format!(
-            "{name} has no floor; give it one in xtask/src/house.rs"
-        ))];
+        return vec![error(format!("{name} has no floor; give it one in xtask/src/house.rs"))];
     };
     let mut findings = Vec::new();
     for to in room.dependencies.iter().chain(&room.other_dependencies) {
         match floor(to) {
             Some(below) if below < own => {}
             Some(Floor::Shells) if own == Floor::Shells => {
-                findings.push(error(format!(
-                    "{name} -> {to}: shells never import each other"
-                )));
+                findings.push(error(format!("{name} -> {to}: shells never import each other")));
             }
             Some(same) if same == own => findings.push(error(format!(
                 "{name} -> {to}: rooms of one floor do not import each other"
@@ -136,19 +110,11 @@ pub(crate) fn check_map(root: &Path, rooms: &[Room]) -> Result<Vec<Finding>, Str
             floor(name).is_some().then_some((index + 1, name))
         })
         .collect();
-    let error = |line, what| Finding {
-        path: path.to_path_buf(),
-        line,
-        what,
-        fails: true,
-    };
+    let error = |line, what| Finding { path: path.to_path_buf(), line, what, fails: true };
     let mut findings = Vec::new();
     for (line, name) in &rows {
         if !rooms.iter().any(|room| room.name == *name) {
-            findings.push(error(
-                *line,
-                format!("the map names {name}, which does not exist"),
-            ));
+            findings.push(error(*line, format!("the map names {name}, which does not exist")));
         }
     }
     for room in rooms.iter().filter(|room| room.name != "e2e") {

@@ -11,17 +11,10 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
     if file.room() != Some(UNSAFE_ROOM) {
         let uses = named.iter().filter(|named| named.path == "unsafe");
         findings.extend(uses.map(|named| {
-            finding(
-                file,
-                named,
-                format!("unsafe stands in {UNSAFE_ROOM} alone; wrap it there"),
-            )
+            finding(file, named, format!("unsafe stands in {UNSAFE_ROOM} alone; wrap it there"))
         }));
     }
-    let is_pure = file
-        .room()
-        .and_then(floor)
-        .is_some_and(super::house::Floor::is_pure);
+    let is_pure = file.room().and_then(floor).is_some_and(super::house::Floor::is_pure);
     if !is_pure || file.is_test() {
         return findings;
     }
@@ -54,17 +47,11 @@ fn crosses(path: &str, fence: &str) -> bool {
 }
 
 fn is_or_below(path: &str, fence: &str) -> bool {
-    path.strip_prefix(fence)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    path.strip_prefix(fence).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 fn finding(file: &SourceFile, named: &NamedPath, what: String) -> Finding {
-    Finding {
-        path: file.path.clone(),
-        line: named.line,
-        what,
-        fails: true,
-    }
+    Finding { path: file.path.clone(), line: named.line, what, fails: true }
 }
 
 #[cfg(test)]

@@ -52,10 +52,7 @@ const ROOMS: &[(&str, Floor)] = &[
 
 /// The floor of the room in `crates/<name>`.
 pub(crate) fn floor(name: &str) -> Option<Floor> {
-    ROOMS
-        .iter()
-        .find(|(room, _)| *room == name)
-        .map(|&(_, floor)| floor)
+    ROOMS.iter().find(|(room, _)| *room == name).map(|&(_, floor)| floor)
 }
 
 /// The only room where `unsafe` may stand.
@@ -86,66 +83,21 @@ pub(crate) struct Fence {
 
 /// What pure rooms must not name outside their tests.
 pub(crate) const FENCES: &[Fence] = &[
-    Fence {
-        path: "std::time::Instant",
-        instead: "take `now: Moment` as an argument",
-    },
-    Fence {
-        path: "std::time::SystemTime",
-        instead: "take the time as an argument",
-    },
-    Fence {
-        path: "std::fs",
-        instead: "take the file's bytes as an argument",
-    },
-    Fence {
-        path: "std::net::TcpStream",
-        instead: "sockets belong to os and transport",
-    },
-    Fence {
-        path: "std::net::TcpListener",
-        instead: "sockets belong to os and transport",
-    },
-    Fence {
-        path: "std::net::UdpSocket",
-        instead: "sockets belong to os and transport",
-    },
-    Fence {
-        path: "std::net::ToSocketAddrs",
-        instead: "names are resolved by control",
-    },
-    Fence {
-        path: "std::os",
-        instead: "what is Linux's belongs to os",
-    },
-    Fence {
-        path: "std::process",
-        instead: "processes belong to the shells",
-    },
-    Fence {
-        path: "std::env",
-        instead: "take the value as an argument",
-    },
-    Fence {
-        path: "std::thread",
-        instead: "threads belong to the shells",
-    },
-    Fence {
-        path: "std::io::stdin",
-        instead: "take the bytes as an argument",
-    },
-    Fence {
-        path: "std::io::stdout",
-        instead: "write into the caller's buffer",
-    },
-    Fence {
-        path: "std::io::stderr",
-        instead: "return it; the shells log",
-    },
-    Fence {
-        path: "tokio",
-        instead: "tasks belong to the shells",
-    },
+    Fence { path: "std::time::Instant", instead: "take `now: Moment` as an argument" },
+    Fence { path: "std::time::SystemTime", instead: "take the time as an argument" },
+    Fence { path: "std::fs", instead: "take the file's bytes as an argument" },
+    Fence { path: "std::net::TcpStream", instead: "sockets belong to os and transport" },
+    Fence { path: "std::net::TcpListener", instead: "sockets belong to os and transport" },
+    Fence { path: "std::net::UdpSocket", instead: "sockets belong to os and transport" },
+    Fence { path: "std::net::ToSocketAddrs", instead: "names are resolved by control" },
+    Fence { path: "std::os", instead: "what is Linux's belongs to os" },
+    Fence { path: "std::process", instead: "processes belong to the shells" },
+    Fence { path: "std::env", instead: "take the value as an argument" },
+    Fence { path: "std::thread", instead: "threads belong to the shells" },
+    Fence { path: "std::io::stdin", instead: "take the bytes as an argument" },
+    Fence { path: "std::io::stdout", instead: "write into the caller's buffer" },
+    Fence { path: "std::io::stderr", instead: "return it; the shells log" },
+    Fence { path: "tokio", instead: "tasks belong to the shells" },
 ];
 
 /// Files of more lines than this before their tests are named, so that somebody asks whether

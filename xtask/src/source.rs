@@ -27,20 +27,15 @@ impl SourceFile {
     /// The line (from 1) of the first `#[cfg(test)]` at the left margin: tests stand last.
     pub(crate) fn tests_begin(&self) -> usize {
         let lines = || self.text.lines();
-        lines()
-            .position(|line| line.starts_with("#[cfg(test)]"))
-            .unwrap_or(lines().count())
-            + 1
+        lines().position(|line| line.starts_with("#[cfg(test)]")).unwrap_or(lines().count()) + 1
     }
 }
 
 /// Every Rust file that is ours, in order of path.
 pub(crate) fn rust_files(root: &Path) -> Result<Vec<SourceFile>, String> {
     let mut files = Vec::new();
-    let mut folders: Vec<PathBuf> = ["crates", "e2e", "xtask", "fuzz"]
-        .iter()
-        .map(|top| root.join(top))
-        .collect();
+    let mut folders: Vec<PathBuf> =
+        ["crates", "e2e", "xtask", "fuzz"].iter().map(|top| root.join(top)).collect();
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else {
             continue;
@@ -54,10 +49,7 @@ pub(crate) fn rust_files(root: &Path) -> Result<Vec<SourceFile>, String> {
                 let text = std::fs::read_to_string(&path)
                     .map_err(|error| format!("{}: {error}", path.display()))?;
                 let relative = path.strip_prefix(root).unwrap_or(&path).to_path_buf();
-                files.push(SourceFile {
-                    path: relative,
-                    text,
-                });
+                files.push(SourceFile { path: relative, text });
             }
         }
     }
@@ -143,8 +135,7 @@ struct Token<'a> {
 
 impl Token<'_> {
     fn is_word(&self) -> bool {
-        self.text
-            .starts_with(|c: char| c.is_alphabetic() || c == '_')
+        self.text.starts_with(|c: char| c.is_alphabetic() || c == '_')
     }
 }
 
@@ -159,9 +150,9 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
             '"' => quoted(rest, 1),
             'r' | 'b' | 'c' if literal_prefix(rest).is_some() => literal_prefix(rest).unwrap_or(1),
             '\'' => char_or_lifetime(rest),
-            c if c.is_alphanumeric() || c == '_' => rest
-                .find(|c: char| !c.is_alphanumeric() && c != '_')
-                .unwrap_or(rest.len()),
+            c if c.is_alphanumeric() || c == '_' => {
+                rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
+            }
             ':' if rest.starts_with("::") => 2,
             c => c.len_utf8(),
         };
@@ -216,25 +207,15 @@ fn quoted(text: &str, start: usize) -> usize {
 
 /// Length of a literal that begins with r, b, c or two of them; `None` if it is an identifier.
 fn literal_prefix(text: &str) -> Option<usize> {
-    let letters = text
-        .bytes()
-        .take_while(|b| b"rbc".contains(b))
-        .take(2)
-        .count();
+    let letters = text.bytes().take_while(|b| b"rbc".contains(b)).take(2).count();
     let after = &text[letters..];
     let raw = text[..letters].contains('r');
-    let hashes = if raw {
-        after.bytes().take_while(|&b| b == b'#').count()
-    } else {
-        0
-    };
+    let hashes = if raw { after.bytes().take_while(|&b| b == b'#').count() } else { 0 };
     let body = letters + hashes;
     match text.as_bytes().get(body)? {
         b'"' if raw => {
             let end = format!("\"{}", "#".repeat(hashes));
-            let length = text[body + 1..]
-                .find(&end)
-                .map(|at| body + 1 + at + end.len());
+            let length = text[body + 1..].find(&end).map(|at| body + 1 + at + end.len());
             Some(length.unwrap_or(text.len()))
         }
         b'"' => Some(quoted(text, body + 1)),
@@ -258,21 +239,13 @@ mod tests {
     use super::*;
 
     fn paths(text: &str) -> Vec<String> {
-        named_paths(text)
-            .into_iter()
-            .map(|named| named.path)
-            .collect()
+        named_paths(text).into_iter().map(|named| named.path).collect()
     }
 
     #[test]
     fn use_trees_are_expanded() {
         let text = "use std::{fs, net::{IpAddr, TcpStream as S}, time::*};\nlet x = a::b(c);";
-        let expected = [
-            "std::fs",
-            "std::net::IpAddr",
-            "std::net::TcpStream",
-            "std::time",
-        ];
+        let expected = ["std::fs", "std::net::IpAddr", "std::net::TcpStream", "std::time"];
         let found = paths(text);
         assert_eq!(found[..4], expected);
         assert!(found.contains(&"a::b".to_owned()) && found.contains(&"c".to_owned()));
@@ -287,20 +260,13 @@ mod tests {
             let b = r#"std::fs " std::fs"#;
             let c = b'"'; let d = '"'; let e: &'static str = b"std::fs";
         "##;
-        assert!(
-            paths(text).iter().all(|path| !path.contains("fs")),
-            "{:?}",
-            paths(text)
-        );
+        assert!(paths(text).iter().all(|path| !path.contains("fs")), "{:?}", paths(text));
     }
 
     #[test]
     fn lines_are_counted_over_literals() {
         let named = named_paths("let a = \"\n\n\";\nstd::fs::read(x)");
-        let read = named
-            .iter()
-            .find(|named| named.path == "std::fs::read")
-            .unwrap();
+        let read = named.iter().find(|named| named.path == "std::fs::read").unwrap();
         assert_eq!(read.line, 4);
     }
 }

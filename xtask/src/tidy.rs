@@ -8,11 +8,7 @@ use crate::source::SourceFile;
 /// Findings for one file.
 pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let first = file
-        .text
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("");
+    let first = file.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     if !first.starts_with("//!") {
         findings.push(Finding {
             path: file.path.clone(),

@@ -52,9 +52,15 @@ impl Label {
 }
 
 fn line_column(text: &str, at: usize) -> (usize, usize) {
-    let before = &text[..text.floor_char_boundary(at.min(text.len()))];
+    let before = &text[..boundary_before(text, at)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+/// The last character boundary of `text` that is not behind `at`.
+pub(crate) fn boundary_before(text: &str, at: usize) -> usize {
+    // At 0 there always is one.
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
 /// One mistake or warning.

@@ -63,15 +63,13 @@ pub fn check(text: &str, _name: &str, _files: &dyn Files) -> Result<Checked, Vec
     if problems.any_error() {
         return Err(problems.into_sorted());
     }
-    match build::snapshot(document, &names) {
-        Some(snapshot) => Ok(Checked { snapshot, warnings: problems.into_sorted() }),
-        None => {
-            problems.report(Diagnostic::error(
-                "this configuration was found valid but could not be built: a bug in Weir",
-                0..0,
-                "please report it",
-            ));
-            Err(problems.into_sorted())
-        }
+    if let Some(snapshot) = build::snapshot(document, &names) {
+        return Ok(Checked { snapshot, warnings: problems.into_sorted() });
     }
+    problems.report(Diagnostic::error(
+        "this configuration was found valid but could not be built: a bug in Weir",
+        0..0,
+        "please report it",
+    ));
+    Err(problems.into_sorted())
 }

@@ -4,7 +4,7 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::diagnostic::{Diagnostic, Severity, Span};
+use crate::diagnostic::{Diagnostic, Severity, Span, boundary_before};
 
 /// No more are printed; what is beyond is counted. A file that is broken in more places than that
 /// is not the file that was meant.
@@ -51,9 +51,9 @@ fn group<'a>(diagnostic: &'a Diagnostic, text: &'a str, name: &'a str) -> Group<
 
 /// `span`, moved onto character boundaries inside `text`.
 fn fit(span: &Span, text: &str) -> Span {
-    let start = text.floor_char_boundary(span.start.min(text.len()));
-    let end = text.ceil_char_boundary(span.end.clamp(start, text.len()));
-    start..end
+    let start = boundary_before(text, span.start);
+    let end = (span.end.max(start)..text.len()).find(|&at| text.is_char_boundary(at));
+    start..end.unwrap_or(text.len())
 }
 
 fn tally(diagnostics: &[Diagnostic], name: &str) -> String {

@@ -3,7 +3,11 @@
 
 use toml::de::{DeTable, DeValue, Error};
 
-use crate::diagnostic::{Diagnostic, Severity, Span, quote};
+use crate::diagnostic::{Diagnostic, Severity, Span, boundary_before, quote};
+
+/// No more are told: a text that is broken in more places is no configuration. Keeps the time that
+/// it takes to say so within bounds.
+const MISTAKES_MAX: usize = 100;
 
 /// What can be made of a text.
 pub(crate) struct Syntax<'t> {
@@ -31,6 +35,10 @@ pub(crate) fn parse(text: &str) -> Syntax<'_> {
         // guesses: what it says of the rest is about its guess.
         if span.start < told_until {
             continue;
+        }
+        if mistakes.len() == MISTAKES_MAX {
+            unread_from = line_start(text, span.start);
+            break;
         }
         if let Some(open) = unclosed_around(tree.get_ref(), text, &span) {
             told_until = text.len() + 1;
@@ -64,17 +72,13 @@ impl Syntax<'_> {
     }
 }
 
-fn floor(text: &str, at: usize) -> usize {
-    text.floor_char_boundary(at.min(text.len()))
-}
-
 fn line_start(text: &str, at: usize) -> usize {
-    text[..floor(text, at)].rfind('\n').map_or(0, |at| at + 1)
+    text[..boundary_before(text, at)].rfind('\n').map_or(0, |at| at + 1)
 }
 
 /// One past the end of the line on which `at` stands.
 fn line_end(text: &str, at: usize) -> usize {
-    let at = floor(text, at);
+    let at = boundary_before(text, at);
     text[at..].find('\n').map_or(text.len(), |end| at + end) + 1
 }
 

@@ -13,7 +13,7 @@ impl Random {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % (bound.max(1) as u64)).unwrap()
+        (self.next() % bound.max(1) as u64) as usize
     }
 }
 

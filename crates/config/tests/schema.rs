@@ -72,14 +72,15 @@ fn violations(value: &Value, schema: &Value, root: &Value, at: &str, found: &mut
         }
     }
     for required in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
-        if value.get(required.as_str().unwrap()).is_none() {
+        if required.as_str().is_none_or(|name| value.get(name).is_none()) {
             found.push(format!("{at}: {required} is missing"));
         }
     }
 }
 
 fn as_json(toml: &str) -> Value {
-    serde_json::to_value(toml.parse::<toml::Table>().unwrap()).unwrap()
+    let table: Option<toml::Table> = toml.parse().ok();
+    serde_json::to_value(table).unwrap_or_default()
 }
 
 #[test]
@@ -186,9 +187,11 @@ fn every_key_has_a_description_and_every_table_an_example_that_is_valid() {
         for service in ["listings", "listings-next", "accounts", "database"] {
             let used = text.contains(&format!("service = \"{service}\""));
             if used && !text.contains(&format!("[service.{service}]")) {
-                text.push_str(&format!(
-                    "[service.{service}]\nserver = [{{ address = \"10.0.9.9:80\" }}]\n"
-                ));
+                text.extend([
+                    "[service.",
+                    service,
+                    "]\nserver = [{ address = \"10.0.9.9:80\" }]\n",
+                ]);
             }
         }
         if let Err(found) = config::check(&text, "example", &()) {

@@ -26,10 +26,7 @@ pub(crate) fn tick(services: &[Arc<LiveService>], now: Moment) {
 }
 
 fn readmit(service: &LiveService, endpoint: &Endpoint, now: Moment) -> bool {
-    let over = endpoint
-        .state
-        .ejected_until()
-        .is_some_and(|until| until <= now);
+    let over = endpoint.state.ejected_until().is_some_and(|until| until <= now);
     if !over || !endpoint.state.readmit(now) {
         return false;
     }

@@ -45,10 +45,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            probes_running_max: 1024,
-            server_down: Box::new(|| ()),
-        }
+        Options { probes_running_max: 1024, server_down: Box::new(|| ()) }
     }
 }
 
@@ -81,21 +78,13 @@ pub fn start(
 ) -> io::Result<Control> {
     let status = Arc::new(Status::default());
     let (commands, received) = mpsc::channel(COMMANDS_WAITING_MAX);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shared = status.clone();
-    let thread = std::thread::Builder::new()
-        .name("weir-control".into())
-        .spawn(move || {
-            let control = Loop::new(registry, options, shared);
-            tokio::task::LocalSet::new().block_on(&runtime, control.run(received));
-        })?;
-    let control = Control {
-        commands,
-        status,
-        thread: Some(thread),
-    };
+    let thread = std::thread::Builder::new().name("weir-control".into()).spawn(move || {
+        let control = Loop::new(registry, options, shared);
+        tokio::task::LocalSet::new().block_on(&runtime, control.run(received));
+    })?;
+    let control = Control { commands, status, thread: Some(thread) };
     control.publish(snapshot).map_err(io::Error::other)?;
     Ok(control)
 }
@@ -118,9 +107,7 @@ impl Control {
 
     /// Whether the thread runs. Without it no server's health changes any more.
     pub fn is_running(&self) -> bool {
-        self.thread
-            .as_ref()
-            .is_some_and(|thread| !thread.is_finished())
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Stops probes and lookups and waits for the thread.

@@ -70,10 +70,8 @@ impl std::error::Error for LoadError {
 /// Loads the configuration file at `path`. `colour`: whether what is rendered may use terminal
 /// colours.
 pub fn load(path: &Path, colour: bool) -> Result<Loaded, LoadError> {
-    let text = read(path).map_err(|source| LoadError::Unreadable {
-        path: path.to_path_buf(),
-        source,
-    })?;
+    let text =
+        read(path).map_err(|source| LoadError::Unreadable { path: path.to_path_buf(), source })?;
     check(&text, &path.display().to_string(), colour)
 }
 
@@ -111,18 +109,12 @@ mod tests {
     fn a_file_that_cannot_be_read_is_one_line_that_says_how_to_mend_it() {
         let missing = load(Path::new("/nonexistent/weir.toml"), false).expect_err("no such file");
         let text = missing.to_string();
-        assert!(
-            text.starts_with("cannot read /nonexistent/weir.toml: "),
-            "{text}"
-        );
+        assert!(text.starts_with("cannot read /nonexistent/weir.toml: "), "{text}");
         assert!(text.ends_with("is the path right?"), "{text}");
         assert_eq!(text.lines().count(), 1);
 
         let directory = load(Path::new("/"), false).expect_err("a directory");
-        assert!(
-            directory.to_string().ends_with("name a file in it"),
-            "{directory}"
-        );
+        assert!(directory.to_string().ends_with("name a file in it"), "{directory}");
     }
 
     #[test]
@@ -132,9 +124,6 @@ mod tests {
             panic!("two mistakes");
         };
         assert!(mistakes >= 2, "{mistakes}: {rendered}");
-        assert!(
-            rendered.contains("weir.toml:1") && rendered.contains("nonsense"),
-            "{rendered}"
-        );
+        assert!(rendered.contains("weir.toml:1") && rendered.contains("nonsense"), "{rendered}");
     }
 }

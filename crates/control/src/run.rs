@@ -45,11 +45,7 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
-    pub(crate) fn new(
-        registry: Arc<Registry>,
-        options: Options,
-        status: Arc<Status>,
-    ) -> Loop {
+    pub(crate) fn new(registry: Arc<Registry>, options: Options, status: Arc<Status>) -> Loop {
         let (answers_in, answers) = mpsc::channel(WAITING_MAX);
         let (messages_in, messages) = mpsc::channel(WAITING_MAX);
         Loop {
@@ -102,15 +98,8 @@ impl Loop {
             comeback::tick(&self.services, now);
             self.next_tick = now + comeback::TICK;
         }
-        let due = [
-            self.discovery.next_due(),
-            self.prober.next_due(),
-            Some(self.next_tick),
-        ];
-        due.into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(now + Duration::from_secs(1))
+        let due = [self.discovery.next_due(), self.prober.next_due(), Some(self.next_tick)];
+        due.into_iter().flatten().min().unwrap_or(now + Duration::from_secs(1))
     }
 
     /// Takes in an answer and whatever else has come, so that a thousand names that resolve at
@@ -162,7 +151,6 @@ impl Loop {
     }
 
     fn tell(&self) {
-        self.status
-            .set_discovered(self.discovery.status(), self.discovery.all_tried());
+        self.status.set_discovered(self.discovery.status(), self.discovery.all_tried());
     }
 }

@@ -31,10 +31,7 @@ impl Status {
     /// Waits until every name has been looked up at least once, well or not, but no longer than
     /// `max`. Returns whether it was so. For start-up, before clients are let in.
     pub fn wait_resolved(&self, max: Duration) -> bool {
-        let tried = self
-            .all_tried
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let tried = self.all_tried.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.tried.wait_timeout_while(tried, max, |tried| !*tried);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
@@ -45,10 +42,7 @@ impl Status {
 
     pub(crate) fn set_discovered(&self, discovered: Vec<Discovered>, all_tried: bool) {
         self.discovered.store(Arc::new(discovered));
-        *self
-            .all_tried
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = all_tried;
+        *self.all_tried.lock().unwrap_or_else(PoisonError::into_inner) = all_tried;
         if all_tried {
             self.tried.notify_all();
         }

@@ -20,9 +20,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Runs a test's future where local tasks can be spawned.
 pub(crate) fn block_on(body: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     tokio::task::LocalSet::new().block_on(&runtime.expect("a runtime"), body);
 }
 
@@ -36,10 +34,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         run_as: None,
         admin: None,
         resolver,
-        log: Log {
-            access: AccessLog::Off,
-            format: LogFormat::Json,
-        },
+        log: Log { access: AccessLog::Off, format: LogFormat::Json },
         listeners: vec![],
         routes: vec![],
         services,
@@ -53,18 +48,12 @@ pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Ser
         name: name.into(),
         balance: Balance::RoundRobin,
         in_flight_max: None,
-        queue: QueueLimits {
-            length_max: 0,
-            wait_max: second,
-        },
+        queue: QueueLimits { length_max: 0, wait_max: second },
         when_full: 429,
         when_all_down: WhenAllDown::Refuse,
         check,
         passive: None,
-        zones: ZonePolicy {
-            ready_min: 0.5,
-            ready_recovered: 0.7,
-        },
+        zones: ZonePolicy { ready_min: 0.5, ready_recovered: 0.7 },
         affinity: None,
         slow_start: None,
         timeouts: ServiceTimeouts {
@@ -73,10 +62,7 @@ pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Ser
             idle: second,
             keep_alive: second,
         },
-        retries: Retries {
-            attempts_max: 1,
-            body_kept_max_bytes: 0,
-        },
+        retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
         idle_connections_max: 1,
         servers: servers.iter().map(|server| spec(server)).collect(),
     }
@@ -86,19 +72,11 @@ fn spec(server: &str) -> ServerSpec {
     let target = server.parse().map_or_else(
         |_| {
             let (host, port) = server.rsplit_once(':').expect("host:port");
-            ServerTarget::Name {
-                host: host.into(),
-                port: port.parse().expect("a port"),
-            }
+            ServerTarget::Name { host: host.into(), port: port.parse().expect("a port") }
         },
         ServerTarget::Address,
     );
-    ServerSpec {
-        target,
-        zone: None,
-        weight: 1,
-        backup: false,
-    }
+    ServerSpec { target, zone: None, weight: 1, backup: false }
 }
 
 /// A TCP check with short times: rise 2, fall 3.
@@ -124,13 +102,7 @@ pub(crate) enum Reply {
 
 /// Addresses with a TTL in seconds.
 pub(crate) fn addresses(addresses: &[&str], ttl_s: u32) -> Reply {
-    Reply::Addresses(
-        addresses
-            .iter()
-            .map(|a| a.parse().expect("an address"))
-            .collect(),
-        ttl_s,
-    )
+    Reply::Addresses(addresses.iter().map(|a| a.parse().expect("an address")).collect(), ttl_s)
 }
 
 /// A DNS server on UDP. Names it was not told of do not exist.
@@ -144,9 +116,7 @@ pub(crate) struct DnsServer {
 
 impl DnsServer {
     pub(crate) async fn start() -> DnsServer {
-        let socket = UdpSocket::bind("127.0.0.1:0")
-            .await
-            .expect("a port of loopback");
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port of loopback");
         let server = DnsServer {
             address: socket.local_addr().expect("bound"),
             replies: Rc::default(),
@@ -175,19 +145,11 @@ impl DnsServer {
 
     fn answer(&self, query: &Message) -> Message {
         let question = query.queries.first().expect("a question");
-        let host = question
-            .name()
-            .to_utf8()
-            .trim_end_matches('.')
-            .to_lowercase();
+        let host = question.name().to_utf8().trim_end_matches('.').to_lowercase();
         let mut answer = Message::response(query.metadata.id, query.metadata.op_code);
         answer.metadata.recursion_available = true;
         answer.add_query(question.clone());
-        let reply = self
-            .replies
-            .borrow()
-            .get(&(host, question.query_type()))
-            .cloned();
+        let reply = self.replies.borrow().get(&(host, question.query_type())).cloned();
         match reply.unwrap_or(Reply::NoSuchName) {
             Reply::Addresses(addresses, ttl_s) => {
                 answer.add_answers(addresses.into_iter().map(|address| {

@@ -22,9 +22,7 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
 }
 
 async fn listener() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port of loopback");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of loopback");
     let address = listener.local_addr().expect("bound");
     (listener, address)
 }
@@ -34,20 +32,12 @@ fn live(registry: &Registry) -> Arc<LiveService> {
 }
 
 fn endpoint(registry: &Registry, address: SocketAddr) -> Arc<Endpoint> {
-    live(registry)
-        .endpoints()
-        .by_address(address)
-        .expect("a server")
-        .clone()
+    live(registry).endpoints().by_address(address).expect("a server").clone()
 }
 
 fn begin(services: Vec<model::Service>, resolver: Option<SocketAddr>) -> (Arc<Registry>, Control) {
     let registry = Arc::new(Registry::new());
-    let control = start(
-        registry.clone(),
-        shared(services, resolver),
-        Options::default(),
-    );
+    let control = start(registry.clone(), shared(services, resolver), Options::default());
     (registry, control.expect("starts"))
 }
 
@@ -66,32 +56,22 @@ fn a_server_goes_down_and_up_and_its_health_outlives_a_reload() {
 
         drop(one);
         until("down", || state.health() == Health::Down).await;
-        until("not eligible", || {
-            !live(&registry).endpoints().is_eligible(one_at)
-        })
-        .await;
+        until("not eligible", || !live(&registry).endpoints().is_eligible(one_at)).await;
 
         // A reload that slows the check down keeps what is known.
-        control
-            .publish(shared(of(60_000), None))
-            .expect("published");
+        control.publish(shared(of(60_000), None)).expect("published");
         assert_eq!(endpoint(&registry, one_at).state.health(), Health::Down);
         assert!(!live(&registry).endpoints().is_eligible(one_at));
 
         // And one that removes the check lets the server be used again.
-        control
-            .publish(shared(vec![service("s", &servers, None)], None))
-            .expect("published");
+        control.publish(shared(vec![service("s", &servers, None)], None)).expect("published");
         assert_eq!(endpoint(&registry, one_at).state.health(), Health::Unknown);
         assert!(live(&registry).endpoints().is_eligible(one_at));
         assert_eq!(control.status().plan().probes(), 0);
 
         let _one = TcpListener::bind(one_at).await.expect("the same port");
         control.publish(shared(of(20), None)).expect("published");
-        until("up again", || {
-            endpoint(&registry, one_at).state.health() == Health::Up
-        })
-        .await;
+        until("up again", || endpoint(&registry, one_at).state.health() == Health::Up).await;
         control.shutdown();
     });
 }
@@ -112,26 +92,18 @@ fn servers_by_name_follow_dns_and_are_checked_and_survive_its_failure() {
         assert!(waited.await.expect("no panic"), "resolved");
         until("up", || {
             let endpoints = live(&registry).endpoints();
-            endpoints
-                .by_address(at)
-                .is_some_and(|one| one.state.health() == Health::Up)
+            endpoints.by_address(at).is_some_and(|one| one.state.health() == Health::Up)
         })
         .await;
         assert_eq!(status.discovered()[0].host, "app.test");
         assert_eq!(status.plan().rows.len(), 1);
 
         // A second address joins; nobody listens there.
-        dns.set(
-            "app.test",
-            addresses(&["127.0.0.1", "127.0.0.2"], 1),
-            Reply::Empty,
-        );
+        dns.set("app.test", addresses(&["127.0.0.1", "127.0.0.2"], 1), Reply::Empty);
         let other = SocketAddr::from(([127, 0, 0, 2], at.port()));
         until("the new server is down", || {
             let endpoints = live(&registry).endpoints();
-            endpoints
-                .by_address(other)
-                .is_some_and(|one| one.state.health() == Health::Down)
+            endpoints.by_address(other).is_some_and(|one| one.state.health() == Health::Down)
         })
         .await;
         assert_eq!(endpoint(&registry, at).state.health(), Health::Up);
@@ -139,9 +111,7 @@ fn servers_by_name_follow_dns_and_are_checked_and_survive_its_failure() {
         // DNS fails: nothing changes. A reload then: nothing changes either.
         dns.set("app.test", Reply::ServerFailure, Reply::ServerFailure);
         until("failure noticed", || status.discovered()[0].error.is_some()).await;
-        control
-            .publish(shared(services(), Some(dns.address)))
-            .expect("published");
+        control.publish(shared(services(), Some(dns.address))).expect("published");
         assert_eq!(live(&registry).endpoints().all.len(), 2);
         assert_eq!(endpoint(&registry, other).state.health(), Health::Down);
         control.shutdown();
@@ -182,10 +152,8 @@ fn an_ejection_ends_when_its_time_is_over() {
 fn a_server_in_maintenance_is_not_checked() {
     block_on(async {
         let (listener, at) = listener().await;
-        let (registry, control) = begin(
-            vec![service("s", &[&at.to_string()], Some(tcp_check(20)))],
-            None,
-        );
+        let (registry, control) =
+            begin(vec![service("s", &[&at.to_string()], Some(tcp_check(20)))], None);
         let state = endpoint(&registry, at).state.clone();
         until("up", || state.health() == Health::Up).await;
         state.set_administrative(Administrative::Maintenance);
@@ -217,23 +185,13 @@ fn a_full_server_that_answers_is_not_taken_down_by_probes_that_time_out() {
         };
         let timeout = Duration::from_millis(150);
         let mut spec = service("s", &[&at.to_string()], None);
-        spec.check = Some(Check {
-            kind,
-            timeout,
-            ..tcp_check(160)
-        });
+        spec.check = Some(Check { kind, timeout, ..tcp_check(160) });
         spec.in_flight_max = Some(1);
         let (registry, control) = begin(vec![spec], None);
-        let ask = Ask {
-            key: None,
-            affinity: None,
-            avoid: &[],
-        };
+        let ask = Ask { key: None, affinity: None, avoid: &[] };
         let mut rng = fastrand::Rng::with_seed(1);
         let admitted = live(&registry).admit(&ask, &mut rng, os::clock::now());
-        let Admission::Go(slot) = admitted else {
-            panic!("a free slot")
-        };
+        let Admission::Go(slot) = admitted else { panic!("a free slot") };
 
         // Six probes come and are never answered; requests are, all the while.
         let state = endpoint(&registry, at).state.clone();

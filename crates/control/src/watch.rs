@@ -88,11 +88,7 @@ impl Watches {
     /// Lets every consumer of a probe read what was heard; writes the verdicts that change, makes
     /// them known to balancing, and logs them. Returns whether any server went down.
     pub(crate) fn on_heard(&mut self, heard: &Heard, now: Moment) -> bool {
-        if let ProbeEvent::Done {
-            result: Err(failure),
-            ..
-        } = heard.event
-        {
+        if let ProbeEvent::Done { result: Err(failure), .. } = heard.event {
             self.log_failure(heard, failure, now);
         }
         let loads = self.loads(heard);
@@ -101,10 +97,7 @@ impl Watches {
             let Some(watch) = self.by_id.get_mut(id).filter(|watch| watch.wants()) else {
                 continue;
             };
-            let load = loads
-                .get(&watch.endpoint.row.address)
-                .copied()
-                .unwrap_or_default();
+            let load = loads.get(&watch.endpoint.row.address).copied().unwrap_or_default();
             let change = watch.verdict.on_event(heard.event, load);
             if let Some(change) = change {
                 watch.write(&change, now);
@@ -120,9 +113,7 @@ impl Watches {
             return;
         };
         tracing::debug!(%server, %failure, "probe failed");
-        let quiet_until = self
-            .local_failure_logged
-            .map(|at| at + LOCAL_FAILURE_LOG_EVERY);
+        let quiet_until = self.local_failure_logged.map(|at| at + LOCAL_FAILURE_LOG_EVERY);
         if failure.is_local() && quiet_until.is_none_or(|until| now >= until) {
             self.local_failure_logged = Some(now);
             tracing::warn!(%server, %failure, "cannot probe: descriptors or ports ran out here");
@@ -134,9 +125,7 @@ impl Watches {
     fn loads(&self, heard: &Heard) -> HashMap<SocketAddr, ServerLoad> {
         let mut loads: HashMap<SocketAddr, ServerLoad> = HashMap::new();
         for watch in heard.consumers.iter().filter_map(|id| self.by_id.get(id)) {
-            let Endpoint {
-                row, state, slots, ..
-            } = &*watch.endpoint;
+            let Endpoint { row, state, slots, .. } = &*watch.endpoint;
             let load = loads.entry(row.address).or_default();
             load.at_limit |= slots.max() > 0 && slots.in_flight() >= slots.max();
             load.answered_since_start |= state.last_response() > heard.started;
@@ -155,13 +144,22 @@ impl Watch {
         let tier = self.service.refresh(now);
         let service = self.service.name();
         let server = &self.endpoint.row.name;
+        // A server given by address is called by it already.
         let address = self.endpoint.row.address;
-        let (from, to) = (change.from.name(), change.to.name());
+        let address = (**server != *address.to_string()).then(|| tracing::field::display(address));
+        let from = change.from.name();
         let evidence = &change.evidence;
-        if change.to == Health::Down {
-            tracing::warn!(%service, %server, %address, from, to, why = "check", %evidence, "server is down");
-        } else {
-            tracing::info!(%service, %server, %address, from, to, why = "check", %evidence, "server is up");
+        match (change.from, change.to) {
+            (_, Health::Down) => {
+                tracing::warn!(%service, %server, address, from, why = "check", %evidence, "server is down");
+            }
+            // Every server that works comes by here once, at the start.
+            (Health::Unknown, _) => {
+                tracing::debug!(%service, %server, address, from, why = "check", %evidence, "server is up");
+            }
+            _ => {
+                tracing::info!(%service, %server, address, from, why = "check", %evidence, "server is up");
+            }
         }
         if let Some(tier) = tier {
             crate::log_tier(&tier);

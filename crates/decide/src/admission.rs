@@ -13,6 +13,7 @@ use model::Moment;
 
 use crate::drain::retry_after;
 use crate::endpoints::Endpoints;
+use crate::interleaving_point;
 use crate::limits::Slot;
 use crate::live::LiveService;
 use crate::queue::Ticket;
@@ -131,9 +132,7 @@ impl LiveService {
         if let Some(slot) = self.leftover(&endpoints, avoid) {
             return Admission::Go(slot);
         }
-        Admission::Refused(Refusal::Full {
-            retry_after: self.retry_after(now),
-        })
+        Admission::Refused(Refusal::Full { retry_after: self.retry_after(now) })
     }
 
     /// Stands in the queue and looks once more whether a slot is free; `None` if there is no
@@ -147,18 +146,14 @@ impl LiveService {
     ) -> Option<Admission> {
         let length_max = self.settings.load().spec.queue.length_max;
         let ticket = self.queue.join(bound, avoid, length_max)?;
-        let waiter = Waiter {
-            service: Arc::clone(self),
-            ticket,
-        };
+        interleaving_point();
+        let waiter = Waiter { service: Arc::clone(self), ticket };
         fence(SeqCst);
         let endpoints = self.endpoints.load();
         if Arc::ptr_eq(&endpoints, seen) {
             match bound.and_then(|address| endpoints.by_address(address)) {
                 Some(endpoint) => endpoint.slots.serve_waiters(),
-                None => endpoints
-                    .eligible()
-                    .for_each(|one| one.slots.serve_waiters()),
+                None => endpoints.eligible().for_each(|one| one.slots.serve_waiters()),
             }
         } else {
             self.serve_waiters();

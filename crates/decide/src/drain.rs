@@ -80,18 +80,12 @@ mod tests {
         drain.observe(0, Moment::from_millis(0));
         assert_eq!(drain.observe(100, Moment::from_millis(1_000)), Some(100.0));
         // An hour with three requests.
-        assert_eq!(
-            drain.observe(103, Moment::from_millis(3_600_000)),
-            Some(100.0)
-        );
+        assert_eq!(drain.observe(103, Moment::from_millis(3_600_000)), Some(100.0));
         let mut rate = None;
         for step in 1..=4 {
             rate = drain.observe(103 + step * 5, Moment::from_millis(3_600_000 + step * 500));
         }
-        assert!(
-            rate.is_some_and(|rate| (10.0..17.0).contains(&rate)),
-            "{rate:?}"
-        );
+        assert!(rate.is_some_and(|rate| (10.0..17.0).contains(&rate)), "{rate:?}");
         // Servers that leave take their counts with them.
         assert_eq!(drain.observe(7, Moment::from_millis(3_603_000)), rate);
     }

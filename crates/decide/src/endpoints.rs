@@ -35,12 +35,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn new(row: EndpointRow, state: Arc<ServerState>, slots: Arc<Slots>) -> Endpoint {
-        Endpoint {
-            token: affinity_token(row.address),
-            row,
-            state,
-            slots,
-        }
+        Endpoint { token: affinity_token(row.address), row, state, slots }
     }
 }
 
@@ -73,16 +68,10 @@ impl Endpoints {
         now: Moment,
     ) -> Endpoints {
         let members: Vec<Member> = all.iter().map(|endpoint| member(endpoint, zone)).collect();
-        let decision = zones::decide(
-            &members,
-            zone.is_some(),
-            &spec.zones,
-            spec.when_all_down,
-            before,
-        );
-        let eligible: Vec<u32> = (0..all.len() as u32)
-            .filter(|&index| decision.eligible[index as usize])
-            .collect();
+        let decision =
+            zones::decide(&members, zone.is_some(), &spec.zones, spec.when_all_down, before);
+        let eligible: Vec<u32> =
+            (0..all.len() as u32).filter(|&index| decision.eligible[index as usize]).collect();
         let chosen = || eligible.iter().map(|&index| &all[index as usize]);
         let candidates: Vec<Candidate> = chosen()
             .map(|endpoint| Candidate {
@@ -112,8 +101,7 @@ impl Endpoints {
 
     /// Whether new work may go to the server at `address`.
     pub fn is_eligible(&self, address: SocketAddr) -> bool {
-        self.position(address)
-            .is_some_and(|index| self.is_eligible_at(index))
+        self.position(address).is_some_and(|index| self.is_eligible_at(index))
     }
 
     pub(crate) fn is_eligible_at(&self, index: usize) -> bool {
@@ -121,28 +109,21 @@ impl Endpoints {
     }
 
     pub(crate) fn position(&self, address: SocketAddr) -> Option<usize> {
-        let found = self
-            .by_address
-            .binary_search_by_key(&address, |entry| entry.0)
-            .ok()?;
+        let found = self.by_address.binary_search_by_key(&address, |entry| entry.0).ok()?;
         Some(self.by_address[found].1 as usize)
     }
 
     /// The server that an affinity cookie names, if it is ready. Its tier and weight do not
     /// matter: a client that is bound to a server stays with it.
     pub(crate) fn by_token(&self, token: u64) -> Option<&Arc<Endpoint>> {
-        let found = self
-            .by_token
-            .binary_search_by_key(&token, |entry| entry.0)
-            .ok()?;
+        let found = self.by_token.binary_search_by_key(&token, |entry| entry.0).ok()?;
         let endpoint = &self.all[self.by_token[found].1 as usize];
         endpoint.state.is_ready().then_some(endpoint)
     }
 
     /// Whether every eligible server is one of these.
     pub(crate) fn are_all(&self, addresses: &[SocketAddr]) -> bool {
-        self.eligible()
-            .all(|endpoint| addresses.contains(&endpoint.row.address))
+        self.eligible().all(|endpoint| addresses.contains(&endpoint.row.address))
     }
 
     /// The eligible servers.
@@ -159,11 +140,7 @@ impl Endpoints {
         rng: &mut fastrand::Rng,
         now: Moment,
     ) -> Option<Slot> {
-        let open = Open {
-            endpoints: self,
-            avoid,
-            now,
-        };
+        let open = Open { endpoints: self, avoid, now };
         for _ in 0..PICKS_MAX {
             let chosen = self.picker.pick(&open, turn, key, rng)?;
             if let Some(slot) = Slot::take(open.endpoint(chosen)) {

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 
 use crate::endpoints::Endpoint;
+use crate::interleaving_point;
 use crate::queue::Tickets;
 
 /// What is in flight at one address, and how much may be.
@@ -48,13 +49,7 @@ pub(crate) trait Taker: std::fmt::Debug + Send + Sync {
 impl Slots {
     pub(crate) fn new(address: SocketAddr, max: u32, tickets: Arc<Tickets>) -> Slots {
         let takers = ArcSwap::from_pointee(Vec::new());
-        Slots {
-            address,
-            in_flight: AtomicU32::new(0),
-            max: AtomicU32::new(max),
-            tickets,
-            takers,
-        }
+        Slots { address, in_flight: AtomicU32::new(0), max: AtomicU32::new(max), tickets, takers }
     }
 
     /// Whose count it is.
@@ -87,10 +82,8 @@ impl Slots {
         }
         let mut current = self.in_flight();
         while current < max {
-            match self
-                .in_flight
-                .compare_exchange_weak(current, current + 1, SeqCst, Relaxed)
-            {
+            interleaving_point();
+            match self.in_flight.compare_exchange_weak(current, current + 1, SeqCst, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => current = now,
             }
@@ -104,8 +97,10 @@ impl Slots {
             if self.tickets.any_waiting() && !self.is_over() && self.hand_over() {
                 return;
             }
+            interleaving_point();
             self.in_flight.fetch_sub(1, SeqCst);
             fence(SeqCst);
+            interleaving_point();
             // Somebody may have joined a queue since the look above, and found the server full.
             // If the count cannot be taken back somebody else has it, and looks when it ends.
             if !self.tickets.any_waiting() || self.longest_waiting().is_none() || !self.try_take() {
@@ -137,6 +132,7 @@ impl Slots {
     /// there is none.
     fn hand_over(&self) -> bool {
         while let Some(taker) = self.longest_waiting() {
+            interleaving_point();
             if taker.give(self.address) {
                 return true;
             }
@@ -150,9 +146,7 @@ impl Slots {
             let taker = taker.upgrade()?;
             Some((taker.waiting_since(self.address)?, taker))
         });
-        waiting
-            .min_by_key(|(ticket, _)| *ticket)
-            .map(|(_, taker)| taker)
+        waiting.min_by_key(|(ticket, _)| *ticket).map(|(_, taker)| taker)
     }
 
     /// Adopts the smallest limit among the services that name this address. (Two different ones
@@ -177,18 +171,12 @@ pub(crate) struct SlotTable {
 impl SlotTable {
     /// The slots at `address`, which `taker` uses from now on.
     pub(crate) fn enlist(&self, address: SocketAddr, taker: &Weak<dyn Taker>) -> Arc<Slots> {
-        let mut table = self
-            .by_address
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let slots = table
-            .get(&address)
-            .and_then(Weak::upgrade)
-            .unwrap_or_else(|| {
-                let slots = Arc::new(Slots::new(address, 0, Arc::clone(&self.tickets)));
-                table.insert(address, Arc::downgrade(&slots));
-                slots
-            });
+        let mut table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = table.get(&address).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let slots = Arc::new(Slots::new(address, 0, Arc::clone(&self.tickets)));
+            table.insert(address, Arc::downgrade(&slots));
+            slots
+        });
         // The table's lock also keeps two services from overwriting each other's entry.
         let mut takers = others(&slots, taker);
         takers.push(Weak::clone(taker));
@@ -199,10 +187,7 @@ impl SlotTable {
 
     /// Ends what [`SlotTable::enlist`] began.
     pub(crate) fn delist(&self, slots: &Slots, taker: &Weak<dyn Taker>) {
-        let table = self
-            .by_address
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         slots.takers.store(Arc::new(others(slots, taker)));
         slots.update_max();
         drop(table);
@@ -211,10 +196,7 @@ impl SlotTable {
 
     /// A taker's limit has changed.
     pub(crate) fn update_max(&self, slots: &Slots) {
-        let table = self
-            .by_address
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         slots.update_max();
         drop(table);
         slots.serve_waiters();
@@ -222,19 +204,14 @@ impl SlotTable {
 
     /// Forgets addresses that nobody uses any more.
     pub(crate) fn sweep(&self) {
-        let mut table = self
-            .by_address
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         table.retain(|_, slots| slots.strong_count() > 0);
     }
 }
 
 fn others(slots: &Slots, taker: &Weak<dyn Taker>) -> Vec<Weak<dyn Taker>> {
     let takers = slots.takers.load();
-    let others = takers
-        .iter()
-        .filter(|other| other.strong_count() > 0 && !other.ptr_eq(taker));
+    let others = takers.iter().filter(|other| other.strong_count() > 0 && !other.ptr_eq(taker));
     others.cloned().collect()
 }
 
@@ -254,9 +231,7 @@ impl Slot {
     /// The guard of a place that is already counted.
     pub(crate) fn adopt(endpoint: &Arc<Endpoint>) -> Slot {
         endpoint.state.requests.fetch_add(1, Relaxed);
-        Slot {
-            endpoint: Arc::clone(endpoint),
-        }
+        Slot { endpoint: Arc::clone(endpoint) }
     }
 
     /// The server.

@@ -14,6 +14,7 @@ use model::{EndpointRow, EndpointSet, Moment, ServerState, ServerTarget, Service
 
 use crate::drain::DrainRate;
 use crate::endpoints::{Endpoint, Endpoints};
+use crate::interleaving_point;
 use crate::limits::{SlotTable, Taker};
 use crate::pick::Turn;
 use crate::queue::Queue;
@@ -76,13 +77,8 @@ impl LiveService {
         table: Arc<SlotTable>,
         first_turn: u64,
     ) -> Arc<LiveService> {
-        let mut nobody = Endpoints::new(
-            Vec::new(),
-            &spec,
-            zone.as_deref(),
-            Tier::OwnZone,
-            Moment::ZERO,
-        );
+        let mut nobody =
+            Endpoints::new(Vec::new(), &spec, zone.as_deref(), Tier::OwnZone, Moment::ZERO);
         // A tier of nobody would make the first servers look like a recovery.
         nobody.tier = Tier::OwnZone;
         Arc::new_cyclic(|me| LiveService {
@@ -159,10 +155,7 @@ impl LiveService {
         let before = self.settings.load();
         if *before.spec != *spec || before.zone.as_ref() != zone {
             let spec = Arc::new(spec.clone());
-            self.settings.store(Arc::new(Settings {
-                spec,
-                zone: zone.cloned(),
-            }));
+            self.settings.store(Arc::new(Settings { spec, zone: zone.cloned() }));
         }
         self.retired.store(false, SeqCst);
     }
@@ -243,6 +236,7 @@ impl LiveService {
 
     /// Lets those who wait have what is free. To be called after every change of the servers.
     pub(crate) fn serve_waiters(&self) {
+        interleaving_point();
         // Who joins meanwhile has seen the new servers, or is seen here (see `limits`).
         fence(SeqCst);
         let endpoints = self.endpoints.load();
@@ -254,26 +248,15 @@ impl LiveService {
 
     fn relax(&self, endpoints: &Endpoints) {
         self.queue.relax(
-            |address| {
-                endpoints
-                    .by_address(address)
-                    .is_some_and(|one| one.state.is_ready())
-            },
+            |address| endpoints.by_address(address).is_some_and(|one| one.state.is_ready()),
             |avoided| endpoints.are_all(avoided),
         );
     }
 
     pub(crate) fn observe_drain(&self, now: Moment) -> Option<f64> {
         let endpoints = self.endpoints.load();
-        let handed = endpoints
-            .all
-            .iter()
-            .map(|one| one.state.requests.load(Relaxed))
-            .sum();
-        self.drain
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .observe(handed, now)
+        let handed = endpoints.all.iter().map(|one| one.state.requests.load(Relaxed)).sum();
+        self.drain.lock().unwrap_or_else(PoisonError::into_inner).observe(handed, now)
     }
 }
 
@@ -291,6 +274,7 @@ impl Taker for LiveService {
         };
         let to_any = endpoints.is_eligible_at(index);
         while let Some(ticket) = self.queue.pop(address, to_any) {
+            interleaving_point();
             if ticket.grant(&endpoints.all[index]) {
                 return true;
             }

@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::endpoints::Endpoint;
+use crate::interleaving_point;
 use crate::limits::Slot;
 
 /// Numbers for those who wait, in one order over all services, and how many wait in all.
@@ -93,10 +94,7 @@ impl Ticket {
         let mut state = self.lock();
         match &mut *state {
             State::Waiting(waker) => {
-                if !waker
-                    .as_ref()
-                    .is_some_and(|waker| waker.will_wake(cx.waker()))
-                {
+                if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
                     *waker = Some(cx.waker().clone());
                 }
                 Poll::Pending
@@ -191,11 +189,7 @@ impl Queue {
             state: Mutex::new(State::Waiting(None)),
         });
         match bound {
-            Some(address) => lanes
-                .bound
-                .entry(address)
-                .or_default()
-                .push_back(Arc::clone(&ticket)),
+            Some(address) => lanes.bound.entry(address).or_default().push_back(Arc::clone(&ticket)),
             None => lanes.any.push_back(Arc::clone(&ticket)),
         }
         self.tickets.waiting.fetch_add(1, SeqCst);
@@ -206,6 +200,7 @@ impl Queue {
     /// Gives up a place; a slot that was granted and not collected is given back.
     pub(crate) fn leave(&self, ticket: &Ticket) {
         let before = std::mem::replace(&mut *ticket.lock(), State::Gone);
+        interleaving_point();
         match before {
             // It may have been taken out for a grant meanwhile; that grant then finds it gone.
             State::Waiting(_) => self.remove(ticket),
@@ -217,11 +212,7 @@ impl Queue {
     /// The lowest number among those who can use a slot at `address`; `to_any`: it may serve
     /// those who are not bound.
     pub(crate) fn waiting_since(&self, address: SocketAddr, to_any: bool) -> Option<u64> {
-        let waiting = if to_any {
-            self.length()
-        } else {
-            self.bound.load(Acquire)
-        };
+        let waiting = if to_any { self.length() } else { self.bound.load(Acquire) };
         if waiting == 0 {
             return None;
         }
@@ -364,11 +355,7 @@ mod tests {
         let to_2 = queue.join(Some(address(2)), &[], 9).unwrap();
         assert_eq!((queue.length(), queue.has_unbound()), (4, true));
 
-        let next = |port, to_any| {
-            queue
-                .pop(address(port), to_any)
-                .map(|ticket| ticket.number())
-        };
+        let next = |port, to_any| queue.pop(address(port), to_any).map(|ticket| ticket.number());
         assert_eq!(queue.waiting_since(address(3), false), None);
         assert_eq!(next(2, true), Some(any.number()));
         assert_eq!(next(1, true), Some(to_1.number()));
@@ -398,13 +385,9 @@ mod tests {
         let first = queue.join(Some(address(1)), &[], 9).unwrap();
         let second = queue.join(None, &[address(2)], 9).unwrap();
         let third = queue.join(Some(address(2)), &[], 9).unwrap();
-        queue.relax(
-            |server| server == address(2),
-            |avoided| avoided == [address(2)],
-        );
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop(address(2), true))
-            .map(|t| t.number())
-            .collect();
+        queue.relax(|server| server == address(2), |avoided| avoided == [address(2)]);
+        let order: Vec<_> =
+            std::iter::from_fn(|| queue.pop(address(2), true)).map(|t| t.number()).collect();
         assert_eq!(order, [first.number(), second.number(), third.number()]);
         assert_eq!(queue.length(), 0);
     }

@@ -42,9 +42,7 @@ impl RateTable {
         let sets_per_shard = sets.div_ceil(SHARDS).max(1);
         let empty: Set = [[0; 2]; WAYS];
         RateTable {
-            shards: (0..SHARDS)
-                .map(|_| Mutex::new(vec![empty; sets_per_shard]))
-                .collect(),
+            shards: (0..SHARDS).map(|_| Mutex::new(vec![empty; sets_per_shard])).collect(),
             sets_per_shard: sets_per_shard as u64,
         }
     }
@@ -89,14 +87,9 @@ impl RateTable {
 /// The place of `tag` in its set: the one it has, or that of the key which loses least by giving
 /// it up (a free place and a key with its whole allowance lose nothing).
 fn place(set: &mut Set, tag: u64) -> &mut [u64; 2] {
-    let known = set
-        .iter()
-        .position(|&[other, full_at_ns]| other == tag && full_at_ns != 0);
+    let known = set.iter().position(|&[other, full_at_ns]| other == tag && full_at_ns != 0);
     let at = known.unwrap_or_else(|| {
-        let least = set
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, [_, full_at_ns])| *full_at_ns);
+        let least = set.iter().enumerate().min_by_key(|(_, [_, full_at_ns])| *full_at_ns);
         let at = least.map_or(0, |(at, _)| at);
         set[at] = [tag, 0];
         at
@@ -135,12 +128,7 @@ mod tests {
     use super::*;
 
     fn limit(requests: u32, per: Duration, burst: u32) -> RateLimit {
-        RateLimit {
-            by: RateKey::Client,
-            requests,
-            per,
-            burst,
-        }
+        RateLimit { by: RateKey::Client, requests, per, burst }
     }
 
     fn at_ms(millis: u64) -> Moment {
@@ -154,20 +142,11 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(table.take(1, &limit, 9, at_ms(0)), Ok(()));
         }
-        assert_eq!(
-            table.take(1, &limit, 9, at_ms(0)),
-            Err(Duration::from_millis(100))
-        );
-        assert_eq!(
-            table.take(1, &limit, 9, at_ms(99)),
-            Err(Duration::from_millis(1))
-        );
+        assert_eq!(table.take(1, &limit, 9, at_ms(0)), Err(Duration::from_millis(100)));
+        assert_eq!(table.take(1, &limit, 9, at_ms(99)), Err(Duration::from_millis(1)));
         // A refusal costs nothing, and its answer holds.
         assert_eq!(table.take(1, &limit, 9, at_ms(100)), Ok(()));
-        assert_eq!(
-            table.take(1, &limit, 9, at_ms(100)),
-            Err(Duration::from_millis(100))
-        );
+        assert_eq!(table.take(1, &limit, 9, at_ms(100)), Err(Duration::from_millis(100)));
         // The whole burst is back after the time it takes to fill.
         for _ in 0..3 {
             assert_eq!(table.take(1, &limit, 9, at_ms(500)), Ok(()));
@@ -180,11 +159,7 @@ mod tests {
         let table = RateTable::new(100);
         let limit = limit(1, Duration::from_mins(1), 1);
         for (route, key) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
-            assert_eq!(
-                table.take(route, &limit, key, at_ms(0)),
-                Ok(()),
-                "{route} {key}"
-            );
+            assert_eq!(table.take(route, &limit, key, at_ms(0)), Ok(()), "{route} {key}");
             assert!(table.take(route, &limit, key, at_ms(0)).is_err());
         }
     }
@@ -193,16 +168,10 @@ mod tests {
     fn odd_limits_do_what_they_say() {
         let table = RateTable::new(1);
         let never = limit(0, Duration::from_secs(5), 3);
-        assert_eq!(
-            table.take(1, &never, 1, at_ms(0)),
-            Err(Duration::from_secs(5))
-        );
+        assert_eq!(table.take(1, &never, 1, at_ms(0)), Err(Duration::from_secs(5)));
         let no_burst = limit(1, Duration::from_secs(1), 0);
         assert_eq!(table.take(2, &no_burst, 1, at_ms(0)), Ok(()));
-        assert_eq!(
-            table.take(2, &no_burst, 1, at_ms(0)),
-            Err(Duration::from_secs(1))
-        );
+        assert_eq!(table.take(2, &no_burst, 1, at_ms(0)), Err(Duration::from_secs(1)));
         let endless = limit(1, Duration::MAX, u32::MAX);
         assert_eq!(table.take(3, &endless, 1, Moment::ZERO), Ok(()));
         let at_the_beginning = limit(u32::MAX, Duration::from_nanos(1), 1);
@@ -244,11 +213,7 @@ mod tests {
     #[test]
     fn a_flood_of_keys_takes_no_memory_and_spares_those_who_used_most() {
         let table = RateTable::new(1_000);
-        let room: usize = table
-            .shards
-            .iter()
-            .map(|s| s.lock().unwrap().len() * WAYS)
-            .sum();
+        let room: usize = table.shards.iter().map(|s| s.lock().unwrap().len() * WAYS).sum();
         assert!((2_000..3_100).contains(&room), "{room} places");
         let limit = limit(1, Duration::from_secs(1), 10);
         let spend = |key| while table.take(1, &limit, key, at_ms(0)).is_ok() {};
@@ -258,11 +223,7 @@ mod tests {
         }
         let still_limited = (0..100).filter(|&key| table.take(1, &limit, key, at_ms(2)).is_err());
         assert_eq!(still_limited.count(), 100);
-        let room_now: usize = table
-            .shards
-            .iter()
-            .map(|s| s.lock().unwrap().len() * WAYS)
-            .sum();
+        let room_now: usize = table.shards.iter().map(|s| s.lock().unwrap().len() * WAYS).sum();
         assert_eq!(room_now, room);
     }
 
@@ -283,16 +244,10 @@ mod tests {
         let table = RateTable::new(100);
         let limit = limit(1_000, Duration::from_secs(1), 100);
         let passed: usize = std::thread::scope(|scope| {
-            let worker = || {
-                (0..5_000)
-                    .filter(|_| table.take(1, &limit, 1, at_ms(0)).is_ok())
-                    .count()
-            };
+            let worker =
+                || (0..5_000).filter(|_| table.take(1, &limit, 1, at_ms(0)).is_ok()).count();
             let workers: Vec<_> = (0..4).map(|_| scope.spawn(worker)).collect();
-            workers
-                .into_iter()
-                .map(|worker| worker.join().unwrap())
-                .sum()
+            workers.into_iter().map(|worker| worker.join().unwrap()).sum()
         });
         assert_eq!(passed, 100);
     }

@@ -104,11 +104,7 @@ impl Registry {
             gone.1.retire();
         }
         let tier_changes = services.iter().filter_map(|live| live.apply(now)).collect();
-        known.extend(
-            services
-                .iter()
-                .map(|live| (Arc::clone(live.name()), Arc::clone(live))),
-        );
+        known.extend(services.iter().map(|live| (Arc::clone(live.name()), Arc::clone(live))));
         let published = Arc::new(Published {
             router: Router::new(&snapshot.routes),
             generation: self.current.load().generation + 1,

@@ -45,17 +45,10 @@ mod tests {
 
     #[test]
     fn grows_from_a_tenth_to_the_whole_and_stays_there() {
-        let (up, over) = (
-            Some(Moment::from_millis(1_000)),
-            Some(Duration::from_secs(10)),
-        );
-        for (at_ms, expected) in [
-            (0, 0.1),
-            (1_000, 0.1),
-            (6_000, 0.55),
-            (11_000, 1.0),
-            (99_000, 1.0),
-        ] {
+        let (up, over) = (Some(Moment::from_millis(1_000)), Some(Duration::from_secs(10)));
+        for (at_ms, expected) in
+            [(0, 0.1), (1_000, 0.1), (6_000, 0.55), (11_000, 1.0), (99_000, 1.0)]
+        {
             let share = share(up, over, Moment::from_millis(at_ms));
             assert!((share - expected).abs() < 1e-9, "at {at_ms} ms: {share}");
         }
@@ -76,10 +69,7 @@ mod tests {
 
     #[test]
     fn steps_end_exactly_when_the_share_is_whole() {
-        let (up, over) = (
-            Some(Moment::from_millis(1_000)),
-            Some(Duration::from_secs(10)),
-        );
+        let (up, over) = (Some(Moment::from_millis(1_000)), Some(Duration::from_secs(10)));
         let mut now = Moment::from_millis(1_000);
         let mut steps = 0;
         while let Some(next) = next_step(up, over, now) {

@@ -23,15 +23,12 @@ pub struct Schedule {
 impl Schedule {
     /// The schedule of servers `0..weights.len()`. A weight of 0 gets no turn, unless all are 0.
     pub fn new(weights: &[u32]) -> Schedule {
-        let length_max = (BUILD_STEPS_MAX / weights.len().max(1))
-            .min(SCHEDULE_LENGTH_MAX)
-            .max(weights.len());
+        let length_max =
+            (BUILD_STEPS_MAX / weights.len().max(1)).min(SCHEDULE_LENGTH_MAX).max(weights.len());
         let weights = reduce(weights, length_max);
         let total: i64 = weights.iter().sum();
         if weights.iter().all(|&weight| weight == weights[0]) {
-            return Schedule {
-                turns: (0..weights.len() as u32).collect(),
-            };
+            return Schedule { turns: (0..weights.len() as u32).collect() };
         }
         let mut credit = vec![0_i64; weights.len()];
         let turns = (0..total).map(|_| {
@@ -45,19 +42,13 @@ impl Schedule {
             credit[richest] -= total;
             richest as u32
         });
-        Schedule {
-            turns: turns.collect(),
-        }
+        Schedule { turns: turns.collect() }
     }
 
     /// Whose turn the `n`-th is, counted over all rounds; `None` without servers.
     pub fn at(&self, n: u64) -> Option<usize> {
         let length = self.turns.len() as u64;
-        if length == 0 {
-            None
-        } else {
-            Some(self.turns[(n % length) as usize] as usize)
-        }
+        if length == 0 { None } else { Some(self.turns[(n % length) as usize] as usize) }
     }
 
     /// Turns in a round.
@@ -74,26 +65,14 @@ impl Schedule {
 /// Weights with the same proportions whose sum is at most `length_max`.
 fn reduce(weights: &[u32], length_max: usize) -> Vec<i64> {
     let divisor = weights.iter().copied().fold(0, gcd).max(1);
-    let total: u64 = weights
-        .iter()
-        .map(|&weight| u64::from(weight / divisor))
-        .sum();
+    let total: u64 = weights.iter().map(|&weight| u64::from(weight / divisor)).sum();
     if total <= length_max as u64 {
-        return weights
-            .iter()
-            .map(|&weight| i64::from(weight / divisor))
-            .collect();
+        return weights.iter().map(|&weight| i64::from(weight / divisor)).collect();
     }
     let scale = length_max as f64 / (total as f64 * f64::from(divisor));
     weights
         .iter()
-        .map(|&weight| {
-            if weight == 0 {
-                0
-            } else {
-                ((f64::from(weight) * scale) as i64).max(1)
-            }
-        })
+        .map(|&weight| if weight == 0 { 0 } else { ((f64::from(weight) * scale) as i64).max(1) })
         .collect()
 }
 
@@ -116,9 +95,7 @@ impl Draw {
             end += u64::from(weight);
             end
         });
-        Draw {
-            ends: ends.collect(),
-        }
+        Draw { ends: ends.collect() }
     }
 
     /// One server; `None` if all weights are 0 or there is none.
@@ -178,11 +155,7 @@ mod tests {
             seen[schedule.at(n as u64).unwrap()] += 1.0;
             for (i, &weight) in weights.iter().enumerate() {
                 let ideal = (n + 1) as f64 * f64::from(weight) / total;
-                assert!(
-                    (seen[i] - ideal).abs() < 2.0,
-                    "server {i} after {n}: {}",
-                    seen[i]
-                );
+                assert!((seen[i] - ideal).abs() < 2.0, "server {i} after {n}: {}", seen[i]);
             }
         }
     }
@@ -202,10 +175,7 @@ mod tests {
         let total: f64 = weights.iter().copied().map(f64::from).sum();
         for (i, count) in counts(&schedule, 100).into_iter().enumerate() {
             let ideal = f64::from(weights[i]) / total * schedule.len() as f64;
-            assert!(
-                (count as f64 - ideal).abs() <= 1.5,
-                "server {i}: {count}, ideal {ideal}"
-            );
+            assert!((count as f64 - ideal).abs() <= 1.5, "server {i}: {count}, ideal {ideal}");
         }
     }
 
@@ -233,10 +203,7 @@ mod tests {
         }
         // Standard deviation of a share over 100,000 draws is below 0.0016.
         for (share, ideal) in firsts.iter().zip([0.1, 0.0, 0.3, 0.6]) {
-            assert!(
-                (share / f64::from(rounds) - ideal).abs() < 0.01,
-                "{firsts:?}"
-            );
+            assert!((share / f64::from(rounds) - ideal).abs() < 0.01, "{firsts:?}");
         }
         let after_3 = pairs.iter().sum::<f64>();
         assert!((pairs[0] / after_3 - 0.25).abs() < 0.01, "{pairs:?}");

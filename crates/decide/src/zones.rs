@@ -188,20 +188,14 @@ pub fn decide(
     let all = Share::of(members.iter());
 
     let (tier, reason) = if all.ready == 0 {
-        let worth_trying = members
-            .iter()
-            .any(|member| !member.set_aside && member.weight > 0);
+        let worth_trying = members.iter().any(|member| !member.set_aside && member.weight > 0);
         match when_all_down {
             WhenAllDown::TryAll if worth_trying => (Tier::TryAll, Reason::AllDown),
             _ if all.total == 0 => (Tier::Nobody, Reason::NoServers),
             _ => (Tier::Nobody, Reason::AllDown),
         }
     } else if !own.too_little(before >= Tier::AllZones, policy) {
-        let reason = if zoned {
-            Reason::OwnZoneReady
-        } else {
-            Reason::NoZoneConfigured
-        };
+        let reason = if zoned { Reason::OwnZoneReady } else { Reason::NoZoneConfigured };
         (Tier::OwnZone, reason)
     } else if !primaries.too_little(before >= Tier::Backups, policy) {
         let reasons = [
@@ -220,15 +214,8 @@ pub fn decide(
         ];
         (Tier::Backups, primaries.why(policy, reasons))
     };
-    let eligible = members
-        .iter()
-        .map(|member| is_eligible(*member, tier))
-        .collect();
-    Decision {
-        tier,
-        reason,
-        eligible,
-    }
+    let eligible = members.iter().map(|member| is_eligible(*member, tier)).collect();
+    Decision { tier, reason, eligible }
 }
 
 fn is_eligible(member: Member, tier: Tier) -> bool {
@@ -246,10 +233,7 @@ fn is_eligible(member: Member, tier: Tier) -> bool {
 mod tests {
     use super::*;
 
-    const POLICY: ZonePolicy = ZonePolicy {
-        ready_min: 0.5,
-        ready_recovered: 0.7,
-    };
+    const POLICY: ZonePolicy = ZonePolicy { ready_min: 0.5, ready_recovered: 0.7 };
 
     /// Members from a picture: `o` own zone, `f` far zone, `b` backup; upper case: ready;
     /// a digit before it: its weight (default 1); `-` after it: put aside.
@@ -279,11 +263,7 @@ mod tests {
     }
 
     fn eligible(decision: &Decision) -> String {
-        decision
-            .eligible
-            .iter()
-            .map(|&yes| if yes { 'x' } else { '.' })
-            .collect()
+        decision.eligible.iter().map(|&yes| if yes { 'x' } else { '.' }).collect()
     }
 
     #[test]
@@ -324,13 +304,7 @@ mod tests {
             ("0o O F", Tier::OwnZone, Tier::OwnZone, OwnZoneReady, ".x."),
         ];
         for (picture, before, tier, reason, expected) in cases {
-            let decision = decide(
-                &members(picture),
-                true,
-                &POLICY,
-                WhenAllDown::Refuse,
-                before,
-            );
+            let decision = decide(&members(picture), true, &POLICY, WhenAllDown::Refuse, before);
             assert_eq!(
                 (decision.tier, decision.reason, eligible(&decision).as_str()),
                 (tier, reason, expected),
@@ -341,20 +315,10 @@ mod tests {
 
     #[test]
     fn trying_all_spares_those_that_a_person_put_aside() {
-        let try_all = |picture| {
-            decide(
-                &members(picture),
-                true,
-                &POLICY,
-                WhenAllDown::TryAll,
-                Tier::OwnZone,
-            )
-        };
+        let try_all =
+            |picture| decide(&members(picture), true, &POLICY, WhenAllDown::TryAll, Tier::OwnZone);
         let decision = try_all("oO- f b 0o");
-        assert_eq!(
-            (decision.tier, eligible(&decision).as_str()),
-            (Tier::TryAll, "x.xx.")
-        );
+        assert_eq!((decision.tier, eligible(&decision).as_str()), (Tier::TryAll, "x.xx."));
         assert_eq!(try_all("O-").tier, Tier::Nobody);
         assert_eq!(try_all("oF").tier, Tier::AllZones);
     }
@@ -376,16 +340,7 @@ mod tests {
 
     #[test]
     fn without_a_zone_every_server_beside_backups_is_own() {
-        let decision = decide(
-            &members("OOB"),
-            false,
-            &POLICY,
-            WhenAllDown::Refuse,
-            Tier::OwnZone,
-        );
-        assert_eq!(
-            (decision.tier, decision.reason),
-            (Tier::OwnZone, Reason::NoZoneConfigured)
-        );
+        let decision = decide(&members("OOB"), false, &POLICY, WhenAllDown::Refuse, Tier::OwnZone);
+        assert_eq!((decision.tier, decision.reason), (Tier::OwnZone, Reason::NoZoneConfigured));
     }
 }

@@ -87,10 +87,7 @@ fn on_failure(
     counts: impl Fn() -> ServiceCounts,
     now: Moment,
 ) -> Option<Eject> {
-    let failures = state
-        .consecutive_failures
-        .fetch_add(1, Relaxed)
-        .saturating_add(1);
+    let failures = state.consecutive_failures.fetch_add(1, Relaxed).saturating_add(1);
     // A server that is out already (by whatever means) is not put out again by its last requests.
     if failures < policy.failures.max(1) || !state.is_ready() {
         return None;
@@ -115,12 +112,7 @@ fn on_failure(
         return None;
     }
     state.ejections.store(ejections, Relaxed);
-    Some(Eject {
-        until,
-        time,
-        failures,
-        ejections,
-    })
+    Some(Eject { until, time, failures, ejections })
 }
 
 /// Ejections in a row so far, less those forgotten in quiet time since the server came back.
@@ -172,10 +164,7 @@ mod tests {
             assert_eq!(outcome(&all, 0, true, at(1)), None);
         }
         let eject = outcome(&all, 0, true, at(1)).expect("the fifth in a row");
-        assert_eq!(
-            (eject.until, eject.failures, eject.ejections),
-            (at(11), 5, 1)
-        );
+        assert_eq!((eject.until, eject.failures, eject.ejections), (at(11), 5, 1));
         // What was still in flight does not eject it again.
         assert_eq!(outcome(&all, 0, true, at(2)), None);
         assert_eq!(all[0].ejected_until(), Some(at(11)));
@@ -199,17 +188,10 @@ mod tests {
             (4, f64::NAN, 1),
         ];
         for (count, share_max, most) in cases {
-            assert_eq!(
-                ejected_max(count, share_max),
-                most,
-                "{count} servers, share {share_max}"
-            );
+            assert_eq!(ejected_max(count, share_max), most, "{count} servers, share {share_max}");
         }
         for (count, share_max, most) in cases {
-            let policy = PassiveHealth {
-                share_max,
-                ..POLICY
-            };
+            let policy = PassiveHealth { share_max, ..POLICY };
             let all = servers(count as usize);
             let mut ejected = 0;
             for state in &all {
@@ -218,11 +200,7 @@ mod tests {
                     ejected += u32::from(on_outcome(state, &policy, true, counts, at(1)).is_some());
                 }
             }
-            assert_eq!(
-                ejected,
-                most.min(count - 1),
-                "{count} servers, share {share_max}"
-            );
+            assert_eq!(ejected, most.min(count - 1), "{count} servers, share {share_max}");
             assert!(all.iter().any(ServerState::is_ready));
         }
     }
@@ -255,16 +233,12 @@ mod tests {
         }
         // Five ejections in a row; back for 31 s: three are forgotten, so this is the third.
         now = now + Duration::from_secs(30);
-        let eject = (0..5)
-            .find_map(|_| outcome(&all, 0, true, now))
-            .expect("ejected");
+        let eject = (0..5).find_map(|_| outcome(&all, 0, true, now)).expect("ejected");
         assert_eq!((eject.ejections, eject.time), (3, Duration::from_secs(30)));
         all[0].readmit(eject.until);
         // And long enough later it starts anew.
         let later = eject.until + Duration::from_secs(3600);
-        let eject = (0..5)
-            .find_map(|_| outcome(&all, 0, true, later))
-            .expect("ejected");
+        let eject = (0..5).find_map(|_| outcome(&all, 0, true, later)).expect("ejected");
         assert_eq!(eject.ejections, 1);
     }
 
@@ -284,10 +258,7 @@ mod tests {
                         })
                     })
                     .collect();
-                threads
-                    .into_iter()
-                    .map(|t| t.join().expect("thread"))
-                    .sum::<usize>()
+                threads.into_iter().map(|t| t.join().expect("thread")).sum::<usize>()
             });
             let counts = ServiceCounts::of(&all);
             assert!(counts.ejected <= 3, "round {round}: {counts:?}");

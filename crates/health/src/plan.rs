@@ -60,11 +60,7 @@ pub struct Probe {
 impl Probe {
     /// The longest that any consumer waits for a result: a probe may be given up after it.
     pub fn timeout_max(&self) -> Duration {
-        self.consumers
-            .iter()
-            .map(|consumer| consumer.check.timeout)
-            .max()
-            .unwrap_or_default()
+        self.consumers.iter().map(|consumer| consumer.check.timeout).max().unwrap_or_default()
     }
 
     /// The distinct timeouts of the consumers, shortest first: the times after the start at which
@@ -215,10 +211,7 @@ impl Plan {
     }
 
     fn place(&mut self, identity: Arc<ProbeIdentity>, consumers: Vec<Consumer>, now: Moment) {
-        let asked = consumers
-            .iter()
-            .map(|consumer| consumer.check.interval)
-            .min();
+        let asked = consumers.iter().map(|consumer| consumer.check.interval).min();
         let interval = asked.unwrap_or_default().max(INTERVAL_MIN);
         if let Some(&id) = self.by_identity.get(&identity) {
             let Some(planned) = self.probes.get_mut(&id) else {
@@ -237,22 +230,10 @@ impl Plan {
         self.ids_given += 1;
         let id = ProbeId(self.ids_given);
         let due = now + interval.mul_f64(self.next_share());
-        let probe = Probe {
-            id,
-            identity: identity.clone(),
-            interval,
-            consumers,
-        };
+        let probe = Probe { id, identity: identity.clone(), interval, consumers };
         self.by_identity.insert(identity, id);
         self.queue.insert((due, id));
-        self.probes.insert(
-            id,
-            Planned {
-                probe,
-                due,
-                running: false,
-            },
-        );
+        self.probes.insert(id, Planned { probe, due, running: false });
     }
 
     fn remove(&mut self, id: ProbeId) {
@@ -299,12 +280,7 @@ mod tests {
     }
 
     fn consumer(id: u64, server: SocketAddr, check: Arc<Check>) -> Consumer {
-        Consumer {
-            id: ConsumerId(id),
-            service: format!("service-{id}").into(),
-            check,
-            server,
-        }
+        Consumer { id: ConsumerId(id), service: format!("service-{id}").into(), check, server }
     }
 
     /// Runs the plan for `seconds`, each probe ending after `probe_ms`; returns the starts.
@@ -335,38 +311,24 @@ mod tests {
     fn seventy_services_over_four_endpoints_are_two_probes_a_second() {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
-        let mut plan = Plan::new(
-            seventy_over_four(2000),
-            Moment::ZERO,
-            fastrand::Rng::with_seed(seed),
-        );
+        let mut plan =
+            Plan::new(seventy_over_four(2000), Moment::ZERO, fastrand::Rng::with_seed(seed));
         assert_eq!(plan.len(), 4);
         let report = plan.report();
         assert!((report.probes_per_s() - 2.0).abs() < 1e-9);
         assert!((report.unshared_per_s() - 140.0).abs() < 1e-9);
         assert_eq!(report.rows.len(), 4);
-        assert!(
-            report
-                .rows
-                .iter()
-                .all(|row| (row.probes_per_s - 0.5).abs() < 1e-9)
-        );
+        assert!(report.rows.iter().all(|row| (row.probes_per_s - 0.5).abs() < 1e-9));
 
         let starts = simulate(&mut plan, 1000, 5);
-        assert!(
-            (1960..=2040).contains(&starts.len()),
-            "{} starts in 1000 s",
-            starts.len()
-        );
+        assert!((1960..=2040).contains(&starts.len()), "{} starts in 1000 s", starts.len());
     }
 
     #[test]
     fn first_starts_are_spread_evenly_and_later_ones_jittered_by_a_tenth() {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
-        let consumers = (0..100)
-            .map(|n| consumer(n, address(n as u8), http(None, 2000)))
-            .collect();
+        let consumers = (0..100).map(|n| consumer(n, address(n as u8), http(None, 2000))).collect();
         let mut plan = Plan::new(consumers, Moment::ZERO, fastrand::Rng::with_seed(seed));
         let starts = simulate(&mut plan, 60, 1);
         // Of 100 probes, each tenth of the first interval gets its tenth, give or take one.
@@ -406,11 +368,7 @@ mod tests {
         on_port.port = Some(8080);
         let same_after_port = vec![
             consumer(1, address(1), http(Some("a"), 2000)),
-            consumer(
-                2,
-                SocketAddr::from(([10, 0, 1, 5], 9999)),
-                Arc::new(on_port),
-            ),
+            consumer(2, SocketAddr::from(([10, 0, 1, 5], 9999)), Arc::new(on_port)),
         ];
         assert_eq!(Plan::new(same_after_port, now, rng).len(), 1);
     }
@@ -437,18 +395,12 @@ mod tests {
         let starts = simulate(&mut plan, 100, 2500);
         // Each run spans two or three turns, and the next start is a turn of its own.
         assert!((28..=36).contains(&starts.len()), "{}", starts.len());
-        assert!(
-            starts
-                .windows(2)
-                .all(|w| w[1].0.since(w[0].0) >= Duration::from_millis(2500))
-        );
+        assert!(starts.windows(2).all(|w| w[1].0.since(w[0].0) >= Duration::from_millis(2500)));
     }
 
     #[test]
     fn without_room_a_probe_stays_due_and_starts_when_there_is() {
-        let consumers = (0..10)
-            .map(|n| consumer(n, address(n as u8), http(None, 1000)))
-            .collect();
+        let consumers = (0..10).map(|n| consumer(n, address(n as u8), http(None, 1000))).collect();
         let mut plan = Plan::new(consumers, Moment::ZERO, fastrand::Rng::with_seed(3));
         let now = Moment::from_millis(1000);
         assert_eq!(plan.due(now, 4).len(), 4);
@@ -460,9 +412,7 @@ mod tests {
 
     #[test]
     fn after_a_long_stop_each_probe_starts_once_not_once_per_missed_turn() {
-        let consumers = (0..5)
-            .map(|n| consumer(n, address(n as u8), http(None, 1000)))
-            .collect();
+        let consumers = (0..5).map(|n| consumer(n, address(n as u8), http(None, 1000))).collect();
         let mut plan = Plan::new(consumers, Moment::ZERO, fastrand::Rng::with_seed(3));
         let late = Moment::from_millis(3_600_000);
         let started = plan.due(late, usize::MAX);
@@ -475,9 +425,8 @@ mod tests {
 
     #[test]
     fn an_update_keeps_names_phases_and_running_probes() {
-        let start: Vec<_> = (0..4)
-            .map(|n| consumer(n, address(n as u8), http(None, 10_000)))
-            .collect();
+        let start: Vec<_> =
+            (0..4).map(|n| consumer(n, address(n as u8), http(None, 10_000))).collect();
         let mut plan = Plan::new(start.clone(), Moment::ZERO, fastrand::Rng::with_seed(11));
         let due_before: Vec<_> = plan.queue.iter().copied().collect();
         let (first_due, first) = due_before[0];
@@ -486,10 +435,7 @@ mod tests {
 
         let gone = due_before[3].1;
         let gone_server = plan.probe(gone).expect("in the plan").consumers[0].server;
-        let mut next: Vec<_> = start
-            .into_iter()
-            .filter(|c| c.server != gone_server)
-            .collect();
+        let mut next: Vec<_> = start.into_iter().filter(|c| c.server != gone_server).collect();
         next.push(consumer(9, address(9), http(None, 10_000)));
         let now = first_due + Duration::from_millis(1);
         plan.update(next, now);
@@ -518,10 +464,7 @@ mod tests {
         );
         let now = Moment::from_millis(10);
         plan.update(vec![consumer(1, address(1), http(None, 500))], now);
-        assert!(
-            plan.next_due()
-                .is_some_and(|due| due <= now + Duration::from_millis(500))
-        );
+        assert!(plan.next_due().is_some_and(|due| due <= now + Duration::from_millis(500)));
         plan.update(vec![], now);
         assert!(plan.is_empty() && plan.next_due().is_none());
     }

@@ -142,22 +142,14 @@ pub fn of_snapshot(snapshot: &Snapshot) -> Report {
                 ServerTarget::Name { host, port } => {
                     let endpoint = Endpoint::Name(host.clone(), check.port.unwrap_or(*port));
                     let mut kind = check.kind.clone();
-                    if let CheckKind::Http {
-                        host: probe_host, ..
-                    } = &mut kind
-                    {
+                    if let CheckKind::Http { host: probe_host, .. } = &mut kind {
                         probe_host.get_or_insert_with(|| server.target.to_string());
                     }
                     (endpoint, kind)
                 }
             };
             let interval = check.interval.max(INTERVAL_MIN);
-            asked.push(Asked {
-                endpoint,
-                kind,
-                interval,
-                service: service.name.clone(),
-            });
+            asked.push(Asked { endpoint, kind, interval, service: service.name.clone() });
         }
     }
     build(asked)
@@ -176,12 +168,7 @@ pub(crate) fn build(asked: Vec<Asked>) -> Report {
     for one in asked {
         endpoints.entry(one.endpoint.clone()).or_default().push(one);
     }
-    Report {
-        rows: endpoints
-            .into_iter()
-            .map(|(endpoint, asked)| row(endpoint, asked))
-            .collect(),
-    }
+    Report { rows: endpoints.into_iter().map(|(endpoint, asked)| row(endpoint, asked)).collect() }
 }
 
 fn row(endpoint: Endpoint, asked: Vec<Asked>) -> Row {
@@ -191,14 +178,7 @@ fn row(endpoint: Endpoint, asked: Vec<Asked>) -> Row {
     for one in asked {
         let what = describe(&one.kind);
         let (_, probe) = distinct.entry(what.clone()).or_insert_with(|| {
-            (
-                one.kind,
-                ProbeRow {
-                    what,
-                    interval: one.interval,
-                    services: Vec::new(),
-                },
-            )
+            (one.kind, ProbeRow { what, interval: one.interval, services: Vec::new() })
         });
         probe.interval = probe.interval.min(one.interval);
         probe.services.push(one.service);
@@ -262,27 +242,13 @@ fn differences(one: &CheckKind, other: &CheckKind) -> Vec<Difference> {
 fn aspects(kind: &CheckKind) -> [(&'static str, Option<String>); 7] {
     let (name, http) = match kind {
         CheckKind::Tcp => ("tcp", None),
-        CheckKind::Http {
-            method,
-            path,
-            host,
-            fields,
-            expect,
-            reuse,
-        } => {
+        CheckKind::Http { method, path, host, fields, expect, reuse } => {
             let fields: Vec<_> = fields.iter().map(|(n, v)| format!("{n}: {v}")).collect();
-            let fields = if fields.is_empty() {
-                "none".into()
-            } else {
-                fields.join(", ")
-            };
+            let fields = if fields.is_empty() { "none".into() } else { fields.join(", ") };
             let host = host.clone().unwrap_or_default();
             let reuse = reuse.to_string();
             let expect = expect_text(&expect.0);
-            (
-                "http",
-                Some([method.clone(), path.clone(), host, fields, expect, reuse]),
-            )
+            ("http", Some([method.clone(), path.clone(), host, fields, expect, reuse]))
         }
     };
     let [method, path, host, fields, expect, reuse] = match http {
@@ -303,21 +269,10 @@ fn aspects(kind: &CheckKind) -> [(&'static str, Option<String>); 7] {
 fn describe(kind: &CheckKind) -> String {
     match kind {
         CheckKind::Tcp => "tcp connect".into(),
-        CheckKind::Http {
-            method,
-            path,
-            host,
-            fields,
-            expect,
-            reuse,
-        } => {
+        CheckKind::Http { method, path, host, fields, expect, reuse } => {
             let mut parts = vec![format!("{method} {path}")];
             parts.extend(host.as_ref().map(|host| format!("Host {host}")));
-            parts.extend(
-                fields
-                    .iter()
-                    .map(|(name, value)| format!("{name}: {value}")),
-            );
+            parts.extend(fields.iter().map(|(name, value)| format!("{name}: {value}")));
             parts.push(format!("expects {}", expect_text(&expect.0)));
             parts.extend((!reuse).then(|| "a connection each".to_owned()));
             parts.join(", ")
@@ -328,13 +283,7 @@ fn describe(kind: &CheckKind) -> String {
 fn expect_text(ranges: &[(u16, u16)]) -> String {
     let texts: Vec<_> = ranges
         .iter()
-        .map(|&(low, high)| {
-            if low == high {
-                low.to_string()
-            } else {
-                format!("{low}-{high}")
-            }
-        })
+        .map(|&(low, high)| if low == high { low.to_string() } else { format!("{low}-{high}") })
         .collect();
     texts.join(",")
 }
@@ -409,26 +358,15 @@ mod tests {
         }
         let mut tcp = asked("tcp", "", "", 2);
         tcp.kind = CheckKind::Tcp;
-        let row = build(vec![asked("one", "/status", "a", 2), other, tcp])
-            .rows
-            .remove(0);
+        let row = build(vec![asked("one", "/status", "a", 2), other, tcp]).rows.remove(0);
         assert_eq!(row.probes.len(), 3);
-        let texts: Vec<_> = row
-            .near_duplicates
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(
-            texts,
-            ["same endpoint, differ in kind: http vs tcp (one vs tcp)"]
-        );
+        let texts: Vec<_> = row.near_duplicates.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["same endpoint, differ in kind: http vs tcp (one vs tcp)"]);
     }
 
     #[test]
     fn a_thousand_virtual_hosts_do_not_make_a_thousand_sentences() {
-        let all = (0..1000)
-            .map(|n| asked("s", "/status", &format!("h{n}"), 2))
-            .collect();
+        let all = (0..1000).map(|n| asked("s", "/status", &format!("h{n}"), 2)).collect();
         let row = build(all).rows.remove(0);
         assert_eq!(row.near_duplicates.len(), NEAR_DUPLICATES_LISTED_MAX);
         assert_eq!(row.near_duplicates.len() + row.near_duplicates_more, 999);
@@ -440,9 +378,7 @@ mod tests {
         if let CheckKind::Http { reuse, .. } = &mut fresh.kind {
             *reuse = false;
         }
-        let row = build(vec![asked("one", "/status", "a", 2), fresh])
-            .rows
-            .remove(0);
+        let row = build(vec![asked("one", "/status", "a", 2), fresh]).rows.remove(0);
         assert_eq!(row.probes.len(), 2);
         assert!(row.near_duplicates[0].to_string().contains("reuse: "));
     }
@@ -450,17 +386,9 @@ mod tests {
     #[test]
     fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         let second = Duration::from_secs(1);
-        let server = |target| ServerSpec {
-            target,
-            zone: None,
-            weight: 1,
-            backup: false,
-        };
+        let server = |target| ServerSpec { target, zone: None, weight: 1, backup: false };
         let address = ServerTarget::Address(SocketAddr::from(([10, 0, 1, 5], 8080)));
-        let name = ServerTarget::Name {
-            host: "listings.internal".into(),
-            port: 8080,
-        };
+        let name = ServerTarget::Name { host: "listings.internal".into(), port: 8080 };
         let mut kind = asked("", "/status", "", 2).kind;
         if let CheckKind::Http { host, .. } = &mut kind {
             *host = None;
@@ -469,10 +397,7 @@ mod tests {
             name: service.into(),
             balance: Balance::RoundRobin,
             in_flight_max: None,
-            queue: QueueLimits {
-                length_max: 0,
-                wait_max: second,
-            },
+            queue: QueueLimits { length_max: 0, wait_max: second },
             when_full: 429,
             when_all_down: WhenAllDown::Refuse,
             check: Some(Check {
@@ -484,10 +409,7 @@ mod tests {
                 fall: 3,
             }),
             passive: None,
-            zones: ZonePolicy {
-                ready_min: 0.5,
-                ready_recovered: 0.7,
-            },
+            zones: ZonePolicy { ready_min: 0.5, ready_recovered: 0.7 },
             affinity: None,
             slow_start: None,
             timeouts: ServiceTimeouts {
@@ -496,10 +418,7 @@ mod tests {
                 idle: second,
                 keep_alive: second,
             },
-            retries: Retries {
-                attempts_max: 1,
-                body_kept_max_bytes: 0,
-            },
+            retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
             idle_connections_max: 1,
             servers: vec![server(address.clone()), server(name.clone())],
         };
@@ -511,36 +430,18 @@ mod tests {
             run_as: None,
             admin: None,
             resolver: None,
-            log: Log {
-                access: AccessLog::Off,
-                format: LogFormat::Json,
-            },
+            log: Log { access: AccessLog::Off, format: LogFormat::Json },
             listeners: vec![],
             routes: vec![],
-            services: vec![
-                service("a", None),
-                service("b", None),
-                service("c", Some(9000)),
-            ],
+            services: vec![service("a", None), service("b", None), service("c", Some(9000))],
         };
         let report = of_snapshot(&snapshot);
-        let rows: Vec<_> = report
-            .rows
-            .iter()
-            .map(|row| row.endpoint.to_string())
-            .collect();
+        let rows: Vec<_> = report.rows.iter().map(|row| row.endpoint.to_string()).collect();
         let names = ["listings.internal:8080", "listings.internal:9000"];
         assert_eq!(rows, ["10.0.1.5:8080", "10.0.1.5:9000", names[0], names[1]]);
         assert!((report.probes_per_s() - 2.0).abs() < 1e-9);
         assert!((report.unshared_per_s() - 3.0).abs() < 1e-9);
-        assert_eq!(
-            report.rows[1].probes[0].what,
-            "GET /status, Host 10.0.1.5:8080, expects 200"
-        );
-        assert!(
-            report.rows[2].probes[0]
-                .what
-                .contains("Host listings.internal:8080")
-        );
+        assert_eq!(report.rows[1].probes[0].what, "GET /status, Host 10.0.1.5:8080, expects 200");
+        assert!(report.rows[2].probes[0].what.contains("Host listings.internal:8080"));
     }
 }

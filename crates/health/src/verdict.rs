@@ -204,11 +204,7 @@ impl Verdict {
                 if result == Err(Failure::Timeout) && elapsed < self.timeout {
                     return None;
                 }
-                if elapsed > self.timeout {
-                    Err(Failure::Timeout)
-                } else {
-                    result
-                }
+                if elapsed > self.timeout { Err(Failure::Timeout) } else { result }
             }
         };
         match result {
@@ -233,24 +229,13 @@ impl Verdict {
     fn on_failure(&mut self, failure: Failure) -> Option<Change> {
         self.successes = 0;
         self.failures = self.failures.saturating_add(1);
-        self.alike = if self.last == Some(failure) {
-            self.alike.saturating_add(1)
-        } else {
-            1
-        };
+        self.alike = if self.last == Some(failure) { self.alike.saturating_add(1) } else { 1 };
         self.last = Some(failure);
         if self.health == Health::Down || self.failures < self.fall {
             return None;
         }
         let (count, alike) = (self.failures, self.alike);
-        Some(self.change(
-            Health::Down,
-            Evidence::Failures {
-                count,
-                alike,
-                last: failure,
-            },
-        ))
+        Some(self.change(Health::Down, Evidence::Failures { count, alike, last: failure }))
     }
 
     fn change(&mut self, to: Health, evidence: Evidence) -> Change {
@@ -264,10 +249,7 @@ mod tests {
     use super::*;
     use model::CheckKind;
 
-    const CALM: ServerLoad = ServerLoad {
-        at_limit: false,
-        answered_since_start: false,
-    };
+    const CALM: ServerLoad = ServerLoad { at_limit: false, answered_since_start: false };
 
     fn check(rise: u32, fall: u32, timeout_ms: u64) -> Check {
         Check {
@@ -285,10 +267,7 @@ mod tests {
     }
 
     fn done(result: Result<(), Failure>) -> ProbeEvent {
-        ProbeEvent::Done {
-            elapsed: ms(5),
-            result,
-        }
+        ProbeEvent::Done { elapsed: ms(5), result }
     }
 
     /// One letter a result (s success, r refused, 5 a status, l local), one letter the health
@@ -341,69 +320,37 @@ mod tests {
         let mut patient = Verdict::new(&check(2, 1, 1000), Health::Up);
         let pending = ProbeEvent::Pending { elapsed: ms(100) };
         // Hasty learns at its own timeout, not when the probe ends.
-        assert_eq!(
-            hasty.on_event(pending, CALM).map(|c| c.to),
-            Some(Health::Down)
-        );
+        assert_eq!(hasty.on_event(pending, CALM).map(|c| c.to), Some(Health::Down));
         assert_eq!(patient.on_event(pending, CALM), None);
-        let late = ProbeEvent::Done {
-            elapsed: ms(700),
-            result: Ok(()),
-        };
+        let late = ProbeEvent::Done { elapsed: ms(700), result: Ok(()) };
         assert_eq!(hasty.on_event(late, CALM), None);
         assert_eq!(hasty.health(), Health::Down);
         assert_eq!(patient.on_event(late, CALM), None);
         assert_eq!(patient.health(), Health::Up);
         // The next run is heard again.
         assert_eq!(hasty.on_event(done(Ok(())), CALM), None);
-        assert_eq!(
-            hasty.on_event(done(Ok(())), CALM).map(|c| c.to),
-            Some(Health::Up)
-        );
+        assert_eq!(hasty.on_event(done(Ok(())), CALM).map(|c| c.to), Some(Health::Up));
     }
 
     #[test]
     fn one_run_counts_once_however_often_it_is_pending() {
         let mut verdict = Verdict::new(&check(2, 2, 100), Health::Up);
         for elapsed in [50, 100, 200, 300] {
-            assert_eq!(
-                verdict.on_event(
-                    ProbeEvent::Pending {
-                        elapsed: ms(elapsed)
-                    },
-                    CALM
-                ),
-                None
-            );
+            assert_eq!(verdict.on_event(ProbeEvent::Pending { elapsed: ms(elapsed) }, CALM), None);
         }
-        let end = ProbeEvent::Done {
-            elapsed: ms(400),
-            result: Err(Failure::Timeout),
-        };
+        let end = ProbeEvent::Done { elapsed: ms(400), result: Err(Failure::Timeout) };
         assert_eq!(verdict.on_event(end, CALM), None);
         assert_eq!(verdict.failing(), Some((1, Failure::Timeout)));
         // A success that nobody announced as pending, but late: a failure all the same.
-        let late = ProbeEvent::Done {
-            elapsed: ms(101),
-            result: Ok(()),
-        };
-        assert_eq!(
-            verdict.on_event(late, CALM).map(|c| c.to),
-            Some(Health::Down)
-        );
+        let late = ProbeEvent::Done { elapsed: ms(101), result: Ok(()) };
+        assert_eq!(verdict.on_event(late, CALM).map(|c| c.to), Some(Health::Down));
     }
 
     #[test]
     fn a_busy_server_that_answers_is_not_failed_by_a_timeout() {
-        let busy = ServerLoad {
-            at_limit: true,
-            answered_since_start: true,
-        };
+        let busy = ServerLoad { at_limit: true, answered_since_start: true };
         let pending = ProbeEvent::Pending { elapsed: ms(1000) };
-        let end = ProbeEvent::Done {
-            elapsed: ms(1000),
-            result: Err(Failure::Timeout),
-        };
+        let end = ProbeEvent::Done { elapsed: ms(1000), result: Err(Failure::Timeout) };
         let mut verdict = Verdict::new(&check(2, 3, 1000), Health::Up);
         for _ in 0..10 {
             assert_eq!(verdict.on_event(pending, busy), None);
@@ -412,14 +359,8 @@ mod tests {
         assert_eq!(verdict.failing(), None);
         // Full but silent, or answering with slots to spare: the timeout counts.
         for load in [
-            ServerLoad {
-                at_limit: true,
-                answered_since_start: false,
-            },
-            ServerLoad {
-                at_limit: false,
-                answered_since_start: true,
-            },
+            ServerLoad { at_limit: true, answered_since_start: false },
+            ServerLoad { at_limit: false, answered_since_start: true },
         ] {
             let mut verdict = Verdict::new(&check(2, 1, 1000), Health::Up);
             assert!(verdict.on_event(pending, load).is_some());
@@ -443,13 +384,8 @@ mod tests {
         assert_eq!(change.evidence.to_string(), "2 successes in a row");
         verdict.on_event(refused, CALM);
         verdict.on_event(refused, CALM);
-        let change = verdict
-            .on_event(done(Err(Failure::Status(503))), CALM)
-            .expect("down");
-        assert_eq!(
-            change.evidence.to_string(),
-            "3 failures in a row, the last: status 503"
-        );
+        let change = verdict.on_event(done(Err(Failure::Status(503))), CALM).expect("down");
+        assert_eq!(change.evidence.to_string(), "3 failures in a row, the last: status 503");
     }
 
     #[test]
@@ -457,10 +393,7 @@ mod tests {
         let mut verdict = Verdict::new(&check(2, 5, 100), Health::Up);
         verdict.on_event(ProbeEvent::Pending { elapsed: ms(100) }, CALM);
         verdict.retune(&check(2, 2, 100), false);
-        let given_up = ProbeEvent::Done {
-            elapsed: ms(50),
-            result: Err(Failure::Timeout),
-        };
+        let given_up = ProbeEvent::Done { elapsed: ms(50), result: Err(Failure::Timeout) };
         assert_eq!(verdict.on_event(given_up, CALM), None);
         assert_eq!(verdict.failing(), Some((1, Failure::Timeout)));
         let change = verdict.on_event(done(Err(Failure::Status(500))), CALM);

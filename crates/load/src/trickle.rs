@@ -110,10 +110,7 @@ pub async fn run(trickle: Trickle, mut each_second: impl FnMut(Summary)) {
     seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     seconds.tick().await;
 
-    let client = Rc::new(Client {
-        trickle,
-        state: RefCell::default(),
-    });
+    let client = Rc::new(Client { trickle, state: RefCell::default() });
     let sending = async {
         loop {
             tokio::select! {
@@ -186,10 +183,7 @@ impl Client {
                 result => return self.keep(kept, result),
             }
         }
-        let options = DialOptions {
-            connect_timeout: self.trickle.timeout,
-            user_timeout: None,
-        };
+        let options = DialOptions { connect_timeout: self.trickle.timeout, user_timeout: None };
         let opened = Connection::open(self.trickle.address, &options).await;
         let mut fresh = opened.map_err(|error| error.cause)?;
         self.state.borrow_mut().summary.connections_opened += 1;
@@ -206,14 +200,10 @@ impl Client {
             fields: &trickle.fields,
             body: b"",
         };
-        let limits = ExchangeLimits {
-            timeout: trickle.timeout,
-            body_max_bytes: trickle.body_max_bytes,
-        };
+        let limits =
+            ExchangeLimits { timeout: trickle.timeout, body_max_bytes: trickle.body_max_bytes };
         let response = connection.exchange(&request, &limits).await;
-        response
-            .map(|response| response.status)
-            .map_err(|error| error.cause())
+        response.map(|response| response.status).map_err(|error| error.cause())
     }
 
     /// A kept connection that is still fit.
@@ -248,11 +238,7 @@ impl Client {
         latencies.clear();
         // Its room serves the next second.
         state.latencies = latencies;
-        Summary {
-            second: ended.second + 1,
-            latency,
-            ..ended
-        }
+        Summary { second: ended.second + 1, latency, ..ended }
     }
 }
 
@@ -277,18 +263,9 @@ mod tests {
         let (slow, slow_address) = listen();
         let (closed, closed_address) = listen();
         drop(closed);
-        let server = |work| {
-            Sample::new(SampleSpec {
-                work,
-                ..SampleSpec::default()
-            })
-        };
+        let server = |work| Sample::new(SampleSpec { work, ..SampleSpec::default() });
         let first = |address, in_flight_max| async move {
-            let trickle = Trickle {
-                per_second: 100.0,
-                in_flight_max,
-                ..Trickle::new(address)
-            };
+            let trickle = Trickle { per_second: 100.0, in_flight_max, ..Trickle::new(address) };
             let (ended, mut summary) = tokio::sync::mpsc::channel(8);
             tokio::select! {
                 () = run(trickle, move |s| drop(ended.try_send(s))) => unreachable!("it never ends"),
@@ -311,40 +288,19 @@ mod tests {
         assert_eq!(quick.second, 1);
         // One at the beginning, then one every 10 ms; fewer on a machine that is held up.
         assert!((10..=102).contains(&quick.sent), "{quick:?}");
-        assert_eq!(
-            quick.statuses.keys().copied().collect::<Vec<_>>(),
-            [200],
-            "{quick:?}"
-        );
-        assert_eq!(
-            quick.sent,
-            quick.answered() + quick.in_flight as u64,
-            "{quick:?}"
-        );
+        assert_eq!(quick.statuses.keys().copied().collect::<Vec<_>>(), [200], "{quick:?}");
+        assert_eq!(quick.sent, quick.answered() + quick.in_flight as u64, "{quick:?}");
         assert_eq!((quick.failed(), quick.skipped), (0, 0), "{quick:?}");
-        assert!(
-            quick.connections_opened < 50,
-            "connections are kept: {quick:?}"
-        );
+        assert!(quick.connections_opened < 50, "connections are kept: {quick:?}");
         let latency = quick.latency.unwrap();
         assert!(latency.min >= Duration::from_millis(1), "{latency:?}");
-        assert!(
-            latency.min <= latency.median && latency.median <= latency.max,
-            "{latency:?}"
-        );
+        assert!(latency.min <= latency.median && latency.median <= latency.max, "{latency:?}");
 
-        assert_eq!(
-            (slow.sent, slow.in_flight, slow.answered()),
-            (3, 3, 0),
-            "{slow:?}"
-        );
+        assert_eq!((slow.sent, slow.in_flight, slow.answered()), (3, 3, 0), "{slow:?}");
         assert!(slow.skipped > 0, "an open loop goes on: {slow:?}");
         assert_eq!(slow.latency, None);
 
-        assert_eq!(
-            refused.failures.keys().copied().collect::<Vec<_>>(),
-            ["connection_refused"]
-        );
+        assert_eq!(refused.failures.keys().copied().collect::<Vec<_>>(), ["connection_refused"]);
         assert!(refused.failed() > 10, "{refused:?}");
     }
 

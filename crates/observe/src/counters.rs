@@ -23,8 +23,7 @@ impl Counter {
     /// Adds `amount`. By one thread only: two writers would lose each other's additions.
     #[inline]
     pub fn add(&self, amount: u64) {
-        self.0
-            .store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
+        self.0.store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
     }
 
     /// Adds one; see [`Counter::add`].
@@ -51,9 +50,7 @@ pub struct ExchangeCounters([[Counter; STATUS_CLASSES]; CAUSES]);
 
 impl Default for ExchangeCounters {
     fn default() -> ExchangeCounters {
-        ExchangeCounters(std::array::from_fn(|_| {
-            std::array::from_fn(|_| Counter::new())
-        }))
+        ExchangeCounters(std::array::from_fn(|_| std::array::from_fn(|_| Counter::new())))
     }
 }
 
@@ -166,28 +163,18 @@ impl Shard {
 
     pub(crate) fn each_service(&self, mut visit: impl FnMut(&Arc<str>, &ServiceCounters)) {
         let services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
-        services
-            .iter()
-            .for_each(|(name, counters)| visit(name, counters));
+        services.iter().for_each(|(name, counters)| visit(name, counters));
     }
 
     pub(crate) fn each_listener(&self, mut visit: impl FnMut(&Arc<str>, &ListenerCounters)) {
-        let listeners = self
-            .listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        listeners
-            .iter()
-            .for_each(|(name, counters)| visit(name, counters));
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.iter().for_each(|(name, counters)| visit(name, counters));
     }
 
     pub(crate) fn retain(&self, service: &impl Fn(&str) -> bool, listener: &impl Fn(&str) -> bool) {
         let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
         services.retain(|name, _| service(name));
-        let mut listeners = self
-            .listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|name, _| listener(name));
     }
 }
@@ -223,13 +210,7 @@ mod tests {
     #[test]
     fn exchanges_are_counted_by_cause_and_class() {
         let counters = ExchangeCounters::default();
-        let cases = [
-            (None, 0),
-            (Some(101), 1),
-            (Some(599), 5),
-            (Some(600), 0),
-            (Some(999), 0),
-        ];
+        let cases = [(None, 0), (Some(101), 1), (Some(599), 5), (Some(600), 0), (Some(999), 0)];
         for (status, _) in cases {
             counters.count(Cause::Completed, status);
         }
@@ -237,10 +218,7 @@ mod tests {
         let mut totals = [[0; STATUS_CLASSES]; CAUSES];
         counters.add_to(&mut totals);
         assert_eq!(totals[Cause::Completed as usize], [3, 1, 0, 0, 0, 1]);
-        assert_eq!(
-            totals[Cause::ProxyInternalError as usize],
-            [0, 0, 0, 0, 0, 1]
-        );
+        assert_eq!(totals[Cause::ProxyInternalError as usize], [0, 0, 0, 0, 0, 1]);
         for (index, cause) in Cause::ALL.iter().enumerate() {
             assert_eq!(*cause as usize, index, "causes are their index");
         }
@@ -249,10 +227,7 @@ mod tests {
     #[test]
     fn stages_that_were_not_reached_are_not_counted() {
         let counters = ServiceCounters::default();
-        let timings = Timings {
-            total: Duration::from_millis(3),
-            ..Timings::default()
-        };
+        let timings = Timings { total: Duration::from_millis(3), ..Timings::default() };
         counters.exchange_ended(Cause::QueueFull, Some(429), 0, &timings);
         counters.exchange_ended(Cause::Completed, Some(200), 3, &timings);
         let count = |histogram: &Histogram| {

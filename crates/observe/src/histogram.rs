@@ -115,8 +115,7 @@ impl HistogramTotals {
 
     /// Adds `other`.
     pub fn merge(&mut self, other: &HistogramTotals) {
-        self.counts
-            .resize(self.counts.len().max(other.counts.len()), 0);
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
         for (total, count) in self.counts.iter_mut().zip(&other.counts) {
             *total += count;
         }
@@ -156,9 +155,7 @@ mod tests {
 
     fn totals(micros: impl IntoIterator<Item = u64>) -> HistogramTotals {
         let histogram = Histogram::default();
-        micros
-            .into_iter()
-            .for_each(|us| histogram.record(Duration::from_micros(us)));
+        micros.into_iter().for_each(|us| histogram.record(Duration::from_micros(us)));
         let mut totals = HistogramTotals::default();
         histogram.add_to(&mut totals);
         totals
@@ -175,10 +172,7 @@ mod tests {
             }
             // The middle is within 5 % of anything in it, or within a microsecond.
             let middle = above + (up_to - above).div_ceil(2);
-            assert!(
-                middle - above <= 1 || (middle - above) * 20 <= above,
-                "{above}..={up_to}"
-            );
+            assert!(middle - above <= 1 || (middle - above) * 20 <= above, "{above}..={up_to}");
         }
         assert_eq!(bounds(BUCKETS - 1).1, 10_000_000_000);
         assert_eq!(bucket_of(0), 0);
@@ -205,10 +199,7 @@ mod tests {
                 let rank = (q * values.len() as f64).ceil() as usize;
                 let exact = values[rank.clamp(1, values.len()) - 1] as f64;
                 let read = totals.quantile(q).unwrap().as_micros() as f64;
-                assert!(
-                    (read - exact).abs() <= 0.05 * exact + 1.0,
-                    "seed {seed}: {read} {exact}"
-                );
+                assert!((read - exact).abs() <= 0.05 * exact + 1.0, "seed {seed}: {read} {exact}");
             }
         }
     }
@@ -225,11 +216,7 @@ mod tests {
             (10_000_000, 6),
             (11_000_000, 7),
         ] {
-            assert_eq!(
-                totals.count_at_most(Duration::from_micros(bound_us)),
-                count,
-                "{bound_us}"
-            );
+            assert_eq!(totals.count_at_most(Duration::from_micros(bound_us)), count, "{bound_us}");
         }
         assert_eq!(totals.count_at_most(Duration::MAX), 7);
     }
@@ -237,10 +224,7 @@ mod tests {
     #[test]
     fn nothing_recorded_is_nothing_and_too_long_is_the_longest() {
         let none = HistogramTotals::default();
-        assert_eq!(
-            (none.count(), none.quantile(0.5), none.max()),
-            (0, None, Duration::ZERO)
-        );
+        assert_eq!((none.count(), none.quantile(0.5), none.max()), (0, None, Duration::ZERO));
         let long = totals([u64::MAX / 2]);
         assert_eq!(long.count(), 1);
         assert_eq!(long.quantile(1.0), Some(Duration::from_secs(9950)));

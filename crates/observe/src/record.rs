@@ -92,11 +92,7 @@ impl AccessRecord<'_> {
         }
         out.extend_from_slice(b",\"attempts\":");
         push_u64(out, u64::from(self.attempts));
-        out.extend_from_slice(if self.reused {
-            b",\"reused\":true"
-        } else {
-            b",\"reused\":false"
-        });
+        out.extend_from_slice(if self.reused { b",\"reused\":true" } else { b",\"reused\":false" });
         for (key, duration) in [
             (&b",\"queue_ms\":"[..], self.timings.queue),
             (b",\"connect_ms\":", self.timings.connect),
@@ -145,11 +141,7 @@ impl AccessRecord<'_> {
         }
         out.extend_from_slice(b" attempts=");
         push_u64(out, u64::from(self.attempts));
-        out.extend_from_slice(if self.reused {
-            b" reused=yes"
-        } else {
-            b" reused=no"
-        });
+        out.extend_from_slice(if self.reused { b" reused=yes" } else { b" reused=no" });
         for (key, duration) in [
             (&b" queue="[..], self.timings.queue),
             (b" connect=", self.timings.connect),
@@ -256,10 +248,7 @@ fn push_hex_escapes(out: &mut Vec<u8>, bytes: &[u8]) {
 
 fn push_hex(out: &mut Vec<u8>, byte: u8) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.extend_from_slice(&[
-        DIGITS[usize::from(byte >> 4)],
-        DIGITS[usize::from(byte & 15)],
-    ]);
+    out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
 fn push_char(out: &mut Vec<u8>, character: char) {
@@ -324,11 +313,7 @@ mod tests {
     fn json_of(record: &AccessRecord<'_>) -> Value {
         let mut out = Vec::new();
         record.write_json(&mut out);
-        assert_eq!(
-            out.iter().filter(|&&b| b < b' ').count(),
-            1,
-            "one line feed and no more"
-        );
+        assert_eq!(out.iter().filter(|&&b| b < b' ').count(), 1, "one line feed and no more");
         assert_eq!(out.pop(), Some(b'\n'));
         serde_json::from_slice(&out)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out)))
@@ -383,49 +368,24 @@ mod tests {
             ..record()
         };
         let json = json_of(&record);
-        for member in [
-            "request_id",
-            "method",
-            "host",
-            "path",
-            "status",
-            "service",
-            "server",
-            "zone",
-        ] {
+        for member in
+            ["request_id", "method", "host", "path", "status", "service", "server", "zone"]
+        {
             assert_eq!(json[member], Value::Null, "{member}");
         }
-        assert_eq!(
-            json.as_object().unwrap().len(),
-            22,
-            "a line's shape does not change"
-        );
-        assert_eq!(
-            (&json["fault"], &json["detail"]),
-            (&json!("client"), &json!("bare line feed"))
-        );
+        assert_eq!(json.as_object().unwrap().len(), 22, "a line's shape does not change");
+        assert_eq!((&json["fault"], &json["detail"]), (&json!("client"), &json!("bare line feed")));
         let text = text_of(&record);
         assert!(text.contains(" - http_request_error 301.234ms - - - client=[2001:db8::1]:50000 "));
-        assert!(
-            text.ends_with(" id=- detail=\"bare line feed\"\n"),
-            "{text}"
-        );
+        assert!(text.ends_with(" id=- detail=\"bare line feed\"\n"), "{text}");
     }
 
     #[test]
     fn hostile_bytes_are_escaped_and_nothing_else() {
         for (bytes, json, text) in [
             (&b"/a\"b\\c"[..], "/a\"b\\c", "\"/a\\\"b\\\\c\""),
-            (
-                b"/\r\n{\"x\":1}",
-                "/\r\n{\"x\":1}",
-                "\"/\\x0d\\x0a{\\\"x\\\":1}\"",
-            ),
-            (
-                b"/\x1b[31m\0\x7f",
-                "/\u{1b}[31m\0\u{7f}",
-                "\"/\\x1b[31m\\x00\\x7f\"",
-            ),
+            (b"/\r\n{\"x\":1}", "/\r\n{\"x\":1}", "\"/\\x0d\\x0a{\\\"x\\\":1}\""),
+            (b"/\x1b[31m\0\x7f", "/\u{1b}[31m\0\u{7f}", "\"/\\x1b[31m\\x00\\x7f\""),
             (b"/caf\xc3\xa9", "/caf\u{e9}", "\"/caf\u{e9}\""),
             (b"/\xff\xfe!", "/\u{fffd}\u{fffd}!", "\"/\\xff\\xfe!\""),
             (b"/\xc2\x9b2J", "/\u{9b}2J", "\"/\\xc2\\x9b2J\""),
@@ -434,10 +394,7 @@ mod tests {
             (b"-", "-", "\"-\""),
             (b"a=b", "a=b", "a=b"),
         ] {
-            let record = AccessRecord {
-                path: bytes,
-                ..record()
-            };
+            let record = AccessRecord { path: bytes, ..record() };
             assert_eq!(json_of(&record)["path"], json, "{bytes:?}");
             let line = text_of(&record);
             let path = line.split(" api.example.com ").nth(1).unwrap();
@@ -456,29 +413,17 @@ mod tests {
             let some = b"\"\\\n\x00\x1b\x7f\x80\xbf\xc2\xe2\xf0\xffa /";
             let chosen = rng.bool();
             for byte in &mut bytes {
-                *byte = if chosen {
-                    some[rng.usize(..some.len())]
-                } else {
-                    rng.u8(..)
-                };
+                *byte = if chosen { some[rng.usize(..some.len())] } else { rng.u8(..) };
             }
-            let record = AccessRecord {
-                path: &bytes,
-                host: &bytes,
-                request_id: &bytes,
-                ..record()
-            };
+            let record =
+                AccessRecord { path: &bytes, host: &bytes, request_id: &bytes, ..record() };
             let expected = String::from_utf8_lossy(&bytes);
             let json = json_of(&record);
             assert_eq!(json["path"], *expected, "seed {seed}");
             assert_eq!(json["request_id"], json["path"]);
             let text = text_of(&record);
             assert!(text.ends_with('\n'));
-            assert_eq!(
-                text.chars().filter(|c| c.is_control()).count(),
-                1,
-                "seed {seed}: {text:?}"
-            );
+            assert_eq!(text.chars().filter(|c| c.is_control()).count(), 1, "seed {seed}: {text:?}");
         }
     }
 

@@ -42,18 +42,10 @@ impl Registry {
         let mut totals = Totals::default();
         for shard in &shards {
             shard.each_service(|name, counters| {
-                totals
-                    .services
-                    .entry(Arc::clone(name))
-                    .or_default()
-                    .add(counters);
+                totals.services.entry(Arc::clone(name)).or_default().add(counters);
             });
             shard.each_listener(|name, counters| {
-                totals
-                    .listeners
-                    .entry(Arc::clone(name))
-                    .or_default()
-                    .add(counters);
+                totals.listeners.entry(Arc::clone(name)).or_default().add(counters);
             });
             totals.access_lines_dropped += shard.access_lines_dropped.get();
         }
@@ -105,10 +97,7 @@ impl ExchangeTotals {
 
 /// The sums of [`ServiceCounters`], under the same names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "each is the sum of the counter of the same name"
-)]
+#[expect(missing_docs, reason = "each is the sum of the counter of the same name")]
 pub struct ServiceTotals {
     pub exchanges: ExchangeTotals,
     pub attempts: u64,
@@ -163,8 +152,7 @@ impl ListenerTotals {
     pub fn connections_open(&self) -> u64 {
         // A connection may be accepted by one worker and end at another, and the two are read one
         // after the other.
-        self.connections_accepted
-            .saturating_sub(self.connections_closed)
+        self.connections_accepted.saturating_sub(self.connections_closed)
     }
 
     fn add(&mut self, counters: &ListenerCounters) {
@@ -189,10 +177,7 @@ mod tests {
         let workers = [registry.add_shard(), registry.add_shard()];
         let (service, listener) = (Arc::from("listings"), Arc::from("public"));
         for (worker, status) in workers.iter().zip([200, 503]) {
-            let timings = Timings {
-                total: Duration::from_millis(5),
-                ..Timings::default()
-            };
+            let timings = Timings { total: Duration::from_millis(5), ..Timings::default() };
             let counters = worker.service(&service);
             counters.exchange_ended(Cause::Completed, Some(status), 2, &timings);
             counters.response_body_bytes.add(50);
@@ -222,21 +207,12 @@ mod tests {
         let shard = registry.add_shard();
         for name in ["stays", "goes"] {
             shard.service(&Arc::from(name)).attempts.increment();
-            shard
-                .listener(&Arc::from(name))
-                .connections_accepted
-                .increment();
+            shard.listener(&Arc::from(name)).connections_accepted.increment();
         }
         registry.retain(|name| name == "stays", |name| name == "stays");
         let totals = registry.totals();
-        assert_eq!(
-            totals.services.keys().map(|n| &**n).collect::<Vec<_>>(),
-            ["stays"]
-        );
-        assert_eq!(
-            totals.listeners.keys().map(|n| &**n).collect::<Vec<_>>(),
-            ["stays"]
-        );
+        assert_eq!(totals.services.keys().map(|n| &**n).collect::<Vec<_>>(), ["stays"]);
+        assert_eq!(totals.listeners.keys().map(|n| &**n).collect::<Vec<_>>(), ["stays"]);
     }
 
     #[test]
@@ -250,10 +226,7 @@ mod tests {
             scope.spawn(|| {
                 for micros in 1..=WRITES {
                     let total = Duration::from_micros(micros);
-                    let timings = Timings {
-                        total,
-                        ..Timings::default()
-                    };
+                    let timings = Timings { total, ..Timings::default() };
                     counters.exchange_ended(Cause::Completed, Some(200), 1, &timings);
                 }
             });
@@ -266,9 +239,6 @@ mod tests {
         });
         let totals = registry.totals();
         assert_eq!(totals.services["listings"].attempts, WRITES);
-        assert_eq!(
-            totals.services["listings"].total.max(),
-            Duration::from_micros(WRITES)
-        );
+        assert_eq!(totals.services["listings"].total.max(), Duration::from_micros(WRITES));
     }
 }

@@ -22,10 +22,7 @@ pub struct TimestampCache {
 
 impl Default for TimestampCache {
     fn default() -> TimestampCache {
-        TimestampCache {
-            second: 0,
-            text: Timestamp(*b"1970-01-01T00:00:00.000Z"),
-        }
+        TimestampCache { second: 0, text: Timestamp(*b"1970-01-01T00:00:00.000Z") }
     }
 }
 
@@ -75,11 +72,8 @@ fn civil(day: u32) -> (u32, u32, u32) {
     // From March on, five months in turn have 153 days.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let (month, next_year) = if month_from_march < 10 {
-        (month_from_march + 3, 0)
-    } else {
-        (month_from_march - 9, 1)
-    };
+    let (month, next_year) =
+        if month_from_march < 10 { (month_from_march + 3, 0) } else { (month_from_march - 9, 1) };
     (era * 400 + year_of_era + next_year, month, day_of_month)
 }
 

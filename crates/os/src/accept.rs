@@ -53,10 +53,7 @@ mod tests {
     #[test]
     fn accepted_connections_do_not_block_and_are_not_inherited() {
         let bound = listen::bind("127.0.0.1:0".parse().unwrap(), None, false).unwrap();
-        assert_eq!(
-            accept(&bound.listener).unwrap_err().kind(),
-            io::ErrorKind::WouldBlock
-        );
+        assert_eq!(accept(&bound.listener).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let client = TcpStream::connect(bound.listener.local_addr().unwrap()).unwrap();
         let (stream, peer) = accept(&bound.listener).unwrap();
         assert_eq!(peer, client.local_addr().unwrap());

@@ -10,10 +10,7 @@ static ORIGIN: OnceLock<Instant> = OnceLock::new();
 /// The monotonic clock, in microseconds since the first call in this process (which yields
 /// [`Moment::ZERO`]). Call it once early in `main`, so that the origin is the program's start.
 pub fn now() -> Moment {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the replacement that the ban names"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "the replacement that the ban names")]
     let now = Instant::now();
     let origin = *ORIGIN.get_or_init(|| now);
     let micros = now.saturating_duration_since(origin).as_micros();
@@ -23,10 +20,7 @@ pub fn now() -> Moment {
 /// The wall clock, as time since 1970-01-01 00:00 UTC. It may jump in either direction: for
 /// labels, logs and the Date field, never for measuring.
 pub fn wall() -> Duration {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the replacement that the ban names"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "the replacement that the ban names")]
     let now = SystemTime::now();
     // A clock set before 1970 is an operator's mistake that must not stop traffic.
     now.duration_since(UNIX_EPOCH).unwrap_or_default()
@@ -41,10 +35,7 @@ mod tests {
         let first = now();
         let second = now();
         assert!(second >= first);
-        assert!(
-            second.as_micros() < 3_600_000_000,
-            "counted from this process's start"
-        );
+        assert!(second.as_micros() < 3_600_000_000, "counted from this process's start");
     }
 
     #[test]

@@ -12,9 +12,7 @@ pub fn allowed() -> Vec<usize> {
     let Ok(mask) = rustix::thread::sched_getaffinity(None) else {
         return Vec::new();
     };
-    (0..rustix::thread::CpuSet::MAX_CPU)
-        .filter(|&cpu| mask.is_set(cpu))
-        .collect()
+    (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect()
 }
 
 #[cfg(test)]

@@ -16,20 +16,14 @@ pub fn raise_nofile(wanted: u64) -> io::Result<(u64, u64)> {
     if wanted > hard {
         // Refused without the privilege, and above fs.nr_open for anyone: then the hard limit is
         // the best there is.
-        let raised = Rlimit {
-            current: Some(wanted),
-            maximum: Some(wanted),
-        };
+        let raised = Rlimit { current: Some(wanted), maximum: Some(wanted) };
         if setrlimit(Resource::Nofile, raised).is_ok() {
             return Ok(nofile());
         }
     }
     setrlimit(
         Resource::Nofile,
-        Rlimit {
-            current: Some(wanted.min(hard)),
-            maximum: (hard != u64::MAX).then_some(hard),
-        },
+        Rlimit { current: Some(wanted.min(hard)), maximum: (hard != u64::MAX).then_some(hard) },
     )?;
     Ok(nofile())
 }
@@ -37,19 +31,13 @@ pub fn raise_nofile(wanted: u64) -> io::Result<(u64, u64)> {
 /// The soft and the hard limit of open files; `u64::MAX` is no limit.
 pub fn nofile() -> (u64, u64) {
     let limit = getrlimit(Resource::Nofile);
-    (
-        limit.current.unwrap_or(u64::MAX),
-        limit.maximum.unwrap_or(u64::MAX),
-    )
+    (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX))
 }
 
 /// Whether an error says that this process or machine is out of descriptors or memory, so that
 /// trying again at once would spin.
 pub fn is_exhaustion(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
-    )
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
 #[cfg(test)]

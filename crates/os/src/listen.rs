@@ -181,9 +181,7 @@ mod tests {
 
         // The kernel spreads by a hash of the connection, so 64 all on one side is impossible in
         // practice (2^-63).
-        let clients: Vec<_> = (0..64)
-            .map(|_| TcpStream::connect(address).unwrap())
-            .collect();
+        let clients: Vec<_> = (0..64).map(|_| TcpStream::connect(address).unwrap()).collect();
         let count = |bound: &Bound| {
             let mut accepted = 0;
             while crate::accept::accept(&bound.listener).is_ok() {
@@ -221,21 +219,14 @@ mod tests {
     fn permission_errors_explain_low_ports_only_where_they_are_the_reason() {
         let message = |port: u16| {
             let address = SocketAddr::from(([0, 0, 0, 0], port));
-            ListenError {
-                address,
-                source: io::Error::from_raw_os_error(libc::EACCES),
-            }
-            .to_string()
+            ListenError { address, source: io::Error::from_raw_os_error(libc::EACCES) }.to_string()
         };
         assert_eq!(
             message(80),
             "cannot listen on 0.0.0.0:80: permission denied; ports below 1024 need root or \
              CAP_NET_BIND_SERVICE"
         );
-        assert_eq!(
-            message(8080),
-            "cannot listen on 0.0.0.0:8080: permission denied"
-        );
+        assert_eq!(message(8080), "cannot listen on 0.0.0.0:8080: permission denied");
     }
 
     #[test]

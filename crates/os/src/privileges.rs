@@ -1,9 +1,6 @@
 //! Giving up root after the ports are bound.
 
-#![allow(
-    unsafe_code,
-    reason = "the C library alone changes ids in every thread at once"
-)]
+#![allow(unsafe_code, reason = "the C library alone changes ids in every thread at once")]
 
 use std::ffi::{CString, c_char, c_int};
 use std::fmt;
@@ -24,10 +21,8 @@ pub fn switch(user: &str, group: Option<&str>) -> Result<(), SwitchError> {
         Some(name) => find_group(name)?,
         None => own_gid,
     };
-    change(user, uid, gid).map_err(|source| SwitchError::Refused {
-        user: user.to_owned(),
-        source,
-    })?;
+    change(user, uid, gid)
+        .map_err(|source| SwitchError::Refused { user: user.to_owned(), source })?;
     if uid != 0 && can_return_to_root() {
         return Err(SwitchError::NotIrrevocable);
     }
@@ -71,10 +66,7 @@ impl fmt::Display for SwitchError {
                 "cannot run as group {name:?}: there is no such group; `getent group` lists them"
             ),
             SwitchError::Lookup { name, source } => {
-                write!(
-                    f,
-                    "cannot look up {name:?} in the system's users and groups: {source}"
-                )
+                write!(f, "cannot look up {name:?} in the system's users and groups: {source}")
             }
             SwitchError::Refused { user, source } => write!(
                 f,
@@ -120,11 +112,7 @@ fn can_return_to_root() -> bool {
 }
 
 fn succeeded(result: c_int) -> io::Result<()> {
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn find_user(user: &str) -> Result<(Uid, Gid), SwitchError> {
@@ -141,9 +129,7 @@ fn find_group(group: &str) -> Result<Gid, SwitchError> {
     let found = look_up::<libc::group>(group, |name, record, buffer, length, result| unsafe {
         libc::getgrnam_r(name, record, buffer, length, result)
     })?;
-    Ok(found
-        .ok_or_else(|| SwitchError::UnknownGroup(group.to_owned()))?
-        .gr_gid)
+    Ok(found.ok_or_else(|| SwitchError::UnknownGroup(group.to_owned()))?.gr_gid)
 }
 
 /// The most that a record's strings may take; a group may list many members.
@@ -157,23 +143,14 @@ fn look_up<T: Copy>(
     name: &str,
     call: impl Fn(*const c_char, *mut T, *mut c_char, usize, *mut *mut T) -> c_int,
 ) -> Result<Option<T>, SwitchError> {
-    let fail = |source| SwitchError::Lookup {
-        name: name.to_owned(),
-        source,
-    };
+    let fail = |source| SwitchError::Lookup { name: name.to_owned(), source };
     let c_name = CString::new(name).map_err(|e| fail(e.into()))?;
     let mut buffer: Vec<c_char> = vec![0; 4096];
     loop {
         let mut record = MaybeUninit::<T>::uninit();
         let mut result: *mut T = ptr::null_mut();
         let (room, length) = (buffer.as_mut_ptr(), buffer.len());
-        match call(
-            c_name.as_ptr(),
-            record.as_mut_ptr(),
-            room,
-            length,
-            &raw mut result,
-        ) {
+        match call(c_name.as_ptr(), record.as_mut_ptr(), room, length, &raw mut result) {
             0 if result.is_null() => return Ok(None),
             // SAFETY: success with a result that is not null says that the record was written.
             0 => return Ok(Some(unsafe { record.assume_init() })),
@@ -203,10 +180,7 @@ mod tests {
         );
         let error = switch("root", Some("no-such-group")).unwrap_err();
         assert!(matches!(error, SwitchError::UnknownGroup(_)), "{error}");
-        assert!(matches!(
-            switch("nul\0", None),
-            Err(SwitchError::Lookup { .. })
-        ));
+        assert!(matches!(switch("nul\0", None), Err(SwitchError::Lookup { .. })));
     }
 
     const CHILD: &str = "WEIR_TEST_SWITCH_CHILD";
@@ -244,14 +218,8 @@ mod tests {
         if as_root {
             result.unwrap();
             let (uid, gid) = find_user("nobody").unwrap();
-            assert!(
-                status.contains(&format!("Uid:\t{uid}\t{uid}\t{uid}")),
-                "{status}"
-            );
-            assert!(
-                status.contains(&format!("Gid:\t{gid}\t{gid}\t{gid}")),
-                "{status}"
-            );
+            assert!(status.contains(&format!("Uid:\t{uid}\t{uid}\t{uid}")), "{status}");
+            assert!(status.contains(&format!("Gid:\t{gid}\t{gid}\t{gid}")), "{status}");
         } else {
             let message = result.unwrap_err().to_string();
             assert!(message.contains("only root"), "{message}");

@@ -18,10 +18,7 @@ pub fn set_nodelay(socket: &impl AsFd) -> io::Result<()> {
 /// its connection for as long as retransmission goes on: about a quarter of an hour.
 pub fn set_user_timeout(socket: &impl AsFd, timeout: Duration) -> io::Result<()> {
     // 0 would mean the system's default: at least 1 ms.
-    let millis = timeout
-        .as_nanos()
-        .div_ceil(1_000_000)
-        .clamp(1, u128::from(u32::MAX)) as u64;
+    let millis = timeout.as_nanos().div_ceil(1_000_000).clamp(1, u128::from(u32::MAX)) as u64;
     SockRef::from(socket).set_tcp_user_timeout(Some(Duration::from_millis(millis)))
 }
 
@@ -80,25 +77,13 @@ mod tests {
         set_nodelay(&client).unwrap();
         assert!(socket.tcp_nodelay().unwrap());
         set_user_timeout(&client, Duration::from_micros(1_500_001)).unwrap();
-        assert_eq!(
-            socket.tcp_user_timeout().unwrap(),
-            Some(Duration::from_millis(1_501))
-        );
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(Duration::from_millis(1_501)));
         set_user_timeout(&client, Duration::ZERO).unwrap();
-        assert_eq!(
-            socket.tcp_user_timeout().unwrap(),
-            Some(Duration::from_millis(1))
-        );
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(Duration::from_millis(1)));
         set_keepalive(&client, Duration::from_secs(30), Duration::ZERO).unwrap();
         assert!(socket.keepalive().unwrap());
-        assert_eq!(
-            socket.tcp_keepalive_time().unwrap(),
-            Duration::from_secs(30)
-        );
-        assert_eq!(
-            socket.tcp_keepalive_interval().unwrap(),
-            Duration::from_secs(1)
-        );
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(30));
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(1));
     }
 
     #[test]

@@ -26,12 +26,7 @@ impl Pipe {
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let capacity_bytes = rustix::pipe::fcntl_setpipe_size(&writer, capacity_bytes)
             .or_else(|_| rustix::pipe::fcntl_getpipe_size(&writer))?;
-        Ok(Pipe {
-            reader,
-            writer,
-            capacity_bytes,
-            held_bytes: 0,
-        })
+        Ok(Pipe { reader, writer, capacity_bytes, held_bytes: 0 })
     }
 
     /// The most bytes it can hold. It may refuse more with fewer inside, since each segment taken
@@ -109,15 +104,8 @@ mod tests {
         let mut pipe = Pipe::new(1 << 16).unwrap();
         assert!(pipe.capacity_bytes() >= 1 << 16);
 
-        assert_eq!(
-            splice_in(&inlet, &mut pipe).unwrap_err().kind(),
-            io::ErrorKind::WouldBlock
-        );
-        assert_eq!(
-            splice_out(&mut pipe, &outlet, false).unwrap(),
-            0,
-            "an empty pipe gives none"
-        );
+        assert_eq!(splice_in(&inlet, &mut pipe).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(splice_out(&mut pipe, &outlet, false).unwrap(), 0, "an empty pipe gives none");
 
         source.write_all(b"through the kernel").unwrap();
         source.shutdown(Shutdown::Write).unwrap();

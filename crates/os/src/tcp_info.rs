@@ -1,9 +1,6 @@
 //! What the kernel knows about a TCP connection (getsockopt `TCP_INFO`).
 
-#![allow(
-    unsafe_code,
-    reason = "neither rustix nor socket2 reads the whole of TCP_INFO"
-)]
+#![allow(unsafe_code, reason = "neither rustix nor socket2 reads the whole of TCP_INFO")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -238,23 +235,11 @@ mod tests {
         assert_eq!(info.bytes_received, 4);
         // The SYN counts as one.
         assert_eq!(info.bytes_acked, 1001);
-        assert_eq!(
-            (info.lost, info.total_retrans, info.notsent_bytes),
-            (0, 0, 0)
-        );
-        assert!(
-            info.rtt > Duration::ZERO && info.rtt < Duration::from_secs(1),
-            "{info:?}"
-        );
+        assert_eq!((info.lost, info.total_retrans, info.notsent_bytes), (0, 0, 0));
+        assert!(info.rtt > Duration::ZERO && info.rtt < Duration::from_secs(1), "{info:?}");
         assert!(info.min_rtt <= info.rtt * 2, "{info:?}");
-        assert!(
-            info.snd_mss_bytes >= 536 && info.pmtu_bytes >= info.snd_mss_bytes,
-            "{info:?}"
-        );
-        assert!(
-            info.snd_cwnd > 0 && info.rto >= Duration::from_millis(1),
-            "{info:?}"
-        );
+        assert!(info.snd_mss_bytes >= 536 && info.pmtu_bytes >= info.snd_mss_bytes, "{info:?}");
+        assert!(info.snd_cwnd > 0 && info.rto >= Duration::from_millis(1), "{info:?}");
         assert!(info.last_data_recv < Duration::from_secs(60), "{info:?}");
     }
 
@@ -280,10 +265,7 @@ mod tests {
         assert_eq!(old.state, TcpState::Established);
         assert_eq!(old.rtt, Duration::from_micros(2_500));
         assert_ne!(old.total_retrans, 0);
-        assert_eq!(
-            (old.bytes_acked, old.rwnd_limited, old.snd_wnd_bytes),
-            (0, None, None)
-        );
+        assert_eq!((old.bytes_acked, old.rwnd_limited, old.snd_wnd_bytes), (0, None, None));
         let cut_within_a_field = parse(&bytes[..102]);
         assert_eq!(cut_within_a_field.total_retrans, 0);
         assert!(parse(&bytes).snd_wnd_bytes.is_some());

@@ -62,9 +62,7 @@ impl Body {
         match &mut self.0 {
             Framing::Length(rest) => {
                 let unread = inbox.unread();
-                let count = usize::try_from(*rest)
-                    .unwrap_or(usize::MAX)
-                    .min(unread.len());
+                let count = usize::try_from(*rest).unwrap_or(usize::MAX).min(unread.len());
                 sink(&unread[..count]);
                 inbox.take(count);
                 *rest -= count as u64;
@@ -108,11 +106,7 @@ impl Body {
 
 impl Framing {
     fn length(bytes: u64) -> Framing {
-        if bytes == 0 {
-            Framing::Done
-        } else {
-            Framing::Length(bytes)
-        }
+        if bytes == 0 { Framing::Done } else { Framing::Length(bytes) }
     }
 
     fn chunked() -> Framing {

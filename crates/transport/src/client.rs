@@ -57,11 +57,8 @@ pub struct Response {
 }
 
 /// Bounds on a response's head.
-const HEAD_LIMITS: HeadLimits = HeadLimits {
-    head_max_bytes: 64 * 1024,
-    target_max_bytes: 0,
-    fields_max: FIELDS_MAX,
-};
+const HEAD_LIMITS: HeadLimits =
+    HeadLimits { head_max_bytes: 64 * 1024, target_max_bytes: 0, fields_max: FIELDS_MAX };
 
 /// Interim responses (1xx) that are skipped before one response.
 const INTERIM_MAX: u32 = 32;
@@ -104,18 +101,14 @@ impl Connection {
         limits: &ExchangeLimits,
     ) -> Result<Response, ClientError> {
         if !self.idle {
-            return Err(ClientError::BadRequest(
-                "the connection is not fit for another exchange",
-            ));
+            return Err(ClientError::BadRequest("the connection is not fit for another exchange"));
         }
         request.check()?;
         // Until it has ended well; a dropped future leaves it so.
         self.idle = false;
         let mut response = None;
         match timeout(limits.timeout, self.run(request, limits, &mut response)).await {
-            Err(_) => Err(ClientError::Timeout {
-                in_body: response.is_some(),
-            }),
+            Err(_) => Err(ClientError::Timeout { in_body: response.is_some() }),
             Ok(Err(error)) => Err(error),
             // `run` yields a response whenever it ends well.
             Ok(Ok(())) => response.ok_or(ClientError::Incomplete(None)),
@@ -222,10 +215,7 @@ impl Connection {
                     };
                     let nothing_came = interim == 0 && self.inbox.unread().is_empty();
                     return Err(if nothing_came {
-                        ClientError::Closed {
-                            kept: self.exchanges > 0,
-                            source,
-                        }
+                        ClientError::Closed { kept: self.exchanges > 0, source }
                     } else {
                         ClientError::Incomplete(source)
                     });
@@ -246,20 +236,14 @@ impl Request<'_> {
             return Err(ClientError::BadRequest("the method is not a token"));
         }
         if self.path.is_empty() || !all(self.path, &visible) {
-            return Err(ClientError::BadRequest(
-                "the target has a character not allowed there",
-            ));
+            return Err(ClientError::BadRequest("the target has a character not allowed there"));
         }
         if !all(self.host, &visible) {
-            return Err(ClientError::BadRequest(
-                "the Host has a character not allowed there",
-            ));
+            return Err(ClientError::BadRequest("the Host has a character not allowed there"));
         }
         for (name, text) in self.fields {
             if name.is_empty() || !all(name, &token) || !all(text, &value) {
-                return Err(ClientError::BadRequest(
-                    "a field has a character not allowed there",
-                ));
+                return Err(ClientError::BadRequest("a field has a character not allowed there"));
             }
         }
         Ok(())
@@ -283,9 +267,7 @@ impl Request<'_> {
     fn asks_to_close(&self) -> bool {
         self.fields.iter().any(|(name, value)| {
             name.eq_ignore_ascii_case("connection")
-                && value
-                    .split(',')
-                    .any(|option| option.trim().eq_ignore_ascii_case("close"))
+                && value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close"))
         })
     }
 }
@@ -353,10 +335,7 @@ impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ClientError::BadRequest(why) => write!(f, "the request cannot be sent: {why}"),
-            ClientError::Closed {
-                source: Some(source),
-                ..
-            } => {
+            ClientError::Closed { source: Some(source), .. } => {
                 write!(f, "connection lost before a response: {source}")
             }
             ClientError::Closed { .. } => f.write_str("connection closed before a response"),
@@ -377,9 +356,9 @@ impl fmt::Display for ClientError {
 impl std::error::Error for ClientError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            ClientError::Closed { source, .. } | ClientError::Incomplete(source) => source
-                .as_ref()
-                .map(|e| e as &(dyn std::error::Error + 'static)),
+            ClientError::Closed { source, .. } | ClientError::Incomplete(source) => {
+                source.as_ref().map(|e| e as &(dyn std::error::Error + 'static))
+            }
             _ => None,
         }
     }
@@ -430,32 +409,20 @@ mod tests {
         while !text.ends_with("\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
             text.push(char::from(byte[0]));
         }
-        let length = text
-            .lines()
-            .find_map(|line| line.strip_prefix("Content-Length: "));
+        let length = text.lines().find_map(|line| line.strip_prefix("Content-Length: "));
         let mut body = vec![0; length.map_or(0, |n| n.parse().unwrap())];
         stream.read_exact(&mut body).unwrap();
         text + &String::from_utf8(body).unwrap()
     }
 
-    const GET: Request<'_> = Request {
-        method: "GET",
-        path: "/status",
-        host: "app.test",
-        fields: &[],
-        body: b"",
-    };
+    const GET: Request<'_> =
+        Request { method: "GET", path: "/status", host: "app.test", fields: &[], body: b"" };
 
-    const LIMITS: ExchangeLimits = ExchangeLimits {
-        timeout: Duration::from_secs(10),
-        body_max_bytes: 1000,
-    };
+    const LIMITS: ExchangeLimits =
+        ExchangeLimits { timeout: Duration::from_secs(10), body_max_bytes: 1000 };
 
     async fn open(address: SocketAddr) -> Connection {
-        let options = DialOptions {
-            connect_timeout: Duration::from_secs(10),
-            user_timeout: None,
-        };
+        let options = DialOptions { connect_timeout: Duration::from_secs(10), user_timeout: None };
         Connection::open(address, &options).await.unwrap()
     }
 
@@ -484,22 +451,13 @@ mod tests {
             assert!(response.keep_alive && !response.truncated);
             seen.push((response.status, String::from_utf8(response.body).unwrap()));
         }
-        let seen: Vec<_> = seen
-            .iter()
-            .map(|(status, body)| (*status, body.as_str()))
-            .collect();
-        assert_eq!(
-            seen,
-            [(200, "hello"), (201, "abcdefg"), (204, ""), (503, "")]
-        );
+        let seen: Vec<_> = seen.iter().map(|(status, body)| (*status, body.as_str())).collect();
+        assert_eq!(seen, [(200, "hello"), (201, "abcdefg"), (204, ""), (503, "")]);
         assert_eq!(connection.head().field("retry-after"), Some(&b"3"[..]));
         assert_eq!(connection.exchanges(), 4);
         connection.reset();
         let requests = thread.join().unwrap();
-        assert_eq!(
-            requests[0],
-            "GET /status HTTP/1.1\r\nHost: app.test\r\n\r\n"
-        );
+        assert_eq!(requests[0], "GET /status HTTP/1.1\r\nHost: app.test\r\n\r\n");
     }
 
     #[tokio::test]
@@ -508,13 +466,8 @@ mod tests {
         let (address, thread) = server(&[reply], End::Close);
         let mut connection = open(address).await;
         let fields = [("X-Probe".to_owned(), "weir".to_owned())];
-        let request = Request {
-            method: "POST",
-            path: "/a?b",
-            host: "h:1",
-            fields: &fields,
-            body: b"{}",
-        };
+        let request =
+            Request { method: "POST", path: "/a?b", host: "h:1", fields: &fields, body: b"{}" };
         connection.exchange(&request, &LIMITS).await.unwrap();
         assert_eq!(
             thread.join().unwrap(),
@@ -535,15 +488,7 @@ mod tests {
         let reply = "HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n";
         let (address, _thread) = server(&[reply], End::Hold);
         let mut connection = open(address).await;
-        let response = connection
-            .exchange(
-                &Request {
-                    method: "HEAD",
-                    ..GET
-                },
-                &LIMITS,
-            )
-            .await;
+        let response = connection.exchange(&Request { method: "HEAD", ..GET }, &LIMITS).await;
         assert_eq!(response.unwrap().body, b"");
         assert!(connection.reusable());
     }
@@ -562,20 +507,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_over_the_bound_is_cut_off_and_ends_the_connection() {
-        for framing in [
-            "Content-Length: 999999999\r\n\r\n",
-            "Connection: close\r\n\r\n",
-        ] {
+        for framing in ["Content-Length: 999999999\r\n\r\n", "Connection: close\r\n\r\n"] {
             let reply = format!("HTTP/1.1 200 OK\r\n{framing}{}", "y".repeat(100_000));
             let (connection, result) = one(&reply, End::Hold).await;
             let response = result.unwrap();
             assert_eq!(response.body, b"y".repeat(LIMITS.body_max_bytes));
             assert!(response.truncated && !response.keep_alive && !connection.reusable());
         }
-        let exact = format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}",
-            "y".repeat(1000)
-        );
+        let exact = format!("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}", "y".repeat(1000));
         let (connection, result) = one(&exact, End::Hold).await;
         assert!(!result.unwrap().truncated && connection.reusable());
     }
@@ -590,10 +529,7 @@ mod tests {
         let (address, _thread) = server(&[reply], End::Hold);
         let mut connection = open(address).await;
         let fields = [("connection".to_owned(), "Close".to_owned())];
-        let request = Request {
-            fields: &fields,
-            ..GET
-        };
+        let request = Request { fields: &fields, ..GET };
         connection.exchange(&request, &LIMITS).await.unwrap();
         assert!(!connection.reusable());
         assert!(connection.exchange(&GET, &LIMITS).await.is_err());
@@ -623,14 +559,8 @@ mod tests {
                 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
                 Cause::HttpProtocolError,
             ),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Le",
-                Cause::HttpResponseIncomplete,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
-                Cause::HttpResponseIncomplete,
-            ),
+            ("HTTP/1.1 200 OK\r\nContent-Le", Cause::HttpResponseIncomplete),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", Cause::HttpResponseIncomplete),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf",
                 Cause::HttpResponseIncomplete,
@@ -655,9 +585,7 @@ mod tests {
             let mut connection = open(address).await;
             connection.exchange(&GET, &LIMITS).await.unwrap();
             thread.join().unwrap();
-            std::future::poll_fn(|cx| connection.stream.poll_read_ready(cx))
-                .await
-                .unwrap();
+            std::future::poll_fn(|cx| connection.stream.poll_read_ready(cx)).await.unwrap();
             assert!(!connection.reusable(), "seen while idle");
             // Whoever does not ask first finds out by the error.
             let error = connection.exchange(&GET, &LIMITS).await.unwrap_err();
@@ -667,16 +595,10 @@ mod tests {
 
     #[tokio::test]
     async fn silence_is_a_timeout_that_tells_where() {
-        let limits = ExchangeLimits {
-            timeout: Duration::from_millis(50),
-            ..LIMITS
-        };
+        let limits = ExchangeLimits { timeout: Duration::from_millis(50), ..LIMITS };
         for (reply, cause) in [
             ("HTTP/1.1 20", Cause::HttpResponseTimeout),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
-                Cause::ConnectionReadTimeout,
-            ),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", Cause::ConnectionReadTimeout),
         ] {
             let (address, _thread) = server(&[reply], End::Hold);
             let mut connection = open(address).await;
@@ -692,29 +614,14 @@ mod tests {
         let mut connection = open(address).await;
         let fields = [("X".to_owned(), "a\r\nY: b".to_owned())];
         for request in [
-            Request {
-                method: "GET /x HTTP/1.1\r\n",
-                ..GET
-            },
-            Request {
-                path: "/a b",
-                ..GET
-            },
+            Request { method: "GET /x HTTP/1.1\r\n", ..GET },
+            Request { path: "/a b", ..GET },
             Request { path: "", ..GET },
-            Request {
-                host: "a\r\nb",
-                ..GET
-            },
-            Request {
-                fields: &fields,
-                ..GET
-            },
+            Request { host: "a\r\nb", ..GET },
+            Request { fields: &fields, ..GET },
         ] {
             let result = connection.exchange(&request, &LIMITS).await;
-            assert!(
-                matches!(result, Err(ClientError::BadRequest(_))),
-                "{request:?}"
-            );
+            assert!(matches!(result, Err(ClientError::BadRequest(_))), "{request:?}");
         }
         assert!(connection.reusable(), "nothing happened on it");
     }

@@ -47,10 +47,7 @@ pub struct DialError {
 
 impl DialError {
     fn timed_out() -> DialError {
-        DialError {
-            cause: Cause::ConnectionTimeout,
-            source: io::ErrorKind::TimedOut.into(),
-        }
+        DialError { cause: Cause::ConnectionTimeout, source: io::ErrorKind::TimedOut.into() }
     }
 
     fn from_io(source: io::Error) -> DialError {
@@ -83,11 +80,7 @@ impl std::error::Error for DialError {
 }
 
 fn open(address: SocketAddr, options: &DialOptions) -> io::Result<TcpSocket> {
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_nodelay(true)?;
     if let Some(user_timeout) = options.user_timeout {
         os::socket::set_user_timeout(&socket, user_timeout)?;
@@ -107,10 +100,7 @@ mod tests {
     use super::*;
 
     fn options(connect_timeout: Duration) -> DialOptions {
-        DialOptions {
-            connect_timeout,
-            user_timeout: Some(Duration::from_secs(5)),
-        }
+        DialOptions { connect_timeout, user_timeout: Some(Duration::from_secs(5)) }
     }
 
     const LONG: Duration = Duration::from_secs(10);
@@ -142,10 +132,7 @@ mod tests {
         let (_held, address) = refusing();
         let error = dial(address, &options(LONG)).await.unwrap_err();
         assert_eq!(error.cause, Cause::ConnectionRefused);
-        assert!(
-            error.to_string().starts_with("connection_refused: "),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("connection_refused: "), "{error}");
     }
 
     #[tokio::test]

@@ -35,17 +35,11 @@ impl Stream {
 
     /// As [`Stream::from_std`], when the peer's address is known already (from accept).
     pub fn with_peer(tcp: std::net::TcpStream, peer: SocketAddr) -> io::Result<Stream> {
-        Ok(Stream {
-            tcp: RefCell::new(TcpStream::from_std(tcp)?),
-            peer,
-        })
+        Ok(Stream { tcp: RefCell::new(TcpStream::from_std(tcp)?), peer })
     }
 
     pub(crate) fn from_tokio(tcp: TcpStream, peer: SocketAddr) -> Stream {
-        Stream {
-            tcp: RefCell::new(tcp),
-            peer,
-        }
+        Stream { tcp: RefCell::new(tcp), peer }
     }
 
     /// The peer's address.
@@ -120,9 +114,7 @@ impl Stream {
         let tcp = self.tcp.borrow();
         loop {
             ready!(tcp.poll_write_ready(cx))?;
-            match tcp.try_io(Interest::WRITABLE, || {
-                os::splice::splice_out(pipe, &*tcp, more)
-            }) {
+            match tcp.try_io(Interest::WRITABLE, || os::splice::splice_out(pipe, &*tcp, more)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => return Poll::Ready(result),
             }
@@ -194,9 +186,7 @@ impl Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream")
-            .field("peer", &self.peer)
-            .finish_non_exhaustive()
+        f.debug_struct("Stream").field("peer", &self.peer).finish_non_exhaustive()
     }
 }
 
@@ -255,10 +245,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let (dialed, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
         let std = accepted.unwrap().0.into_std().unwrap();
-        (
-            Stream::from_tokio(dialed.unwrap(), address),
-            Stream::from_std(std).unwrap(),
-        )
+        (Stream::from_tokio(dialed.unwrap(), address), Stream::from_std(std).unwrap())
     }
 
     async fn read_ready(stream: &Stream) {
@@ -275,10 +262,7 @@ mod tests {
         let (near, far) = pair().await;
         assert_eq!(near.peer(), far.local().unwrap());
         assert_eq!(far.peer(), near.local().unwrap());
-        assert_eq!(
-            near.tcp_info().unwrap().state,
-            os::tcp_info::TcpState::Established
-        );
+        assert_eq!(near.tcp_info().unwrap().state, os::tcp_info::TcpState::Established);
     }
 
     #[tokio::test]
@@ -332,10 +316,7 @@ mod tests {
         (&far).write_all(b"abc").await.unwrap();
         let mut buffer = [0; 16];
         assert_eq!((&near).read(&mut buffer).await.unwrap(), 3);
-        assert!(
-            !is_read_ready(&near),
-            "the readiness is gone although nobody saw EAGAIN"
-        );
+        assert!(!is_read_ready(&near), "the readiness is gone although nobody saw EAGAIN");
         (&far).write_all(b"d").await.unwrap();
         assert_eq!((&near).read(&mut buffer).await.unwrap(), 1);
     }
@@ -343,14 +324,8 @@ mod tests {
     #[tokio::test]
     async fn slices_are_written_in_order_in_one_go() {
         let (near, far) = pair().await;
-        let slices = [
-            IoSlice::new(b"head "),
-            IoSlice::new(b""),
-            IoSlice::new(b"body"),
-        ];
-        let written = poll_fn(|cx| near.poll_write_vectored(cx, &slices))
-            .await
-            .unwrap();
+        let slices = [IoSlice::new(b"head "), IoSlice::new(b""), IoSlice::new(b"body")];
+        let written = poll_fn(|cx| near.poll_write_vectored(cx, &slices)).await.unwrap();
         assert_eq!(written, 9);
         let mut all = [0; 9];
         (&far).read_exact(&mut all).await.unwrap();
@@ -390,15 +365,9 @@ mod tests {
         };
         let tunnel = async {
             let mut pipe = Pipe::new(1 << 18).unwrap();
-            while poll_fn(|cx| inlet.poll_splice_in(cx, &mut pipe))
-                .await
-                .unwrap()
-                > 0
-            {
+            while poll_fn(|cx| inlet.poll_splice_in(cx, &mut pipe)).await.unwrap() > 0 {
                 while !pipe.is_empty() {
-                    poll_fn(|cx| outlet.poll_splice_out(cx, &mut pipe, false))
-                        .await
-                        .unwrap();
+                    poll_fn(|cx| outlet.poll_splice_out(cx, &mut pipe, false)).await.unwrap();
                 }
             }
             poll_fn(|cx| outlet.poll_close_write(cx)).await.unwrap();
@@ -410,10 +379,6 @@ mod tests {
         };
         let ((), (), all) = tokio::join!(send, tunnel, receive);
         assert_eq!(all.len(), BYTES);
-        assert!(
-            all.iter()
-                .enumerate()
-                .all(|(n, &byte)| byte == (n % 251) as u8)
-        );
+        assert!(all.iter().enumerate().all(|(n, &byte)| byte == (n % 251) as u8));
     }
 }

@@ -32,11 +32,7 @@ impl Message {
 /// Every value of that name in `fields`.
 pub fn values<'a>(fields: &'a [(String, String)], name: &str) -> Vec<&'a str> {
     let is = |field: &&(String, String)| field.0.eq_ignore_ascii_case(name);
-    fields
-        .iter()
-        .filter(is)
-        .map(|(_, value)| value.as_str())
-        .collect()
+    fields.iter().filter(is).map(|(_, value)| value.as_str()).collect()
 }
 
 /// A connection's incoming bytes.
@@ -48,10 +44,7 @@ pub struct Reader {
 impl Reader {
     /// Reads from `stream`.
     pub fn new(stream: TcpStream) -> Reader {
-        Reader {
-            stream,
-            buffer: Vec::new(),
-        }
+        Reader { stream, buffer: Vec::new() }
     }
 
     /// The other direction.
@@ -75,27 +68,19 @@ impl Reader {
         let bytes = self.take(end + 4)?;
         let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
         if text.replace("\r\n", "").contains(['\r', '\n', '\0']) {
-            return Err(invalid(&format!(
-                "a bare CR, a bare LF or a NUL in {text:?}"
-            )));
+            return Err(invalid(&format!("a bare CR, a bare LF or a NUL in {text:?}")));
         }
         let mut lines = text.split("\r\n");
         let line = lines.next().unwrap_or_default().to_owned();
         let fields = lines.map(field).collect::<io::Result<_>>()?;
-        Ok(Message {
-            line,
-            fields,
-            ..Message::default()
-        })
+        Ok(Message { line, fields, ..Message::default() })
     }
 
     /// The body that the fields announce; `until_close` if they announce none and it may end with
     /// the connection.
     pub fn body(&mut self, message: &mut Message, until_close: bool) -> io::Result<()> {
-        let (codings, lengths) = (
-            message.values("transfer-encoding"),
-            message.values("content-length"),
-        );
+        let (codings, lengths) =
+            (message.values("transfer-encoding"), message.values("content-length"));
         match (&codings[..], &lengths[..]) {
             ([], []) if until_close => {
                 while self.fill()? > 0 {}

@@ -142,18 +142,9 @@ fn request(reader: &mut Reader, shared: &Shared) -> io::Result<Option<(Message, 
         reader.body(&mut message, false)?;
         return Ok(None);
     }
-    let next = || {
-        shared
-            .lock()
-            .script
-            .pop_front()
-            .unwrap_or_else(default_answer)
-    };
+    let next = || shared.lock().script.pop_front().unwrap_or_else(default_answer);
     let mut answer = next();
-    let waits = message
-        .values("expect")
-        .iter()
-        .any(|e| e.eq_ignore_ascii_case("100-continue"))
+    let waits = message.values("expect").iter().any(|e| e.eq_ignore_ascii_case("100-continue"))
         && !(message.values("content-length").is_empty()
             && message.values("transfer-encoding").is_empty());
     if waits {
@@ -182,19 +173,10 @@ fn echo(mut stream: &TcpStream) -> io::Result<()> {
 
 fn default_answer() -> Respond {
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec();
-    Respond {
-        bytes,
-        close: false,
-    }
+    Respond { bytes, close: false }
 }
 
 fn probe_answer() -> Respond {
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
-        PROBE_BODY.len()
-    );
-    Respond {
-        bytes: [head.as_bytes(), PROBE_BODY].concat(),
-        close: false,
-    }
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PROBE_BODY.len());
+    Respond { bytes: [head.as_bytes(), PROBE_BODY].concat(), close: false }
 }

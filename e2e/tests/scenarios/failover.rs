@@ -21,23 +21,13 @@ const CLIENTS: u32 = 16;
 /// Idempotent requests see no error but responses that had begun, and none waits too long.
 fn assert_unharmed(report: &Report, rounds: u64) {
     println!("{:#}", report.json);
-    assert_eq!(
-        report.without_response(),
-        0,
-        "no response at all: {:#}",
-        report.json
-    );
+    assert_eq!(report.without_response(), 0, "no response at all: {:#}", report.json);
     assert!(
         report.broken_off() <= rounds * u64::from(CLIENTS),
         "at most what had begun may break off: {:#}",
         report.json
     );
-    assert_eq!(
-        report.status(200) + report.broken_off(),
-        report.requests(),
-        "{:#}",
-        report.json
-    );
+    assert_eq!(report.status(200) + report.broken_off(), report.requests(), "{:#}", report.json);
     assert!(
         report.slowest() <= DETECTION + GRACE,
         "waited {:?}: {:#}",
@@ -48,18 +38,15 @@ fn assert_unharmed(report: &Report, rounds: u64) {
 
 fn wait_until_serving(app: &App) {
     app.reset();
-    wait::until(
-        &format!("{} to be given requests", app.name()),
-        Duration::from_secs(10),
-        || (app.stat("requests") >= 20).then_some(()),
-    );
+    wait::until(&format!("{} to be given requests", app.name()), Duration::from_secs(10), || {
+        (app.stat("requests") >= 20).then_some(())
+    });
 }
 
 /// SIGKILL of one of three servers under load, and its return.
 pub(crate) fn a_server_is_killed_and_returns(scene: &Scene, rounds: u64) {
-    let mut apps: Vec<App> = [11, 12, 13]
-        .map(|host| App::start(scene, host, &["--work-ms", "5"]))
-        .into();
+    let mut apps: Vec<App> =
+        [11, 12, 13].map(|host| App::start(scene, host, &["--work-ms", "5"])).into();
     let servers: Vec<_> = apps.iter().map(App::address).collect();
     let weir = Weir::start(scene, &scene.one_service(CHECK, &servers));
     let load = Load::start(scene, weir.front(), "/?size=2000", CLIENTS);
@@ -84,9 +71,7 @@ pub(crate) fn a_zone_is_cut_off_and_returns(scene: &Scene, rounds: u64) {
         let start = |zone: &str, host: u8| {
             let address = zones.address(zone, host, 8080);
             let name = format!("{zone}{host}");
-            zones.inside(zone, || {
-                App::start_at(scene, &name, address, &["--work-ms", "10"])
-            })
+            zones.inside(zone, || App::start_at(scene, &name, address, &["--work-ms", "10"]))
         };
         let a = [start("a", 11), start("a", 12)];
         let b = [start("b", 11), start("b", 12)];

@@ -20,11 +20,7 @@ pub(crate) fn never_more_than_the_limit(scene: &Scene, seconds: u32) -> Wrk {
         let front = weir.front();
         let load = scope.spawn(move || wrk(scene, front, "/", 256, seconds));
         wait::measure_for(Duration::from_secs(u64::from(seconds) - 1));
-        assert_eq!(
-            most(),
-            [4, 4],
-            "under load: never more than the limit, and all of it"
-        );
+        assert_eq!(most(), [4, 4], "under load: never more than the limit, and all of it");
         load.join().expect("wrk")
     });
     assert_eq!((seen.non_2xx_3xx, seen.socket_errors), (0, 0), "{seen:?}");
@@ -57,19 +53,12 @@ pub(crate) fn busy_share(scene: &Scene, measured: Duration) -> f64 {
         let sum = |name: &str| stats.iter().map(|s| s[name].as_f64().unwrap()).sum::<f64>();
         let share = sum("busy_s") / (4.0 * sum("window_s"));
         for row in &stats {
-            println!(
-                "{}: {} requests, busy {}",
-                row["name"], row["requests"], row["busy_s"]
-            );
+            println!("{}: {} requests, busy {}", row["name"], row["requests"], row["busy_s"]);
             assert!(row["in_flight_max"].as_u64().unwrap() <= 4, "{row}");
         }
         let seen = load.join().expect("ab");
         assert_eq!((seen.non_2xx, seen.failed), (0, 0), "{seen:?}");
-        println!(
-            "busy: {:.2} % of 24 slots; {:.1} requests/s",
-            share * 100.0,
-            seen.per_second
-        );
+        println!("busy: {:.2} % of 24 slots; {:.1} requests/s", share * 100.0, seen.per_second);
         drop(weir);
         share
     })

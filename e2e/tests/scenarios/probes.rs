@@ -19,19 +19,9 @@ pub(crate) fn each_distinct_probe_runs_once(scene: &Scene, measured: Duration) {
     let services: String = (0..70).map(service).collect();
     let config = scene.config("", &services);
 
-    let plan = run(
-        scene,
-        &[
-            "check",
-            &scene.file("storm.toml", &config).to_string_lossy(),
-        ],
-    );
+    let plan = run(scene, &["check", &scene.file("storm.toml", &config).to_string_lossy()]);
     assert_eq!(plan.code, Some(0), "{plan:?}");
-    assert!(
-        plan.stdout.contains("140"),
-        "the plan says what it saves: {}",
-        plan.stdout
-    );
+    assert!(plan.stdout.contains("140"), "the plan says what it saves: {}", plan.stdout);
 
     let _weir = Weir::start(scene, &config);
     wait::until("every server to be probed", Duration::from_secs(10), || {
@@ -44,8 +34,5 @@ pub(crate) fn each_distinct_probe_runs_once(scene: &Scene, measured: Duration) {
     println!("{probes} probes in {measured:?}: {per_second:.2}/s");
     // A window may cut off or take in one probe of each server.
     let slack = 4.0 / measured.as_secs_f64() + 0.2;
-    assert!(
-        (per_second - 2.0).abs() <= slack,
-        "{per_second:.2} probes/s instead of 2"
-    );
+    assert!((per_second - 2.0).abs() <= slack, "{per_second:.2} probes/s instead of 2");
 }

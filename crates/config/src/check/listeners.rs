@@ -72,12 +72,12 @@ fn admin(document: &Document, problems: &Problems) {
     }
     if !admin.value.ip().is_loopback() {
         problems.report(
-            Diagnostic::warning(
-                "the admin API can be reached from other machines",
+            Diagnostic::error(
+                "the admin API could be reached from other machines",
                 admin.span.clone(),
                 "not loopback",
             )
-            .help("it asks for no password: whoever reaches it can drain servers; keep it on 127.0.0.1 unless the network is closed"),
+            .help("it asks for no password, and whoever reaches it can drain servers: write 127.0.0.1 or [::1], and reach it through an SSH tunnel"),
         );
     }
 }

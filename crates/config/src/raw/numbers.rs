@@ -124,15 +124,13 @@ impl Table<'_> {
     pub(crate) fn size_if(&mut self, key: &'static str) -> Option<At<u64>> {
         let kind = self.key_spec(key).kind;
         let value = self.value(key)?;
-        let bytes = match value.get_ref() {
-            DeValue::Integer(_) => match integer(value.get_ref()).map(u64::try_from) {
-                Some(Ok(bytes)) => bytes,
-                _ => {
-                    self.out_of_bounds(key, &kind, value.span());
-                    return None;
-                }
-            },
-            _ => self.parse(key, &kind, value, units::size)?.value,
+        let bytes = match integer(value.get_ref()).map(u64::try_from) {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(_)) => {
+                self.out_of_bounds(key, &kind, value.span());
+                return None;
+            }
+            None => self.parse(key, &kind, value, units::size)?.value,
         };
         match kind {
             Kind::Size { min, max } if !(min..=max).contains(&bytes) => {

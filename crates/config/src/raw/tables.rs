@@ -39,12 +39,12 @@ impl<'t> Table<'t> {
         match value.get_ref() {
             DeValue::Array(items) => items
                 .iter()
-                .filter_map(|item| match item.get_ref() {
-                    DeValue::Table(toml) => Some(Table::new(toml, item.span(), spec, problems)),
-                    _ => {
-                        problems.report(mismatch(key, &Kind::Table(spec), item));
-                        None
+                .filter_map(|item| {
+                    if let DeValue::Table(toml) = item.get_ref() {
+                        return Some(Table::new(toml, item.span(), spec, problems));
                     }
+                    problems.report(mismatch(key, &Kind::Table(spec), item));
+                    None
                 })
                 .collect(),
             // Read as if it were the only one, so that its own mistakes are found as well.

@@ -39,7 +39,7 @@ impl TableSpec {
 
     /// This table and every table below it, in order.
     pub(crate) fn tables(&'static self) -> Vec<&'static TableSpec> {
-        let below = self.keys.iter().flat_map(|key| key.kind.tables());
+        let below = self.keys.iter().filter_map(|key| key.kind.tables());
         std::iter::once(self).chain(below.flat_map(TableSpec::tables)).collect()
     }
 }

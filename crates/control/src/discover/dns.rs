@@ -52,11 +52,7 @@ impl Dns {
     ) -> Dns {
         Dns {
             nameserver,
-            hosts: Watched {
-                seen: modified(&hosts),
-                value: read_hosts(&hosts),
-                path: hosts,
-            },
+            hosts: Watched { seen: modified(&hosts), value: read_hosts(&hosts), path: hosts },
             resolver: Watched {
                 seen: modified(&resolv_conf),
                 value: build(nameserver, &resolv_conf),
@@ -79,22 +75,14 @@ impl Dns {
                 Ok(resolver) => resolver,
                 Err(why) => {
                     let (v4, v6) = (Family::Failed(why.clone()), Family::Failed(why));
-                    return Answer {
-                        source: Source::Dns,
-                        v4,
-                        v6,
-                    };
+                    return Answer { source: Source::Dns, v4, v6 };
                 }
             };
             let (v4, v6) = tokio::join!(
                 ask(&resolver, &host, RecordType::A),
                 ask(&resolver, &host, RecordType::AAAA)
             );
-            only_usable(Answer {
-                source: Source::Dns,
-                v4,
-                v6,
-            })
+            only_usable(Answer { source: Source::Dns, v4, v6 })
         }
     }
 
@@ -112,10 +100,7 @@ impl Dns {
             let Ok(name) = Name::from_ascii(host) else {
                 return Vec::new();
             };
-            let lookup = self
-                .hosts
-                .value
-                .lookup_static_host(&Query::query(name, record_type));
+            let lookup = self.hosts.value.lookup_static_host(&Query::query(name, record_type));
             let records = lookup.iter().flat_map(Lookup::answers);
             records.filter_map(|record| record.data.ip_addr()).collect()
         };
@@ -132,16 +117,9 @@ impl Dns {
             if addresses.is_empty() {
                 return Family::None("not in the hosts file".into());
             }
-            Family::Found {
-                addresses,
-                ttl: LOCAL_TTL,
-            }
+            Family::Found { addresses, ttl: LOCAL_TTL }
         };
-        Some(only_usable(Answer {
-            source,
-            v4: family(v4),
-            v6: family(v6),
-        }))
+        Some(only_usable(Answer { source, v4: family(v4), v6: family(v6) }))
     }
 }
 
@@ -153,9 +131,7 @@ impl<T> Watched<T> {
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {
-    std::fs::metadata(path)
-        .and_then(|metadata| metadata.modified())
-        .ok()
+    std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
 fn read_hosts(path: &Path) -> Hosts {
@@ -175,10 +151,7 @@ fn build(nameserver: Option<SocketAddr>, resolv_conf: &Path) -> Result<TokioReso
                 c
             });
             let server = NameServerConfig::new(address.ip(), true, connections.into());
-            (
-                ResolverConfig::from_parts(None, vec![], vec![server]),
-                ResolverOpts::default(),
-            )
+            (ResolverConfig::from_parts(None, vec![], vec![server]), ResolverOpts::default())
         }
         None => std::fs::read(resolv_conf)
             .map_err(|error| error.to_string())
@@ -205,10 +178,7 @@ async fn ask(resolver: &TokioResolver, host: &str, record_type: RecordType) -> F
             if addresses.is_empty() {
                 return Family::None(format!("no {record_type} records"));
             }
-            Family::Found {
-                addresses,
-                ttl: Duration::from_secs(ttl_s.into()),
-            }
+            Family::Found { addresses, ttl: Duration::from_secs(ttl_s.into()) }
         }
         Err(NetError::Dns(DnsError::NoRecordsFound(none))) => match none.response_code {
             ResponseCode::NXDomain => Family::None("no such name".into()),
@@ -226,11 +196,7 @@ fn only_usable(answer: Answer) -> Answer {
     let (v4_usable, v6_usable) = (keep_usable(&v4), keep_usable(&v6));
     let found = |family: &Family| matches!(family, Family::Found { .. });
     if found(&v4_usable) || found(&v6_usable) {
-        return Answer {
-            source,
-            v4: v4_usable,
-            v6: v6_usable,
-        };
+        return Answer { source, v4: v4_usable, v6: v6_usable };
     }
     Answer { source, v4, v6 }
 }
@@ -239,18 +205,11 @@ fn keep_usable(family: &Family) -> Family {
     let Family::Found { addresses, ttl } = family else {
         return family.clone();
     };
-    let usable: Vec<_> = addresses
-        .iter()
-        .copied()
-        .filter(|ip| has_source_for(*ip))
-        .collect();
+    let usable: Vec<_> = addresses.iter().copied().filter(|ip| has_source_for(*ip)).collect();
     if usable.is_empty() {
         return Family::None("this machine has no address from which to reach it".into());
     }
-    Family::Found {
-        addresses: usable,
-        ttl: *ttl,
-    }
+    Family::Found { addresses: usable, ttl: *ttl }
 }
 
 fn has_source_for(ip: IpAddr) -> bool {
@@ -259,7 +218,5 @@ fn has_source_for(ip: IpAddr) -> bool {
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     const DISCARD_PORT: u16 = 9;
-    UdpSocket::bind((any, 0))
-        .and_then(|socket| socket.connect((ip, DISCARD_PORT)))
-        .is_ok()
+    UdpSocket::bind((any, 0)).and_then(|socket| socket.connect((ip, DISCARD_PORT))).is_ok()
 }

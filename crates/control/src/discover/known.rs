@@ -45,10 +45,7 @@ impl Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     /// At least one address.
-    Found {
-        addresses: Vec<IpAddr>,
-        ttl: Duration,
-    },
+    Found { addresses: Vec<IpAddr>, ttl: Duration },
     /// An answer that says there is none (no such name, or no such record).
     None(String),
     /// No answer.
@@ -109,14 +106,8 @@ impl Known {
             self.error = Some(reason(&v4, &v6));
             return (false, self.back_off());
         }
-        let ttl = [&v4, &v6]
-            .into_iter()
-            .filter_map(ttl)
-            .min()
-            .unwrap_or(TTL_MAX);
-        let failed = [&v4, &v6]
-            .into_iter()
-            .any(|family| matches!(family, Family::Failed(_)));
+        let ttl = [&v4, &v6].into_iter().filter_map(ttl).min().unwrap_or(TTL_MAX);
+        let failed = [&v4, &v6].into_iter().any(|family| matches!(family, Family::Failed(_)));
         self.error = failed.then(|| reason(&v4, &v6));
         let before: Vec<_> = self.addresses().collect();
         replace(&mut self.v4, v4);
@@ -181,14 +172,8 @@ mod tests {
     use super::*;
 
     fn found(addresses: &[&str], ttl_s: u64) -> Family {
-        let addresses = addresses
-            .iter()
-            .map(|a| a.parse().expect("an address"))
-            .collect();
-        Family::Found {
-            addresses,
-            ttl: Duration::from_secs(ttl_s),
-        }
+        let addresses = addresses.iter().map(|a| a.parse().expect("an address")).collect();
+        Family::Found { addresses, ttl: Duration::from_secs(ttl_s) }
     }
 
     fn none() -> Family {
@@ -200,11 +185,7 @@ mod tests {
     }
 
     fn dns(v4: Family, v6: Family) -> Answer {
-        Answer {
-            source: Source::Dns,
-            v4,
-            v6,
-        }
+        Answer { source: Source::Dns, v4, v6 }
     }
 
     /// Answers one after the other; after each, the set, whether it changed, seconds to the next.
@@ -249,29 +230,20 @@ mod tests {
             ),
             (
                 "nothing known and nothing answered stays nothing",
-                vec![
-                    (dns(none(), failed()), "", false, 1),
-                    (dns(failed(), none()), "", false, 2),
-                ],
+                vec![(dns(none(), failed()), "", false, 1), (dns(failed(), none()), "", false, 2)],
             ),
         ];
         for (name, steps) in cases {
             let mut known = Known::default();
             for (n, (answer, set, changed, next_s)) in steps.into_iter().enumerate() {
                 let got = known.fold(answer, Moment::from_millis(n as u64));
-                let names = known
-                    .addresses()
-                    .map(|address| match address.to_string().as_str() {
-                        "10.0.0.1" => "a",
-                        "10.0.0.2" => "b",
-                        _ => "six",
-                    });
+                let names = known.addresses().map(|address| match address.to_string().as_str() {
+                    "10.0.0.1" => "a",
+                    "10.0.0.2" => "b",
+                    _ => "six",
+                });
                 assert_eq!(names.collect::<Vec<_>>().join(" "), set, "{name}, step {n}");
-                assert_eq!(
-                    got,
-                    (changed, Duration::from_secs(next_s)),
-                    "{name}, step {n}"
-                );
+                assert_eq!(got, (changed, Duration::from_secs(next_s)), "{name}, step {n}");
             }
         }
     }
@@ -281,10 +253,7 @@ mod tests {
         let mut known = Known::default();
         known.fold(dns(none(), failed()), Moment::ZERO);
         assert_eq!(known.error(), Some("A: no records; AAAA: SERVFAIL"));
-        known.fold(
-            dns(found(&["10.0.0.1"], 5), failed()),
-            Moment::from_millis(1),
-        );
+        known.fold(dns(found(&["10.0.0.1"], 5), failed()), Moment::from_millis(1));
         assert_eq!(known.error(), Some("AAAA: SERVFAIL"));
         known.fold(dns(found(&["10.0.0.1"], 5), none()), Moment::from_millis(2));
         assert_eq!(known.error(), None);

@@ -124,11 +124,7 @@ impl Discovery {
         if self.running >= LOOKUPS_RUNNING_MAX {
             return None;
         }
-        self.names
-            .values()
-            .filter(|entry| !entry.running)
-            .map(|entry| entry.due)
-            .min()
+        self.names.values().filter(|entry| !entry.running).map(|entry| entry.due).min()
     }
 
     /// Takes in an answer. Returns whether the name's addresses changed.
@@ -179,13 +175,10 @@ impl Discovery {
 
 /// The host names among a service's servers.
 pub(crate) fn hosts(service: &Service) -> impl Iterator<Item = &str> {
-    service
-        .servers
-        .iter()
-        .filter_map(|server| match &server.target {
-            ServerTarget::Name { host, .. } => Some(host.as_str()),
-            ServerTarget::Address(_) => None,
-        })
+    service.servers.iter().filter_map(|server| match &server.target {
+        ServerTarget::Name { host, .. } => Some(host.as_str()),
+        ServerTarget::Address(_) => None,
+    })
 }
 
 fn endpoints(service: &Service, resolve: impl Fn(&str) -> Vec<IpAddr>) -> EndpointSet {
@@ -194,24 +187,20 @@ fn endpoints(service: &Service, resolve: impl Fn(&str) -> Vec<IpAddr>) -> Endpoi
     for server in &service.servers {
         let addresses: Vec<SocketAddr> = match &server.target {
             ServerTarget::Address(address) => vec![*address],
-            ServerTarget::Name { host, port } => resolve(host)
-                .into_iter()
-                .map(|ip| SocketAddr::new(ip, *port))
-                .collect(),
+            ServerTarget::Name { host, port } => {
+                resolve(host).into_iter().map(|ip| SocketAddr::new(ip, *port)).collect()
+            }
         };
         let name: std::sync::Arc<str> = server.target.to_string().into();
-        rows.extend(
-            addresses
-                .into_iter()
-                .filter(|address| seen.insert(*address))
-                .map(|address| EndpointRow {
-                    name: name.clone(),
-                    address,
-                    zone: server.zone.clone(),
-                    weight: server.weight,
-                    backup: server.backup,
-                }),
-        );
+        rows.extend(addresses.into_iter().filter(|address| seen.insert(*address)).map(|address| {
+            EndpointRow {
+                name: name.clone(),
+                address,
+                zone: server.zone.clone(),
+                weight: server.weight,
+                backup: server.backup,
+            }
+        }));
     }
     EndpointSet { rows }
 }
@@ -220,30 +209,15 @@ fn endpoints(service: &Service, resolve: impl Fn(&str) -> Vec<IpAddr>) -> Endpoi
 fn log(host: &str, known: &Known, changed: bool, error_before: Option<&str>, again: Duration) {
     let again_s = again.as_secs();
     if changed {
-        let addresses: Vec<_> = known
-            .addresses()
-            .map(|address| address.to_string())
-            .collect();
+        let addresses: Vec<_> = known.addresses().map(|address| address.to_string()).collect();
         let source = known.source().map_or("none", Source::name);
-        tracing::info!(
-            host,
-            addresses = addresses.join(","),
-            source,
-            again_s,
-            "name resolved"
-        );
+        tracing::info!(host, addresses = addresses.join(","), source, again_s, "name resolved");
     }
     match known.error() {
         error if error == error_before => {}
         Some(error) => {
             let kept = known.addresses().count();
-            tracing::warn!(
-                host,
-                error,
-                kept,
-                again_s,
-                "name not resolved, what was known stays"
-            );
+            tracing::warn!(host, error, kept, again_s, "name not resolved, what was known stays");
         }
         None => tracing::info!(host, again_s, "name resolves again"),
     }

@@ -25,22 +25,14 @@ impl Rig {
         let mut discovery = Discovery::new(None, sender);
         let config = snapshot(Some(resolver), vec![service("listings", servers, None)]);
         discovery.follow(&config, os::clock::now());
-        Rig {
-            discovery,
-            answers,
-            changes: 0,
-            answered: 0,
-        }
+        Rig { discovery, answers, changes: 0, answered: 0 }
     }
 
     async fn until(&mut self, condition: impl Fn(&Rig) -> bool) {
         let driven = tokio::time::timeout(DEADLINE, async {
             while !condition(self) {
                 self.discovery.start_due(os::clock::now());
-                let wait = self
-                    .discovery
-                    .next_due()
-                    .map(|due| due.since(os::clock::now()));
+                let wait = self.discovery.next_due().map(|due| due.since(os::clock::now()));
                 tokio::select! {
                     Some((host, answer)) = self.answers.recv() => {
                         let now = os::clock::now();
@@ -56,10 +48,7 @@ impl Rig {
 
     fn addresses(&self) -> Vec<String> {
         let status = self.discovery.status();
-        status
-            .iter()
-            .flat_map(|one| one.addresses.iter().map(ToString::to_string))
-            .collect()
+        status.iter().flat_map(|one| one.addresses.iter().map(ToString::to_string)).collect()
     }
 
     fn error(&self) -> Option<String> {
@@ -71,11 +60,7 @@ impl Rig {
 fn a_name_is_resolved_again_when_its_ttl_ends_and_not_before() {
     block_on(async {
         let dns = DnsServer::start().await;
-        dns.set(
-            "app.test",
-            addresses(&["127.0.0.2", "127.0.0.1"], 1),
-            Reply::Empty,
-        );
+        dns.set("app.test", addresses(&["127.0.0.2", "127.0.0.1"], 1), Reply::Empty);
         let mut rig = Rig::new(dns.address, &["app.test:80", "app.test:81"]);
         let begin = os::clock::now();
         rig.until(|rig| rig.answered == 1).await;
@@ -102,10 +87,9 @@ fn the_last_good_set_outlives_empty_answers_and_failures() {
         dns.set("app.test", addresses(&["127.0.0.1"], 1), Reply::Empty);
         let mut rig = Rig::new(dns.address, &["app.test:80"]);
         rig.until(|rig| rig.answered == 1).await;
-        for (reply, told) in [
-            (Reply::Empty, "A: no A records; AAAA: no AAAA records"),
-            (Reply::ServerFailure, ""),
-        ] {
+        for (reply, told) in
+            [(Reply::Empty, "A: no A records; AAAA: no AAAA records"), (Reply::ServerFailure, "")]
+        {
             dns.set("app.test", reply.clone(), reply);
             let answered = rig.answered;
             rig.until(|rig| rig.answered == answered + 1).await;
@@ -116,10 +100,7 @@ fn the_last_good_set_outlives_empty_answers_and_failures() {
         // It recovers by itself, after the growing waits of failures in a row.
         dns.set("app.test", addresses(&["127.0.0.9"], 60), Reply::Empty);
         rig.until(|rig| rig.changes == 2).await;
-        assert_eq!(
-            (rig.addresses(), rig.error()),
-            (vec!["127.0.0.9".to_owned()], None)
-        );
+        assert_eq!((rig.addresses(), rig.error()), (vec!["127.0.0.9".to_owned()], None));
     });
 }
 
@@ -127,19 +108,11 @@ fn the_last_good_set_outlives_empty_answers_and_failures() {
 fn ipv6_addresses_are_servers_too_and_one_family_failing_keeps_the_other() {
     block_on(async {
         let dns = DnsServer::start().await;
-        dns.set(
-            "app.test",
-            addresses(&["127.0.0.1"], 1),
-            addresses(&["::1"], 1),
-        );
+        dns.set("app.test", addresses(&["127.0.0.1"], 1), addresses(&["::1"], 1));
         let mut rig = Rig::new(dns.address, &["app.test:80"]);
         rig.until(|rig| rig.answered == 1).await;
         assert_eq!(rig.addresses(), ["127.0.0.1", "::1"]);
-        dns.set(
-            "app.test",
-            addresses(&["127.0.0.2"], 1),
-            Reply::ServerFailure,
-        );
+        dns.set("app.test", addresses(&["127.0.0.2"], 1), Reply::ServerFailure);
         rig.until(|rig| rig.answered == 2).await;
         assert_eq!(rig.addresses(), ["127.0.0.2", "::1"]);
         assert!(rig.error().is_some_and(|error| error.starts_with("AAAA: ")));
@@ -163,23 +136,12 @@ fn a_name_that_never_resolved_is_tried_and_told() {
 
 #[test]
 fn an_endpoint_set_keeps_the_files_order_and_no_address_twice() {
-    let spec = service(
-        "s",
-        &["10.0.0.9:80", "b.test:80", "a.test:80", "a.test:81"],
-        None,
-    );
+    let spec = service("s", &["10.0.0.9:80", "b.test:80", "a.test:80", "a.test:81"], None);
     let set = endpoints(&spec, |host| match host {
         "a.test" => vec!["10.0.0.1".parse().expect("ip"), "::1".parse().expect("ip")],
-        _ => vec![
-            "10.0.0.1".parse().expect("ip"),
-            "10.0.0.9".parse().expect("ip"),
-        ],
+        _ => vec!["10.0.0.1".parse().expect("ip"), "10.0.0.9".parse().expect("ip")],
     });
-    let rows: Vec<_> = set
-        .rows
-        .iter()
-        .map(|row| format!("{} {}", row.name, row.address))
-        .collect();
+    let rows: Vec<_> = set.rows.iter().map(|row| format!("{} {}", row.name, row.address)).collect();
     assert_eq!(
         rows,
         [
@@ -201,8 +163,7 @@ fn the_hosts_file_comes_first_is_read_again_when_it_changes_and_localhost_needs_
         let write = |text: &str, second: u64| {
             let mut file = std::fs::File::create(&path).expect("created");
             file.write_all(text.as_bytes()).expect("written");
-            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(second))
-                .expect("set");
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(second)).expect("set");
         };
         let found = |answer: &Answer| match &answer.v4 {
             Family::Found { addresses, .. } => addresses[0].to_string(),
@@ -211,18 +172,12 @@ fn the_hosts_file_comes_first_is_read_again_when_it_changes_and_localhost_needs_
         write("127.0.0.7 app.test app\n", 1);
         let mut dns = Dns::with_files(None, path.clone(), directory.join("no-resolv.conf"));
         let answer = dns.lookup("app.test").await;
-        assert_eq!(
-            (answer.source, found(&answer)),
-            (Source::Hosts, "127.0.0.7".into())
-        );
+        assert_eq!((answer.source, found(&answer)), (Source::Hosts, "127.0.0.7".into()));
         write("127.0.0.8 app.test\n", 2);
         assert_eq!(found(&dns.lookup("app.test").await), "127.0.0.8");
 
         let answer = dns.lookup("localhost").await;
-        assert_eq!(
-            (answer.source, found(&answer)),
-            (Source::Localhost, "127.0.0.1".into())
-        );
+        assert_eq!((answer.source, found(&answer)), (Source::Localhost, "127.0.0.1".into()));
         // Without resolv.conf the rest fails with a reason, and only the rest.
         let answer = dns.lookup("other.test").await;
         assert!(matches!(&answer.v4, Family::Failed(why) if why.contains("no-resolv.conf")));

@@ -35,10 +35,7 @@ impl Lane {
         probe: &ProbeIdentity,
         give_up: Duration,
     ) -> Result<(), Failure> {
-        let options = DialOptions {
-            connect_timeout: give_up,
-            user_timeout: None,
-        };
+        let options = DialOptions { connect_timeout: give_up, user_timeout: None };
         match &probe.kind {
             CheckKind::Tcp => match dial(probe.address, &options).await {
                 Ok(stream) => {
@@ -47,21 +44,11 @@ impl Lane {
                 }
                 Err(error) => Err(Failure::Broken(error.cause)),
             },
-            CheckKind::Http {
-                method,
-                path,
-                host,
-                fields,
-                expect,
-                reuse,
-            } => {
+            CheckKind::Http { method, path, host, fields, expect, reuse } => {
                 let http = Http {
                     address: probe.address,
                     options,
-                    limits: ExchangeLimits {
-                        timeout: give_up,
-                        body_max_bytes: BODY_MAX_BYTES,
-                    },
+                    limits: ExchangeLimits { timeout: give_up, body_max_bytes: BODY_MAX_BYTES },
                     request: Request {
                         method,
                         path,
@@ -99,9 +86,7 @@ impl Lane {
         match Connection::open(http.address, &http.options).await {
             Ok(connection) => {
                 let line = Line(Some(connection));
-                self.exchange(line, http)
-                    .await
-                    .map_err(|error| error.cause())
+                self.exchange(line, http).await.map_err(|error| error.cause())
             }
             Err(error) => {
                 self.fresh_only = true;
@@ -142,15 +127,9 @@ impl Line {
 
     async fn exchange(&mut self, http: &Http<'_>) -> Result<u16, ClientError> {
         let Some(connection) = &mut self.0 else {
-            return Err(ClientError::Closed {
-                kept: false,
-                source: None,
-            });
+            return Err(ClientError::Closed { kept: false, source: None });
         };
-        Ok(connection
-            .exchange(&http.request, &http.limits)
-            .await?
-            .status)
+        Ok(connection.exchange(&http.request, &http.limits).await?.status)
     }
 }
 
@@ -165,17 +144,10 @@ impl Drop for Line {
 /// The configured fields; a User-Agent that names us unless one is given, so that a server's own
 /// log tells probes from people; and a word to the server when the connection ends here.
 fn with_defaults(fields: &[(String, String)], reuse: bool) -> Vec<(String, String)> {
-    let given = |name: &str| {
-        fields
-            .iter()
-            .any(|(field, _)| field.eq_ignore_ascii_case(name))
-    };
+    let given = |name: &str| fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));
     let mut all = fields.to_vec();
     if !given("user-agent") {
-        all.push((
-            "User-Agent".into(),
-            concat!("weir/", env!("CARGO_PKG_VERSION")).into(),
-        ));
+        all.push(("User-Agent".into(), concat!("weir/", env!("CARGO_PKG_VERSION")).into()));
     }
     if !reuse && !given("connection") {
         all.push(("Connection".into(), "close".into()));

@@ -105,12 +105,7 @@ impl Prober {
 
     /// Takes in a message. `None` if its probe is no longer in the plan.
     pub(crate) fn on_message(&mut self, message: Message) -> Option<Heard> {
-        let Message {
-            id,
-            started,
-            event,
-            lane,
-        } = message;
+        let Message { id, started, event, lane } = message;
         let probe = self.plan.probe(id);
         let heard = probe.map(|probe| Heard {
             consumers: probe.consumers.iter().map(|consumer| consumer.id).collect(),
@@ -147,10 +142,7 @@ impl Run {
     async fn run(mut self) {
         let started = os::clock::now();
         let result = self.wait(started).await;
-        let event = ProbeEvent::Done {
-            elapsed: result.0,
-            result: result.1,
-        };
+        let event = ProbeEvent::Done { elapsed: result.0, result: result.1 };
         self.tell(started, event, true).await;
     }
 
@@ -159,13 +151,7 @@ impl Run {
     async fn wait(&mut self, started: Moment) -> (Duration, Result<(), Failure>) {
         let last = self.timeouts.last().copied().unwrap_or_default();
         let begun = tokio::time::Instant::now();
-        let Run {
-            id,
-            identity,
-            timeouts,
-            lane,
-            messages,
-        } = self;
+        let Run { id, identity, timeouts, lane, messages } = self;
         let mut result = pin!(lane.run(identity, last + GIVE_UP_MARGIN));
         for timeout in timeouts.iter().copied() {
             tokio::select! {
@@ -177,12 +163,7 @@ impl Run {
             }
             if timeout < last {
                 let event = ProbeEvent::Pending { elapsed: timeout };
-                let message = Message {
-                    id: *id,
-                    started,
-                    event,
-                    lane: None,
-                };
+                let message = Message { id: *id, started, event, lane: None };
                 // The loop is gone only when the process stops.
                 let _ = messages.send(message).await;
             }
@@ -192,15 +173,7 @@ impl Run {
 
     async fn tell(self, started: Moment, event: ProbeEvent, last: bool) {
         let lane = last.then_some(self.lane);
-        let _ = self
-            .messages
-            .send(Message {
-                id: self.id,
-                started,
-                event,
-                lane,
-            })
-            .await;
+        let _ = self.messages.send(Message { id: self.id, started, event, lane }).await;
     }
 }
 

@@ -52,9 +52,7 @@ impl Server {
     }
 
     async fn start_at(address: SocketAddr, mode: Mode) -> Server {
-        let listener = TcpListener::bind(address)
-            .await
-            .expect("a port of loopback");
+        let listener = TcpListener::bind(address).await.expect("a port of loopback");
         let address = listener.local_addr().expect("bound");
         let mode = Rc::new(Cell::new(mode));
         let seen = Rc::new(Seen::default());
@@ -73,12 +71,7 @@ impl Server {
                 }
             }
         });
-        Server {
-            address,
-            mode,
-            seen,
-            accepting,
-        }
+        Server { address, mode, seen, accepting }
     }
 
     /// Closes the listening socket: connections are refused from here on.
@@ -104,10 +97,7 @@ async fn serve(mut stream: TcpStream, mode: &Cell<Mode>, seen: &Seen) {
             }
         };
         seen.requests.set(seen.requests.get() + 1);
-        let host = head
-            .lines()
-            .find_map(|line| line.strip_prefix("Host: "))
-            .unwrap_or_default();
+        let host = head.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap_or_default();
         *seen.hosts.borrow_mut().entry(host.to_owned()).or_default() += 1;
         let status = match mode.get() {
             Mode::Hang => continue,
@@ -142,14 +132,7 @@ impl Rig {
             .map(|consumer| (consumer.id, Verdict::new(&consumer.check, Health::Unknown)))
             .collect();
         prober.follow(consumers, os::clock::now());
-        Rig {
-            prober,
-            messages,
-            verdicts,
-            changes: Vec::new(),
-            done: 0,
-            failed: 0,
-        }
+        Rig { prober, messages, verdicts, changes: Vec::new(), done: 0, failed: 0 }
     }
 
     async fn until(&mut self, condition: impl Fn(&Rig) -> bool) {
@@ -207,12 +190,7 @@ fn consumer(id: u64, server: SocketAddr, kind: CheckKind, times_ms: (u64, u64)) 
         rise: 2,
         fall: 3,
     };
-    Consumer {
-        id: ConsumerId(id),
-        service: "listings".into(),
-        check: Arc::new(check),
-        server,
-    }
+    Consumer { id: ConsumerId(id), service: "listings".into(), check: Arc::new(check), server }
 }
 
 #[test]
@@ -237,10 +215,7 @@ fn without_reuse_every_probe_has_its_own_connection() {
         let all = vec![consumer(1, server.address, http(None, false), (10, 2000))];
         let mut rig = Rig::new(all, 8);
         rig.until(|rig| rig.done == 12).await;
-        assert_eq!(
-            (server.seen.requests.get(), server.seen.connections.get()),
-            (12, 12)
-        );
+        assert_eq!((server.seen.requests.get(), server.seen.connections.get()), (12, 12));
         assert_eq!(rig.failed, 0);
     });
 }
@@ -268,31 +243,23 @@ fn a_server_that_hangs_fails_each_consumer_at_its_own_timeout() {
             consumer(2, server.address, http(None, true), (30, 20)),
         ];
         let mut rig = Rig::new(all, 8);
-        rig.until(|rig| rig.health(1) == Health::Down && rig.health(2) == Health::Down)
-            .await;
+        rig.until(|rig| rig.health(1) == Health::Down && rig.health(2) == Health::Down).await;
         let order: Vec<u64> = rig.changes.iter().map(|(id, _)| *id).collect();
         assert_eq!(order, [2, 1], "the hasty one knows first");
-        assert_eq!(
-            rig.changes[1].1.evidence.to_string(),
-            "no answer in time 3 times"
-        );
+        assert_eq!(rig.changes[1].1.evidence.to_string(), "no answer in time 3 times");
         // One probe served both, and each was given up with its connection.
         assert_eq!(rig.done, 3);
         assert_eq!(server.seen.connections.get(), 3);
 
         server.mode.set(Mode::Answer(200));
-        rig.until(|rig| rig.health(1) == Health::Up && rig.health(2) == Health::Up)
-            .await;
+        rig.until(|rig| rig.health(1) == Health::Up && rig.health(2) == Health::Up).await;
     });
 }
 
 #[test]
 fn a_server_that_refuses_is_down_and_probed_afresh_until_a_success() {
     block_on(async {
-        let address = Server::start(Mode::Answer(200))
-            .await
-            .stop_listening()
-            .await;
+        let address = Server::start(Mode::Answer(200)).await.stop_listening().await;
         let all = vec![consumer(1, address, http(None, true), (20, 2000))];
         let mut rig = Rig::new(all, 8);
         rig.until(|rig| rig.health(1) == Health::Down).await;
@@ -308,14 +275,10 @@ fn a_server_that_refuses_is_down_and_probed_afresh_until_a_success() {
         // It is well: the first success is still on a new connection, which is kept then.
         server.mode.set(Mode::Answer(200));
         rig.until(|rig| rig.health(1) == Health::Up).await;
-        assert_eq!(
-            rig.changes[1].1.evidence.to_string(),
-            "2 successes in a row"
-        );
+        assert_eq!(rig.changes[1].1.evidence.to_string(), "2 successes in a row");
         let connections = server.seen.connections.get();
         let before = server.seen.requests.get();
-        rig.until(|_| server.seen.requests.get() == before + 5)
-            .await;
+        rig.until(|_| server.seen.requests.get() == before + 5).await;
         assert_eq!(server.seen.connections.get(), connections);
     });
 }
@@ -331,15 +294,8 @@ fn a_server_that_answers_500_goes_down_and_comes_back() {
         rig.until(|rig| rig.health(1) == Health::Down).await;
         server.mode.set(Mode::Answer(200));
         rig.until(|rig| rig.health(1) == Health::Up).await;
-        let evidence: Vec<_> = rig
-            .changes
-            .iter()
-            .map(|(_, c)| c.evidence.to_string())
-            .collect();
-        assert_eq!(
-            evidence,
-            ["1 success", "status 500 3 times", "2 successes in a row"]
-        );
+        let evidence: Vec<_> = rig.changes.iter().map(|(_, c)| c.evidence.to_string()).collect();
+        assert_eq!(evidence, ["1 success", "status 500 3 times", "2 successes in a row"]);
     });
 }
 
@@ -368,16 +324,9 @@ fn seventy_services_over_four_servers_are_probed_as_planned() {
         let planned = 0.2_f64.recip() * span.as_secs_f64();
         for server in &servers {
             let arrived = server.seen.requests.get() as f64;
-            assert!(
-                (arrived / planned - 1.0).abs() < 0.25,
-                "{arrived} of {planned} planned"
-            );
+            assert!((arrived / planned - 1.0).abs() < 0.25, "{arrived} of {planned} planned");
         }
-        assert!(
-            rig.verdicts
-                .values()
-                .all(|verdict| verdict.health() == Health::Up)
-        );
+        assert!(rig.verdicts.values().all(|verdict| verdict.health() == Health::Up));
     });
 }
 
@@ -394,17 +343,9 @@ fn two_checks_that_differ_in_host_stay_two() {
         rig.until(|rig| rig.done == 30).await;
         let hosts = server.seen.hosts.borrow();
         assert_eq!(hosts.len(), 2);
-        assert!(
-            hosts.values().all(|count| (12..=18).contains(count)),
-            "{hosts:?}"
-        );
+        assert!(hosts.values().all(|count| (12..=18).contains(count)), "{hosts:?}");
         let near = &rig.prober.report().rows[0].near_duplicates;
-        assert!(
-            near[0]
-                .to_string()
-                .contains("differ in Host: a.example vs b.example"),
-            "{near:?}"
-        );
+        assert!(near[0].to_string().contains("differ in Host: a.example vs b.example"), "{near:?}");
     });
 }
 
@@ -440,12 +381,9 @@ fn tcp_checks_leave_no_time_wait() {
 
         // An ordinary close does leave one: what is looked at does show it.
         let ordinary = Server::start(Mode::Answer(200)).await;
-        let stream = TcpStream::connect(ordinary.address)
-            .await
-            .expect("connects");
+        let stream = TcpStream::connect(ordinary.address).await.expect("connects");
         drop(stream);
-        rig.until(|_| ordinary.seen.connections.get() == 1 && ordinary.seen.open.get() == 0)
-            .await;
+        rig.until(|_| ordinary.seen.connections.get() == 1 && ordinary.seen.open.get() == 0).await;
         rig.until(|_| time_wait(ordinary.address.port()) == 1).await;
     });
 }
@@ -470,10 +408,7 @@ fn time_wait(port: u16) -> usize {
     const TIME_WAIT: &str = "06";
     let port = format!(":{port:04X}");
     let table = std::fs::read_to_string("/proc/net/tcp").expect("/proc/net/tcp");
-    let rows = table
-        .lines()
-        .skip(1)
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     rows.filter(|columns| columns.len() > 3 && columns[3] == TIME_WAIT)
         .filter(|columns| columns[1].ends_with(&port) || columns[2].ends_with(&port))
         .count()

@@ -35,13 +35,8 @@ impl Hash {
         let first = candidates.first().map(|candidate| candidate.weight);
         Hash {
             candidates: candidates.into(),
-            weight_total: candidates
-                .iter()
-                .map(|candidate| f64::from(candidate.weight))
-                .sum(),
-            even: candidates
-                .iter()
-                .all(|candidate| Some(candidate.weight) == first),
+            weight_total: candidates.iter().map(|candidate| f64::from(candidate.weight)).sum(),
+            even: candidates.iter().all(|candidate| Some(candidate.weight) == first),
             load_factor: load_factor.max(1.0),
             keyless: Random::new(candidates),
         }
@@ -58,9 +53,8 @@ impl Hash {
         let Some(key) = key else {
             return self.keyless.pick(servers, rng);
         };
-        let in_flight: f64 = (0..self.candidates.len())
-            .map(|server| f64::from(servers.in_flight(server)))
-            .sum();
+        let in_flight: f64 =
+            (0..self.candidates.len()).map(|server| f64::from(servers.in_flight(server))).sum();
         // Load that a server may have per unit of weight, once this request has come.
         let bound = self.load_factor * (in_flight + 1.0) / self.weight_total;
         let mut best: Option<(bool, f64, usize)> = None;
@@ -83,11 +77,7 @@ impl Hash {
         // Uniform over (0, 1), from the high 53 bits.
         let drawn = ((mix(key ^ candidate.token) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
         // The server whose exponential waiting time of rate `weight` ends first.
-        if self.even {
-            drawn
-        } else {
-            drawn.ln() / f64::from(candidate.weight)
-        }
+        if self.even { drawn } else { drawn.ln() / f64::from(candidate.weight) }
     }
 }
 
@@ -118,17 +108,11 @@ mod tests {
             let placed = placement(&servers);
             let total: u32 = weights.iter().sum();
             for (server, weight) in servers.iter().zip(&weights) {
-                let share = placed
-                    .iter()
-                    .filter(|&&token| token == server.token)
-                    .count() as f64
+                let share = placed.iter().filter(|&&token| token == server.token).count() as f64
                     / KEYS as f64;
                 let ideal = f64::from(*weight) / f64::from(total);
                 // Keys and tokens are fixed, so this cannot fail by chance.
-                assert!(
-                    (share - ideal).abs() < 0.01,
-                    "{weights:?}: {share}, ideal {ideal}"
-                );
+                assert!((share - ideal).abs() < 0.01, "{weights:?}: {share}, ideal {ideal}");
             }
         }
     }
@@ -179,11 +163,7 @@ mod tests {
     #[test]
     fn load_is_bounded_even_when_every_request_has_the_same_key() {
         let mut rng = seeded();
-        for (weights, factor) in [
-            (vec![1; 10], 1.25),
-            (vec![1, 2, 3, 4], 1.5),
-            (vec![1; 7], 1.0),
-        ] {
+        for (weights, factor) in [(vec![1; 10], 1.25), (vec![1, 2, 3, 4], 1.5), (vec![1; 7], 1.0)] {
             let algorithm = Hash::new(&candidates(&weights), factor);
             let total: f64 = weights.iter().copied().map(f64::from).sum();
             let mut sim = Sim::new(weights.len());
@@ -192,11 +172,7 @@ mod tests {
                 sim.in_flight[server] += 1;
                 let bound =
                     (factor * f64::from(placed) * f64::from(weights[server]) / total).ceil();
-                assert!(
-                    f64::from(sim.in_flight[server]) <= bound,
-                    "{factor}: {:?}",
-                    sim.in_flight
-                );
+                assert!(f64::from(sim.in_flight[server]) <= bound, "{factor}: {:?}", sim.in_flight);
             }
         }
     }

@@ -17,10 +17,7 @@ impl LeastConnections {
     /// Over these servers.
     pub fn new(candidates: &[Candidate]) -> LeastConnections {
         let weights = weights(candidates);
-        LeastConnections {
-            rotation: Schedule::new(&weights),
-            weights: weights.into(),
-        }
+        LeastConnections { rotation: Schedule::new(&weights), weights: weights.into() }
     }
 
     /// The least loaded of those that may take a request.
@@ -33,12 +30,7 @@ impl LeastConnections {
             }
             let in_flight = servers.in_flight(server);
             let is_less = best.is_none_or(|(other, other_in_flight)| {
-                less_loaded(
-                    in_flight,
-                    self.weights[server],
-                    other_in_flight,
-                    self.weights[other],
-                )
+                less_loaded(in_flight, self.weights[server], other_in_flight, self.weights[other])
             });
             if is_less {
                 best = Some((server, in_flight));
@@ -118,13 +110,7 @@ mod tests {
     fn idle_servers_are_taken_in_weighted_rotation() {
         let algorithm = LeastConnections::new(&candidates(&[3, 1]));
         let turn = Turn::default();
-        let picks: Vec<_> = (0..8)
-            .map(|_| algorithm.pick(&Sim::new(2), &turn).unwrap())
-            .collect();
-        assert_eq!(
-            picks.iter().filter(|&&server| server == 0).count(),
-            6,
-            "{picks:?}"
-        );
+        let picks: Vec<_> = (0..8).map(|_| algorithm.pick(&Sim::new(2), &turn).unwrap()).collect();
+        assert_eq!(picks.iter().filter(|&&server| server == 0).count(), 6, "{picks:?}");
     }
 }

@@ -101,10 +101,7 @@ impl Picker {
 }
 
 fn weights(candidates: &[Candidate]) -> Vec<u32> {
-    candidates
-        .iter()
-        .map(|candidate| candidate.weight)
-        .collect()
+    candidates.iter().map(|candidate| candidate.weight).collect()
 }
 
 #[cfg(test)]
@@ -147,10 +144,7 @@ pub(crate) mod testing {
         weights
             .iter()
             .enumerate()
-            .map(|(i, weight)| Candidate {
-                token: token(i),
-                weight: weight * 1_000,
-            })
+            .map(|(i, weight)| Candidate { token: token(i), weight: weight * 1_000 })
             .collect()
     }
 
@@ -174,10 +168,7 @@ mod tests {
             Balance::LeastConnections,
             Balance::PeakEwma,
             Balance::Random,
-            Balance::Hash(HashKey {
-                on: HashOn::Client,
-                load_factor: 1.25,
-            }),
+            Balance::Hash(HashKey { on: HashOn::Client, load_factor: 1.25 }),
         ]
     }
 
@@ -192,24 +183,12 @@ mod tests {
             sim.max = vec![4; 4];
             for key in 0..200 {
                 let key = (key % 3 != 0).then_some(key);
-                assert_eq!(
-                    picker.pick(&sim, &turn, key, &mut rng),
-                    Some(1),
-                    "{balance:?}"
-                );
+                assert_eq!(picker.pick(&sim, &turn, key, &mut rng), Some(1), "{balance:?}");
             }
             sim.in_flight[1] = 4;
-            assert_eq!(
-                picker.pick(&sim, &turn, Some(7), &mut rng),
-                None,
-                "{balance:?}"
-            );
+            assert_eq!(picker.pick(&sim, &turn, Some(7), &mut rng), None, "{balance:?}");
             let nobody = Picker::new(&balance, &[]);
-            assert_eq!(
-                nobody.pick(&Sim::new(0), &turn, Some(7), &mut rng),
-                None,
-                "{balance:?}"
-            );
+            assert_eq!(nobody.pick(&Sim::new(0), &turn, Some(7), &mut rng), None, "{balance:?}");
         }
     }
 

@@ -31,10 +31,7 @@ pub struct PeakEwma {
 impl PeakEwma {
     /// Over these servers.
     pub fn new(candidates: &[Candidate]) -> PeakEwma {
-        PeakEwma {
-            servers: candidates.len(),
-            draw: Draw::new(&weights(candidates)),
-        }
+        PeakEwma { servers: candidates.len(), draw: Draw::new(&weights(candidates)) }
     }
 
     /// The cheaper of two that may take a request.
@@ -68,9 +65,7 @@ pub fn observe_latency(state: &ServerState, time: Duration, now: Moment) {
         before * kept + sample * (1.0 - kept)
     };
     // 0.0 stands for unknown, so a known latency stays above it.
-    state
-        .latency_us_bits
-        .store(next.max(1.0).to_bits(), Relaxed);
+    state.latency_us_bits.store(next.max(1.0).to_bits(), Relaxed);
     state.latency_at_us.store(now.as_micros(), Relaxed);
 }
 
@@ -140,17 +135,9 @@ mod tests {
             sim.latency_us = states.iter().map(|state| latency_us(state, now)).collect();
             let server = algorithm.pick(&sim, &mut rng).unwrap();
             sim.in_flight[server] += 1;
-            let time = if server == 0 && now_ms >= slow_from_ms {
-                200
-            } else {
-                20
-            };
+            let time = if server == 0 && now_ms >= slow_from_ms { 200 } else { 20 };
             running.push((now_ms + time, now_ms, server));
-            let share = if now_ms < slow_from_ms {
-                &mut before
-            } else {
-                &mut after
-            };
+            let share = if now_ms < slow_from_ms { &mut before } else { &mut after };
             share.0 += f64::from(u8::from(server == 0));
             share.1 += 1.0;
         }

@@ -18,10 +18,7 @@ impl Random {
     /// Over these servers.
     pub fn new(candidates: &[Candidate]) -> Random {
         let weights = weights(candidates);
-        Random {
-            draw: Draw::new(&weights),
-            weights: weights.into(),
-        }
+        Random { draw: Draw::new(&weights), weights: weights.into() }
     }
 
     /// The less loaded of two that may take a request; the first drawn when they tie, so that
@@ -53,16 +50,11 @@ pub(super) fn better_of_two(
         }
     }
     let first = rng.usize(..count);
-    (first..count)
-        .chain(0..first)
-        .filter(|&server| servers.may_take(server))
-        .reduce(|best, server| {
-            if is_better(server, best) {
-                server
-            } else {
-                best
-            }
-        })
+    (first..count).chain(0..first).filter(|&server| servers.may_take(server)).reduce(
+        |best, server| {
+            if is_better(server, best) { server } else { best }
+        },
+    )
 }
 
 #[cfg(test)]

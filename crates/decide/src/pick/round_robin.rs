@@ -18,10 +18,7 @@ pub struct RoundRobin {
 impl RoundRobin {
     /// Over these servers.
     pub fn new(candidates: &[Candidate]) -> RoundRobin {
-        RoundRobin {
-            schedule: Schedule::new(&weights(candidates)),
-            servers: candidates.len(),
-        }
+        RoundRobin { schedule: Schedule::new(&weights(candidates)), servers: candidates.len() }
     }
 
     /// Whose turn it is, of those that may take a request.
@@ -34,9 +31,7 @@ impl RoundRobin {
             server = self.schedule.at(turn.next())?;
         }
         // Those with room are few or light: whoever comes next, without regard to weight.
-        (server..self.servers)
-            .chain(0..server)
-            .find(|&server| servers.may_take(server))
+        (server..self.servers).chain(0..server).find(|&server| servers.may_take(server))
     }
 }
 

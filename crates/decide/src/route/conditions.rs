@@ -63,9 +63,7 @@ impl RuleList {
 
     /// The position of the first rule that the request meets.
     pub(super) fn find<R: RequestView>(&self, head: &R, listener: ListenerId) -> Option<usize> {
-        self.shapes
-            .iter()
-            .find_map(|shape| shape.find(head, listener))
+        self.shapes.iter().find_map(|shape| shape.find(head, listener))
     }
 }
 
@@ -74,9 +72,7 @@ impl Shape {
         // A shape is made with its first rule.
         let first = &self.rules[0];
         let same_names = |one: &[FieldMatch], other: &[FieldMatch]| {
-            one.iter()
-                .map(|c| &c.name)
-                .eq(other.iter().map(|c| &c.name))
+            one.iter().map(|c| &c.name).eq(other.iter().map(|c| &c.name))
         };
         *self.listeners == *listeners
             && first.method.is_some() == rule.method.is_some()
@@ -103,22 +99,15 @@ impl Shape {
             return self.rules.iter().find(meets).map(|rule| rule.position);
         }
         let hash = self.rules[0].hash_of_values_in(head)?;
-        let found = self
-            .by_values
-            .find(hash, |index| meets(&&self.rules[index as usize]))?;
+        let found = self.by_values.find(hash, |index| meets(&&self.rules[index as usize]))?;
         Some(self.rules[found as usize].position)
     }
 }
 
 impl Rule {
     fn is_met_by<R: RequestView>(&self, head: &R) -> bool {
-        self.method
-            .as_deref()
-            .is_none_or(|method| method == head.method())
-            && self
-                .fields
-                .iter()
-                .all(|c| head.field(&c.name) == Some(c.value.as_bytes()))
+        self.method.as_deref().is_none_or(|method| method == head.method())
+            && self.fields.iter().all(|c| head.field(&c.name) == Some(c.value.as_bytes()))
             && (self.query.is_empty()
                 || head.query().is_some_and(|query| {
                     self.query
@@ -146,14 +135,10 @@ impl Rule {
             hasher = hasher.bytes(head.method().bytes()).part();
         }
         for condition in &self.fields {
-            hasher = hasher
-                .bytes(head.field(&condition.name)?.iter().copied())
-                .part();
+            hasher = hasher.bytes(head.field(&condition.name)?.iter().copied()).part();
         }
         for condition in &self.query {
-            hasher = hasher
-                .bytes(first_value(head.query()?, &condition.name)?)
-                .part();
+            hasher = hasher.bytes(first_value(head.query()?, &condition.name)?).part();
         }
         Some(hasher.finish())
     }

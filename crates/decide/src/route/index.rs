@@ -56,10 +56,7 @@ impl Index {
 
     fn grow(&mut self) {
         let slots = (self.slots.len() * 2).max(8);
-        let free = Slot {
-            hash: 0,
-            position: FREE,
-        };
+        let free = Slot { hash: 0, position: FREE };
         let old = std::mem::replace(&mut self.slots, vec![free; slots]);
         for slot in old.into_iter().filter(|slot| slot.position != FREE) {
             self.place(slot);

@@ -94,12 +94,7 @@ impl Router {
     pub fn new(routes: &[Route]) -> Router {
         let mut hosts = Trie::default();
         let hosts_root = hosts.add_root();
-        let mut router = Router {
-            hosts,
-            hosts_root,
-            any_host: None,
-            paths: Trie::default(),
-        };
+        let mut router = Router { hosts, hosts_root, any_host: None, paths: Trie::default() };
         let mut sorted: Vec<(RouteMatch, usize)> = routes
             .iter()
             .enumerate()
@@ -123,17 +118,9 @@ impl Router {
             return None;
         }
         let (deepest, whole) = self.hosts.walk(self.hosts_root, labels(head.host()));
-        let exact = if whole {
-            self.hosts.value(deepest).exact
-        } else {
-            None
-        };
+        let exact = if whole { self.hosts.value(deepest).exact } else { None };
         // A wildcard stands for at least one label: the whole host's own node does not count.
-        let mut above = if whole {
-            self.hosts.parent(deepest)
-        } else {
-            Some(deepest)
-        };
+        let mut above = if whole { self.hosts.parent(deepest) } else { Some(deepest) };
         let wildcards = std::iter::from_fn(|| {
             let node = above?;
             above = self.hosts.parent(node);
@@ -205,11 +192,7 @@ impl Router {
             None => return,
         };
         let rules = self.paths.value_mut(node);
-        let list = if is_prefix {
-            &mut rules.prefix
-        } else {
-            &mut rules.exact
-        };
+        let list = if is_prefix { &mut rules.prefix } else { &mut rules.exact };
         list.push(matches, position);
     }
 }
@@ -218,11 +201,7 @@ impl Router {
 pub fn split(forward: &Forward, rng: &mut fastrand::Rng) -> ServiceId {
     // `to` is never empty, and its weights are not all 0: `config` sees to it.
     let mut chosen = forward.to[0].service;
-    let total: u64 = forward
-        .to
-        .iter()
-        .map(|branch| u64::from(branch.weight))
-        .sum();
+    let total: u64 = forward.to.iter().map(|branch| u64::from(branch.weight)).sum();
     if forward.to.len() == 1 || total == 0 {
         return chosen;
     }
@@ -248,8 +227,7 @@ fn with_canonical_path(matches: &RouteMatch) -> RouteMatch {
 /// A host's labels in lower case, the last first; without the empty one of a fully qualified name.
 fn labels(host: &str) -> impl Iterator<Item: Iterator<Item = u8> + Clone> {
     let host = host.strip_suffix('.').unwrap_or(host);
-    host.rsplit('.')
-        .map(|label| label.bytes().map(|byte| byte.to_ascii_lowercase()))
+    host.rsplit('.').map(|label| label.bytes().map(|byte| byte.to_ascii_lowercase()))
 }
 
 /// The segments of a path whose first `/` is taken away, in canonical form.

@@ -5,15 +5,10 @@
 
 /// The value of the first parameter called `name`, decoded; empty if it has no `=`.
 pub(super) fn first_value<'q>(query: &'q str, name: &str) -> Option<Decoded<'q>> {
-    query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .find_map(|pair| {
-            let (pair_name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Decoded::of(pair_name)
-                .eq(name.bytes())
-                .then(|| Decoded::of(value))
-        })
+    query.split('&').filter(|pair| !pair.is_empty()).find_map(|pair| {
+        let (pair_name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Decoded::of(pair_name).eq(name.bytes()).then(|| Decoded::of(value))
+    })
 }
 
 /// Bytes of a name or value with their encoding undone. A `%` without two hexadecimal digits
@@ -32,10 +27,8 @@ impl Iterator for Decoded<'_> {
 
     fn next(&mut self) -> Option<u8> {
         if let [b'%', high, low, rest @ ..] = self.0
-            && let (Some(high), Some(low)) = (
-                char::from(*high).to_digit(16),
-                char::from(*low).to_digit(16),
-            )
+            && let (Some(high), Some(low)) =
+                (char::from(*high).to_digit(16), char::from(*low).to_digit(16))
         {
             self.0 = rest;
             return Some((high << 4 | low) as u8);
@@ -67,11 +60,7 @@ mod tests {
         ];
         for (query, name, expected) in cases {
             let value = first_value(query, name).map(Iterator::collect::<Vec<u8>>);
-            assert_eq!(
-                value.as_deref(),
-                expected.map(str::as_bytes),
-                "{query} {name}"
-            );
+            assert_eq!(value.as_deref(), expected.map(str::as_bytes), "{query} {name}");
         }
     }
 }

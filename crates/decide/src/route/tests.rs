@@ -36,10 +36,7 @@ impl RequestView for Request {
         self.query.as_deref()
     }
     fn field(&self, name: &str) -> Option<&[u8]> {
-        self.fields
-            .iter()
-            .find(|(n, _)| n == name)
-            .map(|(_, value)| value.as_bytes())
+        self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_bytes())
     }
 }
 
@@ -48,9 +45,7 @@ fn request(line: &str, fields: &[&str]) -> Request {
     let (method, target) = line.split_once(' ').unwrap();
     let at = target.find(['/', '*']).unwrap();
     let (host, target) = target.split_at(at);
-    let (path, query) = target
-        .split_once('?')
-        .map_or((target, None), |(p, q)| (p, Some(q)));
+    let (path, query) = target.split_once('?').map_or((target, None), |(p, q)| (p, Some(q)));
     Request {
         method: method.into(),
         host: host.into(),
@@ -105,12 +100,7 @@ fn rule(text: &str) -> RouteMatch {
 }
 
 fn route(matches: RouteMatch) -> Route {
-    Route {
-        name: Arc::from("r"),
-        matches,
-        action: Action::Deny(403),
-        rate_limit: None,
-    }
+    Route { name: Arc::from("r"), matches, action: Action::Deny(403), rate_limit: None }
 }
 
 /// Finds in a router over `rules`, in the order given and in reverse: the order must not matter.
@@ -119,13 +109,8 @@ fn found<'r>(rules: &[&'r str], request: &Request) -> Option<&'r str> {
     let mut backward = forward.clone();
     backward.reverse();
     let one = Router::new(&forward).find(request, ListenerId(0));
-    let other = Router::new(&backward)
-        .find(request, ListenerId(0))
-        .map(|at| rules.len() - 1 - at);
-    assert_eq!(
-        one, other,
-        "the order of the file matters: {rules:?} {request:?}"
-    );
+    let other = Router::new(&backward).find(request, ListenerId(0)).map(|at| rules.len() - 1 - at);
+    assert_eq!(one, other, "the order of the file matters: {rules:?} {request:?}");
     one.map(|at| rules[at])
 }
 
@@ -134,35 +119,15 @@ fn precedence_is_the_gateway_apis() {
     // In each line the first rule wins over all others, for a request that all of them match.
     let cases: &[(&str, &[&str], &[&str])] = &[
         // Host before everything else.
-        (
-            "GET a.b.example.com/x",
-            &[],
-            &["a.b.example.com", "*.b.example.com =/x GET", "=/x GET"],
-        ),
-        (
-            "GET a.b.example.com/x",
-            &[],
-            &["*.b.example.com", "*.example.com =/x", "*.com", "/x"],
-        ),
+        ("GET a.b.example.com/x", &[], &["a.b.example.com", "*.b.example.com =/x GET", "=/x GET"]),
+        ("GET a.b.example.com/x", &[], &["*.b.example.com", "*.example.com =/x", "*.com", "/x"]),
         // Exact path before any prefix, a longer prefix before a shorter, before a method.
         ("GET h.com/a/b", &[], &["=/a/b", "/a/b GET", "/a", "/"]),
         ("GET h.com/a/b", &["x: 1"], &["/a/b", "/a GET x:1", "GET"]),
         // A method before fields, fields before parameters.
-        (
-            "GET h.com/?q=1",
-            &["x: 1", "y: 2"],
-            &["GET", "x:1 y:2 ?q=1"],
-        ),
-        (
-            "GET h.com/?q=1&r=2",
-            &["x: 1", "y: 2"],
-            &["x:1 y:2", "x:1 ?q=1 ?r=2"],
-        ),
-        (
-            "GET h.com/?q=1&r=2",
-            &["x: 1"],
-            &["x:1 ?q=1 ?r=2", "x:1 ?q=1", "x:1", "?q=1 ?r=2"],
-        ),
+        ("GET h.com/?q=1", &["x: 1", "y: 2"], &["GET", "x:1 y:2 ?q=1"]),
+        ("GET h.com/?q=1&r=2", &["x: 1", "y: 2"], &["x:1 y:2", "x:1 ?q=1 ?r=2"]),
+        ("GET h.com/?q=1&r=2", &["x: 1"], &["x:1 ?q=1 ?r=2", "x:1 ?q=1", "x:1", "?q=1 ?r=2"]),
         // A named listener before all listeners, when all else is equal.
         ("GET h.com/a", &[], &["/a @0", "/a", "@0"]),
         // Ties by canonical form.
@@ -221,11 +186,7 @@ fn each_condition_holds_or_does_not() {
         ("/caf\u{e9}", "GET h/caf%c3%a9/x", true),
     ];
     for (text, line, expected) in cases {
-        assert_eq!(
-            found(&[text], &request(line, &[])).is_some(),
-            expected,
-            "{text} | {line}"
-        );
+        assert_eq!(found(&[text], &request(line, &[])).is_some(), expected, "{text} | {line}");
     }
     for (text, fields, expected) in [
         ("x:1", &["x: 1"][..], true),
@@ -235,44 +196,22 @@ fn each_condition_holds_or_does_not() {
         ("x:1 y:2", &["y: 2", "x: 1"], true),
         ("x:1 y:2", &["y: 2"], false),
     ] {
-        assert_eq!(
-            found(&[text], &request("GET h/", fields)).is_some(),
-            expected,
-            "{text}"
-        );
+        assert_eq!(found(&[text], &request("GET h/", fields)).is_some(), expected, "{text}");
     }
 }
 
 #[test]
 fn a_path_with_dot_segments_reaches_no_route() {
     let rules = ["/public", "/admin", "/", "=/public/../admin"];
-    for path in [
-        "/public/../admin",
-        "/public/%2e%2e/admin",
-        "/public/..%2Fadmin",
-        "/./public",
-    ] {
-        assert_eq!(
-            found(&rules, &request(&format!("GET h{path}"), &[])),
-            None,
-            "{path}"
-        );
+    for path in ["/public/../admin", "/public/%2e%2e/admin", "/public/..%2Fadmin", "/./public"] {
+        assert_eq!(found(&rules, &request(&format!("GET h{path}"), &[])), None, "{path}");
     }
-    assert_eq!(
-        found(&rules, &request("GET h/public/..admin/.x", &[])),
-        Some("/public")
-    );
+    assert_eq!(found(&rules, &request("GET h/public/..admin/.x", &[])), Some("/public"));
 }
 
 #[test]
 fn a_less_specific_host_answers_what_a_more_specific_one_has_no_rule_for() {
-    let rules = [
-        "a.example.com /a",
-        "*.example.com /b",
-        "*.com /c",
-        "/d",
-        "a.example.com =/a/x",
-    ];
+    let rules = ["a.example.com /a", "*.example.com /b", "*.com /c", "/d", "a.example.com =/a/x"];
     for (path, expected) in
         [("/a/y", 0), ("/b", 1), ("/c", 2), ("/d", 3), ("/a/x", 4)].map(|(p, at)| (p, rules[at]))
     {
@@ -288,19 +227,13 @@ fn matches(rule: &RouteMatch, request: &Request, listener: ListenerId) -> bool {
     let host = host.strip_suffix('.').unwrap_or(&host);
     let path = model::path::canonical(&request.path);
     let first = |pairs: &[(String, String)], wanted: &FieldMatch| {
-        pairs
-            .iter()
-            .find(|(n, _)| *n == wanted.name)
-            .is_some_and(|(_, v)| *v == wanted.value)
+        pairs.iter().find(|(n, _)| *n == wanted.name).is_some_and(|(_, v)| *v == wanted.value)
     };
     let parameters: Vec<(String, String)> = request
         .query
         .iter()
         .flat_map(|query| query.split('&'))
-        .map(|p| {
-            p.split_once('=')
-                .map_or((p.into(), String::new()), |_| pair(p, "="))
-        })
+        .map(|p| p.split_once('=').map_or((p.into(), String::new()), |_| pair(p, "=")))
         .collect();
     (rule.listeners.is_empty() || rule.listeners.contains(&listener))
         && match &rule.host {
@@ -314,14 +247,8 @@ fn matches(rule: &RouteMatch, request: &Request, listener: ListenerId) -> bool {
                 prefix.is_empty() || path == *prefix || path.starts_with(&format!("{prefix}/"))
             }
         }
-        && rule
-            .method
-            .as_ref()
-            .is_none_or(|method| *method == request.method)
-        && rule
-            .fields
-            .iter()
-            .all(|wanted| first(&request.fields, wanted))
+        && rule.method.as_ref().is_none_or(|method| *method == request.method)
+        && rule.fields.iter().all(|wanted| first(&request.fields, wanted))
         && rule.query.iter().all(|wanted| first(&parameters, wanted))
 }
 
@@ -330,9 +257,7 @@ fn some<'a>(rng: &mut Rng, words: &[&'a str]) -> &'a str {
 }
 
 const HOSTS: [&str; 7] = ["a.x", "b.a.x", "c.b.a.x", "x.y", "b.x", "a.b.x", "x"];
-const PATHS: [&str; 9] = [
-    "/", "/a", "/a/", "/a/b", "/a/b/c", "/b", "/ab", "/a/a/b", "/a//b",
-];
+const PATHS: [&str; 9] = ["/", "/a", "/a/", "/a/b", "/a/b/c", "/b", "/ab", "/a/a/b", "/a//b"];
 
 fn random_rule(rng: &mut Rng) -> RouteMatch {
     let mut text = String::new();
@@ -384,9 +309,7 @@ fn random_request(rng: &mut Rng) -> Request {
     }
     for name in ["f", "g", "f"] {
         if rng.bool() {
-            request
-                .fields
-                .push((name.to_owned(), rng.u8(0..12).to_string()));
+            request.fields.push((name.to_owned(), rng.u8(0..12).to_string()));
         }
     }
     if rng.bool() {
@@ -405,9 +328,8 @@ fn the_router_finds_what_a_reader_of_the_sorted_list_finds() {
     let mut rng = Rng::with_seed(seed);
     let (mut matched, mut searched) = (0_u32, 0_u32);
     for _ in 0..150 {
-        let mut rules: Vec<RouteMatch> = (0..rng.usize(1..200))
-            .map(|_| random_rule(&mut rng))
-            .collect();
+        let mut rules: Vec<RouteMatch> =
+            (0..rng.usize(1..200)).map(|_| random_rule(&mut rng)).collect();
         rules.sort_by(RouteMatch::precedence);
         rules.dedup();
         let in_order = rules.clone();
@@ -418,19 +340,14 @@ fn the_router_finds_what_a_reader_of_the_sorted_list_finds() {
             let request = random_request(&mut rng);
             let listener = ListenerId(rng.u32(0..3));
             let found = router.find(&request, listener).map(|at| &rules[at]);
-            let expected = in_order
-                .iter()
-                .find(|rule| matches(rule, &request, listener));
+            let expected = in_order.iter().find(|rule| matches(rule, &request, listener));
             assert_eq!(found, expected, "seed {seed}: {request:?} {listener:?}");
             matched += u32::from(expected.is_some());
             searched += 1;
         }
     }
     // The test is worth its name only if both ends are met often.
-    assert!(
-        matched > searched / 4 && matched < searched,
-        "{matched} of {searched}"
-    );
+    assert!(matched > searched / 4 && matched < searched, "{matched} of {searched}");
 }
 
 /// `count` routes over many hosts, wildcards, prefixes, exact paths and header values.
@@ -474,9 +391,8 @@ fn a_thousand_routes_cost_what_ten_cost() {
     let thousand = cost(&Router::new(&many_routes(1_000)));
     let hundred_thousand = cost(&Router::new(&many_routes(100_000)));
     println!("probes: 10 routes {ten:?}, 1,000 {thousand:?}, 100,000 {hundred_thousand:?}");
-    for (request, (few, many)) in requests
-        .iter()
-        .zip(ten.iter().zip(thousand.iter().zip(&hundred_thousand)))
+    for (request, (few, many)) in
+        requests.iter().zip(ten.iter().zip(thousand.iter().zip(&hundred_thousand)))
     {
         // A label or a segment is one step, and a step looks at one slot or, where hashes collide
         // in a table half empty, at few.
@@ -484,10 +400,7 @@ fn a_thousand_routes_cost_what_ten_cost() {
         let segments = request.path.split('/').count();
         let steps = (labels + segments + 1) as u32;
         for (routes, probes) in [(10, few), (1_000, many.0), (100_000, many.1)] {
-            assert!(
-                *probes <= 2 * steps,
-                "{routes} routes: {probes} probes for {request:?}"
-            );
+            assert!(*probes <= 2 * steps, "{routes} routes: {probes} probes for {request:?}");
         }
     }
 }
@@ -507,26 +420,13 @@ fn a_hostile_request_costs_no_more_than_the_rules_are_deep() {
 #[test]
 fn a_head_from_the_wire_is_routed() {
     use wire::http1::{HeadLimits, Parsed, RequestHead, parse_request};
-    let limits = HeadLimits {
-        head_max_bytes: 8_192,
-        target_max_bytes: 4_096,
-        fields_max: 64,
-    };
+    let limits = HeadLimits { head_max_bytes: 8_192, target_max_bytes: 4_096, fields_max: 64 };
     let routes = ["api.example.com /v1 GET x-tenant:blue ?q=a%b", "/"].map(|r| route(rule(r)));
     let router = Router::new(&routes);
     for (bytes, expected) in [
-        (
-            "GET /v1/x?q=a%25b HTTP/1.1\r\nhost: API.example.com:8080\r\nX-Tenant: blue\r\n\r\n",
-            0,
-        ),
-        (
-            "GET http://api.example.com/v1?q=a%25b HTTP/1.1\r\nhost: x\r\nx-tenant:blue\r\n\r\n",
-            0,
-        ),
-        (
-            "GET /v1 HTTP/1.1\r\nhost: api.example.com\r\nx-tenant: blue\r\n\r\n",
-            1,
-        ),
+        ("GET /v1/x?q=a%25b HTTP/1.1\r\nhost: API.example.com:8080\r\nX-Tenant: blue\r\n\r\n", 0),
+        ("GET http://api.example.com/v1?q=a%25b HTTP/1.1\r\nhost: x\r\nx-tenant:blue\r\n\r\n", 0),
+        ("GET /v1 HTTP/1.1\r\nhost: api.example.com\r\nx-tenant: blue\r\n\r\n", 1),
         ("OPTIONS * HTTP/1.1\r\nhost: api.example.com\r\n\r\n", 1),
         ("GET / HTTP/1.0\r\n\r\n", 1),
     ] {
@@ -539,10 +439,7 @@ fn a_head_from_the_wire_is_routed() {
 
 #[test]
 fn a_split_draws_by_weight() {
-    let branch = |service, weight| Split {
-        service: ServiceId(service),
-        weight,
-    };
+    let branch = |service, weight| Split { service: ServiceId(service), weight };
     let forward = |to| Forward {
         to,
         rewrite: Rewrite::default(),

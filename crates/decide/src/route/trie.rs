@@ -25,10 +25,7 @@ struct Node<T> {
 
 impl<T> Default for Trie<T> {
     fn default() -> Trie<T> {
-        Trie {
-            nodes: Vec::new(),
-            edges: Index::default(),
-        }
+        Trie { nodes: Vec::new(), edges: Index::default() }
     }
 }
 
@@ -58,12 +55,7 @@ impl<T: Default> Trie<T> {
     fn add_node(&mut self, parent: Option<NodeId>, edge: Box<[u8]>) -> NodeId {
         // A configuration's size keeps this far below 2^32.
         let id = NodeId(self.nodes.len() as u32);
-        self.nodes.push(Node {
-            parent,
-            edge,
-            has_children: false,
-            value: T::default(),
-        });
+        self.nodes.push(Node { parent, edge, has_children: false, value: T::default() });
         id
     }
 }

@@ -10,10 +10,7 @@ fn state(live: &LiveService, port: u16) -> Arc<model::ServerState> {
 }
 
 fn bound_to(port: u16) -> Ask<'static> {
-    Ask {
-        affinity: Some(affinity_token(address(port))),
-        ..Ask::default()
-    }
+    Ask { affinity: Some(affinity_token(address(port))), ..Ask::default() }
 }
 
 #[test]
@@ -21,20 +18,12 @@ fn slots_are_counted_and_freed() {
     let (_registry, live) = one(service("a", &[1, 2], 2, 0));
     let slots: Vec<_> = (0..4).map(|_| go(admit(&live))).collect();
     assert_eq!(live.view(NOW).endpoints[0].in_flight, 2);
-    let Refusal::Full { retry_after } = refused(admit(&live)) else {
-        panic!("not full")
-    };
+    let Refusal::Full { retry_after } = refused(admit(&live)) else { panic!("not full") };
     assert_eq!(retry_after, Duration::from_secs(1));
     drop(slots);
     let view = live.view(NOW);
-    assert_eq!(
-        (view.endpoints[0].in_flight, view.endpoints[1].in_flight),
-        (0, 0)
-    );
-    assert_eq!(
-        (view.endpoints[0].requests, view.endpoints[1].requests),
-        (2, 2)
-    );
+    assert_eq!((view.endpoints[0].in_flight, view.endpoints[1].in_flight), (0, 0));
+    assert_eq!((view.endpoints[0].requests, view.endpoints[1].requests), (2, 2));
 }
 
 #[test]
@@ -55,10 +44,7 @@ fn a_freed_slot_goes_to_the_head_and_newcomers_stand_behind() {
     assert!(matches!(refused(admit(&live)), Refusal::Full { .. }));
     drop(slot);
     // Handed over, not freed: the count never fell.
-    assert_eq!(
-        (live.view(NOW).endpoints[0].in_flight, live.queue_length()),
-        (1, 2)
-    );
+    assert_eq!((live.view(NOW).endpoints[0].in_flight, live.queue_length()), (1, 2));
     let mut newcomer = wait(admit(&live));
     for waiter in &mut waiters {
         let slot = look(waiter).unwrap();
@@ -80,10 +66,7 @@ fn who_leaves_with_an_uncollected_slot_hands_it_on() {
     drop(slot);
     drop(first);
     assert!(look(&mut third).is_some());
-    assert_eq!(
-        (live.view(NOW).endpoints[0].in_flight, live.queue_length()),
-        (0, 0)
-    );
+    assert_eq!((live.view(NOW).endpoints[0].in_flight, live.queue_length()), (0, 0));
 }
 
 #[test]
@@ -158,10 +141,7 @@ fn weight_0_takes_bound_requests_only_and_a_drained_server_none() {
 fn tried_servers_are_the_last_resort() {
     let (_registry, live) = one(service("a", &[1, 2, 3], 1, 1));
     let tried = [address(1), address(2)];
-    let again = Ask {
-        avoid: &tried,
-        ..Ask::default()
-    };
+    let again = Ask { avoid: &tried, ..Ask::default() };
     let three = go(admit_asking(&live, &again));
     assert_eq!(port(&three), 3);
     // The third is full, the tried ones are not: it would rather wait,
@@ -175,13 +155,7 @@ fn tried_servers_are_the_last_resort() {
     drop(three);
     assert_eq!(look(&mut waiter).map(|slot| port(&slot)), Some(3));
     let everyone = [address(1), address(2), address(3)];
-    go(admit_asking(
-        &live,
-        &Ask {
-            avoid: &everyone,
-            ..Ask::default()
-        },
-    ));
+    go(admit_asking(&live, &Ask { avoid: &everyone, ..Ask::default() }));
 }
 
 #[test]
@@ -189,13 +163,7 @@ fn a_waiter_that_avoids_a_server_takes_it_when_the_others_are_gone() {
     let (_registry, live) = one(service("a", &[1, 2], 1, 1));
     let tried = [address(1)];
     let _two = go(admit_asking(&live, &bound_to(2)));
-    let mut waiter = wait(admit_asking(
-        &live,
-        &Ask {
-            avoid: &tried,
-            ..Ask::default()
-        },
-    ));
+    let mut waiter = wait(admit_asking(&live, &Ask { avoid: &tried, ..Ask::default() }));
     assert!(look(&mut waiter).is_none());
     state(&live, 2).set_health(Health::Down, NOW);
     live.refresh(NOW);
@@ -208,29 +176,20 @@ fn zones_fail_over_and_back_and_waiters_follow() {
     spec.servers[0].zone = Some("here".into());
     spec.servers[1].zone = Some("there".into());
     let registry = Registry::with_seed(0);
-    let snapshot = Snapshot {
-        zone: Some("here".into()),
-        services: vec![spec],
-        ..Snapshot::empty()
-    };
+    let snapshot =
+        Snapshot { zone: Some("here".into()), services: vec![spec], ..Snapshot::empty() };
     let live = Arc::clone(&registry.publish(Arc::new(snapshot), NOW).services[0]);
     let one = go(admit(&live));
     let mut waiter = wait(admit(&live));
     state(&live, 1).set_health(Health::Down, NOW);
     let change = live.refresh(NOW).unwrap();
     assert_eq!((change.from, change.to), (Tier::OwnZone, Tier::AllZones));
-    assert_eq!(
-        (change.reason, change.eligible, change.total),
-        (Reason::OwnZoneDown, 1, 2)
-    );
+    assert_eq!((change.reason, change.eligible, change.total), (Reason::OwnZoneDown, 1, 2));
     assert_eq!(look(&mut waiter).map(|slot| port(&slot)), Some(2));
     assert_eq!(live.refresh(NOW), None);
     drop(one);
     state(&live, 1).set_health(Health::Up, NOW);
-    assert_eq!(
-        live.refresh(NOW).map(|change| change.to),
-        Some(Tier::OwnZone)
-    );
+    assert_eq!(live.refresh(NOW).map(|change| change.to), Some(Tier::OwnZone));
     assert_eq!(port(&go(admit(&live))), 1);
 }
 
@@ -271,10 +230,7 @@ fn a_server_that_came_back_grows_to_its_share() {
     }
     assert_eq!(at, NOW + Duration::from_secs(10));
     // A tenth against a whole, up to half.
-    assert!(
-        (85..=97).contains(&shares[0]) && shares.last() == Some(&500),
-        "{shares:?}"
-    );
+    assert!((85..=97).contains(&shares[0]) && shares.last() == Some(&500), "{shares:?}");
     assert!(shares.is_sorted(), "{shares:?}");
 }
 
@@ -293,12 +249,7 @@ fn discovery_keeps_what_is_known_of_addresses_that_stay() {
         weight: 1,
         backup: false,
     };
-    live.set_endpoints(
-        EndpointSet {
-            rows: vec![row(2), row(3), row(3)],
-        },
-        NOW,
-    );
+    live.set_endpoints(EndpointSet { rows: vec![row(2), row(3), row(3)] }, NOW);
     assert_eq!(live.endpoints().all.len(), 2);
     assert!(Arc::ptr_eq(&kept, &state(&live, 2)));
     // The new server's slots are there for who waited.

@@ -1,7 +1,7 @@
 //! Admission as a whole: what a service does with requests, from outside and under many threads.
 
 mod admission;
-mod races;
+pub(crate) mod interleave;
 mod reload;
 mod stress;
 
@@ -27,12 +27,7 @@ fn address(port: u16) -> SocketAddr {
 
 fn server(port: u16) -> ServerSpec {
     let target = ServerTarget::Address(address(port));
-    ServerSpec {
-        target,
-        zone: None,
-        weight: 1,
-        backup: false,
-    }
+    ServerSpec { target, zone: None, weight: 1, backup: false }
 }
 
 /// A service over servers at these ports, each with room for `max`, and a queue of `queue_max`.
@@ -42,18 +37,12 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
         name: name.into(),
         balance: Balance::RoundRobin,
         in_flight_max: (max > 0).then_some(max),
-        queue: QueueLimits {
-            length_max: queue_max,
-            wait_max: 5 * second,
-        },
+        queue: QueueLimits { length_max: queue_max, wait_max: 5 * second },
         when_full: 429,
         when_all_down: WhenAllDown::Refuse,
         check: None,
         passive: None,
-        zones: ZonePolicy {
-            ready_min: 0.5,
-            ready_recovered: 0.7,
-        },
+        zones: ZonePolicy { ready_min: 0.5, ready_recovered: 0.7 },
         affinity: None,
         slow_start: None,
         timeouts: ServiceTimeouts {
@@ -62,23 +51,14 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
             idle: 60 * second,
             keep_alive: 60 * second,
         },
-        retries: Retries {
-            attempts_max: 1,
-            body_kept_max_bytes: 0,
-        },
+        retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
         idle_connections_max: 8,
         servers: ports.iter().copied().map(server).collect(),
     }
 }
 
 fn publish(registry: &Registry, services: Vec<Service>) -> Arc<Published> {
-    registry.publish(
-        Arc::new(Snapshot {
-            services,
-            ..Snapshot::empty()
-        }),
-        NOW,
-    )
+    registry.publish(Arc::new(Snapshot { services, ..Snapshot::empty() }), NOW)
 }
 
 fn one(spec: Service) -> (Registry, Arc<LiveService>) {

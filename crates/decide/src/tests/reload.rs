@@ -7,10 +7,7 @@ use super::*;
 #[test]
 fn services_keep_their_identity_their_states_and_what_is_in_flight() {
     let registry = Registry::with_seed(0);
-    let before = publish(
-        &registry,
-        vec![service("a", &[1, 2], 2, 5), service("b", &[3], 2, 5)],
-    );
+    let before = publish(&registry, vec![service("a", &[1, 2], 2, 5), service("b", &[3], 2, 5)]);
     let a = Arc::clone(&before.services[0]);
     let known = Arc::clone(&a.endpoints().all[1].state);
     known.set_health(Health::Down, NOW);
@@ -23,10 +20,7 @@ fn services_keep_their_identity_their_states_and_what_is_in_flight() {
     assert!(Arc::ptr_eq(&a, &after.services[0]));
     assert!(Arc::ptr_eq(&known, &a.endpoints().all[0].state));
     let view = a.view(NOW);
-    assert_eq!(
-        (view.endpoints[1].in_flight, view.endpoints[1].weight),
-        (1, 5)
-    );
+    assert_eq!((view.endpoints[1].in_flight, view.endpoints[1].weight), (1, 5));
     assert_eq!(view.queue_length_max, 7);
     drop(slot);
     assert_eq!(a.view(NOW).endpoints[1].in_flight, 0);
@@ -55,10 +49,7 @@ fn without_a_limit_any_more_all_go() {
     let _first = go(admit(&live));
     let mut waiters: Vec<_> = (0..9).map(|_| wait(admit(&live))).collect();
     publish(&registry, vec![service("a", &[1], 0, 9)]);
-    let slots: Vec<_> = waiters
-        .iter_mut()
-        .map(|waiter| look(waiter).unwrap())
-        .collect();
+    let slots: Vec<_> = waiters.iter_mut().map(|waiter| look(waiter).unwrap()).collect();
     assert_eq!(live.view(NOW).endpoints[0].in_flight, 10);
     drop(slots);
 }
@@ -75,10 +66,7 @@ fn a_service_that_left_still_serves_those_who_wait_but_its_limit_counts_no_more(
     assert!(look(&mut left).is_some());
     assert!(look(&mut stays).is_some());
     drop(slot);
-    let again = publish(
-        &registry,
-        vec![service("b", &[1], 2, 9), service("a", &[1], 2, 9)],
-    );
+    let again = publish(&registry, vec![service("b", &[1], 2, 9), service("a", &[1], 2, 9)]);
     assert!(!Arc::ptr_eq(&before.services[0], &again.services[1]));
     assert_eq!(again.services[1].view(NOW).endpoints[0].in_flight, 0);
 }
@@ -86,16 +74,8 @@ fn a_service_that_left_still_serves_those_who_wait_but_its_limit_counts_no_more(
 #[test]
 fn servers_found_by_name_outlive_a_reload_with_the_new_settings() {
     let mut spec = service("a", &[1], 1, 0);
-    let target = ServerTarget::Name {
-        host: "s.internal".into(),
-        port: 80,
-    };
-    spec.servers.push(ServerSpec {
-        target,
-        zone: None,
-        weight: 1,
-        backup: false,
-    });
+    let target = ServerTarget::Name { host: "s.internal".into(), port: 80 };
+    spec.servers.push(ServerSpec { target, zone: None, weight: 1, backup: false });
     let (registry, live) = one(spec.clone());
     assert_eq!(live.endpoints().all.len(), 1);
     let row = |name: &str, port| EndpointRow {
@@ -105,27 +85,16 @@ fn servers_found_by_name_outlive_a_reload_with_the_new_settings() {
         weight: 1,
         backup: false,
     };
-    let rows = vec![
-        row("10.0.0.1:1", 1),
-        row("s.internal:80", 8),
-        row("s.internal:80", 9),
-    ];
+    let rows = vec![row("10.0.0.1:1", 1), row("s.internal:80", 8), row("s.internal:80", 9)];
     live.set_endpoints(EndpointSet { rows }, NOW);
     let slot = go(admit(&live));
     spec.servers[1].weight = 3;
     spec.servers.remove(0);
     publish(&registry, vec![spec]);
     let endpoints = live.endpoints();
-    let rows: Vec<_> = endpoints
-        .all
-        .iter()
-        .map(|e| (e.row.address.port(), e.row.weight))
-        .collect();
+    let rows: Vec<_> = endpoints.all.iter().map(|e| (e.row.address.port(), e.row.weight)).collect();
     assert_eq!(rows, [(8, 3), (9, 3)]);
     drop(slot);
     let empty = publish(&registry, vec![]);
-    assert_eq!(
-        (empty.services.len(), registry.current().generation),
-        (0, 3)
-    );
+    assert_eq!((empty.services.len(), registry.current().generation), (0, 3));
 }

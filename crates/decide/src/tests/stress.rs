@@ -46,20 +46,8 @@ fn send(services: &[Arc<LiveService>], running: &Running, seed: u64) -> Tally {
     for _ in 0..REQUESTS {
         let live = &services[rng.usize(..services.len())];
         let affinity = (rng.u8(..) < 30).then(|| affinity_token(address(rng.u16(1..5))));
-        let avoid = if rng.u8(..) < 30 {
-            &[address(2)][..]
-        } else {
-            &[]
-        };
-        match live.admit(
-            &Ask {
-                key: None,
-                affinity,
-                avoid,
-            },
-            &mut rng,
-            NOW,
-        ) {
+        let avoid = if rng.u8(..) < 30 { &[address(2)][..] } else { &[] };
+        match live.admit(&Ask { key: None, affinity, avoid }, &mut rng, NOW) {
             Admission::Go(slot) => {
                 running.run(slot);
                 tally.went += 1;
@@ -99,33 +87,19 @@ fn stress(services: &[Arc<LiveService>], meanwhile: impl Fn(&mut fastrand::Rng) 
                 thread::yield_now();
             }
         });
-        let tallies = senders
-            .into_iter()
-            .map(|sender| sender.join().unwrap())
-            .collect();
+        let tallies = senders.into_iter().map(|sender| sender.join().unwrap()).collect();
         over.store(true, SeqCst);
         changer.join().unwrap();
         tallies
     });
     println!("{tallies:?}");
-    let all: u64 = tallies
-        .iter()
-        .map(|t| t.went + t.waited + t.left + t.refused)
-        .sum();
+    let all: u64 = tallies.iter().map(|t| t.went + t.waited + t.left + t.refused).sum();
     assert_eq!(all, THREADS * REQUESTS);
-    assert!(
-        tallies.iter().map(|tally| tally.waited).sum::<u64>() > 0,
-        "nobody ever waited"
-    );
+    assert!(tallies.iter().map(|tally| tally.waited).sum::<u64>() > 0, "nobody ever waited");
     for live in services {
         let view = live.view(NOW);
         assert_eq!(view.queue_length, 0);
-        assert!(
-            view.endpoints
-                .iter()
-                .all(|endpoint| endpoint.in_flight == 0),
-            "{view:?}"
-        );
+        assert!(view.endpoints.iter().all(|endpoint| endpoint.in_flight == 0), "{view:?}");
     }
 }
 
@@ -149,10 +123,7 @@ fn services_that_share_addresses() {
 #[test]
 fn servers_that_come_and_go() {
     let registry = Registry::with_seed(0);
-    let specs = vec![
-        service("a", &[1, 2, 3], MAX, 100),
-        service("b", &[2, 3, 4], MAX, 100),
-    ];
+    let specs = vec![service("a", &[1, 2, 3], MAX, 100), service("b", &[2, 3, 4], MAX, 100)];
     let services = &publish(&registry, specs).services;
     stress(services, |rng| {
         // Server 3 stays, so that everyone who waits can be served in the end.
@@ -170,12 +141,7 @@ fn servers_that_come_and_go() {
 #[test]
 fn limits_that_change() {
     let registry = Registry::with_seed(0);
-    let specs = |max| {
-        vec![
-            service("a", &[1, 2], max, 100),
-            service("b", &[2], max, 100),
-        ]
-    };
+    let specs = |max| vec![service("a", &[1, 2], max, 100), service("b", &[2], max, 100)];
     let services = &publish(&registry, specs(MAX)).services;
     stress(services, |rng| {
         publish(&registry, specs(rng.u32(1..=MAX)));

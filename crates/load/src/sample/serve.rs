@@ -20,11 +20,8 @@ use wire::http1::{
 use super::stats::push_json_string;
 use super::{Payload, Sample};
 
-const HEAD_LIMITS: HeadLimits = HeadLimits {
-    head_max_bytes: 64 * 1024,
-    target_max_bytes: 16 * 1024,
-    fields_max: FIELDS_MAX,
-};
+const HEAD_LIMITS: HeadLimits =
+    HeadLimits { head_max_bytes: 64 * 1024, target_max_bytes: 16 * 1024, fields_max: FIELDS_MAX };
 
 /// The longest silence on a connection, between requests or within one.
 const SILENCE_MAX: Duration = Duration::from_secs(75);
@@ -183,10 +180,7 @@ impl<'a> Connection<'a> {
         let mut body = Body::of_request(framing);
         while !body.is_done() {
             let count = |piece: &[u8]| {
-                self.sample
-                    .counters
-                    .body_bytes
-                    .fetch_add(piece.len() as u64, Relaxed);
+                self.sample.counters.body_bytes.fetch_add(piece.len() as u64, Relaxed);
             };
             match timeout(SILENCE_MAX, body.read(self.stream, &mut self.inbox, count)).await {
                 Err(_) => return Err(BodyError::Ended),
@@ -224,8 +218,7 @@ impl<'a> Connection<'a> {
         drop(slot);
         match sample.spec.payload {
             Payload::Text { .. } => {
-                self.answer(200, "text/plain; charset=utf-8", &sample.text)
-                    .await
+                self.answer(200, "text/plain; charset=utf-8", &sample.text).await
             }
             Payload::Json => {
                 let text = self.json(number);
@@ -266,19 +259,14 @@ impl<'a> Connection<'a> {
         match status {
             Some(status) => {
                 self.sample.set_status(status);
-                self.answer_text(200, &format!("/status now answers {status}\n"))
-                    .await
+                self.answer_text(200, &format!("/status now answers {status}\n")).await
             }
-            None => {
-                self.answer_text(400, "status must be a number from 200 to 599\n")
-                    .await
-            }
+            None => self.answer_text(400, "status must be a number from 200 to 599\n").await,
         }
     }
 
     async fn answer_text(&mut self, status: u16, text: &str) -> io::Result<()> {
-        self.answer(status, "text/plain; charset=utf-8", text.as_bytes())
-            .await
+        self.answer(status, "text/plain; charset=utf-8", text.as_bytes()).await
     }
 
     async fn answer(
@@ -289,16 +277,7 @@ impl<'a> Connection<'a> {
     ) -> io::Result<()> {
         let is_head = self.head.is_head();
         let keep_alive = self.head.keep_alive();
-        self.write(
-            &Answer {
-                status,
-                content_type,
-                body,
-                keep_alive,
-            },
-            is_head,
-        )
-        .await
+        self.write(&Answer { status, content_type, body, keep_alive }, is_head).await
     }
 
     /// Answers what is no request, and closes.
@@ -306,12 +285,7 @@ impl<'a> Connection<'a> {
         self.sample.counters.bad_requests.fetch_add(1, Relaxed);
         let body = format!("{why}\n");
         let content_type = "text/plain; charset=utf-8";
-        let answer = Answer {
-            status,
-            content_type,
-            body: body.as_bytes(),
-            keep_alive: false,
-        };
+        let answer = Answer { status, content_type, body: body.as_bytes(), keep_alive: false };
         self.write(&answer, false).await?;
         poll_fn(|cx| self.stream.poll_close_write(cx)).await
     }
@@ -320,11 +294,7 @@ impl<'a> Connection<'a> {
         let out = &mut self.outbox;
         out.clear();
         encode::put_status_line(out, Version::Http11, answer.status, b"");
-        encode::put_field(
-            out,
-            b"Date",
-            &wire::date::imf_fixdate(os::clock::wall().as_secs()),
-        );
+        encode::put_field(out, b"Date", &wire::date::imf_fixdate(os::clock::wall().as_secs()));
         encode::put_field(out, b"Content-Type", answer.content_type.as_bytes());
         // RFC 9110 section 8.6: no length in a response that has no body by its status.
         let has_body = !matches!(answer.status, 204 | 304);

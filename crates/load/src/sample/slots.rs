@@ -50,29 +50,16 @@ impl Slots {
         if let Some(number) = number {
             workers.since[number] = Some(since);
         }
-        Slot {
-            slots: self,
-            number,
-            since,
-            _permit: permit,
-        }
+        Slot { slots: self, number, since, _permit: permit }
     }
 
     /// Time spent working, by worker, with the work that is going on; one sum in all when there is
     /// no limit (of finished work then).
     pub(super) fn busy(&self, now: Moment) -> Vec<Duration> {
         let workers = self.workers();
-        let going_on = workers
-            .since
-            .iter()
-            .map(|since| since.map_or(Duration::ZERO, |s| now - s));
+        let going_on = workers.since.iter().map(|since| since.map_or(Duration::ZERO, |s| now - s));
         let going_on = going_on.chain(std::iter::repeat(Duration::ZERO));
-        workers
-            .busy
-            .iter()
-            .zip(going_on)
-            .map(|(&busy, more)| busy + more)
-            .collect()
+        workers.busy.iter().zip(going_on).map(|(&busy, more)| busy + more).collect()
     }
 
     fn workers(&self) -> MutexGuard<'_, Workers> {
@@ -136,11 +123,7 @@ mod tests {
     #[tokio::test]
     async fn without_a_limit_all_work_at_once_and_time_is_summed() {
         let slots = Slots::new(None);
-        let all = [
-            slots.begin().await,
-            slots.begin().await,
-            slots.begin().await,
-        ];
+        let all = [slots.begin().await, slots.begin().await, slots.begin().await];
         assert!(all.iter().all(|slot| slot.number.is_none()));
         drop(all);
         assert_eq!(slots.busy(os::clock::now()).len(), 1);

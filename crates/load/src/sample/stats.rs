@@ -25,10 +25,7 @@ impl Counters {
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let concurrent = self.concurrent.fetch_add(1, Ordering::Relaxed) + 1;
         self.concurrent_max.fetch_max(concurrent, Ordering::Relaxed);
-        Present {
-            counters: self,
-            number,
-        }
+        Present { counters: self, number }
     }
 
     pub(super) fn read(&self, slots: &Slots) -> Stats {
@@ -87,11 +84,7 @@ pub struct Stats {
 impl Stats {
     /// As the JSON object of `/stats`. Times are in microseconds.
     pub(super) fn to_json(&self, name: &str, zone: Option<&str>) -> String {
-        let busy: Vec<String> = self
-            .busy
-            .iter()
-            .map(|b| b.as_micros().to_string())
-            .collect();
+        let busy: Vec<String> = self.busy.iter().map(|b| b.as_micros().to_string()).collect();
         let mut text = String::from("{\"server\":");
         push_json_string(&mut text, name);
         text.push_str(",\"zone\":");
@@ -145,23 +138,14 @@ mod tests {
         let third = counters.enter();
         drop((second, third));
         let stats = counters.read(&Slots::new(None));
-        assert_eq!(
-            (stats.requests, stats.concurrent, stats.concurrent_max),
-            (3, 0, 2)
-        );
+        assert_eq!((stats.requests, stats.concurrent, stats.concurrent_max), (3, 0, 2));
     }
 
     #[test]
     fn json_is_escaped() {
-        let stats = Stats {
-            busy: vec![Duration::from_millis(2)],
-            ..Stats::default()
-        };
+        let stats = Stats { busy: vec![Duration::from_millis(2)], ..Stats::default() };
         let text = stats.to_json("a\"b\\\n", None);
-        assert!(
-            text.starts_with("{\"server\":\"a\\\"b\\\\\\u000a\",\"zone\":null,"),
-            "{text}"
-        );
+        assert!(text.starts_with("{\"server\":\"a\\\"b\\\\\\u000a\",\"zone\":null,"), "{text}");
         assert!(text.ends_with(",\"busy_us\":[2000]}\n"), "{text}");
     }
 }

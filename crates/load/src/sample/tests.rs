@@ -24,39 +24,19 @@ async fn with<T>(spec: SampleSpec, client: impl AsyncFnOnce(SocketAddr, Arc<Samp
 }
 
 fn quick() -> SampleSpec {
-    SampleSpec {
-        work: Duration::ZERO,
-        ..SampleSpec::default()
-    }
+    SampleSpec { work: Duration::ZERO, ..SampleSpec::default() }
 }
 
-const DIAL: DialOptions = DialOptions {
-    connect_timeout: LONG,
-    user_timeout: None,
-};
+const DIAL: DialOptions = DialOptions { connect_timeout: LONG, user_timeout: None };
 
 async fn get(connection: &mut Connection, method: &str, path: &str) -> Response {
-    let request = Request {
-        method,
-        path,
-        host: "sample.test",
-        fields: &[],
-        body: b"",
-    };
-    let limits = ExchangeLimits {
-        timeout: LONG,
-        body_max_bytes: 1 << 20,
-    };
+    let request = Request { method, path, host: "sample.test", fields: &[], body: b"" };
+    let limits = ExchangeLimits { timeout: LONG, body_max_bytes: 1 << 20 };
     connection.exchange(&request, &limits).await.unwrap()
 }
 
 async fn get_fresh(address: SocketAddr, path: &str) -> Response {
-    get(
-        &mut Connection::open(address, &DIAL).await.unwrap(),
-        "GET",
-        path,
-    )
-    .await
+    get(&mut Connection::open(address, &DIAL).await.unwrap(), "GET", path).await
 }
 
 /// Sends bytes as they are; yields everything until the server closes.
@@ -80,41 +60,28 @@ fn the_pattern_has_the_size_asked_for_and_tells_offsets() {
 #[tokio::test]
 async fn it_answers_the_size_asked_for_on_one_kept_connection() {
     let payload = Payload::Text { size_bytes: 50_000 };
-    with(
-        SampleSpec { payload, ..quick() },
-        async |address, sample| {
-            let mut connection = Connection::open(address, &DIAL).await.unwrap();
-            for _ in 0..3 {
-                let response = get(&mut connection, "GET", "/any/path?x").await;
-                assert_eq!((response.status, response.body), (200, pattern(50_000)));
-            }
-            let head = get(&mut connection, "HEAD", "/").await;
-            assert_eq!(head.body, b"");
-            assert_eq!(connection.head().content_length(), Some(50_000));
-            let stats = sample.stats();
-            assert_eq!(
-                (stats.connections, stats.connections_open, stats.requests),
-                (1, 1, 4)
-            );
-            assert_eq!((stats.concurrent, stats.concurrent_max), (0, 1));
-        },
-    )
+    with(SampleSpec { payload, ..quick() }, async |address, sample| {
+        let mut connection = Connection::open(address, &DIAL).await.unwrap();
+        for _ in 0..3 {
+            let response = get(&mut connection, "GET", "/any/path?x").await;
+            assert_eq!((response.status, response.body), (200, pattern(50_000)));
+        }
+        let head = get(&mut connection, "HEAD", "/").await;
+        assert_eq!(head.body, b"");
+        assert_eq!(connection.head().content_length(), Some(50_000));
+        let stats = sample.stats();
+        assert_eq!((stats.connections, stats.connections_open, stats.requests), (1, 1, 4));
+        assert_eq!((stats.concurrent, stats.concurrent_max), (0, 1));
+    })
     .await;
 }
 
 #[tokio::test]
 async fn the_json_says_who_answered() {
-    let spec = SampleSpec {
-        name: "a1".to_owned(),
-        zone: Some("a".to_owned()),
-        ..quick()
-    };
+    let spec = SampleSpec { name: "a1".to_owned(), zone: Some("a".to_owned()), ..quick() };
     with(spec, async |address, _| {
         let first = get_fresh(address, "/").await;
-        assert_eq!(
-            first.body,
-            b"{\"id\":\"1\",\"server\":\"a1\",\"zone\":\"a\"}\n"
-        );
+        assert_eq!(first.body, b"{\"id\":\"1\",\"server\":\"a1\",\"zone\":\"a\"}\n");
         let answer = raw(
             address,
             "GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: r-7\r\nConnection: close\r\n\r\n",
@@ -132,54 +99,34 @@ async fn the_json_says_who_answered() {
 #[tokio::test]
 async fn slots_bound_the_work_and_the_rest_waits() {
     let work = Duration::from_millis(30);
-    with(
-        SampleSpec {
-            work,
-            slots: Some(2),
-            ..quick()
-        },
-        async |address, sample| {
-            let begun = os::clock::now();
-            let one = || get_fresh(address, "/");
-            tokio::join!(one(), one(), one(), one(), one(), one());
-            let took = os::clock::now() - begun;
-            assert!(took >= work * 3, "three turns of two: {took:?}");
-            let stats = sample.stats();
-            assert_eq!((stats.requests, stats.concurrent), (6, 0));
-            assert!(stats.concurrent_max <= 6);
-            assert_eq!(stats.busy.len(), 2);
-            assert!(stats.busy.iter().sum::<Duration>() >= work * 6, "{stats:?}");
-        },
-    )
+    with(SampleSpec { work, slots: Some(2), ..quick() }, async |address, sample| {
+        let begun = os::clock::now();
+        let one = || get_fresh(address, "/");
+        tokio::join!(one(), one(), one(), one(), one(), one());
+        let took = os::clock::now() - begun;
+        assert!(took >= work * 3, "three turns of two: {took:?}");
+        let stats = sample.stats();
+        assert_eq!((stats.requests, stats.concurrent), (6, 0));
+        assert!(stats.concurrent_max <= 6);
+        assert_eq!(stats.busy.len(), 2);
+        assert!(stats.busy.iter().sum::<Duration>() >= work * 6, "{stats:?}");
+    })
     .await;
 }
 
 #[tokio::test]
 async fn status_and_stats_answer_while_all_slots_are_busy() {
-    with(
-        SampleSpec {
-            work: LONG * 10,
-            slots: Some(1),
-            ..quick()
-        },
-        async |address, _| {
-            let work = dial(address, &DIAL).await.unwrap();
-            (&work)
-                .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-                .await
-                .unwrap();
-            let mut connection = Connection::open(address, &DIAL).await.unwrap();
-            let response = get(&mut connection, "GET", "/status").await;
-            assert_eq!(
-                (response.status, response.body.as_slice()),
-                (200, &b"200\n"[..])
-            );
-            let stats = get(&mut connection, "GET", "/stats").await;
-            let stats = String::from_utf8(stats.body).unwrap();
-            assert!(stats.contains("\"status_requests\":1"), "{stats}");
-            assert!(stats.contains("\"connections\":2"), "{stats}");
-        },
-    )
+    with(SampleSpec { work: LONG * 10, slots: Some(1), ..quick() }, async |address, _| {
+        let work = dial(address, &DIAL).await.unwrap();
+        (&work).write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let mut connection = Connection::open(address, &DIAL).await.unwrap();
+        let response = get(&mut connection, "GET", "/status").await;
+        assert_eq!((response.status, response.body.as_slice()), (200, &b"200\n"[..]));
+        let stats = get(&mut connection, "GET", "/stats").await;
+        let stats = String::from_utf8(stats.body).unwrap();
+        assert!(stats.contains("\"status_requests\":1"), "{stats}");
+        assert!(stats.contains("\"connections\":2"), "{stats}");
+    })
     .await;
 }
 
@@ -190,29 +137,13 @@ async fn the_status_can_be_made_to_fail_and_to_heal() {
         let post = get(&mut connection, "POST", "/fail?x=1&status=503").await;
         assert_eq!(post.status, 200);
         assert_eq!(get(&mut connection, "GET", "/status").await.status, 503);
-        assert_eq!(
-            get(&mut connection, "GET", "/").await.status,
-            200,
-            "work goes on"
-        );
+        assert_eq!(get(&mut connection, "GET", "/").await.status, 200, "work goes on");
         sample.set_status(204);
         assert_eq!(get(&mut connection, "GET", "/status").await.status, 204);
-        for path in [
-            "/fail",
-            "/fail?status=",
-            "/fail?status=100",
-            "/fail?status=70000",
-        ] {
-            assert_eq!(
-                get(&mut connection, "POST", path).await.status,
-                400,
-                "{path}"
-            );
+        for path in ["/fail", "/fail?status=", "/fail?status=100", "/fail?status=70000"] {
+            assert_eq!(get(&mut connection, "POST", path).await.status, 400, "{path}");
         }
-        assert_eq!(
-            get(&mut connection, "GET", "/fail?status=503").await.status,
-            405
-        );
+        assert_eq!(get(&mut connection, "GET", "/fail?status=503").await.status, 405);
         assert_eq!(get(&mut connection, "GET", "/status").await.status, 204);
     })
     .await;
@@ -229,16 +160,8 @@ async fn bodies_of_either_framing_are_read_and_counted() {
              GET /c HTTP/1.0\r\n\r\n",
         )
         .await;
-        assert_eq!(
-            answer.matches("HTTP/1.1 200 OK\r\n").count(),
-            3,
-            "pipelined: {answer}"
-        );
-        assert_eq!(
-            answer.matches("Connection: close\r\n").count(),
-            1,
-            "{answer}"
-        );
+        assert_eq!(answer.matches("HTTP/1.1 200 OK\r\n").count(), 3, "pipelined: {answer}");
+        assert_eq!(answer.matches("Connection: close\r\n").count(), 1, "{answer}");
         assert_eq!((sample.stats().body_bytes, sample.stats().requests), (8, 3));
     })
     .await;
@@ -267,16 +190,10 @@ async fn an_expected_continue_is_given_before_the_body() {
 async fn what_is_no_request_is_refused_and_the_connection_closed() {
     with(quick(), async |address, sample| {
         let answer = raw(address, "GET / HTTP/1.1\r\nHost : a\r\n\r\n").await;
-        assert!(
-            answer.starts_with("HTTP/1.1 400 Bad Request\r\n"),
-            "{answer}"
-        );
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
         let broken = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
         let answer = raw(address, broken).await;
-        assert!(
-            answer.starts_with("HTTP/1.1 400 Bad Request\r\n"),
-            "{answer}"
-        );
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
         assert_eq!(sample.stats().bad_requests, 2);
         assert_eq!(sample.stats().concurrent, 0);
     })
@@ -287,10 +204,7 @@ async fn what_is_no_request_is_refused_and_the_connection_closed() {
 async fn dropping_the_server_closes_everything() {
     let (stream, address) = with(quick(), async |address, _| {
         let stream = dial(address, &DIAL).await.unwrap();
-        (&stream)
-            .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            .await
-            .unwrap();
+        (&stream).write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         assert!((&stream).read(&mut [0; 4096]).await.unwrap() > 0);
         (stream, address)
     })

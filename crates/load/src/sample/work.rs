@@ -20,11 +20,7 @@ impl Work {
     pub(super) fn new(mean: Duration, cv: f64, seed: u64) -> Work {
         // Of a lognormal distribution cv² = exp(sigma²) - 1.
         let sigma = (1.0 + cv * cv).ln().sqrt();
-        Work {
-            mean,
-            sigma,
-            rng: Mutex::new(fastrand::Rng::with_seed(seed)),
-        }
+        Work { mean, sigma, rng: Mutex::new(fastrand::Rng::with_seed(seed)) }
     }
 
     /// The next request's work time.

@@ -19,11 +19,7 @@ impl Format {
             let media_type = range.split(';').next().unwrap_or_default().trim();
             media_type.eq_ignore_ascii_case("application/openmetrics-text")
         });
-        if open {
-            Format::OpenMetrics
-        } else {
-            Format::Prometheus
-        }
+        if open { Format::OpenMetrics } else { Format::Prometheus }
     }
 
     /// The Content-Type of a body in this format.
@@ -113,11 +109,7 @@ impl<'o> Families<'o> {
         // Help is written here and holds nothing that would need escaping.
         debug_assert!(!help.contains(['\\', '\n', '"']), "{name}");
         let _ = writeln!(self.out, "# HELP {name}{suffix} {help}");
-        Family {
-            families: self,
-            name,
-            kind,
-        }
+        Family { families: self, name, kind }
     }
 
     /// A family of one sample without labels.
@@ -142,11 +134,7 @@ impl<'o> Families<'o> {
 
 impl Family<'_, '_> {
     pub(super) fn sample(&mut self, labels: &[Label<'_>], value: impl Into<Number>) {
-        let suffix = if self.kind == Kind::Counter {
-            "_total"
-        } else {
-            ""
-        };
+        let suffix = if self.kind == Kind::Counter { "_total" } else { "" };
         self.sample_of(suffix, labels, value);
     }
 
@@ -203,12 +191,7 @@ mod tests {
         let prometheus_3 = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
                             text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         assert_eq!(Format::for_accept(prometheus_3), Format::OpenMetrics);
-        for accept in [
-            "",
-            "*/*",
-            "text/plain",
-            "text/html, application/openmetrics-textual",
-        ] {
+        for accept in ["", "*/*", "text/plain", "text/html, application/openmetrics-textual"] {
             assert_eq!(Format::for_accept(accept), Format::Prometheus, "{accept}");
         }
     }

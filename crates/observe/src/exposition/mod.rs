@@ -44,13 +44,7 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
         "Configurations published since the start, the present one counted.",
         gauges.generation,
     );
-    families.single(
-        "weir_workers",
-        Kind::Gauge,
-        None,
-        "Worker threads.",
-        gauges.workers,
-    );
+    families.single("weir_workers", Kind::Gauge, None, "Worker threads.", gauges.workers);
     let Some(process) = gauges.process else {
         return;
     };
@@ -75,13 +69,7 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
         "Resident memory.",
         process.resident_bytes,
     );
-    families.single(
-        "process_open_fds",
-        Kind::Gauge,
-        None,
-        "Open descriptors.",
-        process.open_fds,
-    );
+    families.single("process_open_fds", Kind::Gauge, None, "Open descriptors.", process.open_fds);
     families.single(
         "process_max_fds",
         Kind::Gauge,
@@ -151,12 +139,7 @@ fn write_listeners(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families
 }
 
 /// A service's counter: family, unit, help, value.
-type ServiceCounter = (
-    &'static str,
-    Option<&'static str>,
-    &'static str,
-    fn(&ServiceTotals) -> u64,
-);
+type ServiceCounter = (&'static str, Option<&'static str>, &'static str, fn(&ServiceTotals) -> u64);
 
 const SERVICE_COUNTERS: [ServiceCounter; 7] = [
     (
@@ -165,12 +148,7 @@ const SERVICE_COUNTERS: [ServiceCounter; 7] = [
         "Requests sent to servers; a request that was tried twice counts twice.",
         |service| service.attempts,
     ),
-    (
-        "weir_retries",
-        None,
-        "Attempts after a request's first.",
-        |service| service.retries,
-    ),
+    ("weir_retries", None, "Attempts after a request's first.", |service| service.retries),
     (
         "weir_request_body_bytes",
         Some("bytes"),
@@ -195,12 +173,7 @@ const SERVICE_COUNTERS: [ServiceCounter; 7] = [
         "Requests that went over a kept connection.",
         |service| service.connections_reused,
     ),
-    (
-        "weir_queued",
-        None,
-        "Requests that joined the queue.",
-        |service| service.queued,
-    ),
+    ("weir_queued", None, "Requests that joined the queue.", |service| service.queued),
 ];
 
 fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<'_>) {
@@ -220,12 +193,8 @@ fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<
             family.sample(&[("service", name)], value(service));
         }
     }
-    let mut length = families.family(
-        "weir_queue_length",
-        Kind::Gauge,
-        None,
-        "Requests waiting for a slot.",
-    );
+    let mut length =
+        families.family("weir_queue_length", Kind::Gauge, None, "Requests waiting for a slot.");
     for service in &gauges.services {
         length.sample(&[("service", &service.name)], service.queue_length);
     }
@@ -254,12 +223,8 @@ fn write_exchanges(
             let count = exchanges.get(cause, class);
             if count > 0 || (cause == Cause::Completed && *status == "2xx") {
                 let fault = cause.fault().name();
-                let labels = [
-                    whose,
-                    ("cause", &cause.name()),
-                    ("fault", &fault),
-                    ("status", status),
-                ];
+                let labels =
+                    [whose, ("cause", &cause.name()), ("fault", &fault), ("status", status)];
                 family.sample(&labels, count);
             }
         }
@@ -267,11 +232,7 @@ fn write_exchanges(
 }
 
 /// A histogram: family, help, values.
-type ServiceHistogram = (
-    &'static str,
-    &'static str,
-    fn(&ServiceTotals) -> &HistogramTotals,
-);
+type ServiceHistogram = (&'static str, &'static str, fn(&ServiceTotals) -> &HistogramTotals);
 
 const SERVICE_HISTOGRAMS: [ServiceHistogram; 4] = [
     (
@@ -284,16 +245,12 @@ const SERVICE_HISTOGRAMS: [ServiceHistogram; 4] = [
         "From the complete request head to the first byte of the response head.",
         |service| &service.first_byte,
     ),
-    (
-        "weir_queue_wait_seconds",
-        "Time in the queue, of requests that waited there.",
-        |service| &service.queue,
-    ),
-    (
-        "weir_server_connect_seconds",
-        "Time to establish connections to servers.",
-        |service| &service.connect,
-    ),
+    ("weir_queue_wait_seconds", "Time in the queue, of requests that waited there.", |service| {
+        &service.queue
+    }),
+    ("weir_server_connect_seconds", "Time to establish connections to servers.", |service| {
+        &service.connect
+    }),
 ];
 
 /// Upper bounds of what is exposed of a histogram, with their text in seconds. Each is a bound of
@@ -337,12 +294,7 @@ fn write_durations(totals: &Totals, families: &mut Families<'_>) {
 }
 
 /// A server's metric: family, kind, help, value.
-type ServerMetric = (
-    &'static str,
-    Kind,
-    &'static str,
-    fn(&ServerGauges<'_>) -> u64,
-);
+type ServerMetric = (&'static str, Kind, &'static str, fn(&ServerGauges<'_>) -> u64);
 
 const SERVER_METRICS: [ServerMetric; 9] = [
     (
@@ -420,30 +372,19 @@ fn write_servers(gauges: &Gauges<'_>, families: &mut Families<'_>) {
 type ProbeMetric = (&'static str, Kind, &'static str, fn(&ProbeGauges) -> Number);
 
 const PROBE_METRICS: [ProbeMetric; 4] = [
-    (
-        "weir_probes_per_second",
-        Kind::Gauge,
-        "Probes planned per second and address.",
-        |probe| probe.per_second.into(),
-    ),
+    ("weir_probes_per_second", Kind::Gauge, "Probes planned per second and address.", |probe| {
+        probe.per_second.into()
+    }),
     (
         "weir_probes_per_second_unshared",
         Kind::Gauge,
         "What they would be if every service probed for itself.",
         |probe| probe.per_second_unshared.into(),
     ),
-    (
-        "weir_probes",
-        Kind::Counter,
-        "Probes that ended.",
-        |probe| probe.ended.into(),
-    ),
-    (
-        "weir_probes_failed",
-        Kind::Counter,
-        "Of these, those that failed.",
-        |probe| probe.failed.into(),
-    ),
+    ("weir_probes", Kind::Counter, "Probes that ended.", |probe| probe.ended.into()),
+    ("weir_probes_failed", Kind::Counter, "Of these, those that failed.", |probe| {
+        probe.failed.into()
+    }),
 ];
 
 fn write_probes(gauges: &Gauges<'_>, families: &mut Families<'_>) {

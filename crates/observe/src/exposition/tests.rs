@@ -34,11 +34,8 @@ fn parse(text: &str, format: Format) -> BTreeMap<String, Family> {
     for line in lines {
         if let Some(metadata) = line.strip_prefix("# ") {
             let mut words = metadata.splitn(3, ' ');
-            let (keyword, name, rest) = (
-                words.next().unwrap(),
-                words.next().unwrap(),
-                words.next().unwrap(),
-            );
+            let (keyword, name, rest) =
+                (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
             assert_name(name);
             if keyword == "TYPE" {
                 assert!(
@@ -50,10 +47,7 @@ fn parse(text: &str, format: Format) -> BTreeMap<String, Family> {
             }
             assert_eq!(name, current, "metadata stands with its family: {line}");
             let family = families.get_mut(name).unwrap();
-            assert!(
-                family.samples.is_empty(),
-                "metadata stands before samples: {line}"
-            );
+            assert!(family.samples.is_empty(), "metadata stands before samples: {line}");
             match keyword {
                 "TYPE" => rest.clone_into(&mut family.kind),
                 "HELP" => rest.clone_into(&mut family.help),
@@ -64,10 +58,7 @@ fn parse(text: &str, format: Format) -> BTreeMap<String, Family> {
         }
         let sample = parse_sample(line);
         let family = families.get_mut(&current).unwrap();
-        let suffix = sample
-            .0
-            .strip_prefix(current.as_str())
-            .unwrap_or_else(|| panic!("{line}"));
+        let suffix = sample.0.strip_prefix(current.as_str()).unwrap_or_else(|| panic!("{line}"));
         let allowed: &[&str] = match (family.kind.as_str(), open) {
             ("gauge", _) | ("counter", false) => &[""],
             ("counter", true) => &["_total"],
@@ -76,24 +67,14 @@ fn parse(text: &str, format: Format) -> BTreeMap<String, Family> {
         };
         assert!(allowed.contains(&suffix), "{line}");
         assert!(family.kind == "gauge" || sample.2 >= 0.0, "{line}");
-        assert!(
-            seen.insert((sample.0.clone(), sample.1.clone())),
-            "stands twice: {line}"
-        );
+        assert!(seen.insert((sample.0.clone(), sample.1.clone())), "stands twice: {line}");
         family.samples.push(sample);
     }
     for (name, family) in &families {
         assert!(!family.help.is_empty(), "{name}");
-        assert_eq!(
-            family.kind == "counter" && !open,
-            name.ends_with("_total"),
-            "{name}"
-        );
+        assert_eq!(family.kind == "counter" && !open, name.ends_with("_total"), "{name}");
         assert!(
-            family
-                .unit
-                .as_ref()
-                .is_none_or(|unit| open && name.ends_with(&format!("_{unit}")))
+            family.unit.as_ref().is_none_or(|unit| open && name.ends_with(&format!("_{unit}")))
         );
         if family.kind == "histogram" {
             assert_histogram(name, family);
@@ -104,10 +85,7 @@ fn parse(text: &str, format: Format) -> BTreeMap<String, Family> {
 
 fn assert_name(name: &str) {
     let valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
-    assert!(
-        !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(valid),
-        "{name}"
-    );
+    assert!(!name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(valid), "{name}");
 }
 
 fn parse_sample(line: &str) -> Sample {
@@ -121,10 +99,7 @@ fn parse_sample(line: &str) -> Sample {
         let mut value = String::new();
         let mut characters = after.char_indices();
         let end = loop {
-            match characters
-                .next()
-                .unwrap_or_else(|| panic!("unterminated value: {line}"))
-            {
+            match characters.next().unwrap_or_else(|| panic!("unterminated value: {line}")) {
                 (at, '"') => break at,
                 (_, '\\') => value.push(match characters.next().unwrap().1 {
                     'n' => '\n',
@@ -157,29 +132,14 @@ fn assert_histogram(name: &str, family: &Family) {
     for (service, samples) in by_service {
         let (mut bound_before, mut count_before) = (f64::MIN, 0.0);
         for (_, labels, count) in samples.iter().filter(|s| s.0.ends_with("_bucket")) {
-            let bound: f64 = labels
-                .iter()
-                .find(|(n, _)| n == "le")
-                .unwrap()
-                .1
-                .parse()
-                .unwrap();
-            assert!(
-                bound > bound_before && *count >= count_before,
-                "{name} {service}"
-            );
+            let bound: f64 = labels.iter().find(|(n, _)| n == "le").unwrap().1.parse().unwrap();
+            assert!(bound > bound_before && *count >= count_before, "{name} {service}");
             (bound_before, count_before) = (bound, *count);
         }
-        assert!(
-            bound_before.is_infinite(),
-            "{name} {service}: +Inf is the last"
-        );
+        assert!(bound_before.is_infinite(), "{name} {service}: +Inf is the last");
         let count = samples.iter().find(|s| s.0.ends_with("_count")).unwrap().2;
         assert!((count - count_before).abs() < 0.5, "{name} {service}");
-        assert!(
-            samples.iter().any(|s| s.0.ends_with("_sum")),
-            "{name} {service}"
-        );
+        assert!(samples.iter().any(|s| s.0.ends_with("_sum")), "{name} {service}");
     }
 }
 
@@ -190,10 +150,7 @@ fn totals() -> Totals {
         let shard = registry.add_shard();
         let service = shard.service(&Arc::from("list\"ings\\\n"));
         for millis in [1, 500, 501, 3_600_000] {
-            let timings = Timings {
-                total: Duration::from_millis(millis),
-                ..Timings::default()
-            };
+            let timings = Timings { total: Duration::from_millis(millis), ..Timings::default() };
             service.exchange_ended(Cause::Completed, Some(200), 1, &timings);
         }
         service.exchange_ended(Cause::QueueFull, Some(429), 0, &Timings::default());
@@ -201,9 +158,7 @@ fn totals() -> Totals {
         let listener = shard.listener(&Arc::from("public"));
         listener.connections_accepted.add(2);
         listener.connections_closed.add(1);
-        listener
-            .exchanges
-            .count(Cause::DestinationNotFound, Some(404));
+        listener.exchanges.count(Cause::DestinationNotFound, Some(404));
     }
     registry.totals()
 }
@@ -235,24 +190,9 @@ fn gauges() -> Gauges<'static> {
             open_fds: 40,
             fds_max: 1 << 16,
         }),
-        listeners: vec![ListenerGauges {
-            name: "public",
-            connections_max: 20_000,
-        }],
-        services: vec![ServiceGauges {
-            name: "listings",
-            queue_length: 7,
-            queue_length_max: 200,
-        }],
-        servers: vec![
-            server,
-            ServerGauges {
-                name: "other",
-                ready: false,
-                zone: "",
-                ..server
-            },
-        ],
+        listeners: vec![ListenerGauges { name: "public", connections_max: 20_000 }],
+        services: vec![ServiceGauges { name: "listings", queue_length: 7, queue_length_max: 200 }],
+        servers: vec![server, ServerGauges { name: "other", ready: false, zone: "", ..server }],
         probes: vec![ProbeGauges {
             address: "10.0.1.5:8080".parse().unwrap(),
             per_second: 0.5,
@@ -271,19 +211,11 @@ fn exposed(format: Format) -> BTreeMap<String, Family> {
 
 /// The value of the sample of that name whose labels hold all of `labels`.
 fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)]) -> f64 {
-    let mut samples = families
-        .values()
-        .flat_map(|family| &family.samples)
-        .filter(|sample| {
-            sample.0 == name
-                && labels
-                    .iter()
-                    .all(|(n, v)| sample.1.iter().any(|l| (&*l.0, &*l.1) == (*n, *v)))
-        });
-    let found = samples
-        .next()
-        .unwrap_or_else(|| panic!("no {name} {labels:?}"))
-        .2;
+    let mut samples = families.values().flat_map(|family| &family.samples).filter(|sample| {
+        sample.0 == name
+            && labels.iter().all(|(n, v)| sample.1.iter().any(|l| (&*l.0, &*l.1) == (*n, *v)))
+    });
+    let found = samples.next().unwrap_or_else(|| panic!("no {name} {labels:?}")).2;
     assert!(samples.next().is_none(), "several {name} {labels:?}");
     found
 }
@@ -293,101 +225,43 @@ fn both_formats_say_the_same_and_keep_their_rules() {
     let prometheus = exposed(Format::Prometheus);
     let open = exposed(Format::OpenMetrics);
     let names = |families: &BTreeMap<String, Family>| -> BTreeSet<String> {
-        families
-            .keys()
-            .map(|name| name.trim_end_matches("_total").to_owned())
-            .collect()
+        families.keys().map(|name| name.trim_end_matches("_total").to_owned()).collect()
     };
     assert_eq!(names(&prometheus), names(&open));
-    let units = open
-        .iter()
-        .filter(|(_, family)| family.unit.is_some())
-        .count();
+    let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
     assert_eq!(units, 9, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [
+            ("weir_requests_total", &[service, ("cause", "completed"), ("status", "2xx")][..], 8.0),
             (
                 "weir_requests_total",
-                &[service, ("cause", "completed"), ("status", "2xx")][..],
-                8.0,
-            ),
-            (
-                "weir_requests_total",
-                &[
-                    service,
-                    ("cause", "queue_full"),
-                    ("status", "4xx"),
-                    ("fault", "server"),
-                ],
+                &[service, ("cause", "queue_full"), ("status", "4xx"), ("fault", "server")],
                 2.0,
             ),
             ("weir_response_body_bytes_total", &[service], 100_000.0),
-            (
-                "weir_request_duration_seconds_bucket",
-                &[service, ("le", "0.5")],
-                6.0,
-            ),
-            (
-                "weir_request_duration_seconds_bucket",
-                &[service, ("le", "1.0")],
-                8.0,
-            ),
-            (
-                "weir_request_duration_seconds_bucket",
-                &[service, ("le", "+Inf")],
-                10.0,
-            ),
+            ("weir_request_duration_seconds_bucket", &[service, ("le", "0.5")], 6.0),
+            ("weir_request_duration_seconds_bucket", &[service, ("le", "1.0")], 8.0),
+            ("weir_request_duration_seconds_bucket", &[service, ("le", "+Inf")], 10.0),
             ("weir_request_duration_seconds_sum", &[service], 7_202.004),
-            (
-                "weir_listener_requests_total",
-                &[("cause", "destination_not_found")],
-                2.0,
-            ),
-            (
-                "weir_listener_requests_total",
-                &[("cause", "completed")],
-                0.0,
-            ),
-            (
-                "weir_listener_connections_open",
-                &[("listener", "public")],
-                2.0,
-            ),
-            (
-                "weir_listener_connections_max",
-                &[("listener", "public")],
-                20_000.0,
-            ),
+            ("weir_listener_requests_total", &[("cause", "destination_not_found")], 2.0),
+            ("weir_listener_requests_total", &[("cause", "completed")], 0.0),
+            ("weir_listener_connections_open", &[("listener", "public")], 2.0),
+            ("weir_listener_connections_max", &[("listener", "public")], 20_000.0),
             ("weir_queue_length", &[("service", "listings")], 7.0),
             (
                 "weir_server_ready",
-                &[
-                    ("server", "other"),
-                    ("address", "[2001:db8::1]:8080"),
-                    ("zone", ""),
-                ],
+                &[("server", "other"), ("address", "[2001:db8::1]:8080"), ("zone", "")],
                 0.0,
             ),
-            (
-                "weir_server_in_flight",
-                &[("server", "listings.internal:8080")],
-                3.0,
-            ),
-            (
-                "weir_probes_per_second",
-                &[("address", "10.0.1.5:8080")],
-                0.5,
-            ),
+            ("weir_server_in_flight", &[("server", "listings.internal:8080")], 3.0),
+            ("weir_probes_per_second", &[("address", "10.0.1.5:8080")], 0.5),
             ("weir_probes_failed_total", &[], 2.0),
             ("process_cpu_seconds_total", &[], 1.5),
             ("weir_build_info", &[("version", "0.1.0")], 1.0),
         ] {
             let found = value(families, name, labels);
-            assert!(
-                (found - expected).abs() < 1e-9,
-                "{name} {labels:?}: {found}"
-            );
+            assert!((found - expected).abs() < 1e-9, "{name} {labels:?}: {found}");
         }
     }
 }

@@ -15,12 +15,12 @@ fn explained(text: &str) -> String {
 fn seventy() -> String {
     let mut text = "zone = \"a\"\n[[listener]]\naddress = \"0.0.0.0:8080\"\n".to_owned();
     for n in 0..70 {
-        text.push_str(&format!(
+        text.extend([format!(
             "[[route]]\nhost = \"s{n:02}.example.com\"\nservice = \"s{n:02}\"\n\
              [service.s{n:02}]\ncheck = {{ path = \"/status\", expect = 200 }}\n\
              server = [{{ address = \"10.0.1.5:80\", zone = \"a\" }}, {{ address = \"10.0.1.6:80\", zone = \"a\" }}, \
              {{ address = \"10.0.2.5:80\", zone = \"b\" }}, {{ address = \"10.0.2.6:80\", zone = \"b\" }}]\n"
-        ));
+        )]);
     }
     text
 }

@@ -59,6 +59,7 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
         timeouts: raw.timeouts,
         head_max_bytes: raw.head_max_bytes,
         body_max_bytes: raw.body_max_bytes,
+        proxy_status: raw.proxy_status,
     })
 }
 

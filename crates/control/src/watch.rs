@@ -141,6 +141,10 @@ impl Watch {
 
     fn write(&self, change: &Change, now: Moment) {
         self.endpoint.state.set_health(change.to, now);
+        if change.to == Health::Up {
+            // Fresh evidence: what its last requests met is over.
+            self.endpoint.state.readmit(now);
+        }
         let tier = self.service.refresh(now);
         let service = self.service.name();
         let server = &self.endpoint.row.name;

@@ -144,6 +144,7 @@ impl LiveService {
         seen: &Arc<Endpoints>,
         now: Moment,
     ) -> Option<Admission> {
+        interleaving_point();
         let length_max = self.settings.load().spec.queue.length_max;
         let ticket = self.queue.join(bound, avoid, length_max)?;
         interleaving_point();

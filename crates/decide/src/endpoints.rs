@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use model::{Administrative, EndpointRow, Moment, ServerState, Service};
 
+use crate::interleaving_point;
 use crate::limits::{Slot, Slots};
 use crate::pick::peak_ewma::latency_us;
 use crate::pick::{Candidate, Picker, Servers, Turn};
@@ -142,6 +143,7 @@ impl Endpoints {
     ) -> Option<Slot> {
         let open = Open { endpoints: self, avoid, now };
         for _ in 0..PICKS_MAX {
+            interleaving_point();
             let chosen = self.picker.pick(&open, turn, key, rng)?;
             if let Some(slot) = Slot::take(open.endpoint(chosen)) {
                 return Some(slot);

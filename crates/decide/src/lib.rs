@@ -11,6 +11,8 @@
 pub mod limits;
 pub mod pick;
 pub mod rate;
+pub mod retry;
+pub mod reuse;
 pub mod route;
 pub mod slow_start;
 pub mod weights;
@@ -18,6 +20,7 @@ pub mod zones;
 
 mod admission;
 mod drain;
+mod elsewhere;
 mod endpoints;
 mod live;
 mod queue;

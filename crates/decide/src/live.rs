@@ -18,6 +18,7 @@ use crate::interleaving_point;
 use crate::limits::{SlotTable, Taker};
 use crate::pick::Turn;
 use crate::queue::Queue;
+use crate::retry::RetryBudget;
 use crate::zones::{Reason, Tier};
 
 /// A service's eligible servers reach further, or less far, than before.
@@ -44,6 +45,7 @@ pub struct LiveService {
     pub(crate) settings: ArcSwap<Settings>,
     pub(crate) endpoints: ArcSwap<Endpoints>,
     pub(crate) queue: Queue,
+    retries: RetryBudget,
     pub(crate) turn: Turn,
     drain: Mutex<DrainRate>,
     /// No longer in the configuration; only requests that are under way still know it.
@@ -86,6 +88,7 @@ impl LiveService {
             settings: ArcSwap::from_pointee(Settings { spec, zone }),
             endpoints: ArcSwap::from_pointee(nobody),
             queue: Queue::new(Arc::clone(&table.tickets)),
+            retries: RetryBudget::new(),
             turn: Turn::starting_at(first_turn),
             drain: Mutex::default(),
             retired: AtomicBool::new(false),
@@ -108,6 +111,11 @@ impl LiveService {
     /// Its present servers, who is eligible and why.
     pub fn endpoints(&self) -> Arc<Endpoints> {
         self.endpoints.load_full()
+    }
+
+    /// What it may spend on sending requests again.
+    pub fn retries(&self) -> &RetryBudget {
+        &self.retries
     }
 
     /// How many requests wait for a slot.

@@ -14,7 +14,7 @@ mod service;
 mod snapshot;
 mod traffic;
 
-pub use cause::{Cause, Fault};
+pub use cause::{Cause, Fault, Page};
 pub use check::{Check, CheckKind, ExpectStatus, ProbeIdentity};
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use moment::Moment;

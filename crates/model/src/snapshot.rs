@@ -124,6 +124,8 @@ pub struct Listener {
     pub head_max_bytes: u32,
     /// The largest request body, in bytes; `None`: no limit.
     pub body_max_bytes: Option<u64>,
+    /// Whether answers that Weir makes name their cause in `Proxy-Status` (RFC 9209).
+    pub proxy_status: bool,
 }
 
 /// What a listener speaks.

@@ -97,7 +97,7 @@ impl Record {
 
     /// Weir answers itself.
     pub(crate) fn answered(&mut self, answer: &Answer<'_>) {
-        self.status = if answer.cause == Cause::ClientClosed { 0 } else { answer.status };
+        self.status = answer.status;
         self.detail = answer.detail;
         self.end(answer.cause);
     }
@@ -115,6 +115,17 @@ impl Record {
     }
 }
 
+/// The id that log, server and client know a request by: a trusted peer's if it sent one, else our
+/// own.
+pub(crate) fn request_id<'a>(
+    client: &Client,
+    request: &'a RequestHead,
+    own: &'a RequestId,
+) -> &'a [u8] {
+    let believed = client.origin.trusted.then(|| request.known(Known::XRequestId)).flatten();
+    believed.unwrap_or(own.as_bytes())
+}
+
 /// Closes the books on an exchange: counters, then the access line.
 pub(crate) fn finish(
     worker: &Worker,
@@ -123,11 +134,10 @@ pub(crate) fn finish(
     request: &RequestHead,
     record: &Record,
 ) {
-    let believed = client.origin.trusted.then(|| request.known(Known::XRequestId)).flatten();
     let line = Line {
         client: client.origin.peer,
         listener: client.listener,
-        request_id: believed.unwrap_or(record.id.as_bytes()),
+        request_id: request_id(client, request, &record.id),
         method: request.method().as_bytes(),
         host: request.authority().as_bytes(),
         path: request.path().as_bytes(),
@@ -142,8 +152,13 @@ pub(crate) fn finish_tcp(worker: &Worker, plane: &Plane, accepted: &Accepted, re
 }
 
 /// The same for what was refused before it was a request.
-pub(crate) fn refused(worker: &Worker, client: &Client, answer: &Answer<'_>, started: Moment) {
-    let id = RequestId::new(worker.rng.borrow_mut().u128(..));
+pub(crate) fn refused(
+    worker: &Worker,
+    client: &Client,
+    answer: &Answer<'_>,
+    id: RequestId,
+    started: Moment,
+) {
     let mut record = Record::new(started, id);
     record.answered(answer);
     let line = Line::bare(client.origin.peer, client.listener, id.as_bytes());

@@ -53,10 +53,11 @@ pub(crate) async fn admit(
     };
     let Place { stream, buffer, watchdog, record } = client;
     let waiting = poll_fn(|cx| {
-        if let Poll::Ready(slot) = waiter.poll_slot(cx) {
-            return Poll::Ready(Some(slot));
+        // Asked first: nobody would wait for what the slot is given to.
+        if client_gone(stream, buffer, cx) {
+            return Poll::Ready(None);
         }
-        if client_gone(stream, buffer, cx) { Poll::Ready(None) } else { Poll::Pending }
+        waiter.poll_slot(cx).map(Some)
     });
     let waited = watchdog.until(now + spec.queue.wait_max, waiting).await;
     record.queued(os::clock::now() - now);

@@ -12,10 +12,11 @@ use wire::http1::{self, HeadLimits, Parsed};
 
 use crate::accept::Accepted;
 use crate::account;
-use crate::answer::Answer;
+use crate::answer::{Answer, Occasion};
 use crate::buffer::Buffer;
 use crate::exchange;
-use crate::head::Origin;
+use crate::head::{Origin, RequestId};
+use crate::linger::linger;
 use crate::roster::{Entry, Phase};
 use crate::scratch::Scratch;
 use crate::watchdog::Watchdog;
@@ -25,10 +26,9 @@ use crate::worker::{Plane, Worker};
 const TARGET_MAX_BYTES: usize = 8 * 1024;
 /// Fields in a head.
 const FIELDS_MAX: usize = 128;
-/// How long, and how many bytes, a client that was refused is still listened to, so that the
-/// answer reaches it before the connection goes (RFC 9112 section 9.6).
+/// How long a client that was refused is still listened to: closing with bytes unread would reset
+/// the connection and take our answer with it (RFC 9112 section 9.6).
 const LINGER_MAX: Duration = Duration::from_secs(2);
-const LINGER_BYTES_MAX: usize = 1024 * 1024;
 
 /// A client connection, between and during its exchanges.
 pub(crate) struct Client {
@@ -81,7 +81,10 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
         match after {
             After::Keep => {}
             After::Close => return,
-            After::Linger => return linger(&mut client).await,
+            After::Linger => {
+                let Client { stream, buffer, watchdog, .. } = &mut client;
+                return linger(stream, buffer, watchdog, os::clock::now() + LINGER_MAX).await;
+            }
             After::Reset => return client.stream.reset(),
         }
     }
@@ -197,11 +200,18 @@ async fn refuse(
 ) -> After {
     let started = os::clock::now();
     let answer = Answer { detail: refused.detail, ..Answer::of(refused.cause) };
+    let id = RequestId::new(worker.rng.borrow_mut().u128(..));
+    let occasion = Occasion {
+        request: None,
+        request_id: id.as_bytes(),
+        proxy_status: settings(&worker.plane(), client.listener).proxy_status,
+        close: true,
+    };
     scratch.request.clear();
     scratch.down.clear();
-    answer.write(None, true, &mut scratch.down);
+    answer.write(&occasion, &mut scratch.down);
     let sent = client.send(worker, &scratch.down).await;
-    account::refused(worker, client, &answer, started);
+    account::refused(worker, client, &answer, id, started);
     if sent.is_ok() { After::Linger } else { After::Close }
 }
 
@@ -235,28 +245,4 @@ impl Client {
         let until = os::clock::now() + patience;
         self.watchdog.until(until, writing).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
     }
-}
-
-/// Says that nothing more will come, then reads and drops what the client still sends, for a
-/// while: closing with bytes unread would reset the connection and take our answer with it.
-async fn linger(client: &mut Client) {
-    let Client { stream, buffer, watchdog, .. } = client;
-    let mut left = LINGER_BYTES_MAX;
-    let mut said = false;
-    let closing = poll_fn(|cx| {
-        if !said {
-            ready!(stream.poll_close_write(cx))?;
-            said = true;
-        }
-        loop {
-            buffer.consume(buffer.len());
-            let count = ready!(buffer.poll_fill(stream, cx))?;
-            if count == 0 || count >= left {
-                return Poll::Ready(io::Result::Ok(()));
-            }
-            left -= count;
-        }
-    });
-    // Whatever came of it, the connection ends here.
-    let _ = watchdog.until(os::clock::now() + LINGER_MAX, closing).await;
 }

@@ -5,6 +5,7 @@
 //! through `pump`, or `tunnel` where they have no frames. What is chosen on the way is decided by
 //! pure functions in `decide` and `health`; here are the sockets, the timers and the waiting.
 
+mod abandon;
 mod accept;
 mod access_log;
 mod account;
@@ -15,6 +16,7 @@ mod buffer;
 mod connection;
 mod exchange;
 mod head;
+mod linger;
 mod pump;
 mod roster;
 mod scratch;

@@ -11,8 +11,8 @@ use std::task::{Poll, Waker};
 pub(crate) enum Phase {
     /// Between requests.
     Idle,
-    /// Waiting for a server's response head.
-    AwaitingHead,
+    /// Waiting for a server: for its connection, or its response head.
+    AwaitingServer,
     /// Anything else.
     Busy,
 }

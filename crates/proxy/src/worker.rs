@@ -239,7 +239,7 @@ async fn live(
     loop {
         worker.peer().signals.notified().await;
         if worker.peer().servers_changed.swap(false, Relaxed) {
-            worker.roster.wake(Phase::AwaitingHead);
+            worker.roster.wake(Phase::AwaitingServer);
         }
         if worker.shared.draining() {
             break;

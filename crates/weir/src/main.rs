@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Verb::Serve(args) => verbs::serve::run(&args, cli.common),
         Verb::Check(args) => verbs::check::run(&args, cli.common),
         Verb::Schema => verbs::schema::run(),
+        Verb::Explain(args) => verbs::explain::run(&args, cli.common),
         Verb::Demo(args) => verbs::demo::run(&args, cli.common),
     }
     .into()

@@ -20,6 +20,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let timeouts = timeouts(table.table("timeouts"));
     let head_max_bytes = u32::try_from(table.size("head_max").value).unwrap_or(u32::MAX);
     let body_max_bytes = table.size_if("body_max").map(|at| at.value);
+    let proxy_status = table.boolean("proxy_status");
     let span = table.span.clone();
     table.finish();
     let name = given.unwrap_or_else(|| match &address {
@@ -38,6 +39,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
         timeouts,
         head_max_bytes,
         body_max_bytes,
+        proxy_status,
     }
 }
 
@@ -46,7 +48,9 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
     let service = table.text("service", name);
     match (protocol.value, service) {
         ("tcp", Some(service)) => {
-            for key in ["trusted", "forward_fields", "timeouts", "head_max", "body_max"] {
+            let of_http =
+                ["trusted", "forward_fields", "timeouts", "head_max", "body_max", "proxy_status"];
+            for key in of_http {
                 if let Some(span) = table.key_span(key) {
                     table.problems.report(Diagnostic::warning(
                         format!("`{key}` means nothing to a tcp listener"),

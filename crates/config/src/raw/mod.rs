@@ -91,6 +91,7 @@ pub(crate) struct RawListener {
     pub(crate) timeouts: ClientTimeouts,
     pub(crate) head_max_bytes: u32,
     pub(crate) body_max_bytes: Option<u64>,
+    pub(crate) proxy_status: bool,
 }
 
 /// What a listener speaks, its service by name.

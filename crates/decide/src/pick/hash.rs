@@ -11,11 +11,14 @@
 //!
 //! Load is bounded as by Mirrokni, Thorup and Zadimoghaddam (2016): a server takes at most
 //! `load_factor` times the mean load per weight; a key whose server is at its bound goes to its
-//! next best one. When few requests are in flight the bound is one request, so that keys spread
-//! more than they would have to.
+//! next best one. A handful of requests is no overload, whatever the mean.
 
 use super::{Candidate, Servers, random::Random};
 use crate::token::mix;
+
+/// Requests that a server may always have. The bound of a quiet service would be a single one, and
+/// a client's next request would be sent elsewhere because its last is just being closed.
+const ALLOWED_MIN: f64 = 4.0;
 
 /// By key.
 #[derive(Clone, Debug)]
@@ -62,7 +65,7 @@ impl Hash {
             if !servers.may_take(server) {
                 continue;
             }
-            let load_max = (bound * f64::from(candidate.weight)).ceil();
+            let load_max = (bound * f64::from(candidate.weight)).ceil().max(ALLOWED_MIN);
             let below = f64::from(servers.in_flight(server)) + 1.0 <= load_max;
             let score = self.score(key, candidate);
             if best.is_none_or(|(other_below, other, _)| (below, score) > (other_below, other)) {
@@ -172,6 +175,7 @@ mod tests {
                 sim.in_flight[server] += 1;
                 let bound =
                     (factor * f64::from(placed) * f64::from(weights[server]) / total).ceil();
+                let bound = bound.max(ALLOWED_MIN);
                 assert!(f64::from(sim.in_flight[server]) <= bound, "{factor}: {:?}", sim.in_flight);
             }
         }

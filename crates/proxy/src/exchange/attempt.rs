@@ -1,6 +1,7 @@
 //! One attempt: the request goes to one server, and its response head comes back, or not.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -30,27 +31,27 @@ const INFORMATIONAL_MAX: u32 = 16;
 pub(super) struct Failure {
     pub(super) cause: Cause,
     pub(super) detail: &'static str,
+    /// The connection on which the server may still be working on the request.
+    pub(super) server: Option<ServerConnection>,
     /// Whether the server may have seen any of the request.
-    sent: bool,
+    pub(super) sent: bool,
 }
 
 impl Failure {
     fn new(cause: Cause, sent: bool) -> Failure {
-        Failure { cause, detail: "", sent }
+        Failure { cause, detail: "", server: None, sent }
     }
 
-    /// Whether the request may be given to a server again: what was never sent always, what may
-    /// have been acted on only if acting twice is the same as once (RFC 9110 section 9.2.2).
-    pub(super) fn repeatable(&self, request: &http1::RequestHead) -> bool {
-        let server_failed = !matches!(
+    /// Whether the server can be expected to be still at work on the request.
+    fn leaves_work(&self) -> bool {
+        let gone = matches!(
             self.cause,
-            Cause::ClientClosed
-                | Cause::HttpRequestError
-                | Cause::HttpRequestBodyTimeout
-                | Cause::HttpRequestBodyTooLarge
-                | Cause::HttpResponseTimeout
+            Cause::ServerClosedIdleConnection
+                | Cause::ConnectionTerminated
+                | Cause::ServerMarkedDown
+                | Cause::HttpProtocolError
         );
-        server_failed && (!self.sent || request.is_idempotent())
+        self.sent && !gone
     }
 
     pub(super) fn counts_against_server(&self) -> bool {
@@ -71,6 +72,15 @@ pub(super) struct Way<'a> {
     pub(super) reuse: bool,
     /// It is not the last attempt.
     pub(super) more_follow: bool,
+    /// It was up, or not known to be down, when it was chosen: all are tried when all are down.
+    pub(super) was_up: bool,
+}
+
+impl Way<'_> {
+    /// Whether the server has been marked down and there is still a chance to try another.
+    fn is_to_leave(&self) -> bool {
+        self.more_follow && self.was_up && self.slot.endpoint().state.health() == Health::Down
+    }
 }
 
 /// Sends the request to the slot's server and waits for its final response head, which is then in
@@ -91,7 +101,13 @@ pub(super) async fn attempt(
         kept
     } else {
         let dialled = os::clock::now();
-        let fresh = upstream::dial(address, timeouts, &worker.buffers).await;
+        client.entry.set(Phase::AwaitingServer);
+        let mut dialling = pin!(upstream::dial(address, timeouts, &worker.buffers));
+        let fresh = poll_fn(|cx| match dialling.as_mut().poll(cx) {
+            Poll::Pending if way.is_to_leave() => Poll::Ready(Err(Cause::ServerMarkedDown)),
+            dialled => dialled,
+        });
+        let fresh = fresh.await;
         record.connected(dialled);
         fresh.map_err(|cause| Failure::new(cause, false))?
     };
@@ -109,7 +125,7 @@ pub(super) async fn attempt(
     head::write_request(&scratch.request, &client.origin, &record.id, &changes, random, out);
     upload.rewind(out, &mut client.buffer);
 
-    client.entry.set(Phase::AwaitingHead);
+    client.entry.set(Phase::AwaitingServer);
     let mut informational = 0;
     let outcome = loop {
         match await_head(request, client, scratch, upload, &mut server, &way).await {
@@ -122,12 +138,16 @@ pub(super) async fn attempt(
                     break Err(failure);
                 }
             }
-            Ok(()) => break Ok(server),
+            Ok(()) => break Ok(()),
             Err(failure) => break Err(failure),
         }
     };
     client.entry.set(Phase::Busy);
-    outcome
+    match outcome {
+        Ok(()) => Ok(server),
+        Err(failure) if failure.leaves_work() => Err(Failure { server: Some(server), ..failure }),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// The request goes up while the response head is awaited; whatever ends the wait first.
@@ -143,8 +163,7 @@ async fn await_head(
     let response_timeout = request.service.timeouts.response;
     let reused = server.reused;
     let Client { stream, buffer, watchdog, .. } = client;
-    let state = &way.slot.endpoint().state;
-    let may_leave = way.more_follow && scratch.request.is_idempotent();
+    let may_leave = scratch.request.is_idempotent();
     let mut detail = "";
     let mut sending = true;
     let waiting = poll_fn(|cx| {
@@ -194,7 +213,7 @@ async fn await_head(
                 Poll::Ready(_) => return Poll::Ready(Err(Cause::ConnectionTerminated)),
             }
         }
-        if may_leave && state.health() == Health::Down {
+        if may_leave && way.is_to_leave() {
             return Poll::Ready(Err(Cause::ServerMarkedDown));
         }
         if !sending && client_gone(stream, buffer, cx) {
@@ -204,7 +223,7 @@ async fn await_head(
     });
     let result = watchdog.guard(limits, waiting).await;
     limits.clear(Direction::Down);
-    result.map_err(|cause| Failure { cause, detail, sent: upload.has_sent() })
+    result.map_err(|cause| Failure { detail, ..Failure::new(cause, upload.has_sent()) })
 }
 
 /// What a failure to read the request's body is called.

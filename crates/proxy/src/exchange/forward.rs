@@ -1,18 +1,20 @@
 //! The loop over servers: a place, an attempt, and another if that is safe.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use decide::retry::{self, BudgetTerms, Evidence, Failed, Verdict};
 use decide::{Ask, LiveService, Slot, route};
 use health::outlier::{self, ServiceCounts};
-use model::{Cause, Forward, Route, Service};
+use model::{Cause, Forward, Health, Route, Service};
 use wire::http1::{ChunkLimits, ChunkedDecoder, RequestBody};
 
 use super::attempt::{Way, attempt};
 use super::local::respond_self;
 use super::respond::{Answered, respond};
+use super::tries::Tries;
+use crate::abandon::abandon;
 use crate::account::Record;
 use crate::admission::{self, Place};
 use crate::answer::Answer;
@@ -51,16 +53,18 @@ pub(super) async fn forward(
     let mut upload = upload(plane, client, scratch, service);
     let hash = balance::key(service, &scratch.request, client.origin.peer.ip());
     let affinity = balance::affinity(service, &scratch.request);
-    let mut tried: Vec<SocketAddr> = Vec::new();
-    let mut attempts_left = service.retries.attempts_max;
-    let mut reuse = true;
+    let mut tries = Tries::new(service);
     let mut now = record.started;
+    live.retries().note_request(worker.id, now);
 
     loop {
-        let ask = Ask { key: hash, affinity, avoid: &tried };
+        let ask = Ask { key: hash, affinity, avoid: &tries.failed };
         let Client { stream, buffer, watchdog, .. } = &mut *client;
         let place = Place { stream, buffer, watchdog, record };
-        let admitted = admission::admit(worker, live, service, &ask, place, now).await;
+        let admitted = match tries.elsewhere(worker, live) {
+            Some(slot) => Ok(slot),
+            None => admission::admit(worker, live, service, &ask, place, now).await,
+        };
         let slot = match admitted {
             Ok(slot) => slot,
             Err(refused) => {
@@ -74,35 +78,47 @@ pub(super) async fn forward(
                 return respond_self(worker, client, scratch, record, answer).await;
             }
         };
-        let address = slot.endpoint().row.address;
         record.server(&slot, now);
-        let way = Way { slot: &slot, reuse, more_follow: attempts_left > 0 };
-        match attempt(worker, &request, client, scratch, record, &mut upload, way).await {
-            Ok(server) => {
-                let exchange = Answered { slot, server, upload, affinity };
-                return respond(worker, request, client, scratch, record, exchange).await;
+        let way = Way {
+            slot: &slot,
+            reuse: !tries.fresh,
+            more_follow: tries.left > 0,
+            was_up: slot.endpoint().state.health() != Health::Down,
+        };
+        let failure =
+            match attempt(worker, &request, client, scratch, record, &mut upload, way).await {
+                Ok(server) => {
+                    let exchange = Answered { slot, server, upload, affinity };
+                    return respond(worker, request, client, scratch, record, exchange).await;
+                }
+                Err(failure) => failure,
+            };
+        now = os::clock::now();
+        note_outcome(live, service, &slot, failure.counts_against_server());
+        let endpoint = Arc::clone(slot.endpoint());
+        match failure.server {
+            Some(server) => abandon(service, slot, server),
+            None => drop(slot),
+        }
+        let failed = Failed {
+            evidence: if failure.sent { Evidence::Unknown } else { Evidence::NeverSent },
+            cause: failure.cause,
+            idempotent: scratch.request.is_idempotent(),
+            body_kept: upload.can_rewind(),
+            attempts_left: tries.left,
+            replays: tries.replays,
+            another_server: tries.another_server(live, &endpoint),
+        };
+        match retry::decide(&failed, live.retries(), &BudgetTerms::default(), now) {
+            Verdict::Retry { fresh_connection, avoid_server, counts } => {
+                record.failed_attempt(endpoint.row.address, failure.cause);
+                tries.again(&endpoint, &failed, fresh_connection, avoid_server, counts);
             }
-            Err(failure) => {
-                note_outcome(live, service, &slot, failure.counts_against_server());
-                drop(slot);
-                let again = attempts_left > 0
-                    && failure.repeatable(&scratch.request)
-                    && upload.can_rewind();
-                if !again {
-                    record.body_in = upload.bytes();
-                    scratch.up = upload.into_pending();
-                    let answer = Answer { detail: failure.detail, ..Answer::of(failure.cause) };
-                    return respond_self(worker, client, scratch, record, answer).await;
-                }
-                attempts_left -= 1;
-                now = os::clock::now();
-                record.failed_attempt(address, failure.cause);
-                // A connection that was closed while idle says nothing against its server.
-                if failure.cause == Cause::ServerClosedIdleConnection {
-                    reuse = false;
-                } else {
-                    tried.push(address);
-                }
+            Verdict::Stop { .. } => {
+                record.body_in = upload.bytes();
+                scratch.up = upload.into_pending();
+                let answer = Answer { detail: failure.detail, ..Answer::of(failure.cause) };
+                return respond_self(worker, client, scratch, record, answer).await;
             }
         }
     }

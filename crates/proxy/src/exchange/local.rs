@@ -5,9 +5,9 @@ use std::rc::Rc;
 use model::{Cause, Redirect, Route};
 use wire::http1::RequestBody;
 
-use crate::account::Record;
-use crate::answer::Answer;
-use crate::connection::{After, Client};
+use crate::account::{self, Record};
+use crate::answer::{Answer, Occasion};
+use crate::connection::{After, Client, settings};
 use crate::head;
 use crate::scratch::Scratch;
 use crate::worker::Worker;
@@ -21,14 +21,20 @@ pub(super) async fn respond_self(
     answer: Answer<'_>,
 ) -> After {
     record.answered(&answer);
-    if answer.cause == Cause::ClientClosed {
+    if answer.status == 0 {
         return After::Close;
     }
     // What is left of a body would be taken for the next request.
     let whole = scratch.request.body() == RequestBody::None;
     let keep = whole && scratch.request.keep_alive() && !worker.shared.draining();
+    let occasion = Occasion {
+        request: Some(&scratch.request),
+        request_id: account::request_id(client, &scratch.request, &record.id),
+        proxy_status: settings(&worker.plane(), client.listener).proxy_status,
+        close: !keep,
+    };
     scratch.down.clear();
-    answer.write(Some(&scratch.request), !keep, &mut scratch.down);
+    answer.write(&occasion, &mut scratch.down);
     let sent = client.send(worker, &scratch.down).await;
     record.ended = os::clock::now();
     match sent {

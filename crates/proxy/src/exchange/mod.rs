@@ -12,6 +12,7 @@ mod attempt;
 mod forward;
 mod local;
 mod respond;
+mod tries;
 
 use std::rc::Rc;
 

@@ -11,6 +11,7 @@ use wire::http1::{ChunkLimits, ChunkedDecoder, ResponseBody};
 use super::attempt::request_failure;
 use super::forward::{Request, note_outcome};
 use super::local::respond_self;
+use crate::abandon::abandon;
 use crate::account::Record;
 use crate::answer::Answer;
 use crate::balance;
@@ -100,6 +101,9 @@ pub(super) async fn respond(
     scratch.down = download.into_pending();
     if let Err(cause) = result {
         record.end(cause);
+        if matches!(cause, Cause::ClientClosed | Cause::ClientWriteTimeout) {
+            abandon(service, slot, server);
+        }
         // A body that only a close would end looks whole if it ends with one.
         return if body == ResponseBody::UntilClose { After::Reset } else { After::Close };
     }

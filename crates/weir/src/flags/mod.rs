@@ -79,6 +79,11 @@ pub(crate) enum Verb {
     Check(CheckArgs),
     /// Print the configuration's JSON Schema, for editors
     Schema,
+    /// Say what a cause means: what happened, why it usually does, what to do
+    ///
+    /// Every exchange ends with one cause: its name stands in the access log, in the metrics and
+    /// in the answers that Weir makes. Without a word, all causes are listed by whose fault it is.
+    Explain(ExplainArgs),
     /// Show a balancer at work: servers in three zones, a little traffic, nothing to set up
     ///
     /// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them
@@ -104,6 +109,14 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The words of `weir explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Its name, such as `connection_refused`, or a status, such as 502, for all that it stands for
+    #[arg(value_name = "CAUSE")]
+    pub(crate) cause: Option<String>,
 }
 
 /// The words of `weir demo`.
@@ -192,6 +205,10 @@ mod tests {
         let cli = parse(&["check", "weir.toml", "--json"]).unwrap();
         assert!(matches!(cli.verb, Verb::Check(CheckArgs { json: true, .. })));
         assert!(matches!(parse(&["schema"]).unwrap().verb, Verb::Schema));
+        let cli = parse(&["explain", "queue_full"]).unwrap();
+        assert!(
+            matches!(cli.verb, Verb::Explain(ExplainArgs { cause: Some(name) }) if name == "queue_full")
+        );
         let cli = parse(&["demo", "--for", "5s"]).unwrap();
         assert!(matches!(cli.verb, Verb::Demo(args) if args.time == Some(Duration::from_secs(5))));
     }

@@ -72,7 +72,7 @@ pub(super) fn print_json(value: &Value) -> Exit {
 }
 
 /// A reader that has seen enough (`weir check … | head`) is no failure.
-fn print(text: &str) -> Exit {
+pub(super) fn print(text: &str) -> Exit {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => Exit::Done,

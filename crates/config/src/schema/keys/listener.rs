@@ -78,6 +78,12 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             Absent::Then("no limit"),
             "The largest request body; a larger one is answered 413.",
         ),
+        key(
+            "proxy_status",
+            Kind::Boolean,
+            Absent::Boolean(true),
+            "Whether an answer that Weir makes in a server's place names its cause in `Proxy-Status` (RFC 9209). Never an address or a service.",
+        ),
     ],
 };
 

@@ -1,3 +1,5 @@
+//! What the chunked decoder takes and refuses.
+
 use super::*;
 
 /// Data, trailers and the number of bytes consumed; `Ok(None)` if the end has not come.

@@ -1,3 +1,5 @@
+//! What request heads are taken, refused, and how they read.
+
 use super::*;
 use crate::http1::FieldRef;
 

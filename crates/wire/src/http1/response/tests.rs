@@ -1,3 +1,5 @@
+//! What response heads are taken, refused, and how they read.
+
 use super::*;
 
 fn parse(input: &str) -> Result<ResponseHead, ResponseError> {

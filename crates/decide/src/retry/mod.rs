@@ -1,0 +1,326 @@
+//! Whether a request that a server failed is given to a server again, and how.
+//!
+//! The first question is what may have happened to it already ([`Evidence`]): what no server has
+//! acted on may be sent again whatever its method; what may have been acted on only if acting
+//! twice is the same as acting once (RFC 9110 section 9.2.2). Then come what is left to send it
+//! with: the body, an attempt, another server, the service's [`RetryBudget`].
+//!
+//! Only decisions: who fails how is the data plane's to see, and choosing the other server is
+//! `pick`'s.
+
+mod budget;
+
+pub use budget::{BudgetTerms, RetryBudget};
+
+use model::{Cause, Fault, Moment};
+
+/// How often a request may be sent again because its kept connection was stale, before such a
+/// replay counts as an attempt like any other. One is the rule, since a replay takes a fresh
+/// connection; the second is for the next server's.
+pub const REPLAYS_MAX: u32 = 2;
+
+/// What is known of whether a server has acted on a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// No byte was handed to the kernel, or the server's close had arrived before the first was:
+    /// no server has seen it.
+    NeverSent,
+    /// The server said that it has not acted on it: HTTP/2's `REFUSED_STREAM`, or a `GOAWAY` whose
+    /// last stream is an earlier one (RFC 9113 section 8.7).
+    RefusedByProtocol,
+    /// Anything may have happened to it. Unacknowledged bytes prove nothing: the acknowledgment
+    /// may be what was lost.
+    Unknown,
+}
+
+/// An attempt that brought no response head, and what there is for another.
+#[derive(Clone, Copy, Debug)]
+pub struct Failed {
+    /// What the server may have done with it.
+    pub evidence: Evidence,
+    /// Why it failed.
+    pub cause: Cause,
+    /// Whether the request's method is idempotent (RFC 9110 section 9.2.2).
+    pub idempotent: bool,
+    /// Whether the request can be sent again from its beginning: it has no body, none of it has
+    /// been read, or all that has been read is kept.
+    pub body_kept: bool,
+    /// Attempts left of `attempts_max`.
+    pub attempts_left: u32,
+    /// How often this request was sent again without counting as an attempt.
+    pub replays: u32,
+    /// Whether a server that has not failed this request could take it.
+    pub another_server: bool,
+}
+
+/// What to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send it again.
+    Retry {
+        /// On a connection that is made for it: the server's kept ones are suspect.
+        fresh_connection: bool,
+        /// The server that failed is the last resort.
+        avoid_server: bool,
+        /// It uses up one of `attempts_left`; otherwise it is one more of `replays`.
+        counts: bool,
+    },
+    /// Answer with the failure's cause.
+    Stop {
+        /// Why it is not sent again.
+        why: WhyNot,
+    },
+}
+
+/// Why a failed request was not sent again; stands in the access record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WhyNot {
+    /// The failure is not one that a server could mend: the client's or Weir's own, a limit in time
+    /// that was used up, an answer that would be the same again.
+    NoUse,
+    /// A server may have acted on it, and acting twice is not the same as once.
+    NotIdempotent,
+    /// Some of its body is gone.
+    BodyNotKept,
+    /// It has had all its attempts.
+    NoAttemptsLeft,
+    /// The server cannot be reached, and there is no other.
+    NoOtherServer,
+    /// The service's retries have used up their share of its requests.
+    BudgetSpent,
+}
+
+impl WhyNot {
+    /// The stable name, as in logs and the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            WhyNot::NoUse => "no use",
+            WhyNot::NotIdempotent => "not idempotent",
+            WhyNot::BodyNotKept => "body not kept",
+            WhyNot::NoAttemptsLeft => "no attempts left",
+            WhyNot::NoOtherServer => "no other server",
+            WhyNot::BudgetSpent => "budget spent",
+        }
+    }
+}
+
+/// Decides about a failed attempt; takes from the budget if the answer is a retry that counts.
+///
+/// A stale kept connection says nothing against its server: the request goes to the same one on a
+/// fresh connection, neither counted as an attempt nor charged to the budget. Such replays cannot
+/// storm: the server has done no work for what it closed unread, each needs a connection that an
+/// earlier exchange has left behind, and none makes another. Everything else is charged, also what
+/// was never sent: refused connections that all move to the servers that are left are just the
+/// storm that the budget is for.
+pub fn decide(failed: &Failed, budget: &RetryBudget, terms: &BudgetTerms, now: Moment) -> Verdict {
+    let stop = |why| Verdict::Stop { why };
+    let remedy = remedy(failed.cause);
+    if remedy == Remedy::None {
+        return stop(WhyNot::NoUse);
+    }
+    if failed.evidence == Evidence::Unknown && !failed.idempotent {
+        return stop(WhyNot::NotIdempotent);
+    }
+    if !failed.body_kept {
+        return stop(WhyNot::BodyNotKept);
+    }
+    if remedy == Remedy::FreshConnection && failed.replays < REPLAYS_MAX {
+        return Verdict::Retry { fresh_connection: true, avoid_server: false, counts: false };
+    }
+    if failed.attempts_left == 0 {
+        return stop(WhyNot::NoAttemptsLeft);
+    }
+    if remedy == Remedy::OtherServer && !failed.another_server {
+        return stop(WhyNot::NoOtherServer);
+    }
+    if !budget.take(terms, now) {
+        return stop(WhyNot::BudgetSpent);
+    }
+    let avoid_server = failed.another_server && remedy != Remedy::FreshConnection;
+    Verdict::Retry { fresh_connection: !avoid_server, avoid_server, counts: true }
+}
+
+/// What could mend a failure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Remedy {
+    None,
+    /// Of the same server.
+    FreshConnection,
+    /// Only that: the same one could be reached no better at once.
+    OtherServer,
+    /// Another server, or the same if there is none.
+    AnyServer,
+}
+
+fn remedy(cause: Cause) -> Remedy {
+    match cause {
+        Cause::ServerClosedIdleConnection => Remedy::FreshConnection,
+        // Local ports are counted per server, so that another may have some left.
+        Cause::ConnectionRefused
+        | Cause::ConnectionTimeout
+        | Cause::DestinationIpUnroutable
+        | Cause::ConnectionLimitReached
+        | Cause::ServerMarkedDown => Remedy::OtherServer,
+        // The request has had the time it was given; a second server's would come on top.
+        Cause::HttpResponseTimeout | Cause::ConnectionWriteTimeout => Remedy::None,
+        // The response has begun.
+        Cause::ConnectionReadTimeout | Cause::HttpResponseIncomplete => Remedy::None,
+        // The same request has the same answer.
+        Cause::HttpResponseHeadTooLarge => Remedy::None,
+        // No attempt was made.
+        Cause::DestinationUnavailable | Cause::QueueFull | Cause::QueueWaitExceeded => Remedy::None,
+        other => match other.fault() {
+            Fault::Server | Fault::Network => Remedy::AnyServer,
+            Fault::None | Fault::Client | Fault::Balancer | Fault::Configuration => Remedy::None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STALE: Cause = Cause::ServerClosedIdleConnection;
+    const DIED: Cause = Cause::ConnectionTerminated;
+    const REFUSED: Cause = Cause::ConnectionRefused;
+
+    const REPLAY: Verdict =
+        Verdict::Retry { fresh_connection: true, avoid_server: false, counts: false };
+    const ELSEWHERE: Verdict =
+        Verdict::Retry { fresh_connection: false, avoid_server: true, counts: true };
+    const AGAIN: Verdict =
+        Verdict::Retry { fresh_connection: true, avoid_server: false, counts: true };
+
+    fn failed(evidence: Evidence, cause: Cause) -> Failed {
+        Failed {
+            evidence,
+            cause,
+            idempotent: false,
+            body_kept: true,
+            attempts_left: 2,
+            replays: 0,
+            another_server: true,
+        }
+    }
+
+    fn stop(why: WhyNot) -> Verdict {
+        Verdict::Stop { why }
+    }
+
+    #[test]
+    fn every_grade_of_evidence_has_its_answer() {
+        use Evidence::{NeverSent, RefusedByProtocol, Unknown};
+        let get = |evidence, cause| Failed { idempotent: true, ..failed(evidence, cause) };
+        let post = failed;
+        let cases = [
+            // Any method while no server has acted on it.
+            (post(NeverSent, REFUSED), ELSEWHERE),
+            (post(NeverSent, DIED), ELSEWHERE),
+            (post(NeverSent, STALE), REPLAY),
+            (post(RefusedByProtocol, DIED), ELSEWHERE),
+            (Failed { another_server: false, ..post(RefusedByProtocol, DIED) }, AGAIN),
+            // Then only what may be repeated.
+            (post(Unknown, DIED), stop(WhyNot::NotIdempotent)),
+            (post(Unknown, STALE), stop(WhyNot::NotIdempotent)),
+            (get(Unknown, DIED), ELSEWHERE),
+            (get(Unknown, STALE), REPLAY),
+            (Failed { body_kept: false, ..get(Unknown, DIED) }, stop(WhyNot::BodyNotKept)),
+            (Failed { body_kept: false, ..get(Unknown, STALE) }, stop(WhyNot::BodyNotKept)),
+            (Failed { body_kept: false, ..post(NeverSent, DIED) }, stop(WhyNot::BodyNotKept)),
+            // Another server when there is one; one that cannot be reached is not asked twice.
+            (Failed { another_server: false, ..get(Unknown, DIED) }, AGAIN),
+            (
+                Failed { another_server: false, ..post(NeverSent, REFUSED) },
+                stop(WhyNot::NoOtherServer),
+            ),
+            (
+                Failed { another_server: false, ..get(Unknown, Cause::ServerMarkedDown) },
+                stop(WhyNot::NoOtherServer),
+            ),
+            // Attempts are counted; replays are not, up to their bound.
+            (Failed { attempts_left: 0, ..get(Unknown, DIED) }, stop(WhyNot::NoAttemptsLeft)),
+            (Failed { attempts_left: 0, ..post(NeverSent, STALE) }, REPLAY),
+            (Failed { replays: REPLAYS_MAX - 1, ..post(NeverSent, STALE) }, REPLAY),
+            (Failed { replays: REPLAYS_MAX, ..post(NeverSent, STALE) }, AGAIN),
+            (
+                Failed { replays: REPLAYS_MAX, attempts_left: 0, ..post(NeverSent, STALE) },
+                stop(WhyNot::NoAttemptsLeft),
+            ),
+            // What no server can mend.
+            (get(NeverSent, Cause::ClientClosed), stop(WhyNot::NoUse)),
+            (get(Unknown, Cause::HttpResponseTimeout), stop(WhyNot::NoUse)),
+            (get(Unknown, Cause::HttpRequestBodyTimeout), stop(WhyNot::NoUse)),
+            (get(Unknown, Cause::HttpResponseHeadTooLarge), stop(WhyNot::NoUse)),
+            (get(Unknown, Cause::HttpProtocolError), ELSEWHERE),
+        ];
+        for (failed, expected) in cases {
+            let budget = RetryBudget::new();
+            let verdict = decide(&failed, &budget, &BudgetTerms::default(), Moment::ZERO);
+            assert_eq!(verdict, expected, "{failed:?}");
+        }
+    }
+
+    #[test]
+    fn no_request_that_may_have_been_acted_on_is_repeated_unless_it_is_idempotent_and_whole() {
+        for &cause in Cause::ALL {
+            for bits in 0..16 {
+                let failed = Failed {
+                    evidence: Evidence::Unknown,
+                    cause,
+                    idempotent: bits & 1 != 0,
+                    body_kept: bits & 2 != 0,
+                    attempts_left: 1,
+                    replays: if bits & 4 != 0 { REPLAYS_MAX } else { 0 },
+                    another_server: bits & 8 != 0,
+                };
+                let budget = RetryBudget::new();
+                let verdict = decide(&failed, &budget, &BudgetTerms::default(), Moment::ZERO);
+                if matches!(verdict, Verdict::Retry { .. }) {
+                    assert!(failed.idempotent && failed.body_kept, "{failed:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn with_the_budget_spent_only_stale_connections_are_replayed() {
+        let terms = BudgetTerms { share_percent: 0, floor_per_s: 0 };
+        let budget = RetryBudget::new();
+        let ask = |failed| decide(&failed, &budget, &terms, Moment::ZERO);
+        let refused = failed(Evidence::NeverSent, REFUSED);
+        assert_eq!(ask(refused), stop(WhyNot::BudgetSpent));
+        assert_eq!(ask(failed(Evidence::NeverSent, STALE)), REPLAY);
+        let stale = Failed { replays: REPLAYS_MAX, ..failed(Evidence::NeverSent, STALE) };
+        assert_eq!(ask(stale), stop(WhyNot::BudgetSpent));
+    }
+
+    #[test]
+    fn a_request_ends_after_a_bounded_number_of_sends_whatever_fails() {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for _ in 0..2_000 {
+            let (mut attempts_left, mut replays, mut sends) = (rng.u32(0..4), 0, 1);
+            let sends_max = 1 + attempts_left + REPLAYS_MAX;
+            let budget = RetryBudget::new();
+            loop {
+                let failed = Failed {
+                    evidence: Evidence::NeverSent,
+                    cause: *rng.choice(&[STALE, DIED, REFUSED]).unwrap(),
+                    idempotent: rng.bool(),
+                    body_kept: true,
+                    attempts_left,
+                    replays,
+                    another_server: rng.bool(),
+                };
+                match decide(&failed, &budget, &BudgetTerms::default(), Moment::ZERO) {
+                    Verdict::Stop { .. } => break,
+                    Verdict::Retry { counts: true, .. } => attempts_left -= 1,
+                    Verdict::Retry { counts: false, .. } => replays += 1,
+                }
+                sends += 1;
+                assert!(sends <= sends_max, "seed {seed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! The keep-alive learner: how long a server leaves idle connections open, and so how long the pool
+//! keeps them and what may be sent on them.
+//!
+//! A server that closes an idle connection just as a request is sent on it has lost that request:
+//! nobody can say whether it was acted on. So a request that may not be repeated goes only where
+//! there is evidence that the server leaves connections open for longer than this one has been idle:
+//!
+//! - it has *promised* so (`Keep-Alive: timeout=`), and has not broken such a promise; or
+//! - several connections were *seen open* at a greater age, by enough to cover the trip there, or
+//!   answered a request at this age; and no close that is remembered came near this age.
+//!
+//! A close is remembered by the two looks that it lies between. Closes that agree are an idle
+//! timeout: the pool keeps its connections below it, by a fifth. Closes at any age (a random
+//! timeout, a server that makes room by closing its oldest connections) leave nothing to rely on:
+//! only what may be repeated is sent on kept connections. A server that closes right after its
+//! responses has none kept at all. Many connections of different ages closed at once are a restart,
+//! which says nothing of timeouts: learning begins anew, and what is left from before is not used.
+//!
+//! What has been learned is put to the test: while it limits the pool, now and then one connection
+//! is kept as an *observer*, which carries no request and is watched until the server closes it or
+//! it has outlived what was believed. Evidence is forgotten after some minutes.
+//!
+//! ```text
+//!  connected ──> Busy ── rest (response complete) ──> Idle ── saw_open (each sweep) ──┐
+//!                 ^                                    │ ^──────────────────────────────┘
+//!                 │                                    ├─ saw_closed, or too old ──> gone
+//!                 └── answered / failed <── take <─────┘
+//! ```
+//!
+//! One [`Learner`] per server address, shared by all workers. The questions on a request's path are
+//! a few loads; the lock is taken when something new was seen, which is seldom.
+
+mod habit;
+mod memory;
+mod promise;
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;
+
+pub use habit::{Habit, View};
+pub use promise::Promise;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use memory::{AT_ONCE, Memory};
+use model::Moment;
+
+/// The least that is allowed for the way to the server and its timers: a worker may be late by this
+/// much in noticing a close.
+const TRIP_MIN: Duration = Duration::from_millis(50);
+/// The most, when connections take long to establish.
+const TRIP_MAX: Duration = Duration::from_secs(1);
+/// How often a connection is kept only to be watched.
+const OBSERVE_EVERY: Duration = Duration::from_secs(15);
+/// How long after a burst of closes its survivors are asked for.
+const SURVIVOR_AFTER: Duration = Duration::from_millis(150);
+
+/// What is known of one server's habit of closing idle connections.
+#[derive(Debug)]
+pub struct Learner {
+    /// Counts the server's lives; a connection belongs to the one in which it was made.
+    epoch: AtomicU32,
+    /// A request that may not be repeated may be sent at this idle age. 0: never.
+    safe_us: AtomicU64,
+    /// Ages to keep below, as learned; [`NEVER`]: no limit.
+    keep_us: AtomicU64,
+    /// A connection open at an age that would make more than this safe is news.
+    news_us: AtomicU64,
+    /// A connection open at this age speaks against the remembered closes.
+    outlive_us: AtomicU64,
+    /// When a burst of closes began that may be a restart; [`NEVER`]: none is looked into.
+    burst_us: AtomicU64,
+    /// When to think again though nothing new was seen.
+    due_us: AtomicU64,
+    /// When the next observer may be kept.
+    observe_us: AtomicU64,
+    /// What is allowed for the trip.
+    trip_us: AtomicU64,
+    /// The shortest timeout promised in this life of the server; [`NEVER`]: none was.
+    promised_us: AtomicU64,
+    promises_hold: AtomicBool,
+    has_news: AtomicBool,
+    memory: Mutex<Memory>,
+}
+
+/// Stands for "never" and "without end" in what is published.
+const NEVER: u64 = u64::MAX;
+
+/// A connection while it carries an exchange, as far as the learner cares. Kept beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Busy {
+    epoch: u32,
+    /// The idle time before this exchange; `None` for the first.
+    after: Option<Reused>,
+}
+
+impl Busy {
+    /// Whether it carried an exchange before this one.
+    pub fn reused(&self) -> bool {
+        self.after.is_some()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reused {
+    since: Moment,
+    /// Last seen open by a sweep.
+    seen: Moment,
+    taken: Moment,
+    promised_us: u64,
+}
+
+/// A connection that waits in a pool, as far as the learner cares. Kept beside it.
+#[derive(Debug)]
+pub struct Idle {
+    since: Moment,
+    seen: Moment,
+    epoch: u32,
+    /// Kept only to be watched.
+    observer: bool,
+    /// Was reported as having outlived the remembered closes.
+    outlived: bool,
+    /// The server's promise; [`NEVER`]: none.
+    promised_us: u64,
+}
+
+impl Idle {
+    /// Since the end of its last response.
+    pub fn since(&self) -> Moment {
+        self.since
+    }
+
+    /// Whether it is kept only to be watched, never to be used.
+    pub fn is_observer(&self) -> bool {
+        self.observer
+    }
+}
+
+impl Default for Learner {
+    fn default() -> Self {
+        Learner::new()
+    }
+}
+
+impl Learner {
+    /// Knows nothing of its server.
+    pub fn new() -> Learner {
+        Learner {
+            epoch: AtomicU32::new(0),
+            safe_us: AtomicU64::new(0),
+            keep_us: AtomicU64::new(NEVER),
+            news_us: AtomicU64::new(0),
+            outlive_us: AtomicU64::new(NEVER),
+            burst_us: AtomicU64::new(NEVER),
+            due_us: AtomicU64::new(0),
+            observe_us: AtomicU64::new(0),
+            trip_us: AtomicU64::new(micros(TRIP_MIN)),
+            promised_us: AtomicU64::new(NEVER),
+            promises_hold: AtomicBool::new(true),
+            has_news: AtomicBool::new(false),
+            memory: Mutex::default(),
+        }
+    }
+
+    // What the pool asks.
+
+    /// Whether a request may be sent on this connection now. One that may be repeated: until the
+    /// pool would close it. One that may not: only at an age that the server has promised or been
+    /// seen to leave open. Never on an observer, nor on what is left from before a restart.
+    pub fn may_reuse(
+        &self,
+        idle: &Idle,
+        repeatable: bool,
+        keep_alive: Duration,
+        now: Moment,
+    ) -> bool {
+        if idle.observer || !self.is_of_this_life(idle.epoch) {
+            return false;
+        }
+        let age_us = micros(now.since(idle.since));
+        if age_us >= self.limit_us(idle.promised_us, keep_alive) {
+            return false;
+        }
+        // What a promise allows has just been asked: the limit is below it.
+        let promised = idle.promised_us != NEVER && self.promises_hold.load(Relaxed);
+        repeatable || promised || age_us < self.safe_us.load(Relaxed)
+    }
+
+    /// How long an idle connection of this server is kept at most; zero: not at all. Never more
+    /// than `keep_alive`, which is what is configured.
+    pub fn keep_for(&self, keep_alive: Duration) -> Duration {
+        Duration::from_micros(self.limit_us(self.promised_us.load(Relaxed), keep_alive))
+    }
+
+    // What happens to a connection, in this order.
+
+    /// A connection was established, which took this long.
+    pub fn connected(&self, took: Duration) -> Busy {
+        // The longest of late, so that one quick handshake does not hide that the way is long.
+        let two_trips = micros(took).saturating_mul(2).clamp(micros(TRIP_MIN), micros(TRIP_MAX));
+        let known = self.trip_us.load(Relaxed);
+        let trip = two_trips.max(known - known / 8).max(micros(TRIP_MIN));
+        if trip != known {
+            self.trip_us.store(trip, Relaxed);
+        }
+        Busy { epoch: self.epoch.load(Relaxed), after: None }
+    }
+
+    /// A response is complete, and neither side has said that it closes: the connection's idle time
+    /// begins. `None`: it is not to be kept.
+    pub fn rest(
+        &self,
+        busy: Busy,
+        promise: Promise,
+        keep_alive: Duration,
+        now: Moment,
+    ) -> Option<Idle> {
+        // What was made before a restart belongs to a server that is going away.
+        if !self.is_of_this_life(busy.epoch) || promise.requests_left == Some(0) {
+            return None;
+        }
+        let promised_us = promise.timeout.map_or(NEVER, micros);
+        if promised_us < self.promised_us.load(Relaxed) {
+            self.promised_us.store(promised_us, Relaxed);
+            self.has_news.store(true, Relaxed);
+        }
+        let limit_us = self.limit_us(promised_us, keep_alive);
+        let learned_us = self.keep_us.load(Relaxed);
+        let observer = learned_us <= limit_us && learned_us < NEVER && self.wants_observer(now);
+        if limit_us == 0 && !observer {
+            return None;
+        }
+        let epoch = busy.epoch;
+        Some(Idle { since: now, seen: now, epoch, observer, outlived: false, promised_us })
+    }
+
+    /// A sweep found it open: no close has arrived, and nothing else. Whether it is kept further.
+    pub fn saw_open(&self, idle: &mut Idle, keep_alive: Duration, now: Moment) -> bool {
+        if now.as_micros() >= self.due_us.load(Relaxed) {
+            self.note(idle.epoch, now, |_| {});
+        }
+        if !self.is_of_this_life(idle.epoch) {
+            return false;
+        }
+        idle.seen = now;
+        let age = now.since(idle.since);
+        // A request sent now would arrive a trip later; so this age vouches for that much less.
+        let vouches_us = micros(age).saturating_sub(self.trip_us.load(Relaxed));
+        if vouches_us > self.news_us.load(Relaxed) {
+            let vouches = Duration::from_micros(vouches_us);
+            self.note(idle.epoch, now, |memory| memory.survived(idle.since, vouches));
+        }
+        let burst_us = self.burst_us.load(Relaxed);
+        if burst_us != NEVER
+            && idle.since.as_micros() < burst_us
+            && now.since(Moment::from_micros(burst_us)) >= SURVIVOR_AFTER
+        {
+            self.note(idle.epoch, now, Memory::survived_burst);
+        }
+        let outlives_us = self.outlive_us.load(Relaxed).min(
+            // An observer that the pool would keep no longer has seen enough.
+            if idle.observer { micros(keep_alive) } else { NEVER },
+        );
+        if !idle.outlived && micros(age) >= outlives_us {
+            idle.outlived = true;
+            self.note(idle.epoch, now, |memory| memory.outlived_closes(now));
+        }
+        if idle.observer {
+            return !idle.outlived;
+        }
+        micros(age) < self.limit_us(idle.promised_us, keep_alive)
+    }
+
+    /// It was found closed, by a sweep or when it was about to be used. Also right at [`rest`].
+    ///
+    /// [`rest`]: Learner::rest
+    pub fn saw_closed(&self, idle: Idle, now: Moment) {
+        if self.is_of_this_life(idle.epoch) {
+            let ages = (idle.seen.since(idle.since), now.since(idle.since));
+            self.note(idle.epoch, now, |memory| {
+                memory.closed(ages, promised(idle.promised_us), now)
+            });
+        }
+    }
+
+    /// It is taken out of the pool for a request.
+    pub fn take(&self, idle: Idle, now: Moment) -> Busy {
+        let Idle { since, seen, promised_us, .. } = idle;
+        Busy { epoch: idle.epoch, after: Some(Reused { since, seen, taken: now, promised_us }) }
+    }
+
+    /// The first byte of a response to that request came: the server had left it open until the
+    /// request was there.
+    pub fn answered(&self, busy: &Busy, now: Moment) {
+        let Some(reused) = busy.after else { return };
+        let age = reused.taken.since(reused.since);
+        if micros(age) > self.news_us.load(Relaxed) && self.is_of_this_life(busy.epoch) {
+            self.note(busy.epoch, now, |memory| memory.survived(reused.since, age));
+        }
+    }
+
+    /// It ended or was reset before any byte of a response to that request came.
+    pub fn failed(&self, busy: &Busy, now: Moment) {
+        let Some(reused) = busy.after else { return };
+        let trip = Duration::from_micros(self.trip_us.load(Relaxed));
+        // Later than a trip there and back, the server has closed it for what was in the request.
+        if !self.is_of_this_life(busy.epoch) || now.since(reused.taken) > 2 * trip {
+            return;
+        }
+        let latest = reused.taken.since(reused.since) + trip;
+        let ages = (reused.seen.since(reused.since), latest);
+        self.note(busy.epoch, now, |memory| {
+            memory.closed(ages, promised(reused.promised_us), now);
+        });
+    }
+
+    /// The server has certainly been away: a connection was refused, or checks saw it down. What
+    /// was learned is forgotten, and connections from before are used no more.
+    pub fn restarted(&self, now: Moment) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        self.begin_anew(&mut memory, now);
+        self.publish(&memory, now);
+    }
+
+    // For people.
+
+    /// What is known now, for the API.
+    pub fn view(&self, keep_alive: Duration) -> View {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        self.view_of(&memory, keep_alive)
+    }
+
+    /// What is known now, if it differs materially from what this told last: for the log. To be
+    /// asked now and then, by one who asks for all; two loads while there is nothing new.
+    pub fn news(&self, keep_alive: Duration, now: Moment) -> Option<View> {
+        if !self.has_news.load(Relaxed) && now.as_micros() < self.due_us.load(Relaxed) {
+            return None;
+        }
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        self.think(&mut memory, now);
+        self.publish(&memory, now);
+        if !self.has_news.swap(false, Relaxed) {
+            return None;
+        }
+        let view = self.view_of(&memory, keep_alive);
+        let is_new = view.habit.differs(memory.told);
+        memory.told = view.habit;
+        (is_new && view.habit != Habit::Unknown).then_some(view)
+    }
+
+    // Details.
+
+    fn is_of_this_life(&self, epoch: u32) -> bool {
+        epoch == self.epoch.load(Relaxed)
+    }
+
+    /// The age at which the pool closes a connection.
+    fn limit_us(&self, promised_us: u64, keep_alive: Duration) -> u64 {
+        let learned_us = self.keep_us.load(Relaxed).min(micros(keep_alive));
+        if promised_us == NEVER {
+            return learned_us;
+        }
+        let trip = Duration::from_micros(self.trip_us.load(Relaxed));
+        learned_us.min(micros(below(Duration::from_micros(promised_us), trip)))
+    }
+
+    /// At most one in [`OBSERVE_EVERY`], over all workers.
+    fn wants_observer(&self, now: Moment) -> bool {
+        let due_us = self.observe_us.load(Relaxed);
+        let next_us = (now + OBSERVE_EVERY).as_micros();
+        now.as_micros() >= due_us
+            && self.observe_us.compare_exchange(due_us, next_us, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Takes something new in that was seen of a connection of this life of the server, and
+    /// publishes what follows from it.
+    fn note(&self, epoch: u32, now: Moment, what: impl FnOnce(&mut Memory)) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        self.think(&mut memory, now);
+        // Thinking may have told that the server has restarted meanwhile.
+        if self.is_of_this_life(epoch) {
+            what(&mut memory);
+        }
+        self.publish(&memory, now);
+    }
+
+    /// What follows from the time that has passed.
+    fn think(&self, memory: &mut Memory, now: Moment) {
+        if memory.judge_burst(now) {
+            self.begin_anew(memory, now);
+        }
+        memory.forget_old(now);
+        // Not while a burst is looked into that may turn out to be a restart.
+        if memory.is_settled() && self.view_habit(memory).differs(memory.told) {
+            self.has_news.store(true, Relaxed);
+        }
+    }
+
+    fn begin_anew(&self, memory: &mut Memory, now: Moment) {
+        if memory.is_blank() && self.promised_us.load(Relaxed) == NEVER {
+            // A server that is away refuses many; each would make a new life of it.
+            if !memory.is_new_life {
+                self.epoch.fetch_add(1, Relaxed);
+                memory.is_new_life = true;
+            }
+            return;
+        }
+        self.safe_us.store(0, Relaxed);
+        self.epoch.fetch_add(1, Relaxed);
+        self.promised_us.store(NEVER, Relaxed);
+        memory.begin_anew(now);
+    }
+
+    fn publish(&self, memory: &Memory, now: Moment) {
+        let trip = Duration::from_micros(self.trip_us.load(Relaxed));
+        let limits = memory.limits(trip);
+        self.safe_us.store(micros(limits.safe), Relaxed);
+        self.keep_us.store(limits.keep.map_or(NEVER, micros), Relaxed);
+        self.news_us.store(micros(limits.news), Relaxed);
+        self.outlive_us.store(limits.outlive.map_or(NEVER, micros), Relaxed);
+        self.burst_us.store(limits.burst.map_or(NEVER, Moment::as_micros), Relaxed);
+        self.due_us.store(limits.due.max(now).as_micros(), Relaxed);
+        self.promises_hold.store(limits.promises_hold, Relaxed);
+    }
+
+    fn view_habit(&self, memory: &Memory) -> Habit {
+        match (memory.habit(), self.promised_us.load(Relaxed)) {
+            (Habit::Unknown, us) if us != NEVER => {
+                Habit::Promises { timeout: Duration::from_micros(us) }
+            }
+            (habit, _) => habit,
+        }
+    }
+
+    fn view_of(&self, memory: &Memory, keep_alive: Duration) -> View {
+        let kept = self.keep_for(keep_alive);
+        let seen_open = Duration::from_micros(self.safe_us.load(Relaxed)).min(kept);
+        View { habit: self.view_habit(memory), kept, seen_open }
+    }
+}
+
+/// How long a connection is kept whose server closes at `age`: below it by a fifth, which is 1 s of
+/// the usual 5 s and so covers timers that count whole seconds; at least by what is allowed for the
+/// trip. Zero when nothing worth keeping for is left.
+fn below(age: Duration, trip: Duration) -> Duration {
+    let kept = age.saturating_sub((age / 5).max(trip));
+    if kept < AT_ONCE { Duration::ZERO } else { kept }
+}
+
+fn promised(us: u64) -> Option<Duration> {
+    (us != NEVER).then(|| Duration::from_micros(us))
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(NEVER)
+}

@@ -1,0 +1,433 @@
+//! Every cause, with its page.
+//!
+//! A variant's comment is the page: a paragraph on what happened, whose first line is a sentence
+//! of its own (it also stands in answers to strangers, so it names nothing of theirs or ours), one
+//! on why it usually does, one on what to do. `weir explain` and docs/causes.md are made from it.
+//!
+//! Names start from the proxy error types of RFC 9209 section 2.3 and go further where those do
+//! not tell enough. A name, once released, stays. A cause stands here only if a real situation
+//! brings it about.
+
+causes! {
+    /// The response was passed on whole, or a tunnel ended as its ends wished.
+    /// Its status may still be an error: then the server said so, and Weir only passed it on.
+    ///
+    /// This is how nearly every exchange should end.
+    ///
+    /// Nothing is to be done. For a 5xx that the server sent, look into the log of the server that
+    /// the access log names.
+    Completed = "completed", None, 0;
+    /// A route answered with a redirect.
+    ///
+    /// The route that matched has a `redirect`, so no server was asked.
+    ///
+    /// Nothing is to be done. If the redirect surprises you, `weir check` prints the routes in the
+    /// order in which they match.
+    Redirected = "redirected", None, 0;
+    /// Nothing moved through a tunnel for as long as the idle timeout allows.
+    /// Both connections were closed. A tunnel is a connection of a tcp listener, or one that was
+    /// upgraded, such as a WebSocket.
+    ///
+    /// The two ends had nothing to say, or one of them vanished without a word, as a phone or a
+    /// laptop does.
+    ///
+    /// Nothing, if the client connects again by itself. Otherwise raise the service's
+    /// `timeouts.idle` above the longest silence that is normal, or let the application send pings
+    /// more often than that.
+    TunnelIdleTimeout = "tunnel_idle_timeout", None, 0;
+
+    /// The request does not follow the rules of HTTP/1.1 (RFC 9112).
+    /// Passed on, the server might read it otherwise than Weir does, which is how requests are
+    /// smuggled. The access log's `detail` says which rule it broke.
+    ///
+    /// Most often a home-made client, a scanner, or TLS spoken to a plain-text port.
+    ///
+    /// Mend the client; there is no switch to let it through. If `detail` speaks of TLS, clients
+    /// use https:// on an http listener.
+    HttpRequestError = "http_request_error", Client, 400;
+    /// The request target is longer than 8 kB.
+    ///
+    /// Usually a form sent with GET, a query that lists many ids, or a redirect loop that adds to
+    /// its query each time round.
+    ///
+    /// Send such data in the body of a POST. The limit is fixed.
+    UriTooLong = "uri_too_long", Client, 414;
+    /// The request head is larger, or has more fields, than is accepted here.
+    ///
+    /// Usually cookies that pile up, or a token that has grown: it then hits the same users again
+    /// and again while others see nothing.
+    ///
+    /// Find out which field grew; clearing the site's cookies helps the user at once. If such heads
+    /// are meant, raise the listener's `head_max`; 128 fields is fixed.
+    HttpRequestHeadTooLarge = "http_request_head_too_large", Client, 431;
+    /// The request body is larger than is accepted here.
+    ///
+    /// An upload beyond the listener's `body_max`. With a Content-Length it is refused before a
+    /// server is asked, without one as soon as the limit is passed.
+    ///
+    /// Raise the listener's `body_max` if such uploads are meant. Servers often have a limit of
+    /// their own, which is answered by them and appears here as `completed` with status 413.
+    HttpRequestBodyTooLarge = "http_request_body_too_large", Client, 413;
+    /// The request asks for something that is not served here.
+    /// It uses a transfer coding other than chunked, the method CONNECT, or a method of more than
+    /// 32 bytes; the access log's `detail` says which.
+    ///
+    /// CONNECT comes from scanners that look for open proxies. Other transfer codings (gzip,
+    /// deflate) are rare and mostly hostile.
+    ///
+    /// Nothing, if these are scanners. A client that compresses its request body must say so in
+    /// Content-Encoding, not in Transfer-Encoding.
+    HttpRequestNotImplemented = "http_request_not_implemented", Client, 501;
+    /// The request names an HTTP version other than 1.0 and 1.1.
+    ///
+    /// A client that speaks HTTP/2 without asking first, a scanner, or a typing error in a test by
+    /// hand.
+    ///
+    /// Let the client use HTTP/1.1 towards this listener.
+    HttpVersionNotSupported = "http_version_not_supported", Client, 505;
+    /// The request expects something other than 100-continue.
+    ///
+    /// RFC 9110 knows one expectation only; anything else is a mistake of the client.
+    ///
+    /// Remove the Expect field, or what adds it.
+    HttpExpectationFailed = "http_expectation_failed", Client, 417;
+    /// The request head was not complete in time.
+    /// Its first byte had come, its last had not within the listener's `timeouts.head`.
+    ///
+    /// A very slow or broken link, or somebody who holds connections open on purpose (slowloris).
+    ///
+    /// A few are normal. Many at once, from few addresses: an attack that this limit ends; lower
+    /// `timeouts.head` or the listener's `connections_max` if it strains you.
+    HttpRequestTimeout = "http_request_timeout", Client, 408;
+    /// The client stopped sending its request body.
+    /// Nothing of it came for the listener's `timeouts.body`.
+    ///
+    /// A link that broke during an upload, a client that announces more than it sends, or a slow
+    /// POST as an attack. Meanwhile the request held a place at a server.
+    ///
+    /// Check the client's Content-Length if it is always the same client. Raise `timeouts.body` for
+    /// clients that pause while they send.
+    HttpRequestBodyTimeout = "http_request_body_timeout", Client, 408;
+    /// The client closed its connection before its request was complete.
+    /// The server, if one had been given the beginning, saw it cut off and not as whole. No answer
+    /// was sent.
+    ///
+    /// An upload that was cancelled, a client that crashed, or one that announces a longer body
+    /// than it sends.
+    ///
+    /// Nothing, if such requests come from everywhere now and then. If it is always the same
+    /// client, compare its Content-Length with `request_bytes` in the access log.
+    HttpRequestIncomplete = "http_request_incomplete", Client, 0;
+    /// The client closed its connection before its response was complete.
+    /// What was asked of a server was given up.
+    ///
+    /// An impatient user, or a client, proxy or load balancer before Weir with a shorter timeout
+    /// than the response needs.
+    ///
+    /// Compare `total_ms` in the access log: always the same round number is somebody's timeout.
+    /// Then either make the server faster, or let the client wait longer than the service's
+    /// `timeouts.response`.
+    ClientClosed = "client_closed", Client, 0;
+    /// The client reset its connection before its exchange was complete.
+    /// Unlike `client_closed` it did so with a TCP reset, which discards what was on its way.
+    ///
+    /// A process that was killed or a browser tab that was closed while data came; also a firewall
+    /// or NAT before Weir that has forgotten the connection.
+    ///
+    /// Look whether it is one client or one network. Resets after a silence of a constant length
+    /// point to a firewall's idle timeout in between.
+    ClientReset = "client_reset", Client, 0;
+    /// The client stopped reading its response.
+    /// None of it could be sent for the listener's `timeouts.body`; the connection was cut.
+    ///
+    /// A link that broke, a player or download that was paused, or a slow read as an attack.
+    ///
+    /// Raise the listener's `timeouts.body` if clients pause for good reasons. A few are normal.
+    ClientWriteTimeout = "client_write_timeout", Client, 0;
+    /// A route denies this request.
+    ///
+    /// The route that matched has a `deny`, which also chooses the status (403 unless it says
+    /// otherwise). No server was asked.
+    ///
+    /// Nothing, if it does what it is for. Otherwise `weir check` prints the routes in the order in
+    /// which they match: a more specific one goes first.
+    HttpRequestDenied = "http_request_denied", Client, 403;
+    /// More requests came than the rate limit allows.
+    /// The answer's Retry-After says when the next will be let through.
+    ///
+    /// A client in a loop, a crawler, or many users behind one address (an office, a mobile
+    /// network) counted as one.
+    ///
+    /// If honest users are hit, raise `requests` or `burst` of the route's `rate_limit`, or count
+    /// by a header that tells users apart (`by`).
+    RateLimited = "rate_limited", Client, 429;
+
+    /// No route matches the request.
+    ///
+    /// A host name that points here but is in no route, a path outside of all routes, or a scanner
+    /// that tries addresses.
+    ///
+    /// Look at `host` and `path` in the access log, and at the routes as `weir check` prints them.
+    /// A route with a `service` and neither `host` nor `path` takes everything that is left.
+    DestinationNotFound = "destination_not_found", Configuration, 404;
+    /// No server is ready to take the request.
+    /// All servers of the service are down, ejected, drained or in maintenance.
+    ///
+    /// A deployment that broke every server at once, a check whose path or expected status no
+    /// longer fits the application, or a network that is cut off.
+    ///
+    /// `/api/v1/services` at the admin address tells the state of each server, and its log line why
+    /// it went down. If the servers answer by hand, the `check` is wrong: mend its `path` or
+    /// `expect`. `when_all_down = "try-all"` sends requests all the same.
+    DestinationUnavailable = "destination_unavailable", Server, 503;
+    /// The name of the server could not be resolved: the DNS says that there is none.
+    /// Since the start no address has been found for any server of the service. Once one has been
+    /// found, it is kept when the DNS fails later.
+    ///
+    /// A typing error in `address`, a record that has not been published yet, or a resolver that
+    /// does not know the internal zone.
+    ///
+    /// Try the name with `dig` on this machine, against the resolver that Weir uses: `resolver` in
+    /// the configuration, or /etc/resolv.conf. It is asked again by itself until it answers.
+    DnsError = "dns_error", Configuration, 502;
+    /// The name of the server could not be resolved: no DNS server answered in time.
+    /// Since the start no address has been found for any server of the service. Once one has been
+    /// found, it is kept when the DNS fails later.
+    ///
+    /// The resolver is down or cannot be reached from here, or a firewall drops UDP port 53.
+    ///
+    /// Try the name with `dig` on this machine, against the resolver that Weir uses: `resolver` in
+    /// the configuration, or /etc/resolv.conf. It is asked again by itself until it answers.
+    DnsTimeout = "dns_timeout", Network, 504;
+    /// Every server is at its limit, and the queue is full.
+    /// The answer's status is the service's `when_full`, and its Retry-After says when a place is
+    /// likely to be free.
+    ///
+    /// More load than the servers bear, or servers that have become slow: in flight = rate × time,
+    /// so twice the response time fills twice the places.
+    ///
+    /// Look first whether response times rose; then mend what is slow. If the servers have CPU to
+    /// spare, raise `in_flight_max`; if not, add servers. A longer queue (`queue.length_max`) only
+    /// helps against short bursts.
+    QueueFull = "queue_full", Server, 429;
+    /// Every server stayed at its limit for as long as a request may wait.
+    /// The request had waited in the queue for the service's `queue.wait_max`. The answer's status
+    /// is the service's `when_full`.
+    ///
+    /// More load than the servers bear for longer than a burst, or servers that have become slow.
+    ///
+    /// The same as for `queue_full`: mend what is slow, raise `in_flight_max` if the servers have
+    /// CPU to spare, or add servers. A longer `queue.wait_max` makes people wait longer and seldom
+    /// serves more of them.
+    QueueWaitExceeded = "queue_wait_exceeded", Server, 429;
+
+    /// The server refused the connection.
+    /// Its host is up and answers, but nothing listens on that port.
+    ///
+    /// The process is not running, is still starting, or listens on another port or on 127.0.0.1
+    /// only. A firewall that rejects looks the same.
+    ///
+    /// On the server, `ss -ltn` shows what listens. Start the process, or mend the server's
+    /// `address`. With a `check` such a server is taken out before requests meet it.
+    ConnectionRefused = "connection_refused", Server, 502;
+    /// The connection to the server was not established in time.
+    /// It took longer than the service's `timeouts.connect`, which passed before the first packet
+    /// was repeated, so that it is not known whether the server would have answered.
+    ///
+    /// A `timeouts.connect` that is shorter than the way there takes. At 1 s or less it may also be
+    /// anything that `connect_syn_unanswered` stands for.
+    ///
+    /// Measure the round-trip time to the server, and set `timeouts.connect` to several times of
+    /// it. Above 1 s, this cause and `connect_syn_unanswered` are told apart.
+    ConnectionTimeout = "connection_timeout", Network, 504;
+    /// Nobody answered when a connection to the server was tried.
+    /// The first packet (SYN) was sent again at least once, and no answer came within the service's
+    /// `timeouts.connect`.
+    ///
+    /// The host is down, a firewall drops packets silently, the route is broken, or the server's
+    /// listen queue is full: its process no longer accepts, or the burst was larger than its
+    /// backlog.
+    ///
+    /// If other connections to the same port work at the same time, look at the listen queue on the
+    /// server: `ss -ltn` (Recv-Q against Send-Q) and `nstat -az TcpExtListenOverflows`. If none
+    /// works, try from this machine with `nc -vz`, then look at the firewall.
+    ConnectSynUnanswered = "connect_syn_unanswered", Network, 504;
+    /// The network says that the server cannot be reached.
+    /// There is no route to its address, or a router or this machine's own packet filter said so.
+    ///
+    /// A network interface that is down, a missing route, a host that does not answer on its own
+    /// network (no ARP reply), or an IPv6 address where there is no IPv6.
+    ///
+    /// `ip route get` with the server's address, on this machine, shows which way it would go. Then
+    /// mend the route, or the server's `address`.
+    DestinationIpUnroutable = "destination_ip_unroutable", Network, 502;
+    /// The balancer could not open one more connection.
+    /// The machine that Weir runs on has no local port towards the server, no file descriptor or no
+    /// memory left for one.
+    ///
+    /// Most often local ports: some 28,000 connections to one server address, most of them in
+    /// `TIME_WAIT` because connections are not kept. Or a limit on open files below what
+    /// `connections_max` needs.
+    ///
+    /// `ss -s` counts sockets and `TIME_WAIT`. Let servers keep connections alive, and raise
+    /// `idle_connections_max`; widen `net.ipv4.ip_local_port_range`; at start-up Weir says if the
+    /// limit on open files is too low.
+    ConnectionLimitReached = "connection_limit_reached", Balancer, 503;
+    /// The server closed the connection before its response began.
+    /// It closed in the usual way (FIN), on a fresh connection or in the midst of a response head.
+    ///
+    /// A worker process that died or was stopped by its master (a timeout or a memory limit there),
+    /// or a server that closes without an answer when it is overloaded or dislikes a request.
+    ///
+    /// Look into the server's log at that second. The request was tried elsewhere where that is
+    /// safe: one that is not idempotent (POST) may have been acted on, so it was not.
+    ConnectionTerminated = "connection_terminated", Server, 502;
+    /// The server reset the connection before its response was complete.
+    /// It, or something between, sent a TCP reset (RST), which discards what was on its way.
+    ///
+    /// A process that was killed or crashed, one that closed while part of the request was still
+    /// unread (an upload it did not want), or a firewall that has forgotten the connection.
+    ///
+    /// Look into the server's log and for its exit at that second. If it happens to uploads only,
+    /// the server refuses them without reading: look at its limit on body size.
+    ConnectionReset = "connection_reset", Server, 502;
+    /// The server fell silent: what was sent to it was no longer acknowledged.
+    /// The connection had been established; then no packet was acknowledged for longer than the
+    /// service's `timeouts.response` (5 s at least), or the network said that the host is gone.
+    ///
+    /// The host lost its power or its network, a virtual machine was paused, or a firewall was
+    /// changed under open connections.
+    ///
+    /// Look whether other servers of the same zone are affected: then it is the network. A `check`
+    /// takes such a server out within `interval` × `fall`, so that few requests meet it.
+    ConnectionLost = "connection_lost", Network, 504;
+    /// The server closed a kept connection just as the request was sent on it.
+    /// The request could not be sent once more: it is not idempotent (POST), so if the server had
+    /// begun to act on it, it would have been done twice.
+    ///
+    /// A server whose keep-alive timeout is shorter than the time that Weir keeps an idle
+    /// connection, or one that closes after every response without saying so.
+    ///
+    /// Set the service's `timeouts.keep_alive` a second below the server's own (Node.js and uvicorn
+    /// 5 s, gunicorn 2 s), or raise the server's. `idle_connections_max = 0` uses a fresh
+    /// connection for every request.
+    ServerClosedIdleConnection = "server_closed_idle_connection", Server, 502;
+    /// The server stopped taking the request body.
+    /// None of it could be sent for the service's `timeouts.idle`.
+    ///
+    /// A process that hangs or waits for a disk or a database while its receive buffer is full, or
+    /// one with too few workers to read what it has accepted.
+    ///
+    /// Look at the server's CPU, threads and disk at that time. An `in_flight_max` that fits its
+    /// workers keeps it from accepting more than it reads.
+    ConnectionWriteTimeout = "connection_write_timeout", Server, 504;
+    /// The server stopped sending in the middle of its response.
+    /// The head had come and was passed on; then nothing for the service's `timeouts.idle`. The
+    /// client's connection was cut, so that it cannot take the response for whole.
+    ///
+    /// A process that hangs or waits for a database while it streams, or a stream of events that is
+    /// silent for longer than the timeout.
+    ///
+    /// Raise the service's `timeouts.idle` above the longest silence that is normal, or let the
+    /// server send something in between (a comment line in server-sent events). Otherwise look into
+    /// its log.
+    ConnectionReadTimeout = "connection_read_timeout", Server, 504;
+    /// The server did not begin its response in time.
+    /// The request had been sent; its response head was not complete after the service's
+    /// `timeouts.response`.
+    ///
+    /// A slow query, a lock, a worker pool that is exhausted, a call to somebody else that hangs.
+    ///
+    /// If it is always the same `path`, that work is slow: mend it, or raise `timeouts.response`
+    /// for a service of its own with a route for that path. If it is everything on one server, that
+    /// server is ill; `in_flight_max` keeps requests from piling up in it.
+    HttpResponseTimeout = "http_response_timeout", Server, 504;
+    /// The exchange took longer than is allowed in all.
+    /// The service's `timeouts.total` passed, whatever stage it was in.
+    ///
+    /// Several waits that are each within their own limit add up: the queue, a first attempt that
+    /// failed, a slow response. The access log's times say which it was.
+    ///
+    /// Raise `timeouts.total`, or leave it out for services with long downloads: it counts the body
+    /// too.
+    TotalTimeout = "total_timeout", Server, 504;
+    /// The server was marked down while the request waited for its response.
+    /// The request was given up there, and no other server could take it.
+    ///
+    /// The server's check failed, or it was ejected, with requests still waiting on it. Each of
+    /// them goes elsewhere if it may be sent again; this one had no attempt or no server left.
+    ///
+    /// Look why the server went down. Raise `attempts_max` of the service's `retries` if there are
+    /// other servers to try.
+    ServerMarkedDown = "server_marked_down", Server, 502;
+    /// What the server sent is not a valid HTTP/1.1 response.
+    /// The access log's `detail` says which rule it broke.
+    ///
+    /// The port speaks something else (TLS, HTTP/2 without asking, gRPC, a database), or the
+    /// application writes headers with line breaks or both Content-Length and Transfer-Encoding.
+    ///
+    /// Look at the raw bytes with `curl -v --http1.1`, from this machine to the server. Point
+    /// `address` to the plain HTTP port, or mend the application.
+    HttpProtocolError = "http_protocol_error", Server, 502;
+    /// The head of the response is larger, or has more fields, than is accepted.
+    /// 16 kB and 128 fields are the most that is taken from a server.
+    ///
+    /// Usually Set-Cookie in great number, a whole session in a cookie, or debugging headers left
+    /// switched on.
+    ///
+    /// Find out which header grew, with `curl -sD- -o /dev/null` from this machine to the server,
+    /// and make it smaller: most browsers and proxies have limits like this one.
+    HttpResponseHeadTooLarge = "http_response_header_section_size", Server, 502;
+    /// The trailer section of the response is larger than is accepted.
+    /// What had been passed on was cut off, so that the client cannot take it for whole.
+    ///
+    /// Rare: an application that writes a whole log, checksum list or stack trace into the trailer
+    /// fields behind a chunked body.
+    ///
+    /// Make the trailers smaller, or send them as part of the body.
+    HttpResponseTrailerTooLarge = "http_response_trailer_section_size", Server, 502;
+    /// The chunks that the response came in are broken, or its transfer coding is unknown.
+    /// What had been passed on was cut off, so that the client cannot take it for whole.
+    ///
+    /// An application or a middleware that writes chunks by hand, one that prints to the socket
+    /// past its own framework, or compression done as a transfer coding.
+    ///
+    /// Look at the raw bytes with `curl -v --raw`, from this machine to the server. Let the
+    /// framework do the framing, and compress with Content-Encoding.
+    HttpResponseTransferCoding = "http_response_transfer_coding", Server, 502;
+    /// The response ended before it was complete.
+    /// The server closed before its Content-Length or its last chunk. The client's connection was
+    /// cut, so that it cannot take the response for whole.
+    ///
+    /// A worker that crashed or was stopped in mid response (timeout, memory limit, restart), or an
+    /// application whose Content-Length is larger than what it sends.
+    ///
+    /// Look into the server's log at that second. If it is always the same `path` and the same
+    /// `response_bytes`, the Content-Length is wrong.
+    HttpResponseIncomplete = "http_response_incomplete", Server, 502;
+    /// The server did not upgrade the connection as it was asked to.
+    /// It answered 101 to a request that asked for no upgrade, or switched to another protocol than
+    /// those that were offered.
+    ///
+    /// A WebSocket library that answers 101 to plain requests, or a proxy before the server that
+    /// lost the Upgrade field.
+    ///
+    /// Compare with a request straight to the server. Look for another proxy between Weir and the
+    /// application.
+    HttpUpgradeFailed = "http_upgrade_failed", Server, 502;
+
+    /// The balancer is stopping, and the time to finish what runs is over.
+    ///
+    /// A restart or a shutdown while requests or tunnels were still running after `drain_max`.
+    ///
+    /// Raise `drain_max` above the longest request that must survive a restart, and the service
+    /// manager's own limit (`TimeoutStopSec` in systemd) above that.
+    ShuttingDown = "shutting_down", Balancer, 503;
+    /// The balancer failed: a bug.
+    ///
+    /// Something happened that Weir's authors took for impossible.
+    ///
+    /// Please report it with the access log's line, the program's own log around it and the output
+    /// of `weir --version`.
+    ProxyInternalError = "proxy_internal_error", Balancer, 500;
+}

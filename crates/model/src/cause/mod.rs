@@ -1,0 +1,179 @@
+//! Why an exchange ended as it did: one stable name each, the same in log, metric and answer.
+//!
+//! The causes themselves, each with the page that a person reads, are in `list`. Nothing here
+//! decides which cause an exchange ends with: whoever sees it end does.
+
+/// Makes the enum, and what can be asked of it, from one list. Here, as `list` is long enough.
+macro_rules! causes {
+    ($(
+        $(#[doc = $doc:literal])+
+        $variant:ident = $name:literal, $fault:ident, $status:literal;
+    )+) => {
+        /// Why an exchange ended as it did. Each variant's comment is the page that a person
+        /// reads: what happened, why it usually does, what to do.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Cause { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Cause {
+            /// Every cause, in order of the enum.
+            pub const ALL: &'static [Cause] = &[$(Cause::$variant,)+];
+
+            /// The stable name: log, metric label, `Proxy-Status`.
+            pub fn name(self) -> &'static str {
+                match self { $(Cause::$variant => $name,)+ }
+            }
+
+            /// Who could have prevented it.
+            pub fn fault(self) -> crate::Fault {
+                match self { $(Cause::$variant => crate::Fault::$fault,)+ }
+            }
+
+            /// The status of the answer that Weir makes for it while nothing has been sent to the
+            /// client yet; 0 where it makes none, or a configured one.
+            pub fn status(self) -> u16 {
+                match self { $(Cause::$variant => $status,)+ }
+            }
+
+            /// The variant's comment, line by line.
+            pub(super) fn document(self) -> &'static str {
+                match self { $(Cause::$variant => concat!($($doc, "\n"),+),)+ }
+            }
+        }
+    };
+}
+
+mod list;
+mod page;
+
+pub use list::Cause;
+pub use page::Page;
+
+/// Who could have prevented an end that was not good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// Nobody: it ended well.
+    None,
+    /// The client.
+    Client,
+    /// The server.
+    Server,
+    /// The way between balancer and server.
+    Network,
+    /// This balancer, or the machine it runs on.
+    Balancer,
+    /// What was configured.
+    Configuration,
+}
+
+impl Fault {
+    /// Every fault, in order of the enum.
+    pub const ALL: &'static [Fault] = &[
+        Fault::None,
+        Fault::Client,
+        Fault::Server,
+        Fault::Network,
+        Fault::Balancer,
+        Fault::Configuration,
+    ];
+
+    /// Lower-case name, as in logs and labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::None => "none",
+            Fault::Client => "client",
+            Fault::Server => "server",
+            Fault::Network => "network",
+            Fault::Balancer => "balancer",
+            Fault::Configuration => "configuration",
+        }
+    }
+}
+
+impl Cause {
+    /// The cause of that name, exactly as [`Cause::name`] gives it.
+    pub fn from_name(name: &str) -> Option<Cause> {
+        Cause::ALL.iter().copied().find(|cause| cause.name() == name)
+    }
+
+    /// What happened, in one sentence. It names no address, service or server, so that it may be
+    /// told to anybody.
+    pub fn summary(self) -> &'static str {
+        self.document().lines().next().unwrap_or_default().trim_ascii()
+    }
+
+    /// Whether the client is no longer there: no answer can be made, and nobody waits for what a
+    /// server may still be doing.
+    pub fn is_client_gone(self) -> bool {
+        self.fault() == Fault::Client && self.status() == 0
+    }
+
+    /// The page on this cause.
+    pub fn page(self) -> Page {
+        Page::of(self.document())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_fit_a_structured_field_token() {
+        let mut names: Vec<_> = Cause::ALL.iter().map(|cause| cause.name()).collect();
+        assert!(names.iter().all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Cause::ALL.len());
+    }
+
+    #[test]
+    fn a_name_leads_back_to_its_cause() {
+        for &cause in Cause::ALL {
+            assert_eq!(Cause::from_name(cause.name()), Some(cause));
+        }
+        assert_eq!(Cause::from_name("Connection_Refused"), None);
+        assert_eq!(Cause::from_name(""), None);
+    }
+
+    #[test]
+    fn a_status_fits_its_fault() {
+        for &cause in Cause::ALL {
+            let (name, status) = (cause.name(), cause.status());
+            match cause.fault() {
+                Fault::None => assert_eq!(status, 0, "{name}"),
+                Fault::Client => {
+                    assert!(matches!(status, 0 | 400..=499 | 501 | 505), "{name} {status}");
+                }
+                Fault::Server => assert!(matches!(status, 429 | 502..=504), "{name} {status}"),
+                Fault::Network => assert!(matches!(status, 502 | 504), "{name} {status}"),
+                Fault::Balancer => assert!(matches!(status, 500 | 503), "{name} {status}"),
+                Fault::Configuration => assert!(matches!(status, 404 | 502), "{name} {status}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_client_that_is_gone_gets_no_answer() {
+        let gone: Vec<_> = Cause::ALL.iter().copied().filter(|c| c.is_client_gone()).collect();
+        let expected = [
+            Cause::HttpRequestIncomplete,
+            Cause::ClientClosed,
+            Cause::ClientReset,
+            Cause::ClientWriteTimeout,
+        ];
+        assert_eq!(gone, expected);
+    }
+
+    /// A timeout of ours is a 408 towards a client and a 504 towards a server (RFC 9110 sections
+    /// 15.5.9 and 15.6.5).
+    #[test]
+    fn timeouts_are_answered_as_timeouts() {
+        for &cause in Cause::ALL {
+            if cause.name().ends_with("_timeout") && cause.status() > 0 {
+                let status = if cause.fault() == Fault::Client { 408 } else { 504 };
+                assert_eq!(cause.status(), status, "{}", cause.name());
+            }
+        }
+    }
+}

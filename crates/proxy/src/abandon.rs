@@ -1,0 +1,28 @@
+//! Requests that nobody waits for any more, but which a server may still be working on.
+//!
+//! A limit that counts only what clients wait for lets a server be overrun by those who give up
+//! and ask again. So the slot stays taken until the server is done: it is told that nobody listens
+//! any more, and what it sends is dropped until it closes.
+
+use decide::Slot;
+use model::Service;
+
+use crate::linger::linger;
+use crate::upstream::ServerConnection;
+use crate::watchdog::Watchdog;
+
+/// Lets go of a connection on which a request was sent and not answered to its end. Where the
+/// server has a limit, its slot is freed when it closes, sends too much, or has had its response
+/// timeout once more.
+pub(crate) fn abandon(service: &Service, slot: Slot, server: ServerConnection) {
+    if slot.endpoint().slots.max() == 0 {
+        return;
+    }
+    let until = os::clock::now() + service.timeouts.response;
+    tokio::task::spawn_local(async move {
+        let ServerConnection { stream, mut buffer, .. } = server;
+        linger(&stream, &mut buffer, &mut Watchdog::new(), until).await;
+        stream.reset();
+        drop(slot);
+    });
+}

@@ -1,0 +1,164 @@
+//! Answers that Weir makes itself: refusals, errors, redirects. Written into the caller's buffer
+//! without an allocation of their own, since an attack of bad requests is answered here.
+//!
+//! What they tell, they may tell anybody: cause and request id, never an address, a server or a
+//! service.
+
+mod accept;
+mod body;
+mod reason;
+
+use std::fmt::Write as _;
+use std::io::{Cursor, Write as _};
+use std::time::Duration;
+
+use model::{Cause, Fault};
+use wire::http1::{RequestHead, Version};
+
+use crate::head::Bytes;
+
+use accept::Form;
+use body::Facts;
+use reason::reason;
+
+/// What is answered.
+pub(crate) struct Answer<'a> {
+    /// 0: nothing is answered, as nobody is there to read it.
+    pub(crate) status: u16,
+    pub(crate) cause: Cause,
+    /// What exactly, where there is more to say than the cause does.
+    pub(crate) detail: &'static str,
+    /// The status that a server sent and that was not passed on.
+    pub(crate) received_status: Option<u16>,
+    pub(crate) retry_after: Option<Duration>,
+    /// Where a redirect points to; a redirect has no body.
+    pub(crate) location: Option<&'a str>,
+}
+
+/// What is to be known of the exchange that an answer ends.
+pub(crate) struct Occasion<'a> {
+    /// `None`: the head could not be read.
+    pub(crate) request: Option<&'a RequestHead>,
+    /// As in the access log; whatever bytes a trusted peer sent.
+    pub(crate) request_id: &'a [u8],
+    /// Whether the listener names causes in `Proxy-Status`.
+    pub(crate) proxy_status: bool,
+    /// Whether the connection ends with this answer.
+    pub(crate) close: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// The answer that stands for `cause`.
+    pub(crate) fn of(cause: Cause) -> Answer<'a> {
+        Answer {
+            status: cause.status(),
+            cause,
+            detail: "",
+            received_status: None,
+            retry_after: None,
+            location: None,
+        }
+    }
+
+    /// Appends the whole response; to a HEAD, only its head.
+    pub(crate) fn write(&self, occasion: &Occasion<'_>, out: &mut Vec<u8>) {
+        self.write_at(os::clock::wall().as_secs(), occasion, out);
+    }
+
+    /// The same at a time in seconds since the epoch.
+    fn write_at(&self, now_s: u64, occasion: &Occasion<'_>, out: &mut Vec<u8>) {
+        let form = match (self.location, occasion.request) {
+            (Some(_), _) => None,
+            (None, Some(request)) => Some(accept::form(request)),
+            (None, None) => Some(Form::Text),
+        };
+        self.write_head(now_s, form, occasion, out);
+        let head_end = out.len();
+        if let Some(form) = form {
+            let facts = Facts {
+                status: self.status,
+                cause: self.cause,
+                detail: self.told_detail(),
+                request_id: occasion.request_id,
+            };
+            body::write(form, &facts, out);
+        }
+        let length = out.len() - head_end;
+        if occasion.request.is_some_and(RequestHead::is_head) {
+            out.truncate(head_end);
+        }
+        // Known only now, and put before the body. 20 bytes, and 20 digits at most.
+        let mut last_line = Cursor::new([0; 48]);
+        let _ = write!(last_line, "Content-Length: {length}\r\n\r\n");
+        let used = last_line.position() as usize;
+        out.splice(head_end..head_end, last_line.get_ref()[..used].iter().copied());
+    }
+
+    /// Everything of the head but its last line, Content-Length.
+    fn write_head(
+        &self,
+        now_s: u64,
+        form: Option<Form>,
+        occasion: &Occasion<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        // Writing to a Vec cannot fail.
+        let _ = write!(Bytes(out), "HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
+        out.extend_from_slice(b"Date: ");
+        out.extend_from_slice(&wire::date::imf_fixdate(now_s));
+        out.extend_from_slice(b"\r\n");
+        if let Some(location) = self.location {
+            let _ = write!(Bytes(out), "Location: {location}\r\n");
+        }
+        if let Some(form) = form {
+            let _ = write!(Bytes(out), "Content-Type: {}\r\n", form.content_type());
+            // A cache would go on saying so when it is no longer true.
+            out.extend_from_slice(b"Cache-Control: no-store\r\n");
+        }
+        if occasion.proxy_status && self.cause.fault() != Fault::None {
+            self.write_proxy_status(out);
+        }
+        out.extend_from_slice(b"X-Request-Id: ");
+        body::write_id(occasion.request_id, out);
+        out.extend_from_slice(b"\r\n");
+        if let Some(wait) = self.retry_after {
+            // Whole seconds (RFC 9110 section 10.2.3); 0 would ask for a storm.
+            let seconds = wait.as_millis().div_ceil(1000).max(1);
+            let _ = write!(Bytes(out), "Retry-After: {seconds}\r\n");
+        }
+        if occasion.close {
+            out.extend_from_slice(b"Connection: close\r\n");
+        } else if occasion.request.is_some_and(|r| r.version() == Version::Http10) {
+            out.extend_from_slice(b"Connection: keep-alive\r\n");
+        }
+    }
+
+    /// RFC 9209 section 2; strings as RFC 8941 section 3.3.3 has them.
+    fn write_proxy_status(&self, out: &mut Vec<u8>) {
+        let _ = write!(Bytes(out), "Proxy-Status: weir; error={}", self.cause.name());
+        if let Some(status) = self.received_status {
+            let _ = write!(Bytes(out), "; received-status={status}");
+        }
+        let detail = self.told_detail();
+        if !detail.is_empty() {
+            out.extend_from_slice(b"; details=\"");
+            for byte in detail.bytes().filter(|byte| (b' '..=b'~').contains(byte)) {
+                if matches!(byte, b'"' | b'\\') {
+                    out.push(b'\\');
+                }
+                out.push(byte);
+            }
+            out.push(b'"');
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// What is wrong with its request is told to a client; what is wrong behind us, only to the
+    /// access log.
+    fn told_detail(&self) -> &'static str {
+        if self.cause.fault() == Fault::Client { self.detail } else { "" }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! `weir explain`: a cause's page, or the list of all causes.
+
+use std::fmt::Write as _;
+
+use model::{Cause, Fault, Page};
+
+use super::check::print;
+use crate::flags::{Common, Exit, ExplainArgs};
+
+/// Columns of text: what a terminal has at least, and what the eye follows.
+const WIDTH: usize = 80;
+
+pub(crate) fn run(args: &ExplainArgs, common: Common) -> Exit {
+    let colour = common.colours_stdout();
+    let Some(word) = &args.cause else {
+        return print(&list(Cause::ALL, colour));
+    };
+    if let Some(cause) = find(word) {
+        return print(&page(cause, colour));
+    }
+    let answered: Vec<Cause> = match word.parse::<u16>() {
+        Ok(status) => with_status(status),
+        Err(_) => Vec::new(),
+    };
+    if !answered.is_empty() {
+        return print(&list(&answered, colour));
+    }
+    eprintln!("weir: {}", unknown(word));
+    Exit::Mistake
+}
+
+/// As it stands in a log, or as a person would type it.
+fn find(word: &str) -> Option<Cause> {
+    Cause::from_name(&plain(word))
+}
+
+fn plain(word: &str) -> String {
+    word.trim().to_ascii_lowercase().replace(['-', ' '], "_")
+}
+
+/// The causes that Weir answers with `status`.
+fn with_status(status: u16) -> Vec<Cause> {
+    let made = |cause: &Cause| match cause {
+        // What a service's `when_full` may be.
+        Cause::QueueFull | Cause::QueueWaitExceeded => matches!(status, 429 | 503),
+        cause => cause.status() == status && status > 0,
+    };
+    Cause::ALL.iter().copied().filter(made).collect()
+}
+
+fn unknown(word: &str) -> String {
+    // Whatever was typed or pasted: bounded, and nothing that moves a cursor.
+    let shown: String = word.chars().take(60).flat_map(char::escape_debug).collect();
+    let help = match meant(&plain(word)).as_slice() {
+        [] => "`weir explain` lists all of them".to_owned(),
+        [one] => format!("did you mean {one}?"),
+        [start @ .., last] => format!("did you mean {} or {last}?", start.join(", ")),
+    };
+    format!("no cause has the name \"{shown}\"; {help}")
+}
+
+/// The names that were probably meant: the one that differs in a few letters, or all that `word`
+/// is a part of.
+fn meant(word: &str) -> Vec<&'static str> {
+    let names = || Cause::ALL.iter().map(|cause| cause.name());
+    let errors_max = word.chars().count() / 3;
+    let slip = names()
+        .map(|name| (strsim::damerau_levenshtein(word, name), name))
+        .filter(|&(errors, _)| errors <= errors_max)
+        .min_by_key(|&(errors, _)| errors);
+    match slip {
+        Some((_, name)) if !word.is_empty() => vec![name],
+        _ if word.len() >= 3 => names().filter(|name| name.contains(word)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A line for each, by whose fault it is.
+fn list(causes: &[Cause], colour: bool) -> String {
+    let names = causes.iter().map(|cause| cause.name().len());
+    let width = names.max().unwrap_or_default();
+    let mut out = String::new();
+    for &fault in Fault::ALL {
+        let mut of = causes.iter().filter(|cause| cause.fault() == fault).peekable();
+        if of.peek().is_none() {
+            continue;
+        }
+        heading(&mut out, fault_heading(fault), colour);
+        for cause in of {
+            let status = match cause.status() {
+                0 => "  -".to_owned(),
+                status => status.to_string(),
+            };
+            // Writing into a String cannot fail.
+            _ = writeln!(out, "  {:width$}  {status}  {}", cause.name(), cause.summary());
+        }
+    }
+    out.push_str("\nThe number is the status of the answer that Weir makes, where it makes one.\n");
+    out.push_str("`weir explain CAUSE` says why a cause usually happens and what to do.\n");
+    out
+}
+
+fn fault_heading(fault: Fault) -> &'static str {
+    match fault {
+        Fault::None => "Ended well",
+        Fault::Client => "The client's fault",
+        Fault::Server => "A server's fault",
+        Fault::Network => "The network's fault",
+        Fault::Balancer => "The balancer's fault",
+        Fault::Configuration => "The configuration's fault",
+    }
+}
+
+fn page(cause: Cause, colour: bool) -> String {
+    let Page { what, why, remedy } = cause.page();
+    let mut out = String::new();
+    heading(&mut out, cause.name(), colour);
+    let answered = match cause.status() {
+        0 => "no answer made for it".to_owned(),
+        status => format!("answered with {status}"),
+    };
+    _ = writeln!(out, "  fault: {}; {answered}", cause.fault().name());
+    for (title, text) in
+        [("What happened", what), ("Why it usually happens", why), ("What to do", remedy)]
+    {
+        heading(&mut out, title, colour);
+        wrap(&text, &mut out);
+    }
+    out
+}
+
+fn heading(out: &mut String, text: &str, colour: bool) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    _ = if colour { writeln!(out, "\u{1b}[1m{text}\u{1b}[0m") } else { writeln!(out, "{text}") };
+}
+
+/// Appends `text` in indented lines of at most [`WIDTH`] columns, but for words longer than that.
+/// What stands between backticks stays on one line, so that it can be copied.
+fn wrap(text: &str, out: &mut String) {
+    let mut column = 0;
+    let mut quoted = false;
+    let mut word = String::new();
+    for part in text.split(' ') {
+        if !word.is_empty() {
+            word.push(' ');
+        }
+        word.push_str(part);
+        quoted ^= part.matches('`').count() % 2 == 1;
+        if quoted {
+            continue;
+        }
+        let width = word.chars().count();
+        if column == 0 || column + 1 + width > WIDTH {
+            out.push_str(if column == 0 { "  " } else { "\n  " });
+            column = 2 + width;
+        } else {
+            out.push(' ');
+            column += 1 + width;
+        }
+        out.push_str(&word);
+        word.clear();
+    }
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_byte_by_byte() {
+        let expected = "\
+connection_refused
+  fault: server; answered with 502
+
+What happened
+  The server refused the connection. Its host is up and answers, but nothing
+  listens on that port.
+
+Why it usually happens
+  The process is not running, is still starting, or listens on another port or
+  on 127.0.0.1 only. A firewall that rejects looks the same.
+
+What to do
+  On the server, `ss -ltn` shows what listens. Start the process, or mend the
+  server's `address`. With a `check` such a server is taken out before requests
+  meet it.
+";
+        assert_eq!(page(Cause::ConnectionRefused, false), expected);
+    }
+
+    #[test]
+    fn every_page_fits_a_terminal() {
+        for &cause in Cause::ALL {
+            for line in page(cause, false).lines() {
+                assert!(line.chars().count() <= WIDTH, "{line}");
+                assert_eq!(line.matches('`').count() % 2, 0, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_list_names_every_cause_once() {
+        let list = list(Cause::ALL, false);
+        for &cause in Cause::ALL {
+            let start = format!("  {} ", cause.name());
+            let lines: Vec<_> = list.lines().filter(|line| line.starts_with(&start)).collect();
+            assert_eq!(lines.len(), 1, "{start}");
+            assert!(lines[0].ends_with(cause.summary()), "{lines:?}");
+        }
+        assert!(list.starts_with("Ended well\n  completed "), "{list}");
+    }
+
+    #[test]
+    fn a_slip_finds_its_cause_and_a_stranger_finds_none() {
+        for (word, names) in [
+            ("connection_refuesd", &["connection_refused"][..]),
+            ("conection_reset", &["connection_reset"]),
+            ("refused", &["connection_refused"]),
+            ("dns_eror", &["dns_error"]),
+            ("dns", &["dns_error", "dns_timeout"]),
+            ("banana", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(meant(word), names, "{word}");
+        }
+        assert!(unknown("dns").ends_with("; did you mean dns_error or dns_timeout?"));
+        assert_eq!(find("Connection-Refused"), Some(Cause::ConnectionRefused));
+        assert!(with_status(504).contains(&Cause::HttpResponseTimeout));
+        assert!(with_status(503).contains(&Cause::QueueFull));
+        assert!(with_status(0).is_empty() && with_status(200).is_empty());
+    }
+
+    #[test]
+    fn what_was_typed_is_shown_harmless_and_bounded() {
+        let said = unknown(&"\u{1b}[31m".repeat(100));
+        assert!(!said.contains('\u{1b}') && said.len() < 700, "{said}");
+    }
+
+    /// What stands between backticks in a page: keys that exist, names of causes, members of the
+    /// access log, or something to type.
+    #[test]
+    fn pages_name_only_configuration_keys_that_exist() {
+        const ACCESS_LOG: &[&str] =
+            &["detail", "host", "path", "total_ms", "request_bytes", "response_bytes"];
+        const TOOLS: &[&str] = &["dig"];
+        // Of a cause that stands ready for a key that does not exist yet.
+        const TO_COME: &[&str] = &["timeouts.total"];
+        let schema = config::schema();
+        let tables = schema["$defs"].as_object().unwrap();
+        let mut keys: Vec<String> =
+            schema["properties"].as_object().unwrap().keys().cloned().collect();
+        for (table, spec) in tables {
+            for key in spec["properties"].as_object().unwrap().keys() {
+                let path = format!("{table}.{key}");
+                // `in_flight_max`, `timeouts.connect`: from the table it stands in, or below.
+                keys.extend(path.match_indices('.').map(|(at, _)| path[at + 1..].to_owned()));
+            }
+        }
+        let mut checked = 0;
+        for &cause in Cause::ALL {
+            let Page { what, why, remedy } = cause.page();
+            for quoted in
+                [what, why, remedy].iter().flat_map(|text| text.split('`').skip(1).step_by(2))
+            {
+                let key = quoted.split(" = ").next().unwrap_or_default();
+                if !key.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'.')) {
+                    continue;
+                }
+                let known = keys.iter().any(|known| known == key)
+                    || Cause::from_name(key).is_some()
+                    || ACCESS_LOG.contains(&key)
+                    || TOOLS.contains(&key)
+                    || TO_COME.contains(&key);
+                assert!(known, "{}: `{key}` is no key", cause.name());
+                checked += 1;
+            }
+        }
+        assert!(checked > 50, "{checked}");
+    }
+}

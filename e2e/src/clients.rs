@@ -50,6 +50,76 @@ pub fn wrk(
     }
 }
 
+/// What wrk's POSTs came to.
+#[derive(Debug)]
+pub struct Posts {
+    /// Responses received.
+    pub requests: u64,
+    /// Responses of another status than 2xx and 3xx.
+    pub bad_status: u64,
+    /// Connections that could not be made, were reset, or closed with a request unanswered.
+    pub socket_errors: u64,
+    /// Requests without an answer for 20 s.
+    pub timeouts: u64,
+    /// The time that 99 of 100 responses took at most.
+    pub p99: Duration,
+    /// The longest.
+    pub slowest: Duration,
+}
+
+impl Posts {
+    /// Requests that did not end well.
+    pub fn failed(&self) -> u64 {
+        self.bad_status + self.socket_errors + self.timeouts
+    }
+}
+
+/// Runs wrk (one thread) with POSTs of 2000 bytes to `target` at `address`: on each of the
+/// connections the next one `pause` after each answer.
+pub fn posts(
+    scene: &Scene,
+    address: SocketAddr,
+    target: &str,
+    connections: u32,
+    pause: Duration,
+    seconds: u32,
+) -> Posts {
+    let script = scene.file(
+        &format!("posts-{}.lua", next_number()),
+        format!(
+            "wrk.method = \"POST\"\n\
+             wrk.body = string.rep(\"x\", 2000)\n\
+             wrk.headers[\"Content-Type\"] = \"text/plain\"\n\
+             function delay() return {} end\n\
+             function done(summary, latency)\n\
+               local e = summary.errors\n\
+               print(string.format('{{\"requests\":%d,\"status\":%d,\"socket\":%d,\"timeouts\":%d,\
+             \"p99_us\":%d,\"max_us\":%d}}', summary.requests, e.status, e.connect + e.read + e.write, \
+             e.timeout, latency:percentile(99), latency.max))\n\
+             end\n",
+            pause.as_millis()
+        ),
+    );
+    let url = format!("http://{address}{target}");
+    let (connections, time) = (connections.to_string(), format!("{seconds}s"));
+    let script = script.to_string_lossy().into_owned();
+    let words =
+        ["-t", "1", "-c", &connections, "-d", &time, "--timeout", "20s", "-s", &script, &url];
+    let finished = client(scene, "wrk", &words, u64::from(seconds) + 30);
+    assert_eq!(finished.code, Some(0), "wrk: {}{}", finished.stdout, finished.stderr);
+    let json = finished.stdout.lines().find(|line| line.starts_with('{')).expect("wrk's numbers");
+    let json: Value = serde_json::from_str(json).expect("wrk's numbers as JSON");
+    let number = |name: &str| json[name].as_u64().unwrap_or_else(|| panic!("{name} in {json}"));
+    Posts {
+        requests: number("requests"),
+        bad_status: number("status"),
+        socket_errors: number("socket"),
+        timeouts: number("timeouts"),
+        p99: Duration::from_micros(number("p99_us")),
+        slowest: Duration::from_micros(number("max_us")),
+    }
+}
+
 /// What ab reports.
 #[derive(Debug)]
 pub struct Ab {

@@ -35,7 +35,7 @@ pub use peers::{NAMESPACES, find};
 pub use process::{Finished, Process};
 pub use scene::Scene;
 pub use servers::{App, Haproxy, Nginx};
-pub use weir::{Weir, binary, run, run_by};
+pub use weir::{Heir, Weir, binary, run, run_by};
 
 /// The `[[service.NAME.server]]` tables for servers at `addresses`.
 pub fn server_tables<A: std::fmt::Display>(

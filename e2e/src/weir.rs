@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::{Finished, Process, Scene, http, wait};
@@ -174,6 +174,29 @@ impl Weir {
         })
     }
 
+    /// Sends SIGHUP: the configuration is to be loaded anew.
+    pub fn hang_up(&self) {
+        self.process.signal(Signal::HUP);
+    }
+
+    /// Asks the admin API to do something; yields its answer.
+    pub fn ask(&self, path: &str) -> http::Response {
+        let mut connection = http::Connection::open(self.admin).expect("the admin API");
+        connection.request("POST", path, &[], b"").unwrap_or_else(|e| panic!("{path}: {e}"))
+    }
+
+    /// Has a new process take over, and waits until the old one has ended. Yields the receipt and
+    /// the new process; from here on [`Weir::process`] is one that has ended.
+    pub fn upgrade(&mut self, old_ends_within: Duration) -> (Value, Heir) {
+        let answer = self.ask("/api/v1/upgrade");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let receipt = answer.json();
+        let heir = Heir::of(&receipt);
+        let finished = self.process.wait(old_ends_within);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        (receipt, heir)
+    }
+
     /// SIGKILLs it; for tests that are done with it.
     pub fn kill(&mut self) {
         self.process.kill();
@@ -187,5 +210,45 @@ impl Weir {
     /// Waits for its end.
     pub fn wait(&mut self, bound: Duration) -> Finished {
         self.process.wait(bound)
+    }
+}
+
+/// A process that took over from one of the test's own, and is no child of the test: ended when
+/// this is dropped.
+#[derive(Debug)]
+pub struct Heir {
+    pid: Pid,
+}
+
+impl Heir {
+    /// The one that an upgrade's receipt names.
+    pub fn of(receipt: &Value) -> Heir {
+        let pid = receipt["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+        Heir { pid: pid.and_then(Pid::from_raw).expect("a pid") }
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Sends `signal`.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid, signal).expect("a running process");
+    }
+
+    /// Whether it is still there.
+    pub fn is_running(&self) -> bool {
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        state.is_some_and(|state| state != 'Z')
+    }
+}
+
+impl Drop for Heir {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = kill_process(self.pid, Signal::KILL);
     }
 }

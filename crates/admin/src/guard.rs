@@ -1,26 +1,30 @@
-//! Who may talk to the API: this machine's own programs, and no web page that a browser here has
-//! open.
+//! Who may talk to the API: this machine's own programs, with the token if there is one, and no web
+//! page that a browser here has open.
 //!
-//! The API listens on loopback only, but a browser on this machine reaches loopback too, on behalf
+//! The API listens on this machine only, but a browser on this machine reaches loopback too, on behalf
 //! of any page. Two checks keep pages out. A page whose *name* was made to point at 127.0.0.1 (DNS
 //! rebinding) still sends its own name in Host, so Host must be a loopback name or address with
 //! our port. A page of another origin sends that origin in Origin, so Origin must be absent or
-//! ours. There is no CORS, so no page reads an answer either.
+//! ours. There is no CORS, so no page reads an answer either. No browser reaches a Unix socket:
+//! there any Host is good, and no Origin.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::door::Token;
 use crate::problem::Problem;
 
-/// Refuses requests that did not mean this server. `port` is the one it listens on.
+/// Refuses requests that did not mean this server. `port` is the one it listens on; `None`: a Unix
+/// socket.
 pub(crate) async fn refuse_strangers(
-    State(port): State<u16>,
+    State(port): State<Option<u16>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -30,7 +34,46 @@ pub(crate) async fn refuse_strangers(
     }
 }
 
-fn check(request: &Request, port: u16) -> Result<(), Problem> {
+/// Refuses requests without the token.
+pub(crate) async fn ask_for_token(
+    State(token): State<Option<Arc<Token>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(token) = token else { return next.run(request).await };
+    let mut credentials = request.headers().get_all(AUTHORIZATION).iter();
+    let refused = match (credentials.next(), credentials.next()) {
+        (Some(only), None) if bearer(only).is_some_and(|presented| token.is(presented)) => {
+            return next.run(request).await;
+        }
+        (None, _) => {
+            let message = "a token is needed: Authorization: Bearer TOKEN".to_owned();
+            (Problem::new(StatusCode::UNAUTHORIZED, "token_missing", message), "Bearer")
+        }
+        // RFC 6750 section 3.1.
+        _ => {
+            let message = "this is not the token".to_owned();
+            let challenge = "Bearer error=\"invalid_token\"";
+            (Problem::new(StatusCode::UNAUTHORIZED, "token_wrong", message), challenge)
+        }
+    };
+    let (problem, challenge) = refused;
+    let mut response = problem.into_response();
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
+}
+
+/// What is presented as a bearer token. A scheme's case does not matter (RFC 9110 section 11.1).
+fn bearer(credentials: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, token) = credentials.as_bytes().split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
+}
+
+fn check(request: &Request, port: Option<u16>) -> Result<(), Problem> {
+    let origin = request.headers().get(ORIGIN);
+    let Some(port) = port else {
+        return origin.map_or(Ok(()), |origin| Err(foreign_origin(origin)));
+    };
     let mut hosts = request.headers().get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
     // RFC 9112 section 3.2.2: the authority of an absolute-form target stands above Host.
@@ -44,14 +87,15 @@ fn check(request: &Request, port: u16) -> Result<(), Problem> {
         );
         return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", message));
     }
-    match request.headers().get(ORIGIN) {
-        Some(origin) if !is_our_origin(origin, port) => Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            "origin_not_allowed",
-            format!("requests on behalf of a page at {origin:?} are refused"),
-        )),
+    match origin {
+        Some(origin) if !is_our_origin(origin, port) => Err(foreign_origin(origin)),
         _ => Ok(()),
     }
+}
+
+fn foreign_origin(origin: &HeaderValue) -> Problem {
+    let message = format!("requests on behalf of a page at {origin:?} are refused");
+    Problem::new(StatusCode::FORBIDDEN, "origin_not_allowed", message)
 }
 
 fn is_our_origin(origin: &HeaderValue, port: u16) -> bool {
@@ -123,6 +167,16 @@ mod tests {
             "user@localhost:9900",
         ] {
             assert!(!is_ours(foreign, 9900), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_bearer_token_is_found_whatever_the_case_of_its_scheme() {
+        let found = |text| bearer(&HeaderValue::from_static(text)).map(<[u8]>::to_vec);
+        assert_eq!(found("Bearer abc"), Some(b"abc".to_vec()));
+        assert_eq!(found("bearer  abc"), Some(b"abc".to_vec()));
+        for other in ["", "Bearer", "abc", "Basic YWJj", "Bearerabc"] {
+            assert_eq!(found(other), None, "{other}");
         }
     }
 

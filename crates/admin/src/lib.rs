@@ -1,50 +1,59 @@
-//! The admin API: metrics, what every service and server is doing, the probe plan, and the switch
-//! that puts a server aside.
+//! The admin API: metrics, what every service and server is doing, the probe plan, causes, and the
+//! switches that put a server aside, give it another weight or load the configuration anew. Beside
+//! it, the pushing of metrics to statsd and graphite ([`push`]).
 //!
 //! It runs on a thread and a runtime of its own, so that nobody who looks slows down a request. It
-//! has no authentication yet and therefore serves loopback only. What it shows is made elsewhere:
-//! in `decide` (services), `observe` (metrics) and by whoever starts it (probe plan, configuration).
+//! is served to this machine only ([`Door`]), with a token if one is configured. What it shows is
+//! made elsewhere: in `decide` (services), `observe` (metrics) and by whoever starts it
+//! ([`Sources`]).
 
 mod api;
 mod bounded;
+mod door;
+mod gather;
 mod guard;
-mod metrics;
 mod page;
 mod problem;
 mod process;
-mod services;
+pub mod push;
+#[cfg(test)]
+mod testing;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use decide::Registry;
-use model::Snapshot;
-use observe::exposition::ProbeGauges;
+use model::{AdminAddress, Snapshot};
+use observe::InFlight;
+use observe::exposition::{ProbeGauges, ReloadGauges};
 use serde_json::Value;
 use tokio::sync::watch;
+
+pub use door::{
+    Door, Listener, NotLoopback, OpenError, Token, TokenError, UnixError, UnixSocket, check_address,
+};
+
+use door::SocketFile;
 
 /// How long requests under way may take once the API is told to stop.
 const STOP_MAX: Duration = Duration::from_secs(1);
 
 /// What the API listens on and where it finds what it shows.
 pub struct Options {
-    /// A bound socket on a loopback address.
-    pub listener: TcpListener,
+    /// Where it is reached, and with which token.
+    pub door: Door,
     /// Services and servers as they live.
     pub registry: Arc<Registry>,
     /// What is counted.
     pub counters: Arc<observe::Registry>,
-    /// The probe plan, for `/api/v1/checks`.
-    pub plan: Arc<dyn Fn() -> Value + Send + Sync>,
-    /// A configuration with every default filled in, for `/api/v1/configuration`.
-    pub configuration: Arc<dyn Fn(&Snapshot) -> Value + Send + Sync>,
-    /// Probes by address, for `/metrics`.
-    pub probes: Arc<dyn Fn() -> Vec<ProbeGauges> + Send + Sync>,
+    /// What others know.
+    pub sources: Sources,
     /// Whether new work is taken: false while starting and while draining.
     pub ready: Arc<AtomicBool>,
     /// Worker threads at work.
@@ -53,23 +62,97 @@ pub struct Options {
     pub version: &'static str,
 }
 
+/// Asks somebody else for something to show.
+pub type Source<T> = Arc<dyn Fn() -> T + Send + Sync>;
+
+/// What the API shows and does through others. What is `None` is not there: its route says so.
+#[derive(Clone)]
+pub struct Sources {
+    /// The probe plan, for `/api/v1/checks`.
+    pub plan: Source<Value>,
+    /// A configuration with every default filled in, for `/api/v1/configuration`.
+    pub configuration: Arc<dyn Fn(&Snapshot) -> Value + Send + Sync>,
+    /// Probes by address, for `/metrics`.
+    pub probes: Source<Vec<ProbeGauges>>,
+    /// Kept connections that wait for a request, of all workers together, by server.
+    pub idle_connections: Option<Source<HashMap<SocketAddr, u32>>>,
+    /// Requests and connections under way, in any order. May take its time: it is called on a
+    /// thread that nothing else waits for.
+    pub in_flight: Option<Source<Vec<InFlight>>>,
+    /// Loads the configuration anew; the receipt says what changed. May take its time, too, and
+    /// is never called twice at once.
+    pub reload: Option<Source<Result<Value, ReloadError>>>,
+    /// Lets a new process take over; the receipt says which.
+    pub upgrade: Option<Source<Result<Value, ReloadError>>>,
+    /// The last reloads' receipts, for `/api/v1/reloads`.
+    pub reloads: Option<Source<Value>>,
+    /// How reloads ended, for `/metrics`.
+    pub reload_gauges: Option<Source<ReloadGauges>>,
+}
+
+/// Nothing to show.
+impl Default for Sources {
+    fn default() -> Sources {
+        Sources {
+            plan: Arc::new(|| Value::Null),
+            configuration: Arc::new(|_| Value::Null),
+            probes: Arc::new(Vec::new),
+            idle_connections: None,
+            in_flight: None,
+            reload: None,
+            upgrade: None,
+            reloads: None,
+            reload_gauges: None,
+        }
+    }
+}
+
+/// Why a configuration was not loaded. The old one serves on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReloadError {
+    /// The file holds mistakes, or asks for what a running process cannot change: what is wrong,
+    /// for people.
+    Refused(String),
+    /// It could not be done now: why.
+    Failed(String),
+}
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReloadError::Refused(why) | ReloadError::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for ReloadError {}
+
 /// The running API.
 #[derive(Debug)]
 pub struct Handle {
-    address: SocketAddr,
+    address: AdminAddress,
+    file: Option<SocketFile>,
     stop: watch::Sender<bool>,
     thread: JoinHandle<()>,
 }
 
 impl Handle {
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// Where it listens, with its real port.
+    pub fn address(&self) -> &AdminAddress {
+        &self.address
+    }
+
+    /// Leaves the Unix socket's file in place when it stops: another process listens on it now.
+    pub fn keep_file(&mut self) {
+        self.file = None;
     }
 
     /// Stops accepting, lets requests under way finish (for a second at most), and returns when
     /// its thread has ended.
     pub fn stop(self) {
+        if let Some(file) = self.file {
+            file.remove();
+        }
         self.stop.send_replace(true);
         if self.thread.join().is_err() {
             tracing::error!("the admin API's thread ended by a panic");
@@ -77,60 +160,55 @@ impl Handle {
     }
 }
 
-/// An address that the API must not listen on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotLoopback(SocketAddr);
-
-impl fmt::Display for NotLoopback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} is not a loopback address, and the admin API has no authentication yet; use \
-             127.0.0.1:{} and an SSH tunnel",
-            self.0,
-            self.0.port()
-        )
-    }
-}
-
-impl std::error::Error for NotLoopback {}
-
-/// Whether the API may listen on `address`: only loopback, as long as it has no authentication.
-pub fn check_address(address: SocketAddr) -> Result<(), NotLoopback> {
-    if address.ip().to_canonical().is_loopback() { Ok(()) } else { Err(NotLoopback(address)) }
-}
-
 /// Starts the API on a thread of its own. Fails on a listener that is not on loopback
 /// ([`check_address`] tells before binding) and when the system grants no thread.
 pub fn start(options: Options) -> io::Result<Handle> {
-    let address = options.listener.local_addr()?;
-    check_address(address).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-    options.listener.set_nonblocking(true)?;
+    let Options { door, registry, counters, sources, ready, workers, version } = options;
+    let (listener, token) = door.into_parts();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let listener = {
-        let _inside = runtime.enter();
-        tokio::net::TcpListener::from_std(options.listener.try_clone()?)?
+    let inside = runtime.enter();
+    let (address, port, socket, file) = match listener {
+        Listener::Tcp(listener) => {
+            let address = listener.local_addr()?;
+            check_address(address)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            listener.set_nonblocking(true)?;
+            let socket = bounded::Socket::Tcp(tokio::net::TcpListener::from_std(listener)?);
+            (AdminAddress::Tcp(address), Some(address.port()), socket, None)
+        }
+        Listener::Unix(socket) => {
+            let (listener, file) = socket.into_parts();
+            listener.set_nonblocking(true)?;
+            let socket = bounded::Socket::Unix(tokio::net::UnixListener::from_std(listener)?);
+            (AdminAddress::Unix(file.path.clone()), None, socket, Some(file))
+        }
     };
+    drop(inside);
+    let context = api::Context {
+        registry,
+        counters,
+        sources,
+        ready,
+        workers,
+        version,
+        reloading: tokio::sync::Mutex::new(()),
+    };
+    let app = api::router(context, port, token.map(Arc::new));
     let (stop, stopped) = watch::channel(false);
-    let app = api::router(options, address.port());
     let thread = std::thread::Builder::new()
         .name("weir-admin".to_owned())
-        .spawn(move || runtime.block_on(serve(listener, app, stopped)))?;
-    Ok(Handle { address, stop, thread })
+        .spawn(move || runtime.block_on(serve(socket, app, stopped)))?;
+    Ok(Handle { address, file, stop, thread })
 }
 
-async fn serve(
-    listener: tokio::net::TcpListener,
-    app: axum::Router,
-    stopped: watch::Receiver<bool>,
-) {
+async fn serve(socket: bounded::Socket, app: axum::Router, stopped: watch::Receiver<bool>) {
     let told = |mut stopped: watch::Receiver<bool>| async move {
         // An error means that the handle is gone, which is the same wish.
         let _ = stopped.wait_for(|stop| *stop).await;
     };
     let until_told = told(stopped.clone());
     let serving =
-        axum::serve(bounded::Bounded::new(listener), app).with_graceful_shutdown(until_told);
+        axum::serve(bounded::Bounded::new(socket), app).with_graceful_shutdown(until_told);
     let too_long = async {
         told(stopped).await;
         tokio::time::sleep(STOP_MAX).await;

@@ -8,7 +8,7 @@ use model::{
 };
 
 use crate::check::Names;
-use crate::raw::{Document, RawAction, RawListener, RawProtocol, RawRoute};
+use crate::raw::{Document, RawAction, RawAdmin, RawListener, RawProtocol, RawRoute};
 
 /// `None` if a name points at nothing, which `check` has reported.
 pub(crate) fn snapshot(document: Document, names: &Names) -> Option<Snapshot> {
@@ -35,9 +35,11 @@ pub(crate) fn snapshot(document: Document, names: &Names) -> Option<Snapshot> {
         connections_max,
         drain_max: document.drain_max,
         run_as: document.run_as,
-        admin: document.admin.map(|admin| admin.value),
+        admin: document.admin.map(RawAdmin::built),
+        metrics: document.metrics,
         resolver: document.resolver,
         log: document.log,
+        reload: document.reload,
         listeners,
         routes,
         services: document.services.into_iter().map(|raw| raw.service).collect(),

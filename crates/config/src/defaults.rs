@@ -13,8 +13,15 @@ pub(crate) const CONNECTIONS_MAX: u64 = 32_768;
 /// Less than the 30 s after which orchestrators commonly kill would cut requests that the
 /// response timeout still allows.
 pub(crate) const DRAIN_MAX: Duration = secs(30);
-/// Loopback, because the admin API asks for no password.
+/// What the file says is what runs: an edit that nobody told Weir of would come into force at some
+/// restart, long after whoever made it has gone.
+pub(crate) const WATCH: bool = true;
+/// Loopback: from elsewhere nobody may reach the admin API without TLS.
 pub(crate) const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9900);
+
+/// As statsd itself flushes.
+pub(crate) const METRICS_INTERVAL: Duration = secs(10);
+pub(crate) const METRICS_PREFIX: &str = "weir";
 
 /// Long enough for a phone on a bad link, short enough that slow heads do not pile up.
 pub(crate) const CLIENT_HEAD: Duration = secs(10);

@@ -11,6 +11,7 @@ mod build;
 mod check;
 mod defaults;
 mod diagnostic;
+mod diff;
 mod raw;
 mod render;
 mod schema;
@@ -19,6 +20,7 @@ mod syntax;
 use std::path::Path;
 
 pub use diagnostic::{Diagnostic, Label, Severity, Span};
+pub use diff::{Changed, Changes, Diff, diff};
 pub use raw::units::{show_duration, show_size};
 pub use render::render;
 pub use schema::{reference, schema};

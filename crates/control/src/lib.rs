@@ -27,7 +27,7 @@ use model::Snapshot;
 use tokio::sync::mpsc;
 
 pub use discover::{Discovered, Source};
-pub use status::Status;
+pub use status::{Probed, Status};
 
 use run::{Command, Loop};
 

@@ -79,6 +79,7 @@ impl Loop {
                 Some(answered) = self.answers.recv() => self.on_answers(answered),
                 Some(message) = self.messages.recv() => {
                     if let Some(heard) = self.prober.on_message(message) {
+                        self.status.count(&heard);
                         if self.watches.on_heard(&heard, os::clock::now()) {
                             (self.server_down)();
                         }

@@ -1,17 +1,38 @@
-//! What the control loop lets other threads read: the probe plan and the names it resolved.
+//! What the control loop lets other threads read: the probe plan, how its probes went, and the
+//! names it resolved.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use health::report::Report;
+use health::report::{Endpoint, Report};
+use health::verdict::ProbeEvent;
 
 use crate::discover::Discovered;
+use crate::probe::Heard;
+
+/// How the probes of one address went so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Probed {
+    /// Probes that ended.
+    pub ended: u64,
+    /// Of these, those that failed: no answer in the time of the most patient service, a
+    /// connection that broke, a status that was not expected.
+    pub failed: u64,
+    /// How long those that ended took together.
+    pub time: Duration,
+    /// How long the last one took.
+    pub last: Duration,
+}
 
 /// Written by the control loop, read by anyone at any time.
 #[derive(Debug, Default)]
 pub struct Status {
     plan: ArcSwap<Report>,
+    /// By the address that is probed; those that are no longer in the plan are forgotten.
+    probed: Mutex<BTreeMap<SocketAddr, Probed>>,
     discovered: ArcSwap<Vec<Discovered>>,
     all_tried: Mutex<bool>,
     tried: Condvar,
@@ -21,6 +42,11 @@ impl Status {
     /// The probe plan as it runs.
     pub fn plan(&self) -> Arc<Report> {
         self.plan.load_full()
+    }
+
+    /// How the probes of each address went, by address.
+    pub fn probed(&self) -> BTreeMap<SocketAddr, Probed> {
+        self.probed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Names of servers and what is known of them, sorted.
@@ -37,7 +63,23 @@ impl Status {
     }
 
     pub(crate) fn set_plan(&self, plan: Report) {
+        let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        probed.retain(|address, _| {
+            plan.rows.binary_search_by(|row| row.endpoint.cmp(&Endpoint::Address(*address))).is_ok()
+        });
+        drop(probed);
         self.plan.store(Arc::new(plan));
+    }
+
+    /// Counts a probe, if it has ended.
+    pub(crate) fn count(&self, heard: &Heard) {
+        let ProbeEvent::Done { elapsed, result } = heard.event else { return };
+        let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        let probed = probed.entry(heard.address).or_default();
+        probed.ended += 1;
+        probed.failed += u64::from(result.is_err());
+        probed.time += elapsed;
+        probed.last = elapsed;
     }
 
     pub(crate) fn set_discovered(&self, discovered: Vec<Discovered>, all_tried: bool) {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use model::{
-    AccessLog, Balance, Check, Log, LogFormat, QueueLimits, Retries, ServerSpec, ServerTarget,
-    Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
+    AccessLog, Balance, Check, Log, LogFormat, QueueLimits, Reload, Retries, ServerSpec,
+    ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
 };
 use tokio::net::UdpSocket;
 
@@ -33,8 +33,10 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         drain_max: Duration::from_secs(1),
         run_as: None,
         admin: None,
+        metrics: model::Metrics::none(),
         resolver,
         log: Log { access: AccessLog::Off, format: LogFormat::Json },
+        reload: Reload { watch: false },
         listeners: vec![],
         routes: vec![],
         services,

@@ -77,6 +77,28 @@ fn a_server_goes_down_and_up_and_its_health_outlives_a_reload() {
 }
 
 #[test]
+fn how_probes_went_is_counted_by_address() {
+    block_on(async {
+        let (listener, at) = listener().await;
+        let servers = [at.to_string()];
+        let services = |check| vec![service("s", &servers.each_ref().map(String::as_str), check)];
+        let (registry, control) = begin(services(Some(tcp_check(10))), None);
+        let status = control.status();
+        let probed = || status.probed().get(&at).copied().unwrap_or_default();
+        until("three probes", || probed().ended >= 3).await;
+        assert_eq!(probed().failed, 0);
+        assert!(probed().time >= probed().last && probed().last > Duration::ZERO);
+        drop(listener);
+        until("a failure", || probed().failed > 0).await;
+        until("down", || endpoint(&registry, at).state.health() == Health::Down).await;
+        // Who is probed no more is not spoken of any more.
+        control.publish(shared(services(None), None)).expect("published");
+        assert!(status.probed().is_empty());
+        control.shutdown();
+    });
+}
+
+#[test]
 fn servers_by_name_follow_dns_and_are_checked_and_survive_its_failure() {
     block_on(async {
         let dns = DnsServer::start().await;

@@ -144,6 +144,10 @@ impl Watch {
         if change.to == Health::Up {
             // Fresh evidence: what its last requests met is over.
             self.endpoint.state.readmit(now);
+            if change.from == Health::Down {
+                // What it closes, and when, may have changed with it.
+                self.endpoint.slots.learner.restarted(now);
+            }
         }
         let tier = self.service.refresh(now);
         let service = self.service.name();

@@ -8,8 +8,13 @@ use crate::limits::Slot;
 use crate::live::LiveService;
 
 impl LiveService {
-    /// A slot on a ready server outside `zone`, none of `avoid`, if one has room: one that is
-    /// eligible, else any other, a backup last. Which of equals is drawn.
+    /// Whether every server that balancing would choose is one of these.
+    pub fn has_only(&self, servers: &[SocketAddr]) -> bool {
+        self.endpoints().are_all(servers)
+    }
+
+    /// A slot on a ready server, none of `avoid` and not in the zone `outside` if one is given, if
+    /// one has room: one that is eligible, else any other, a backup last. Which of equals is drawn.
     ///
     /// When a zone is cut off, its servers fail together, but their checks notice one by one:
     /// until then the next server that balancing would choose is as dead as the last. A request
@@ -17,7 +22,7 @@ impl LiveService {
     pub fn elsewhere(
         &self,
         avoid: &[SocketAddr],
-        zone: Option<&str>,
+        outside: Option<&str>,
         rng: &mut fastrand::Rng,
     ) -> Option<Slot> {
         let endpoints = self.endpoints();
@@ -27,7 +32,8 @@ impl LiveService {
             ahead
                 .iter()
                 .chain(behind)
-                .filter(|e| e.row.zone.as_deref() != zone && e.row.weight > 0)
+                .filter(|e| outside.is_none() || e.row.zone.as_deref() != outside)
+                .filter(|e| e.weight() > 0)
                 .filter(|e| e.state.is_ready() && !avoid.contains(&e.row.address))
                 .filter(|e| remoteness_of(&endpoints, e.row.address, e.row.backup) == remoteness)
                 .find_map(Slot::take)

@@ -38,6 +38,12 @@ impl Endpoint {
     pub(crate) fn new(row: EndpointRow, state: Arc<ServerState>, slots: Arc<Slots>) -> Endpoint {
         Endpoint { token: affinity_token(row.address), row, state, slots }
     }
+
+    /// Its weight: what a person set at run time, else what was configured. A change counts from
+    /// the next [`crate::LiveService::refresh`].
+    pub fn weight(&self) -> u16 {
+        self.state.weight_set().unwrap_or(self.row.weight)
+    }
 }
 
 /// A service's servers at one moment.
@@ -191,13 +197,13 @@ fn member(endpoint: &Endpoint, zone: Option<&str>) -> Member {
         backup: endpoint.row.backup,
         ready: endpoint.state.is_ready(),
         set_aside: endpoint.state.administrative() != Administrative::Ready,
-        weight: endpoint.row.weight,
+        weight: endpoint.weight(),
     }
 }
 
 fn weight(endpoint: &Endpoint, spec: &Service, now: Moment) -> u32 {
     let share = slow_start::share(endpoint.state.up_since(), spec.slow_start, now);
-    ((f64::from(endpoint.row.weight) * WEIGHT_UNIT * share) as u32).max(1)
+    ((f64::from(endpoint.weight()) * WEIGHT_UNIT * share) as u32).max(1)
 }
 
 fn index<K: Ord>(all: &[Arc<Endpoint>], key: impl Fn(&Endpoint) -> K) -> Vec<(K, u32)> {

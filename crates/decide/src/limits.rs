@@ -21,6 +21,10 @@ use arc_swap::ArcSwap;
 use crate::endpoints::Endpoint;
 use crate::interleaving_point;
 use crate::queue::Tickets;
+use crate::reuse::Learner;
+
+/// How often a slot is offered before it is given back to the count.
+const HAND_OVERS_MAX: u32 = 64;
 
 /// What is in flight at one address, and how much may be.
 #[derive(Debug)]
@@ -30,6 +34,10 @@ pub struct Slots {
     /// 0: no limit.
     max: AtomicU32,
     tickets: Arc<Tickets>,
+    /// What is known of the server's habit of closing idle connections.
+    pub learner: Learner,
+    /// Idle connections to this address, of all workers; told by their sweeps.
+    idle: AtomicU32,
     /// The services that name this address.
     takers: ArcSwap<Vec<Weak<dyn Taker>>>,
 }
@@ -49,7 +57,15 @@ pub(crate) trait Taker: std::fmt::Debug + Send + Sync {
 impl Slots {
     pub(crate) fn new(address: SocketAddr, max: u32, tickets: Arc<Tickets>) -> Slots {
         let takers = ArcSwap::from_pointee(Vec::new());
-        Slots { address, in_flight: AtomicU32::new(0), max: AtomicU32::new(max), tickets, takers }
+        Slots {
+            address,
+            in_flight: AtomicU32::new(0),
+            max: AtomicU32::new(max),
+            tickets,
+            learner: Learner::new(),
+            idle: AtomicU32::new(0),
+            takers,
+        }
     }
 
     /// Whose count it is.
@@ -65,6 +81,17 @@ impl Slots {
     /// How many there may be; 0: no limit.
     pub fn max(&self) -> u32 {
         self.max.load(Relaxed)
+    }
+
+    /// Idle connections that the workers keep to this address, as of their last sweeps.
+    pub fn idle(&self) -> u32 {
+        self.idle.load(Relaxed)
+    }
+
+    /// A worker's number of idle connections has gone from `before` to `now`.
+    pub fn idle_changed(&self, before: u32, now: u32) {
+        // Both directions in one step: additions wrap.
+        self.idle.fetch_add(now.wrapping_sub(before), Relaxed);
     }
 
     /// Whether one more may be taken at this moment.
@@ -131,7 +158,10 @@ impl Slots {
     /// Gives a counted slot to the ticket that has waited longest for it in any queue; false if
     /// there is none.
     fn hand_over(&self) -> bool {
-        while let Some(taker) = self.longest_waiting() {
+        // Each round that gives nothing has found a taker in the middle of a change; whoever
+        // changes it serves the waiters when done.
+        for _ in 0..HAND_OVERS_MAX {
+            let Some(taker) = self.longest_waiting() else { return false };
             interleaving_point();
             if taker.give(self.address) {
                 return true;

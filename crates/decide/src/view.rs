@@ -40,8 +40,10 @@ pub struct EndpointView {
     pub address: SocketAddr,
     /// Where it stands.
     pub zone: Option<Arc<str>>,
-    /// As configured.
+    /// In force: what a person set at run time, else what was configured.
     pub weight: u16,
+    /// As configured.
+    pub weight_configured: u16,
     /// The part of its weight that it takes, 0.1 to 1.0 (slow start).
     pub share: f64,
     /// Used only when the others are not enough.
@@ -77,7 +79,8 @@ impl LiveService {
                 name: Arc::clone(&row.name),
                 address: row.address,
                 zone: row.zone.clone(),
-                weight: row.weight,
+                weight: endpoint.weight(),
+                weight_configured: row.weight,
                 share: slow_start::share(state.up_since(), spec.slow_start, now),
                 backup: row.backup,
                 health: state.health(),

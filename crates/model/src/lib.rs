@@ -3,6 +3,7 @@
 //! Nothing here reads a clock, opens a socket or decides anything; decisions are `decide`'s and
 //! `health`'s. What is mutable here ([`ServerState`]) is atomics that outlive configurations.
 
+mod admin;
 mod cause;
 mod check;
 mod endpoint;
@@ -14,6 +15,7 @@ mod service;
 mod snapshot;
 mod traffic;
 
+pub use admin::{Admin, AdminAddress, Metrics};
 pub use cause::{Cause, Fault, Page};
 pub use check::{Check, CheckKind, ExpectStatus, ProbeIdentity};
 pub use endpoint::{EndpointRow, EndpointSet};
@@ -26,7 +28,7 @@ pub use service::{
 };
 pub use snapshot::{
     AccessLog, ClientTimeouts, ForwardFields, Listener, ListenerId, Log, LogFormat, Protocol,
-    ServiceId, Snapshot,
+    Reload, ServiceId, Snapshot,
 };
 pub use traffic::{
     Action, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey, RateLimit,

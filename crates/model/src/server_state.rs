@@ -45,6 +45,8 @@ pub enum Administrative {
 pub struct ServerState {
     health: AtomicU8,
     administrative: AtomicU8,
+    /// What a person says of its weight, plus one; zero: nothing, the configuration's holds.
+    weight_plus_one: AtomicU32,
     /// End of the present ejection by passive health; zero when not ejected.
     ejected_until_us: AtomicU64,
     /// Ejections in a row, for the growing time; falls back after a quiet while.
@@ -101,6 +103,16 @@ impl ServerState {
     /// Sets what a person says.
     pub fn set_administrative(&self, state: Administrative) {
         self.administrative.store(state as u8, Relaxed);
+    }
+
+    /// The weight that a person gave it at run time, in place of the configuration's.
+    pub fn weight_set(&self) -> Option<u16> {
+        self.weight_plus_one.load(Relaxed).checked_sub(1).map(|weight| weight as u16)
+    }
+
+    /// Sets a weight in place of the configuration's; `None`: the configuration's holds again.
+    pub fn set_weight(&self, weight: Option<u16>) {
+        self.weight_plus_one.store(weight.map_or(0, |weight| u32::from(weight) + 1), Relaxed);
     }
 
     /// The end of the present ejection, if one is set (it may lie in the past).
@@ -175,6 +187,18 @@ mod tests {
         assert!(!state.is_ready());
         assert!(state.readmit(Moment::from_millis(10)));
         assert!(state.is_ready());
+    }
+
+    #[test]
+    fn a_weight_of_zero_is_not_no_weight() {
+        let state = ServerState::default();
+        assert_eq!(state.weight_set(), None);
+        for weight in [0, 1, u16::MAX] {
+            state.set_weight(Some(weight));
+            assert_eq!(state.weight_set(), Some(weight));
+        }
+        state.set_weight(None);
+        assert_eq!(state.weight_set(), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::{Route, Service};
+use crate::{Admin, Metrics, Route, Service};
 
 /// Index of a service in [`Snapshot::services`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,12 +32,16 @@ pub struct Snapshot {
     pub drain_max: Duration,
     /// Whom to become after binding, when started as root: user and group names.
     pub run_as: Option<(String, Option<String>)>,
-    /// The admin API's address; `None`: off.
-    pub admin: Option<SocketAddr>,
+    /// The admin API; `None`: off.
+    pub admin: Option<Admin>,
+    /// Where metrics are pushed to.
+    pub metrics: Metrics,
     /// The DNS server asked for servers' names; `None`: those of /etc/resolv.conf.
     pub resolver: Option<SocketAddr>,
     /// Logs.
     pub log: Log,
+    /// When the file is read again by itself.
+    pub reload: Reload,
     /// In order of the file.
     pub listeners: Vec<Listener>,
     /// In the order in which they match: the first that matches is the route.
@@ -56,8 +60,10 @@ impl Snapshot {
             drain_max: Duration::ZERO,
             run_as: None,
             admin: None,
+            metrics: Metrics::none(),
             resolver: None,
             log: Log { access: AccessLog::Off, format: LogFormat::Json },
+            reload: Reload { watch: false },
             listeners: Vec::new(),
             routes: Vec::new(),
             services: Vec::new(),
@@ -69,6 +75,13 @@ impl Snapshot {
         // Ids are made by `config::build` for this very vector.
         &self.services[id.0 as usize]
     }
+}
+
+/// When the file is read again without being asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reload {
+    /// When it has changed.
+    pub watch: bool,
 }
 
 /// What is logged and where.

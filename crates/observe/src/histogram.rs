@@ -113,6 +113,19 @@ impl HistogramTotals {
         self.counts.iter().take(end).sum()
     }
 
+    /// What was recorded after `before`, an earlier sum of the same histograms. The longest of it
+    /// is not known; [`HistogramTotals::max`] stays the longest ever.
+    #[must_use]
+    pub fn since(&self, before: &HistogramTotals) -> HistogramTotals {
+        let earlier = before.counts.iter().copied().chain(std::iter::repeat(0));
+        HistogramTotals {
+            // A service that was forgotten and is counted anew has fewer than before.
+            counts: self.counts.iter().zip(earlier).map(|(n, m)| n.saturating_sub(m)).collect(),
+            sum_us: self.sum_us.saturating_sub(before.sum_us),
+            max_us: self.max_us,
+        }
+    }
+
     /// Adds `other`.
     pub fn merge(&mut self, other: &HistogramTotals) {
         self.counts.resize(self.counts.len().max(other.counts.len()), 0);
@@ -228,6 +241,18 @@ mod tests {
         let long = totals([u64::MAX / 2]);
         assert_eq!(long.count(), 1);
         assert_eq!(long.quantile(1.0), Some(Duration::from_secs(9950)));
+    }
+
+    #[test]
+    fn what_came_since_is_told_from_what_was_before() {
+        let before = totals([1, 200, 3_000]);
+        let mut now = before.clone();
+        now.merge(&totals([200, 5_000]));
+        let since = now.since(&before);
+        assert_eq!((since.count(), since.sum()), (2, Duration::from_micros(5_200)));
+        assert_eq!(since.quantile(0.5), Some(Duration::from_micros(195)));
+        assert_eq!(now.since(&HistogramTotals::default()), now);
+        assert_eq!(before.since(&now).count(), 0);
     }
 
     #[test]

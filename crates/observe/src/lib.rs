@@ -9,6 +9,7 @@
 pub mod counters;
 pub mod exposition;
 pub mod histogram;
+pub mod in_flight;
 pub mod record;
 pub mod registry;
 pub mod timestamp;
@@ -18,6 +19,7 @@ mod digits;
 pub use counters::{Counter, ListenerCounters, ServiceCounters, Shard};
 pub use exposition::{Format, Gauges};
 pub use histogram::{Histogram, HistogramTotals};
+pub use in_flight::{InFlight, Stage};
 pub use record::AccessRecord;
 pub use registry::{ListenerTotals, Registry, ServiceTotals, Totals};
 pub use timestamp::{Timestamp, TimestampCache};

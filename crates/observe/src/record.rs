@@ -7,7 +7,7 @@
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
-use model::{Cause, Timings};
+use model::{Attempt, Cause, Timings};
 
 use crate::digits::{push_millis, push_u64};
 use crate::timestamp::Timestamp;
@@ -44,6 +44,10 @@ pub struct AccessRecord<'a> {
     pub zone: Option<&'a str>,
     /// How often it was sent to a server.
     pub attempts: u32,
+    /// The attempts that failed and were followed by another, oldest first.
+    pub failed_attempts: &'a [Attempt],
+    /// Why a failed request was not sent again, if that was a decision.
+    pub not_retried: Option<&'a str>,
     /// Whether the last attempt went over a kept connection.
     pub reused: bool,
     /// Where the time went.
@@ -92,6 +96,16 @@ impl AccessRecord<'_> {
         }
         out.extend_from_slice(b",\"attempts\":");
         push_u64(out, u64::from(self.attempts));
+        out.extend_from_slice(b",\"failed_attempts\":[");
+        for (index, attempt) in self.failed_attempts.iter().enumerate() {
+            out.extend_from_slice(if index == 0 { b"{\"server\":\"" } else { b",{\"server\":\"" });
+            push_address(out, attempt.server);
+            out.extend_from_slice(b"\",\"cause\":\"");
+            out.extend_from_slice(attempt.cause.name().as_bytes());
+            out.extend_from_slice(b"\"}");
+        }
+        out.extend_from_slice(b"],\"not_retried\":");
+        push_json(out, self.not_retried.unwrap_or_default().as_bytes());
         out.extend_from_slice(if self.reused { b",\"reused\":true" } else { b",\"reused\":false" });
         for (key, duration) in [
             (&b",\"queue_ms\":"[..], self.timings.queue),
@@ -141,6 +155,16 @@ impl AccessRecord<'_> {
         }
         out.extend_from_slice(b" attempts=");
         push_u64(out, u64::from(self.attempts));
+        for attempt in self.failed_attempts {
+            out.extend_from_slice(b" failed=");
+            push_address(out, attempt.server);
+            out.push(b':');
+            out.extend_from_slice(attempt.cause.name().as_bytes());
+        }
+        if let Some(why) = self.not_retried {
+            out.extend_from_slice(b" not_retried=");
+            push_text(out, why.as_bytes());
+        }
         out.extend_from_slice(if self.reused { b" reused=yes" } else { b" reused=no" });
         for (key, duration) in [
             (&b" queue="[..], self.timings.queue),
@@ -298,6 +322,8 @@ mod tests {
             server: Some("10.0.1.5:8080"),
             zone: Some("eu-west-1a"),
             attempts: 1,
+            failed_attempts: &[],
+            not_retried: None,
             reused: true,
             timings: Timings {
                 queue: Duration::ZERO,
@@ -326,6 +352,37 @@ mod tests {
     }
 
     #[test]
+    fn attempts_that_failed_are_told_with_their_causes() {
+        let failed = [
+            Attempt { server: "10.0.1.5:80".parse().unwrap(), cause: Cause::ConnectionRefused },
+            Attempt { server: "[::1]:80".parse().unwrap(), cause: Cause::ConnectionTimeout },
+        ];
+        let record = AccessRecord {
+            attempts: 3,
+            failed_attempts: &failed,
+            not_retried: Some("no attempts left"),
+            ..record()
+        };
+        let json = json_of(&record);
+        assert_eq!(
+            json["failed_attempts"],
+            json!([
+                { "server": "10.0.1.5:80", "cause": "connection_refused" },
+                { "server": "[::1]:80", "cause": "connection_timeout" },
+            ])
+        );
+        assert_eq!(json["not_retried"], "no attempts left");
+        let text = text_of(&record);
+        assert!(
+            text.contains(
+                " attempts=3 failed=10.0.1.5:80:connection_refused \
+                 failed=[::1]:80:connection_timeout not_retried=\"no attempts left\" "
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn json_says_everything() {
         let expected = json!({
             "time": "2025-11-20T06:13:00.123Z", "request_id": "4f1c",
@@ -333,7 +390,7 @@ mod tests {
             "method": "GET", "host": "api.example.com", "path": "/listings/7", "status": 200,
             "cause": "completed", "fault": "none", "detail": null,
             "service": "listings", "server": "10.0.1.5:8080", "zone": "eu-west-1a",
-            "attempts": 1, "reused": true, "queue_ms": 0.0, "connect_ms": 0.25,
+            "attempts": 1, "failed_attempts": [], "not_retried": null, "reused": true, "queue_ms": 0.0, "connect_ms": 0.25,
             "first_byte_ms": 301.002, "total_ms": 301.234,
             "request_bytes": 0, "response_bytes": 50_000,
         });
@@ -373,7 +430,7 @@ mod tests {
         {
             assert_eq!(json[member], Value::Null, "{member}");
         }
-        assert_eq!(json.as_object().unwrap().len(), 22, "a line's shape does not change");
+        assert_eq!(json.as_object().unwrap().len(), 24, "a line's shape does not change");
         assert_eq!((&json["fault"], &json["detail"]), (&json!("client"), &json!("bare line feed")));
         let text = text_of(&record);
         assert!(text.contains(" - http_request_error 301.234ms - - - client=[2001:db8::1]:50000 "));

@@ -7,6 +7,7 @@
 pub mod accept;
 pub mod clock;
 pub mod cpu;
+pub mod handover;
 pub mod limits;
 pub mod listen;
 pub mod notify;

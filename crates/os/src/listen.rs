@@ -55,6 +55,17 @@ pub fn bind_more(address: SocketAddr, backlog: Option<u32>) -> Result<Bound, Lis
     listen(socket, backlog).map_err(wrap)
 }
 
+/// Gives a socket that listens room for `backlog` connections that nobody has accepted yet
+/// (default: net.core.somaxconn); those in its queue stay. Yields what was asked for and what the
+/// kernel grants.
+pub fn set_backlog(listener: &TcpListener, backlog: Option<u32>) -> io::Result<(u32, u32)> {
+    let somaxconn = somaxconn();
+    let asked = backlog.unwrap_or(somaxconn);
+    // On a socket that listens already, listen(2) changes nothing else.
+    rustix::net::listen(listener, i32::try_from(asked).unwrap_or(i32::MAX))?;
+    Ok((asked, asked.min(somaxconn)))
+}
+
 /// The largest backlog that the kernel grants (net.core.somaxconn).
 pub fn somaxconn() -> u32 {
     // 4096 is the kernel's default since Linux 5.4; without /proc it is the best guess.
@@ -238,6 +249,15 @@ mod tests {
         assert_eq!(default.backlog_asked, default.backlog_granted);
         let small = bind(loopback(), Some(7), false).unwrap();
         assert_eq!((small.backlog_asked, small.backlog_granted), (7, 7));
+    }
+
+    #[test]
+    fn a_backlog_can_change_under_connections_that_wait() {
+        let bound = bind(loopback(), Some(1), false).unwrap();
+        let client = TcpStream::connect(bound.listener.local_addr().unwrap()).unwrap();
+        assert_eq!(set_backlog(&bound.listener, Some(9)).unwrap(), (9, 9));
+        let (_, peer) = crate::accept::accept(&bound.listener).unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
     }
 
     #[test]

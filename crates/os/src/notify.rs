@@ -28,6 +28,12 @@ pub fn reloading() -> io::Result<()> {
     notify(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"))
 }
 
+/// From now on the service's main process is another one, which this one has started. Only the
+/// present main process is believed.
+pub fn main_process(pid: u32) -> io::Result<()> {
+    notify(&format!("MAINPID={pid}"))
+}
+
 /// A line for `systemctl status`.
 pub fn status(line: &str) -> io::Result<()> {
     // A line break would begin another assignment.

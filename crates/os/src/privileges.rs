@@ -16,17 +16,23 @@ use std::ptr;
 /// `CAP_NET_BIND_SERVICE`: a reload that adds such a listener fails with the message of
 /// [`crate::listen`].
 pub fn switch(user: &str, group: Option<&str>) -> Result<(), SwitchError> {
-    let (uid, own_gid) = find_user(user)?;
-    let gid = match group {
-        Some(name) => find_group(name)?,
-        None => own_gid,
-    };
+    let (uid, gid) = ids(user, group)?;
     change(user, uid, gid)
         .map_err(|source| SwitchError::Refused { user: user.to_owned(), source })?;
     if uid != 0 && can_return_to_root() {
         return Err(SwitchError::NotIrrevocable);
     }
     Ok(())
+}
+
+/// The ids of the user and the group that [`switch`] would take on.
+pub fn ids(user: &str, group: Option<&str>) -> Result<(u32, u32), SwitchError> {
+    let (uid, own_gid) = find_user(user)?;
+    let gid = match group {
+        Some(name) => find_group(name)?,
+        None => own_gid,
+    };
+    Ok((uid, gid))
 }
 
 /// Why the process could not become somebody else.

@@ -1,11 +1,34 @@
 //! Options of connected sockets, each by what it is good for here.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::net::RecvFlags;
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+
+/// Begins to connect to `address` and does not wait: the socket is writable once the connection is
+/// there or has failed, and its pending error then says which. The socket, `TCP_NODELAY` set,
+/// stays the caller's meanwhile, who can ask it how the handshake goes.
+pub fn connect_begin(
+    address: SocketAddr,
+    user_timeout: Option<Duration>,
+) -> io::Result<std::net::TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), None)?;
+    socket.set_tcp_nodelay(true)?;
+    if let Some(timeout) = user_timeout {
+        set_user_timeout(&socket, timeout)?;
+    }
+    match socket.connect(&address.into()) {
+        Err(error)
+            if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
+        {
+            Err(error)
+        }
+        _ => Ok(socket.into()),
+    }
+}
 
 /// Sends each write at once instead of waiting for the acknowledgement of the one before
 /// (`TCP_NODELAY`). A proxy writes whole heads and whole chunks: waiting only adds latency.

@@ -7,9 +7,12 @@
 use decide::Slot;
 use model::Service;
 
-use crate::linger::linger;
+use crate::linger::{Patience, linger};
 use crate::upstream::ServerConnection;
 use crate::watchdog::Watchdog;
+
+/// Of a response that nobody wants, this much is read; a server that sends more is cut off.
+const DROPPED_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Lets go of a connection on which a request was sent and not answered to its end. Where the
 /// server has a limit, its slot is freed when it closes, sends too much, or has had its response
@@ -18,10 +21,13 @@ pub(crate) fn abandon(service: &Service, slot: Slot, server: ServerConnection) {
     if slot.endpoint().slots.max() == 0 {
         return;
     }
-    let until = os::clock::now() + service.timeouts.response;
+    let patience = service.timeouts.response;
+    let until = os::clock::now() + patience;
     tokio::task::spawn_local(async move {
         let ServerConnection { stream, mut buffer, .. } = server;
-        linger(&stream, &mut buffer, &mut Watchdog::new(), until).await;
+        let quiet_max = patience;
+        let patience = Patience { until, quiet_max, bytes_max: DROPPED_BYTES_MAX };
+        linger(&stream, &mut buffer, &mut Watchdog::new(), patience).await;
         stream.reset();
         drop(slot);
     });

@@ -16,8 +16,9 @@ use tokio::task::JoinHandle;
 use transport::Stream;
 
 use crate::connection;
+use crate::listener::LiveListener;
 use crate::tcp;
-use crate::worker::{Counted, Handed, Worker};
+use crate::worker::{Counted, Handed, Plane, Worker};
 
 /// How long accepting pauses when a limit is reached: clients wait in the listen queue meanwhile.
 const PAUSE_AT_LIMIT: Duration = Duration::from_millis(10);
@@ -28,7 +29,7 @@ const BATCH_MAX: usize = 64;
 
 /// A listening socket of this worker and the task that accepts on it.
 pub(crate) struct Acceptor {
-    listener: ListenerId,
+    listener: Arc<LiveListener>,
     socket: Rc<AsyncFd<TcpListener>>,
     task: JoinHandle<()>,
 }
@@ -37,7 +38,7 @@ impl Acceptor {
     /// Begins to accept.
     pub(crate) fn start(
         worker: &Rc<Worker>,
-        listener: ListenerId,
+        listener: Arc<LiveListener>,
         socket: TcpListener,
     ) -> Option<Acceptor> {
         #[allow(
@@ -53,22 +54,27 @@ impl Acceptor {
                 return None;
             }
         };
-        let task = accept(Rc::clone(worker), listener, Rc::clone(&socket));
+        let task = accept(Rc::clone(worker), Arc::clone(&listener), Rc::clone(&socket));
         Some(Acceptor { listener, socket, task: tokio::task::spawn_local(task) })
+    }
+
+    /// Whether its listener is gone.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.listener.is_closing()
     }
 
     /// Takes what the kernel has already accepted, then closes the socket: closing it with
     /// connections in its queue would reset them.
     pub(crate) fn finish(self, worker: &Rc<Worker>) {
         self.task.abort();
-        while let Batch::More = accept_batch(worker, self.listener, self.socket.get_ref()) {}
+        while let Batch::More = accept_batch(worker, &self.listener, self.socket.get_ref()) {}
     }
 }
 
-async fn accept(worker: Rc<Worker>, listener: ListenerId, socket: Rc<AsyncFd<TcpListener>>) {
+async fn accept(worker: Rc<Worker>, listener: Arc<LiveListener>, socket: Rc<AsyncFd<TcpListener>>) {
     let mut exhausted = false;
     while let Ok(mut ready) = socket.readable().await {
-        match accept_batch(&worker, listener, socket.get_ref()) {
+        match accept_batch(&worker, &listener, socket.get_ref()) {
             Batch::Emptied => ready.clear_ready(),
             Batch::More => tokio::task::yield_now().await,
             Batch::AtLimit => tokio::time::sleep(PAUSE_AT_LIMIT).await,
@@ -96,7 +102,7 @@ enum Batch {
     Failed(io::Error),
 }
 
-fn accept_batch(worker: &Rc<Worker>, listener: ListenerId, socket: &TcpListener) -> Batch {
+fn accept_batch(worker: &Rc<Worker>, listener: &Arc<LiveListener>, socket: &TcpListener) -> Batch {
     for _ in 0..BATCH_MAX {
         if at_limit(worker, listener) {
             return Batch::AtLimit;
@@ -104,26 +110,25 @@ fn accept_batch(worker: &Rc<Worker>, listener: ListenerId, socket: &TcpListener)
         match os::accept::accept(socket) {
             Ok((socket, peer)) => place(worker, socket, peer, listener),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Batch::Emptied,
-            // The client gave up before it was accepted.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if os::accept::is_transient(&error) => {}
             Err(error) => return Batch::Failed(error),
         }
     }
     Batch::More
 }
 
-fn at_limit(worker: &Worker, listener: ListenerId) -> bool {
+fn at_limit(worker: &Worker, listener: &LiveListener) -> bool {
     let snapshot = &worker.plane().published.snapshot;
-    let index = listener.0 as usize;
+    let of_listener = listener
+        .place_in(snapshot)
+        .map_or(usize::MAX, |id| snapshot.listeners[id.0 as usize].connections_max as usize);
     worker.shared.connections.load(Relaxed) >= snapshot.connections_max as usize
-        || worker.shared.by_listener[index].load(Relaxed)
-            >= snapshot.listeners[index].connections_max as usize
+        || listener.connections.load(Relaxed) >= of_listener
 }
 
 /// Serves a connection here, unless another worker has clearly fewer: the kernel spreads by hash,
 /// which with few long connections can leave one worker with most of them.
-fn place(worker: &Rc<Worker>, socket: TcpStream, peer: SocketAddr, listener: ListenerId) {
+fn place(worker: &Rc<Worker>, socket: TcpStream, peer: SocketAddr, listener: &Arc<LiveListener>) {
     let shared = &worker.shared;
     let mine = worker.peer().connections.load(Relaxed);
     let fewest = shared
@@ -135,7 +140,7 @@ fn place(worker: &Rc<Worker>, socket: TcpStream, peer: SocketAddr, listener: Lis
         .filter(|(connections, _)| mine > connections + 1 + connections / 16);
     let target = fewest.map_or(worker.id, |(_, id)| id);
     let counted = Counted::new(shared, target, listener);
-    let handed = Handed { socket, peer, listener, counted };
+    let handed = Handed { socket, peer, counted };
     if target == worker.id {
         start(worker, handed);
         return;
@@ -157,34 +162,38 @@ pub(crate) async fn take_handed(worker: Rc<Worker>, mut inbox: mpsc::Receiver<Ha
 }
 
 fn start(worker: &Rc<Worker>, handed: Handed) {
-    let Handed { socket, peer, listener, counted } = handed;
-    match open(socket, peer) {
-        Ok(stream) => {
-            let worker = Rc::clone(worker);
-            let client = Accepted { stream, peer, listener };
-            tokio::task::spawn_local(async move {
-                let plane = worker.plane();
-                let index = listener.0 as usize;
-                let protocol = plane.published.snapshot.listeners[index].protocol;
-                let counters = Arc::clone(&plane.listeners[index]);
-                drop(plane);
-                counters.connections_accepted.increment();
-                match protocol {
-                    Protocol::Http => connection::serve(&worker, client).await,
-                    Protocol::Tcp(service) => tcp::serve(&worker, client, service).await,
-                }
-                counters.connections_closed.increment();
-                drop(counted);
-            });
+    let Handed { socket, peer, counted } = handed;
+    let stream = match open(socket, peer) {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::debug!(%peer, %error, "an accepted connection was already gone");
+            return;
         }
-        Err(error) => tracing::debug!(%peer, %error, "an accepted connection was already gone"),
-    }
+    };
+    let worker = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        let live = Arc::clone(&counted.listener);
+        let (plane, listener) = worker.plane_of(&live);
+        let counters = Arc::clone(&plane.listeners[listener.0 as usize]);
+        counters.connections_accepted.increment();
+        let protocol = plane.published.snapshot.listeners[listener.0 as usize].protocol;
+        let accepted = Accepted { stream, peer, live, plane, listener };
+        match protocol {
+            Protocol::Http => connection::serve(&worker, accepted).await,
+            Protocol::Tcp(service) => tcp::serve(&worker, accepted, service).await,
+        }
+        counters.connections_closed.increment();
+        drop(counted);
+    });
 }
 
 /// A connection as it was accepted.
 pub(crate) struct Accepted {
     pub(crate) stream: Stream,
     pub(crate) peer: SocketAddr,
+    pub(crate) live: Arc<LiveListener>,
+    /// The configuration that holds for it, and its listener's place there.
+    pub(crate) plane: Rc<Plane>,
     pub(crate) listener: ListenerId,
 }
 

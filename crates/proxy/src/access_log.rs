@@ -6,35 +6,77 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use model::AccessLog;
 
 /// A batch is handed over when it is this long, or by the worker's clock.
 const BATCH_BYTES: usize = 32 * 1024;
 /// Batches that wait for the writer, all workers together: 8 MiB of lines.
-const BATCHES_MAX: usize = 256;
+const ORDERS_MAX: usize = 256;
+
+/// How long a writer may take to notice that it is to write elsewhere.
+const REDIRECT_MAX: Duration = Duration::from_secs(1);
+/// How often it is tried meanwhile.
+const REDIRECT_EVERY: Duration = Duration::from_millis(5);
 
 /// Where the workers' batches go.
 #[derive(Clone)]
-pub struct AccessSink(Option<SyncSender<Vec<u8>>>);
+pub struct AccessSink(SyncSender<Order>);
 
-impl AccessSink {
-    /// Opens the log and starts its writer. The thread ends when the last sink is dropped; join
-    /// it then, so that the last lines are written.
+/// What the writer is told.
+enum Order {
+    Write(Vec<u8>),
+    /// From here on, lines go elsewhere.
+    Redirect(AccessTarget),
+}
+
+/// An opened access log.
+pub struct AccessTarget(Box<dyn Write + Send>);
+
+impl AccessTarget {
+    /// Opens what a configuration names.
     ///
     /// # Errors
     /// When the file cannot be opened for appending.
-    pub fn open(log: &AccessLog) -> io::Result<(AccessSink, Option<thread::JoinHandle<()>>)> {
-        let target: Box<dyn Write + Send> = match log {
-            AccessLog::Off => return Ok((AccessSink(None), None)),
+    pub fn open(log: &AccessLog) -> io::Result<AccessTarget> {
+        Ok(AccessTarget(match log {
+            AccessLog::Off => Box::new(io::sink()),
             AccessLog::Stdout => Box::new(io::stdout()),
             AccessLog::File(path) => Box::new(append(path)?),
-        };
-        let (sender, receiver) = sync_channel(BATCHES_MAX);
+        }))
+    }
+}
+
+impl AccessSink {
+    /// Starts the log's writer. The thread ends when the last sink is dropped; join it then, so
+    /// that the last lines are written.
+    ///
+    /// # Errors
+    /// When a thread cannot be made.
+    pub fn start(target: AccessTarget) -> io::Result<(AccessSink, thread::JoinHandle<()>)> {
+        let (sender, receiver) = sync_channel(ORDERS_MAX);
         let writer = thread::Builder::new()
             .name("access-log".into())
             .spawn(move || write_batches(target, &receiver))?;
-        Ok((AccessSink(Some(sender)), Some(writer)))
+        Ok((AccessSink(sender), writer))
+    }
+
+    /// Lets lines go to `target` from here on: a log file that was renamed is left for a new one of
+    /// its name, or the configuration names another. Waits a second at most; false: the writer is
+    /// stuck, and writes where it wrote before.
+    pub fn redirect(&self, target: AccessTarget) -> bool {
+        let deadline = os::clock::now() + REDIRECT_MAX;
+        let mut order = Order::Redirect(target);
+        loop {
+            match self.0.try_send(order) {
+                Ok(()) => return true,
+                Err(TrySendError::Disconnected(_)) => return false,
+                Err(TrySendError::Full(_)) if os::clock::now() >= deadline => return false,
+                Err(TrySendError::Full(back)) => order = back,
+            }
+            thread::park_timeout(REDIRECT_EVERY);
+        }
     }
 }
 
@@ -42,10 +84,18 @@ fn append(path: &std::path::Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write_batches(mut target: Box<dyn Write + Send>, batches: &Receiver<Vec<u8>>) {
+fn write_batches(mut target: AccessTarget, orders: &Receiver<Order>) {
     let mut failed = false;
-    for batch in batches {
-        let result = target.write_all(&batch).and_then(|()| target.flush());
+    for order in orders {
+        let batch = match order {
+            Order::Write(batch) => batch,
+            Order::Redirect(next) => {
+                target = next;
+                failed = false;
+                continue;
+            }
+        };
+        let result = target.0.write_all(&batch).and_then(|()| target.0.flush());
         // A full disk or a closed pipe must not stop the traffic; it is said once.
         if let Err(error) = &result
             && !failed
@@ -71,9 +121,6 @@ impl AccessBatch {
 
     /// Appends one line, written by `write`, newline included.
     pub(crate) fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.sink.0.is_none() {
-            return;
-        }
         let full = {
             let mut lines = self.lines.borrow_mut();
             write(&mut lines);
@@ -87,14 +134,13 @@ impl AccessBatch {
 
     /// Hands over what there is.
     pub(crate) fn flush(&self) {
-        let Some(sender) = &self.sink.0 else { return };
         let mut lines = self.lines.borrow_mut();
         if lines.is_empty() {
             return;
         }
         let batch = std::mem::replace(&mut *lines, Vec::with_capacity(BATCH_BYTES + 1024));
         let count = self.count.replace(0);
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = sender.try_send(batch) {
+        if self.sink.0.try_send(Order::Write(batch)).is_err() {
             self.dropped.set(self.dropped.get() + count);
         }
     }
@@ -102,5 +148,42 @@ impl AccessBatch {
     /// Lines lost since the last call.
     pub(crate) fn take_dropped(&self) -> u64 {
         self.dropped.replace(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_go_where_the_log_is_by_then() {
+        let folder = std::env::temp_dir().join(format!("weir-access-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (log, old) = (folder.join("access.log"), folder.join("access.log.1"));
+        let open = |log: &AccessLog| AccessTarget::open(log).unwrap();
+        let (sink, writer) = AccessSink::start(open(&AccessLog::File(log.clone()))).unwrap();
+        let batch = AccessBatch::new(sink.clone());
+        let line = |text: &str| {
+            batch.line(|out| out.extend(text.bytes()));
+            batch.flush();
+        };
+        line("one\n");
+        // As logrotate does it.
+        std::fs::rename(&log, &old).unwrap();
+        line("two\n");
+        assert!(sink.redirect(open(&AccessLog::File(log.clone()))));
+        line("three\n");
+        assert!(sink.redirect(open(&AccessLog::Off)));
+        line("four\n");
+        drop((sink, batch));
+        writer.join().unwrap();
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "one\ntwo\n");
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "three\n");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_an_error_before_anything_changes() {
+        assert!(AccessTarget::open(&AccessLog::File("/nonexistent/access.log".into())).is_err());
     }
 }

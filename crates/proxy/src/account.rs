@@ -27,7 +27,10 @@ pub(crate) struct Record {
     pub(crate) service: Option<ServiceId>,
     endpoint: Option<Arc<Endpoint>>,
     pub(crate) reused: bool,
+    /// Connections begun for it.
+    dialled: u32,
     failed: Vec<Attempt>,
+    pub(crate) not_retried: Option<&'static str>,
     pub(crate) body_in: u64,
     pub(crate) body_out: u64,
     timings: Timings,
@@ -48,7 +51,9 @@ impl Record {
             service: None,
             endpoint: None,
             reused: false,
+            dialled: 0,
             failed: Vec::new(),
+            not_retried: None,
             body_in: 0,
             body_out: 0,
             timings: Timings::default(),
@@ -68,14 +73,17 @@ impl Record {
         self.admitted_at = now;
     }
 
-    /// A connection that was begun at `dialled` is there, or will not be.
-    pub(crate) fn connected(&mut self, dialled: Moment) {
-        self.timings.connect += os::clock::now() - dialled;
+    /// A connection is there, or will not be, after this long.
+    pub(crate) fn connected(&mut self, took: Duration) {
+        self.timings.connect += took;
+        self.dialled += 1;
     }
 
     /// An attempt failed, and another follows.
     pub(crate) fn failed_attempt(&mut self, server: SocketAddr, cause: Cause) {
         self.failed.push(Attempt { server, cause });
+        self.endpoint = None;
+        self.reused = false;
     }
 
     /// The final response head has come.
@@ -83,6 +91,11 @@ impl Record {
         self.status = status;
         self.head_at = os::clock::now();
         self.timings.first_byte = self.head_at - self.started;
+    }
+
+    /// When the present attempt began.
+    pub(crate) fn begun_at(&self) -> Moment {
+        self.admitted_at
     }
 
     /// When the response head came.
@@ -146,9 +159,9 @@ pub(crate) fn finish(
 }
 
 /// The same for a connection in tcp mode.
-pub(crate) fn finish_tcp(worker: &Worker, plane: &Plane, accepted: &Accepted, record: &Record) {
+pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) {
     let line = Line::bare(accepted.peer, accepted.listener, record.id.as_bytes());
-    close(worker, plane, &line, record);
+    close(worker, &accepted.plane, &line, record);
 }
 
 /// The same for what was refused before it was a request.
@@ -162,7 +175,7 @@ pub(crate) fn refused(
     let mut record = Record::new(started, id);
     record.answered(answer);
     let line = Line::bare(client.origin.peer, client.listener, id.as_bytes());
-    close(worker, &worker.plane(), &line, &record);
+    close(worker, &client.plane, &line, &record);
 }
 
 /// What a line says of who asked for what.
@@ -205,6 +218,8 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
         server: row.map(|row| &*row.name),
         zone: row.and_then(|row| row.zone.as_deref()),
         attempts: record.attempts(),
+        failed_attempts: &record.failed,
+        not_retried: record.not_retried,
         reused: record.reused,
         timings: record.timings,
         request_bytes: record.body_in,
@@ -225,11 +240,6 @@ fn count_service(plane: &Plane, record: &Record, status: Option<u16>) {
     if !record.timings.queue.is_zero() {
         counters.queued.increment();
     }
-    if record.endpoint.is_some() {
-        if record.reused {
-            counters.connections_reused.increment();
-        } else {
-            counters.connections_opened.increment();
-        }
-    }
+    counters.connections_opened.add(u64::from(record.dialled));
+    counters.connections_reused.add(u64::from(record.reused));
 }

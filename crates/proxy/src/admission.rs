@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use decide::{Admission, Ask, LiveService, Refusal, Slot};
@@ -11,6 +11,7 @@ use model::{Cause, Moment, Service};
 use transport::Stream;
 
 use crate::account::Record;
+use crate::blame::client_failed;
 use crate::buffer::Buffer;
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
@@ -21,6 +22,9 @@ pub(crate) struct Place<'a> {
     pub(crate) buffer: &'a mut Buffer,
     pub(crate) watchdog: &'a mut Watchdog,
     pub(crate) record: &'a mut Record,
+    /// A client that has said all it has to say still waits for what it hears: in tcp mode, where
+    /// each direction ends by itself.
+    pub(crate) half_close: bool,
 }
 
 /// Why there is no place.
@@ -30,7 +34,7 @@ pub(crate) struct Refused {
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// Asks for a slot at a server of `live`; waits for one if the service lets requests wait. A
+/// Asks for a slot at a server of `live`, and yields it with the moment at which it was there; waits for one if the service lets requests wait. A
 /// client that closes meanwhile leaves the queue. A wait is told to its record.
 pub(crate) async fn admit(
     worker: &Rc<Worker>,
@@ -39,54 +43,63 @@ pub(crate) async fn admit(
     ask: &Ask<'_>,
     client: Place<'_>,
     now: Moment,
-) -> Result<Slot, Refused> {
+) -> Result<(Slot, Moment), Refused> {
     let admission = live.admit(ask, &mut worker.rng.borrow_mut(), now);
     let mut waiter = match admission {
-        Admission::Go(slot) => return Ok(slot),
+        Admission::Go(slot) => return Ok((slot, now)),
         Admission::Wait(waiter) => waiter,
         Admission::Refused(Refusal::NoServerReady) => {
-            return Err(Refused { cause: Cause::DestinationUnavailable, retry_after: None });
+            // Only names that never resolved leave a service without a single server.
+            let unknown = live.endpoints().all.is_empty();
+            let cause = if unknown { Cause::DnsError } else { Cause::DestinationUnavailable };
+            return Err(Refused { cause, retry_after: None });
         }
         Admission::Refused(Refusal::Full { retry_after }) => {
             return Err(Refused { cause: Cause::QueueFull, retry_after: Some(retry_after) });
         }
     };
-    let Place { stream, buffer, watchdog, record } = client;
+    let Place { stream, buffer, watchdog, record, half_close } = client;
     let waiting = poll_fn(|cx| {
         // Asked first: nobody would wait for what the slot is given to.
-        if client_gone(stream, buffer, cx) {
-            return Poll::Ready(None);
+        if let Poll::Ready(cause) = client_gone(stream, buffer, cx)
+            && !(half_close && cause == Cause::ClientClosed)
+        {
+            return Poll::Ready(Err(cause));
         }
-        waiter.poll_slot(cx).map(Some)
+        waiter.poll_slot(cx).map(Ok)
     });
     let waited = watchdog.until(now + spec.queue.wait_max, waiting).await;
-    record.queued(os::clock::now() - now);
+    let until = os::clock::now();
+    record.queued(until - now);
     match waited {
-        Some(Some(slot)) => Ok(slot),
-        Some(None) => Err(Refused { cause: Cause::ClientClosed, retry_after: None }),
+        Some(Ok(slot)) => Ok((slot, until)),
+        Some(Err(cause)) => Err(Refused { cause, retry_after: None }),
         None => {
-            let retry_after = Some(waiter.retry_after(os::clock::now()));
+            let retry_after = Some(waiter.retry_after(until));
             Err(Refused { cause: Cause::QueueWaitExceeded, retry_after })
         }
     }
 }
 
-/// Whether the client has closed while it waits; wakes the task when it does. What it sends
+/// Ready when the client has gone while it waits, with what that is called. What it sends
 /// meanwhile is kept for its turn, as long as there is room: beyond that nobody listens, and the
 /// kernel holds the sender back.
-pub(crate) fn client_gone(stream: &Stream, buffer: &mut Buffer, cx: &mut Context<'_>) -> bool {
+pub(crate) fn client_gone(
+    stream: &Stream,
+    buffer: &mut Buffer,
+    cx: &mut Context<'_>,
+) -> Poll<Cause> {
     while buffer.has_room() {
         // Asked first, so that no memory is taken for a client that only waits.
-        match stream.poll_read_ready(cx) {
-            Poll::Pending => return false,
-            Poll::Ready(Err(_)) => return true,
-            Poll::Ready(Ok(())) => {}
-        }
-        match buffer.poll_fill(stream, cx) {
-            Poll::Pending => return false,
-            Poll::Ready(Ok(0) | Err(_)) => return true,
-            Poll::Ready(Ok(_)) => {}
+        let filled = match ready!(stream.poll_read_ready(cx)) {
+            Ok(()) => ready!(buffer.poll_fill(stream, cx)),
+            Err(error) => Err(error),
+        };
+        match filled {
+            Ok(0) => return Poll::Ready(Cause::ClientClosed),
+            Ok(_) => {}
+            Err(error) => return Poll::Ready(client_failed(error.kind())),
         }
     }
-    false
+    Poll::Pending
 }

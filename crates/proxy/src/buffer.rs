@@ -13,7 +13,7 @@ use transport::Stream;
 /// Holds any accepted head and small bodies whole.
 pub(crate) const SMALL_BYTES: usize = 16 * 1024;
 /// For bulk: fewer system calls per byte, and still within the cache.
-const LARGE_BYTES: usize = 64 * 1024;
+pub(crate) const LARGE_BYTES: usize = 64 * 1024;
 /// Buffers of each size that a worker keeps when nobody uses them; the rest is freed.
 const KEPT_MAX: usize = 512;
 
@@ -87,6 +87,10 @@ impl Buffer {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         debug_assert!(self.has_room());
+        if self.storage.is_none() {
+            // Asked first, so that no memory is held by who only waits.
+            ready!(stream.poll_read_ready(cx))?;
+        }
         let storage = self.storage.get_or_insert_with(|| self.pool.take(SMALL_BYTES));
         if self.end == storage.len() {
             storage.copy_within(self.start..self.end, 0);
@@ -99,6 +103,25 @@ impl Buffer {
         self.end += count;
         self.filled = self.end == storage.len();
         Poll::Ready(Ok(count))
+    }
+
+    /// Makes room behind what it holds, once. False if it is as large as it gets.
+    pub(crate) fn grow(&mut self) -> bool {
+        match self.storage.take() {
+            Some(small) if small.len() < LARGE_BYTES => {
+                let mut large = self.pool.take(LARGE_BYTES);
+                let held = self.end - self.start;
+                large[..held].copy_from_slice(&small[self.start..self.end]);
+                (self.start, self.end) = (0, held);
+                self.pool.give(small);
+                self.storage = Some(large);
+                true
+            }
+            unchanged => {
+                self.storage = unchanged;
+                false
+            }
+        }
     }
 
     /// Whether even a large buffer was filled by the last read.

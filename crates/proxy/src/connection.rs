@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
@@ -13,10 +14,12 @@ use wire::http1::{self, HeadLimits, Parsed};
 use crate::accept::Accepted;
 use crate::account;
 use crate::answer::{Answer, Occasion};
+use crate::blame::client_failed;
 use crate::buffer::Buffer;
 use crate::exchange;
 use crate::head::{Origin, RequestId};
-use crate::linger::linger;
+use crate::linger::{Patience, linger};
+use crate::listener::LiveListener;
 use crate::roster::{Entry, Phase};
 use crate::scratch::Scratch;
 use crate::watchdog::Watchdog;
@@ -28,13 +31,20 @@ const TARGET_MAX_BYTES: usize = 8 * 1024;
 const FIELDS_MAX: usize = 128;
 /// How long a client that was refused is still listened to: closing with bytes unread would reset
 /// the connection and take our answer with it (RFC 9112 section 9.6).
-const LINGER_MAX: Duration = Duration::from_secs(2);
+const LINGER_MAX: Duration = Duration::from_secs(30);
+/// The same for one that sends nothing.
+const QUIET_MAX: Duration = Duration::from_secs(5);
+/// The same when all connections are ending: just long enough for a request that was on its way.
+const LAST_QUIET_MAX: Duration = Duration::from_millis(500);
 
 /// A client connection, between and during its exchanges.
 pub(crate) struct Client {
     pub(crate) stream: Stream,
     pub(crate) buffer: Buffer,
     pub(crate) origin: Origin,
+    live: Arc<LiveListener>,
+    /// The configuration that holds for the present exchange, and the listener's place there.
+    pub(crate) plane: Rc<Plane>,
     pub(crate) listener: ListenerId,
     pub(crate) entry: Entry,
     pub(crate) watchdog: Watchdog,
@@ -55,44 +65,42 @@ pub(crate) enum After {
 
 /// Serves a client connection to its end.
 pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
-    let mut client = {
-        let plane = worker.plane();
-        let listener = settings(&plane, accepted.listener);
-        Client {
-            buffer: Buffer::new(Rc::clone(&worker.buffers)),
-            origin: Origin::new(accepted.peer, &listener.trusted, listener.forward_fields),
-            stream: accepted.stream,
-            listener: accepted.listener,
-            entry: worker.roster.enter().await,
-            watchdog: Watchdog::new(),
-        }
+    let Accepted { stream, peer, live, plane, listener } = accepted;
+    let settings = &plane.published.snapshot.listeners[listener.0 as usize];
+    let mut client = Client {
+        buffer: Buffer::new(Rc::clone(&worker.buffers)),
+        origin: Origin::new(peer, &settings.trusted, settings.forward_fields),
+        stream,
+        live,
+        plane,
+        listener,
+        entry: worker.roster.enter().await,
+        watchdog: Watchdog::new(),
     };
     loop {
         if !first_byte(worker, &mut client).await {
             return;
         }
+        client.follow(worker);
         let mut scratch = worker.scratch.take();
-        let after = match head(worker, &mut client, &mut scratch).await {
+        let after = match head(&mut client, &mut scratch).await {
             Ok(()) => exchange::run(worker, &mut client, &mut scratch).await,
-            Err(Some(refusal)) => refuse(worker, &mut client, &mut scratch, refusal).await,
-            Err(None) => After::Close,
+            Err(refusal) => refuse(worker, &mut client, &mut scratch, refusal).await,
         };
         worker.scratch.give(scratch);
         match after {
             After::Keep => {}
             After::Close => return,
             After::Linger => {
+                let quiet_max = if client.is_last(worker) { LAST_QUIET_MAX } else { QUIET_MAX };
+                let until = os::clock::now() + LINGER_MAX;
+                let patience = Patience { until, quiet_max, bytes_max: u64::MAX };
                 let Client { stream, buffer, watchdog, .. } = &mut client;
-                return linger(stream, buffer, watchdog, os::clock::now() + LINGER_MAX).await;
+                return linger(stream, buffer, watchdog, patience).await;
             }
             After::Reset => return client.stream.reset(),
         }
     }
-}
-
-/// The listener as the configuration in force has it.
-pub(crate) fn settings(plane: &Plane, listener: ListenerId) -> &Listener {
-    &plane.published.snapshot.listeners[listener.0 as usize]
 }
 
 /// Waits, without holding memory, until a request begins. False: there will be none.
@@ -101,15 +109,16 @@ async fn first_byte(worker: &Rc<Worker>, client: &mut Client) -> bool {
         return true;
     }
     client.buffer.release();
-    let idle = settings(&worker.plane(), client.listener).timeouts.idle;
+    let idle = client.settings().timeouts.idle;
     client.entry.set(Phase::Idle);
-    let Client { stream, buffer, watchdog, .. } = client;
+    let Client { stream, buffer, watchdog, live, .. } = client;
     let readable = poll_fn(|cx| {
         // A request that has arrived is still answered while draining.
         if stream.poll_read_ready(cx)?.is_ready() {
             return buffer.poll_fill(stream, cx);
         }
-        if worker.shared.draining() { Poll::Ready(Ok(0)) } else { Poll::Pending }
+        let last = worker.shared.draining() || live.is_closing();
+        if last { Poll::Ready(Ok(0)) } else { Poll::Pending }
     });
     let begun = watchdog.until(os::clock::now() + idle, readable).await;
     client.entry.set(Phase::Busy);
@@ -122,21 +131,13 @@ struct Refused {
     detail: &'static str,
 }
 
-/// Reads and parses a whole request head. `Err(None)`: the client left.
-async fn head(
-    worker: &Rc<Worker>,
-    client: &mut Client,
-    scratch: &mut Scratch,
-) -> Result<(), Option<Refused>> {
-    let (limits, patience) = {
-        let plane = worker.plane();
-        let listener = settings(&plane, client.listener);
-        let limits = HeadLimits {
-            head_max_bytes: listener.head_max_bytes as usize,
-            target_max_bytes: TARGET_MAX_BYTES,
-            fields_max: FIELDS_MAX,
-        };
-        (limits, listener.timeouts.head)
+/// Reads and parses a whole request head.
+async fn head(client: &mut Client, scratch: &mut Scratch) -> Result<(), Refused> {
+    let patience = client.settings().timeouts.head;
+    let limits = HeadLimits {
+        head_max_bytes: client.settings().head_max_bytes as usize,
+        target_max_bytes: TARGET_MAX_BYTES,
+        fields_max: FIELDS_MAX,
     };
     match http1::parse_request(&client.buffer, &limits, &mut scratch.request) {
         Ok(Parsed::Complete { consumed }) => {
@@ -144,20 +145,24 @@ async fn head(
             return Ok(());
         }
         Ok(Parsed::Partial) => {}
-        Err(error) => return Err(Some(refusal_of(error))),
+        Err(error) => return Err(refusal_of(error)),
     }
     let Client { stream, buffer, watchdog, .. } = client;
     let reading = poll_fn(|cx| {
         loop {
-            if !buffer.has_room() {
+            if !buffer.has_room() && !buffer.grow() {
                 // Larger than any head that the limits let through, and still no end.
-                return Poll::Ready(Err(Some(Refused {
+                return Poll::Ready(Err(Refused {
                     cause: Cause::HttpRequestHeadTooLarge,
                     detail: "the request head does not end",
-                })));
+                }));
             }
             match ready!(buffer.poll_fill(stream, cx)) {
-                Ok(0) | Err(_) => return Poll::Ready(Err(None)),
+                // It had begun to ask for something.
+                Ok(0) | Err(_) => {
+                    let cause = Cause::HttpRequestIncomplete;
+                    return Poll::Ready(Err(Refused { cause, detail: "" }));
+                }
                 Ok(_) => {}
             }
             match http1::parse_request(buffer, &limits, &mut scratch.request) {
@@ -166,16 +171,16 @@ async fn head(
                     return Poll::Ready(Ok(()));
                 }
                 Ok(Parsed::Partial) => {}
-                Err(error) => return Poll::Ready(Err(Some(refusal_of(error)))),
+                Err(error) => return Poll::Ready(Err(refusal_of(error))),
             }
         }
     });
     match watchdog.until(os::clock::now() + patience, reading).await {
         Some(result) => result,
-        None => Err(Some(Refused {
+        None => Err(Refused {
             cause: Cause::HttpRequestTimeout,
             detail: "the request head was not complete in time",
-        })),
+        }),
     }
 }
 
@@ -204,45 +209,74 @@ async fn refuse(
     let occasion = Occasion {
         request: None,
         request_id: id.as_bytes(),
-        proxy_status: settings(&worker.plane(), client.listener).proxy_status,
+        proxy_status: client.settings().proxy_status,
         close: true,
     };
     scratch.request.clear();
     scratch.down.clear();
-    answer.write(&occasion, &mut scratch.down);
-    let sent = client.send(worker, &scratch.down).await;
+    let mut after = After::Close;
+    if answer.status > 0 {
+        answer.write(&occasion, &mut scratch.down);
+        if client.send(&scratch.down).await.is_ok() {
+            after = After::Linger;
+        }
+    }
     account::refused(worker, client, &answer, id, started);
-    if sent.is_ok() { After::Linger } else { After::Close }
+    after
 }
 
 impl Client {
+    /// Goes over to the configuration in force, as long as its listener is part of it.
+    fn follow(&mut self, worker: &Worker) {
+        let plane = worker.plane();
+        if !Rc::ptr_eq(&plane, &self.plane)
+            && !self.live.is_closing()
+            && let Some(listener) = self.live.place_in(&plane.published.snapshot)
+        {
+            let before = std::mem::replace(&mut self.plane, plane);
+            let before = &before.published.snapshot.listeners[self.listener.0 as usize];
+            self.listener = listener;
+            let Listener { trusted, forward_fields, .. } = self.settings();
+            if (trusted, forward_fields) != (&before.trusted, &before.forward_fields) {
+                self.origin = Origin::new(self.origin.peer, trusted, *forward_fields);
+            }
+        }
+    }
+
+    /// The listener as its configuration has it.
+    pub(crate) fn settings(&self) -> &Listener {
+        // `plane` and `listener` are only ever set together.
+        &self.plane.published.snapshot.listeners[self.listener.0 as usize]
+    }
+
+    /// Whether the present exchange is to be the connection's last.
+    pub(crate) fn is_last(&self, worker: &Worker) -> bool {
+        worker.shared.leaving() || self.live.is_closing()
+    }
+
     /// How to end after an answer that said so to a request read to its end. Nothing unread is
     /// left then, so that a close cannot turn into a reset, unless the client has sent more, or
     /// may be about to since it did not expect the end.
     pub(crate) fn after_last(&self, worker: &Worker) -> After {
-        if self.buffer.is_empty() && !worker.shared.draining() {
-            After::Close
-        } else {
-            After::Linger
-        }
+        if self.buffer.is_empty() && !self.is_last(worker) { After::Close } else { After::Linger }
     }
 
-    /// Writes all of `bytes`, as patiently as the listener says.
-    pub(crate) async fn send(&mut self, worker: &Rc<Worker>, bytes: &[u8]) -> io::Result<()> {
-        let patience = settings(&worker.plane(), self.listener).timeouts.body;
+    /// Writes all of `bytes`, as patiently as the listener says; fails with the cause.
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), Cause> {
+        let patience = self.settings().timeouts.body;
         let mut left = bytes;
         let stream = &self.stream;
         let writing = poll_fn(|cx| {
             while !left.is_empty() {
                 let sent = ready!(stream.poll_write(cx, left))?;
-                if sent == 0 {
-                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-                }
                 left = &left[sent..];
             }
-            Poll::Ready(Ok(()))
+            Poll::Ready(io::Result::Ok(()))
         });
         let until = os::clock::now() + patience;
-        self.watchdog.until(until, writing).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+        match self.watchdog.until(until, writing).await {
+            Some(written) => written.map_err(|error| client_failed(error.kind())),
+            None => Err(Cause::ClientWriteTimeout),
+        }
     }
 }

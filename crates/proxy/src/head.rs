@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use model::path::behind_prefix;
 use model::{FieldChanges, ForwardFields, PathMatch, Rewrite};
-use wire::http1::{FieldRef, Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version};
+use wire::http1::{Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version, encode};
 
 /// An id that joins what client, balancer, server and log say of one request: 32 hexadecimal
 /// digits, also the trace id of a `traceparent` that Weir starts.
@@ -101,13 +101,13 @@ pub(crate) fn write_request(
             _ => field.hop_by_hop,
         };
         if !drop && !changed(changes.fields, field.name) {
-            write_field(&field, out);
+            encode::put_field(out, field.name, field.value);
         }
     }
     write_origin(head, origin, id, random, out);
     match head.body() {
         RequestBody::None => {}
-        RequestBody::Length(length) => write_length(length, out),
+        RequestBody::Length(length) => encode::put_number_field(out, b"Content-Length", length),
         RequestBody::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
     }
     if let Some(protocol) = head.upgrade() {
@@ -271,7 +271,7 @@ pub(crate) fn write_response(
     set_cookie: Option<&str>,
     out: &mut Vec<u8>,
 ) {
-    write_status_line(head, out);
+    encode::put_status_line(out, Version::Http11, head.status(), head.reason());
     for field in head.fields() {
         let drop = match field.known {
             Known::TransferEncoding => true,
@@ -280,7 +280,7 @@ pub(crate) fn write_response(
             _ => field.hop_by_hop,
         };
         if !drop && !changed(changes, field.name) {
-            write_field(&field, out);
+            encode::put_field(out, field.name, field.value);
         }
     }
     if form.chunked {
@@ -302,10 +302,10 @@ pub(crate) fn write_response(
 
 /// Appends an informational response, or a 101 with its Upgrade field.
 pub(crate) fn write_informational(head: &ResponseHead, out: &mut Vec<u8>) {
-    write_status_line(head, out);
+    encode::put_status_line(out, Version::Http11, head.status(), head.reason());
     for field in head.fields() {
         if !field.hop_by_hop && field.known != Known::ContentLength {
-            write_field(&field, out);
+            encode::put_field(out, field.name, field.value);
         }
     }
     if head.status() == 101 {
@@ -319,24 +319,6 @@ pub(crate) fn write_informational(head: &ResponseHead, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_status_line(head: &ResponseHead, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"HTTP/1.1 ");
-    let _ = write!(Bytes(out), "{:03} ", head.status());
-    out.extend_from_slice(head.reason());
-    out.extend_from_slice(b"\r\n");
-}
-
-fn write_field(field: &FieldRef<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(field.name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(field.value);
-    out.extend_from_slice(b"\r\n");
-}
-
-fn write_length(length: u64, out: &mut Vec<u8>) {
-    let _ = write!(Bytes(out), "Content-Length: {length}\r\n");
-}
-
 /// Whether a field of this name is taken out or replaced by the configuration.
 fn changed(changes: &FieldChanges, name: &[u8]) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
@@ -346,10 +328,7 @@ fn changed(changes: &FieldChanges, name: &[u8]) -> bool {
 
 fn write_changes(changes: &FieldChanges, out: &mut Vec<u8>) {
     for (name, value) in changes.set.iter().chain(&changes.add) {
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(value.as_bytes());
-        out.extend_from_slice(b"\r\n");
+        encode::put_field(out, name.as_bytes(), value.as_bytes());
     }
 }
 

@@ -12,15 +12,18 @@ mod account;
 mod admission;
 mod answer;
 mod balance;
+mod blame;
 mod buffer;
 mod connection;
 mod exchange;
 mod head;
 mod linger;
+mod listener;
 mod pump;
 mod roster;
 mod scratch;
 mod tcp;
+mod tries;
 mod tunnel;
 mod upstream;
 mod watchdog;
@@ -34,12 +37,20 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use decide::Registry;
-use model::ListenerId;
 use tokio::sync::mpsc;
 
-pub use access_log::AccessSink;
+pub use access_log::{AccessSink, AccessTarget};
 
 use worker::{INBOX_MAX, Peer, Shared, Start};
+
+/// A listener's sockets.
+#[derive(Debug)]
+pub struct ListenerSockets {
+    /// The listener's name in the configuration.
+    pub name: Arc<str>,
+    /// Listening, non-blocking sockets, dealt out to the workers in turn.
+    pub sockets: Vec<TcpListener>,
+}
 
 /// What the data plane is started with.
 pub struct Options {
@@ -47,9 +58,10 @@ pub struct Options {
     pub registry: Arc<Registry>,
     /// Where each worker counts.
     pub counters: Arc<observe::Registry>,
-    /// For each worker, a listening, non-blocking socket per listener, in order of the snapshot.
-    /// As many workers are started as there are elements.
-    pub sockets: Vec<Vec<TcpListener>>,
+    /// The sockets of every listener of the configuration in force.
+    pub listeners: Vec<ListenerSockets>,
+    /// Worker threads, at least one.
+    pub workers: usize,
     /// Where access lines go.
     pub access: AccessSink,
 }
@@ -65,24 +77,22 @@ pub struct Handle {
 /// # Errors
 /// When a thread cannot be made.
 pub fn start(options: Options) -> io::Result<Handle> {
-    let Options { registry, counters, sockets, access } = options;
-    let listeners = registry.current().snapshot.listeners.len();
-    let (peers, inboxes): (Vec<_>, Vec<_>) = sockets
-        .iter()
+    let Options { registry, counters, listeners, workers, access } = options;
+    let (peers, inboxes): (Vec<_>, Vec<_>) = (0..workers.max(1))
         .map(|_| {
             let (sender, receiver) = mpsc::channel(INBOX_MAX);
             (Peer::new(sender), receiver)
         })
         .unzip();
-    let shared = Arc::new(Shared::new(registry, peers, listeners));
-    let mut workers = Vec::with_capacity(sockets.len());
-    for (id, (sockets, inbox)) in sockets.into_iter().zip(inboxes).enumerate() {
-        let sockets = (0..).map(ListenerId).zip(sockets).collect();
+    let shared = Arc::new(Shared::new(registry, peers));
+    shared.listen(listeners);
+    let mut workers = Vec::with_capacity(inboxes.len());
+    for (id, inbox) in inboxes.into_iter().enumerate() {
         let shared = Arc::clone(&shared);
         let access = access.clone();
         let shard = counters.add_shard();
         let work = move || {
-            let start = Start { id, shared, sockets, inbox, access, shard };
+            let start = Start { id, shared, inbox, access, shard };
             if let Err(error) = worker::run(start) {
                 tracing::error!(worker = id, %error, "a worker could not start");
             }
@@ -106,6 +116,23 @@ impl Handle {
     /// What rings when a server has been marked down.
     pub fn alarm(&self) -> Alarm {
         Alarm(Arc::clone(&self.shared))
+    }
+
+    /// Follows a configuration that has just been published: begins to accept on the `added`
+    /// listeners; takes what the kernel has already accepted for the `removed` and closes them.
+    /// Connections of removed listeners end after the exchange they are in. One that moved to
+    /// another address is removed and added.
+    pub fn apply(&self, added: Vec<ListenerSockets>, removed: &[Arc<str>]) {
+        self.shared.unlisten(removed);
+        self.shared.listen(added);
+    }
+
+    /// Stops accepting, since another process accepts in our place. Exchanges under way are
+    /// finished; every answer says that it is its connection's last. Connections that wait for a
+    /// request stay for one: closing them could cross with a request that is on its way. What is
+    /// left is ended by [`Handle::begin_drain`].
+    pub fn leave(&self) {
+        self.shared.leave();
     }
 
     /// Stops accepting. Exchanges under way are finished and their connections closed.

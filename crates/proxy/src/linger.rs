@@ -2,8 +2,7 @@
 //! still sends until it closes too.
 
 use std::future::poll_fn;
-use std::io;
-use std::task::{Poll, ready};
+use std::time::Duration;
 
 use model::Moment;
 use transport::Stream;
@@ -11,32 +10,35 @@ use transport::Stream;
 use crate::buffer::Buffer;
 use crate::watchdog::Watchdog;
 
-/// Of what nobody wants, this much is read; who sends more is cut off.
-const DROPPED_BYTES_MAX: usize = 1024 * 1024;
+/// How patient it is.
+pub(crate) struct Patience {
+    /// In all.
+    pub(crate) until: Moment,
+    /// With a side that is silent.
+    pub(crate) quiet_max: Duration,
+    /// Of what nobody wants.
+    pub(crate) bytes_max: u64,
+}
 
-/// Lingers until the other side has closed, has sent too much, or `until`.
+/// Lingers until the other side has closed, or patience ends.
 pub(crate) async fn linger(
     stream: &Stream,
     buffer: &mut Buffer,
     watchdog: &mut Watchdog,
-    until: Moment,
+    patience: Patience,
 ) {
-    let mut left = DROPPED_BYTES_MAX;
-    let mut said = false;
-    let closing = poll_fn(|cx| {
-        if !said {
-            ready!(stream.poll_close_write(cx))?;
-            said = true;
+    if poll_fn(|cx| stream.poll_close_write(cx)).await.is_err() {
+        return;
+    }
+    let Patience { until, quiet_max, bytes_max } = patience;
+    let mut left = bytes_max;
+    loop {
+        buffer.consume(buffer.len());
+        let quiet_until = until.min(os::clock::now() + quiet_max);
+        match watchdog.until(quiet_until, poll_fn(|cx| buffer.poll_fill(stream, cx))).await {
+            Some(Ok(count)) if count > 0 && count as u64 <= left => left -= count as u64,
+            // Whatever came of it, the connection ends here.
+            _ => return,
         }
-        loop {
-            buffer.consume(buffer.len());
-            let count = ready!(buffer.poll_fill(stream, cx))?;
-            if count == 0 || count > left {
-                return Poll::Ready(io::Result::Ok(()));
-            }
-            left -= count;
-        }
-    });
-    // Whatever came of it, the connection ends here.
-    let _ = watchdog.until(until, closing).await;
+    }
 }

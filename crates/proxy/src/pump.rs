@@ -5,14 +5,13 @@
 //! what it moves stays in the source connection's buffer until the other side has taken it, which
 //! is all the back-pressure there is.
 
-use std::io;
-use std::io::IoSlice;
+use std::io::{self, ErrorKind, IoSlice};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use model::Cause;
 use transport::Stream;
-use wire::http1::{self, ChunkedDecoder};
+use wire::http1::{self, ChunkError, ChunkedDecoder};
 
 use crate::buffer::Buffer;
 use crate::watchdog::{Direction, Limits};
@@ -20,6 +19,8 @@ use crate::watchdog::{Direction, Limits};
 /// Runs up to this long are copied behind the bytes that go before them, so that head, framing and
 /// a small body leave in one system call; longer ones are written from where they lie.
 const COPIED_RUN_BYTES: usize = 4096;
+/// After this much another connection gets its turn.
+pub(crate) const TURN_BYTES: u64 = 256 * 1024;
 /// No more than this is gathered before it is written.
 const GATHERED_BYTES: usize = 16 * 1024;
 
@@ -46,15 +47,15 @@ pub(crate) enum Framing {
 #[derive(Debug)]
 pub(crate) enum PumpError {
     /// The sender's connection failed.
-    Read,
+    Read(ErrorKind),
     /// The sender closed before the body's end.
     Incomplete,
     /// The sender broke the chunked coding.
-    Malformed(&'static str),
+    Malformed(ChunkError),
     /// More than the limit on this body.
     TooLarge,
     /// The receiver's connection failed.
-    Write,
+    Write(ErrorKind),
 }
 
 /// What to do when nothing moves: how long to wait, and what that would be called.
@@ -80,10 +81,14 @@ pub(crate) struct Pump {
     /// Written before anything else: a message head, chunk framing, small runs.
     pending: Vec<u8>,
     pending_sent: usize,
+    /// How much of `pending` is the message's head, as long as nothing has been sent.
+    head_bytes: usize,
     /// Bytes at the front of the source's buffer that are body and not yet written.
     run: usize,
     ended: bool,
     has_sent: bool,
+    /// All that was handed to the kernel, framing included.
+    sent_bytes: u64,
     blocked: Blocked,
     bytes: u64,
     bytes_max: u64,
@@ -108,9 +113,11 @@ impl Pump {
             patience,
             pending,
             pending_sent: 0,
+            head_bytes: 0,
             run: 0,
             ended: false,
             has_sent: false,
+            sent_bytes: 0,
             blocked: Blocked::No,
             bytes: 0,
             bytes_max: u64::MAX,
@@ -130,21 +137,32 @@ impl Pump {
         self.kept_max = max;
     }
 
-    /// Whether [`Pump::rewind`] can do its work: all that was read has been kept.
+    /// Whether [`Pump::rewind`] can do its work: nothing has left, or all of it has been kept.
     pub(crate) fn can_rewind(&self) -> bool {
-        self.kept.is_some() || self.bytes == 0
+        !self.has_sent || self.kept.is_some() || self.bytes == 0
     }
 
-    /// Goes back to the start of the message, towards another connection: `head` and what was
-    /// kept go first.
-    pub(crate) fn rewind(&mut self, head: &[u8], buffer: &mut Buffer) {
+    /// Goes back to the start of the message, towards another connection: the head and what was
+    /// read of the body go first.
+    pub(crate) fn rewind(&mut self, buffer: &mut Buffer, write_head: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.can_rewind());
+        self.blocked = Blocked::No;
+        if !self.has_sent {
+            // What follows the head, and a run still in the buffer, wait where they are.
+            let body = self.pending.split_off(self.head_bytes);
+            self.pending.clear();
+            write_head(&mut self.pending);
+            self.head_bytes = self.pending.len();
+            self.pending.extend_from_slice(&body);
+            return;
+        }
         // A run still in the buffer has been kept too.
         buffer.consume(self.run);
         self.run = 0;
         self.pending.clear();
         self.pending_sent = 0;
-        self.pending.extend_from_slice(head);
+        write_head(&mut self.pending);
+        self.head_bytes = self.pending.len();
         if let Some(kept) = self.kept.as_deref().filter(|kept| !kept.is_empty()) {
             frame_run(self.framing, kept, &mut self.pending);
         }
@@ -152,7 +170,6 @@ impl Pump {
             self.finish();
         }
         self.has_sent = false;
-        self.blocked = Blocked::No;
     }
 
     /// What is written before the body: the place for the message's head.
@@ -189,9 +206,16 @@ impl Pump {
         to: &Stream,
         limits: &Limits,
     ) -> Poll<Result<(), PumpError>> {
+        let turn_ends = self.sent_bytes + TURN_BYTES;
         loop {
+            if self.sent_bytes >= turn_ends {
+                // Others are waiting for this thread.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let starved = self.gather(buffer)?;
-            if self.poll_flush(cx, buffer, to).map_err(|_| PumpError::Write)?.is_pending() {
+            if self.poll_flush(cx, buffer, to).map_err(|e| PumpError::Write(e.kind()))?.is_pending()
+            {
                 self.wait(Blocked::OnWrite, limits);
                 return Poll::Pending;
             }
@@ -208,7 +232,7 @@ impl Pump {
                     self.wait(Blocked::OnRead, limits);
                     return Poll::Pending;
                 }
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(PumpError::Read)),
+                Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Read(e.kind()))),
                 Poll::Ready(Ok(0)) => match self.source {
                     Source::UntilClose => self.finish(),
                     _ => return Poll::Ready(Err(PumpError::Incomplete)),
@@ -231,9 +255,7 @@ impl Pump {
                 }
                 Source::UntilClose => (0, buffer.len(), false),
                 Source::Chunked(decoder) => {
-                    let chunk = decoder
-                        .decode(buffer)
-                        .map_err(|error| PumpError::Malformed(error.detail()))?;
+                    let chunk = decoder.decode(buffer).map_err(PumpError::Malformed)?;
                     // What stands behind the run is framing that the next call reads again, so
                     // only what stands before it is dropped here.
                     let tail = chunk.consumed - chunk.data.end;
@@ -317,7 +339,7 @@ impl Pump {
                 }
             };
             if sent == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                return Poll::Ready(Err(ErrorKind::WriteZero.into()));
             }
             self.blocked = Blocked::No;
             self.sent(sent, buffer);
@@ -331,6 +353,7 @@ impl Pump {
 
     fn sent(&mut self, sent: usize, buffer: &mut Buffer) {
         self.has_sent = true;
+        self.sent_bytes += sent as u64;
         let of_pending = sent.min(self.pending.len() - self.pending_sent);
         self.pending_sent += of_pending;
         if self.pending_sent == self.pending.len() {
@@ -347,6 +370,14 @@ impl Pump {
                     self.finish();
                 }
             }
+        }
+    }
+
+    /// Starts the present wait's clock anew.
+    pub(crate) fn wait_anew(&mut self, limits: &Limits) {
+        let on = std::mem::replace(&mut self.blocked, Blocked::No);
+        if on != Blocked::No {
+            self.wait(on, limits);
         }
     }
 

@@ -29,6 +29,14 @@ struct Seat {
     waker: RefCell<Option<Waker>>,
 }
 
+impl Seat {
+    fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
 /// A worker's connections.
 #[derive(Default)]
 pub(crate) struct Roster {
@@ -57,9 +65,14 @@ impl Roster {
     /// Wakes every connection in `phase`.
     pub(crate) fn wake(&self, phase: Phase) {
         for seat in self.seats.borrow().iter().flatten().filter(|s| s.phase.get() == phase) {
-            if let Some(waker) = &*seat.waker.borrow() {
-                waker.wake_by_ref();
-            }
+            seat.wake();
+        }
+    }
+
+    /// Wakes every connection.
+    pub(crate) fn wake_all(&self) {
+        for seat in self.seats.borrow().iter().flatten() {
+            seat.wake();
         }
     }
 }

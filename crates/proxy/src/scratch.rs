@@ -14,8 +14,6 @@ const KEPT_BYTES_MAX: usize = 16 * 1024;
 pub(crate) struct Scratch {
     pub(crate) request: RequestHead,
     pub(crate) response: ResponseHead,
-    /// The request's head as sent, kept for another attempt.
-    pub(crate) request_out: Vec<u8>,
     /// Lent to the pumps, one each.
     pub(crate) up: Vec<u8>,
     pub(crate) down: Vec<u8>,
@@ -34,7 +32,7 @@ impl ScratchPool {
     pub(crate) fn give(&self, mut scratch: Box<Scratch>) {
         let mut kept = self.0.borrow_mut();
         if kept.len() < KEPT_MAX {
-            for bytes in [&mut scratch.request_out, &mut scratch.up, &mut scratch.down] {
+            for bytes in [&mut scratch.up, &mut scratch.down] {
                 bytes.clear();
                 bytes.shrink_to(KEPT_BYTES_MAX);
             }

@@ -1,9 +1,12 @@
 //! TCP mode: a connection, a server, bytes both ways.
 
-use std::net::SocketAddr;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use decide::Ask;
+use decide::retry::counts_against_server;
 use model::{Cause, ServiceId};
 
 use crate::accept::Accepted;
@@ -13,6 +16,7 @@ use crate::balance;
 use crate::buffer::Buffer;
 use crate::exchange::note_outcome;
 use crate::head::RequestId;
+use crate::tries::{self, Tries};
 use crate::tunnel::{self, End};
 use crate::upstream;
 use crate::watchdog::Watchdog;
@@ -23,9 +27,18 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted, id: ServiceId
     let request_id = RequestId::new(worker.rng.borrow_mut().u128(..));
     let mut record = Record::new(os::clock::now(), request_id);
     record.service = Some(id);
-    let cause = carry(worker, &accepted, id, &mut record).await;
+    let cause = {
+        let mut carry = pin!(carry(worker, &accepted, id, &mut record));
+        poll_fn(|cx| {
+            if worker.shared.stopped() {
+                return Poll::Ready(Cause::ShuttingDown);
+            }
+            carry.as_mut().poll(cx)
+        })
+        .await
+    };
     record.end(cause);
-    account::finish_tcp(worker, &worker.plane(), &accepted, &record);
+    account::finish_tcp(worker, &accepted, &record);
     if !matches!(cause, Cause::Completed | Cause::TunnelIdleTimeout) {
         // A plain close would tell the client that all is said.
         accepted.stream.reset();
@@ -38,51 +51,58 @@ async fn carry(
     id: ServiceId,
     record: &mut Record,
 ) -> Cause {
-    let plane = worker.plane();
+    let plane = &accepted.plane;
     let service = plane.published.snapshot.service(id);
     let live = &plane.published.services[id.0 as usize];
     let mut watchdog = Watchdog::new();
     let mut buffer = Buffer::new(Rc::clone(&worker.buffers));
     let key = balance::client_key(service, accepted.peer.ip());
-    let mut tried: Vec<SocketAddr> = Vec::new();
-    let mut attempts_left = service.retries.attempts_max;
+    let mut tries = Tries::new(service);
+    let mut now = record.started;
+    live.retries().note_request(worker.id, now);
     loop {
-        let ask = Ask { key, affinity: None, avoid: &tried };
-        let now = os::clock::now();
+        let ask = Ask { key, affinity: None, avoid: &tries.failed };
         let place = Place {
             stream: &accepted.stream,
             buffer: &mut buffer,
             watchdog: &mut watchdog,
             record,
+            half_close: true,
         };
-        let admitted = admission::admit(worker, live, service, &ask, place, now).await;
-        let slot = match admitted {
-            Ok(slot) => slot,
+        let admitted = match tries.elsewhere(worker, live) {
+            Some(slot) => Ok((slot, now)),
+            None => admission::admit(worker, live, service, &ask, place, now).await,
+        };
+        let (slot, dialled) = match admitted {
+            Ok(admitted) => admitted,
             Err(refused) => return refused.cause,
         };
-        record.server(&slot, now);
-        let address = slot.endpoint().row.address;
-        let dialled = os::clock::now();
-        let dial = upstream::dial(address, &service.timeouts, &worker.buffers).await;
-        record.connected(dialled);
+        record.server(&slot, dialled);
+        let dial = upstream::dial(slot.endpoint(), &service.timeouts, &worker.buffers).await;
+        now = os::clock::now();
+        record.connected(now - dialled);
         match dial {
             Ok(mut server) => {
-                note_outcome(live, service, &slot, false);
+                note_outcome(live, service, &slot, false, now);
                 let client = End { stream: &accepted.stream, buffer: &mut buffer };
                 let far = End { stream: &server.stream, buffer: &mut server.buffer };
                 let ended = tunnel::run(client, far, service, &mut watchdog).await;
                 record.body_in = ended.bytes_up;
                 record.body_out = ended.bytes_down;
+                if !ended.is_orderly() {
+                    server.stream.reset();
+                }
                 return ended.cause;
             }
             Err(cause) => {
-                note_outcome(live, service, &slot, true);
-                if attempts_left == 0 {
+                note_outcome(live, service, &slot, counts_against_server(cause), now);
+                // A connection without a byte in it can be made again whatever it is for.
+                let failure = tries::Failure { cause, sent: false, idempotent: false, kept: true };
+                if let Err(why) = tries.again(live, slot.endpoint(), &failure, now) {
+                    record.not_retried = Some(why.name());
                     return cause;
                 }
-                attempts_left -= 1;
-                record.failed_attempt(address, cause);
-                tried.push(address);
+                record.failed_attempt(slot.endpoint().row.address, cause);
             }
         }
     }

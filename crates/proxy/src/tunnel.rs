@@ -4,7 +4,7 @@
 //! is told so and may go on talking.
 
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::io::ErrorKind;
 use std::task::{Context, Poll, ready};
 
 use decide::Slot;
@@ -13,13 +13,14 @@ use os::splice::Pipe;
 use transport::Stream;
 
 use crate::account::Record;
+use crate::blame::{client_failed, server_failed};
 use crate::buffer::Buffer;
 use crate::connection::{After, Client};
 use crate::head;
+use crate::pump::TURN_BYTES;
 use crate::scratch::Scratch;
 use crate::upstream::ServerConnection;
 use crate::watchdog::{Direction, Limits, Watchdog};
-use crate::worker::Worker;
 
 /// What a pipe may hold between two connections: as much as a socket buffer has ready at a time.
 const PIPE_BYTES: usize = 256 * 1024;
@@ -37,6 +38,13 @@ pub(crate) struct Ended {
     pub(crate) cause: Cause,
 }
 
+impl Ended {
+    /// Whether both sides may take what they got for all there was.
+    pub(crate) fn is_orderly(&self) -> bool {
+        matches!(self.cause, Cause::Completed | Cause::TunnelIdleTimeout)
+    }
+}
+
 /// Moves bytes between `client` and `server` until both have closed, one fails, or nothing has
 /// moved either way for the service's idle timeout.
 pub(crate) async fn run(
@@ -47,25 +55,26 @@ pub(crate) async fn run(
 ) -> Ended {
     let idle = service.timeouts.idle;
     let limits = Limits::default();
+    limits.set(Direction::Up, os::clock::now() + idle, Cause::TunnelIdleTimeout);
     let (mut up, mut down) = (Half::default(), Half::default());
     let moving = poll_fn(|cx| {
         let before = (up.bytes, down.bytes);
         let up_done = match up.poll(cx, client.stream, client.buffer, server.stream) {
-            Poll::Ready(Err(Side::From)) => return Poll::Ready(Err(Cause::ClientClosed)),
-            Poll::Ready(Err(Side::To)) => return Poll::Ready(Err(Cause::ConnectionTerminated)),
+            Poll::Ready(Err(Side::From(kind))) => return Poll::Ready(Err(client_failed(kind))),
+            Poll::Ready(Err(Side::To(kind))) => return Poll::Ready(Err(server_failed(kind))),
             Poll::Ready(Ok(())) => true,
             Poll::Pending => false,
         };
         let down_done = match down.poll(cx, server.stream, server.buffer, client.stream) {
-            Poll::Ready(Err(Side::From)) => return Poll::Ready(Err(Cause::ConnectionTerminated)),
-            Poll::Ready(Err(Side::To)) => return Poll::Ready(Err(Cause::ClientClosed)),
+            Poll::Ready(Err(Side::From(kind))) => return Poll::Ready(Err(server_failed(kind))),
+            Poll::Ready(Err(Side::To(kind))) => return Poll::Ready(Err(client_failed(kind))),
             Poll::Ready(Ok(())) => true,
             Poll::Pending => false,
         };
         if up_done && down_done {
             return Poll::Ready(Ok(()));
         }
-        if before != (up.bytes, down.bytes) || before == (0, 0) {
+        if before != (up.bytes, down.bytes) {
             limits.set(Direction::Up, os::clock::now() + idle, Cause::TunnelIdleTimeout);
         }
         Poll::Pending
@@ -78,7 +87,6 @@ pub(crate) async fn run(
 /// Passes a 101 on, and then whatever the two sides say to each other. The slot is held to the
 /// end: a tunnel occupies its server as a request does.
 pub(crate) async fn upgraded(
-    worker: &Rc<Worker>,
     service: &Service,
     client: &mut Client,
     scratch: &mut Scratch,
@@ -87,8 +95,8 @@ pub(crate) async fn upgraded(
 ) -> After {
     scratch.down.clear();
     head::write_informational(&scratch.response, &mut scratch.down);
-    if client.send(worker, &scratch.down).await.is_err() {
-        record.end(Cause::ClientClosed);
+    if let Err(cause) = client.send(&scratch.down).await {
+        record.end(cause);
         return After::Close;
     }
     let Client { stream, buffer, watchdog, .. } = client;
@@ -103,13 +111,18 @@ pub(crate) async fn upgraded(
     record.body_in = ended.bytes_up;
     record.body_out = ended.bytes_down;
     record.end(ended.cause);
-    After::Close
+    if ended.is_orderly() {
+        return After::Close;
+    }
+    // A plain close would tell either side that all is said.
+    server.stream.reset();
+    After::Reset
 }
 
 /// Which side's connection failed.
 enum Side {
-    From,
-    To,
+    From(ErrorKind),
+    To(ErrorKind),
 }
 
 #[derive(Default)]
@@ -139,11 +152,18 @@ impl Half {
         buffer: &mut Buffer,
         to: &Stream,
     ) -> Poll<Result<(), Side>> {
+        let turn_ends = self.bytes + TURN_BYTES;
         loop {
+            if self.bytes >= turn_ends {
+                // Others are waiting for this thread.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             match &mut self.stage {
                 Stage::Copying => {
                     while !buffer.is_empty() {
-                        let sent = ready!(to.poll_write(cx, buffer)).map_err(|_| Side::To)?;
+                        let sent =
+                            ready!(to.poll_write(cx, buffer)).map_err(|e| Side::To(e.kind()))?;
                         buffer.consume(sent);
                         self.bytes += sent as u64;
                     }
@@ -155,22 +175,30 @@ impl Half {
                         continue;
                     }
                     buffer.enlarge_for_bulk();
-                    if ready!(buffer.poll_fill(from, cx)).map_err(|_| Side::From)? == 0 {
-                        self.stage = Stage::Closing;
+                    match buffer.poll_fill(from, cx) {
+                        Poll::Pending => {
+                            // It may be long until there is something again.
+                            buffer.release();
+                            return Poll::Pending;
+                        }
+                        Poll::Ready(Ok(0)) => self.stage = Stage::Closing,
+                        Poll::Ready(Ok(_)) => {}
+                        Poll::Ready(Err(e)) => return Poll::Ready(Err(Side::From(e.kind()))),
                     }
                 }
                 Stage::Splicing(pipe) => {
                     while !pipe.is_empty() {
-                        let sent =
-                            ready!(to.poll_splice_out(cx, pipe, false)).map_err(|_| Side::To)?;
+                        let sent = ready!(to.poll_splice_out(cx, pipe, false))
+                            .map_err(|e| Side::To(e.kind()))?;
                         self.bytes += sent as u64;
                     }
-                    if ready!(from.poll_splice_in(cx, pipe)).map_err(|_| Side::From)? == 0 {
+                    if ready!(from.poll_splice_in(cx, pipe)).map_err(|e| Side::From(e.kind()))? == 0
+                    {
                         self.stage = Stage::Closing;
                     }
                 }
                 Stage::Closing => {
-                    ready!(to.poll_close_write(cx)).map_err(|_| Side::To)?;
+                    ready!(to.poll_close_write(cx)).map_err(|e| Side::To(e.kind()))?;
                     buffer.release();
                     self.stage = Stage::Done;
                 }

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use decide::{Published, Registry};
@@ -14,9 +14,11 @@ use observe::{ListenerCounters, ServiceCounters, Shard, TimestampCache};
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc};
 
-use crate::accept;
+use crate::ListenerSockets;
+use crate::accept::{self, Acceptor};
 use crate::access_log::{AccessBatch, AccessSink};
 use crate::buffer::BufferPool;
+use crate::listener::LiveListener;
 use crate::roster::{Phase, Roster};
 use crate::scratch::ScratchPool;
 use crate::upstream::Pool;
@@ -25,6 +27,10 @@ use crate::upstream::Pool;
 pub(crate) const INBOX_MAX: usize = 1024;
 /// How often idle server connections are looked through for those that closed or grew too old.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
+/// How often it is looked whether something new is known of a server's habits.
+const NEWS_EVERY: Duration = Duration::from_secs(1);
+/// How long exchanges that are cut off may take to tell their clients.
+const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
 /// The longest that an access line waits in a worker before it is handed to the writer.
 const ACCESS_FLUSH_EVERY: Duration = Duration::from_millis(50);
 
@@ -32,8 +38,13 @@ const ACCESS_FLUSH_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct Handed {
     pub(crate) socket: TcpStream,
     pub(crate) peer: SocketAddr,
-    pub(crate) listener: ListenerId,
     pub(crate) counted: Counted,
+}
+
+/// A listening socket on its way to its worker.
+struct Dealt {
+    listener: Arc<LiveListener>,
+    socket: TcpListener,
 }
 
 /// What all workers know of one of them.
@@ -43,6 +54,9 @@ pub(crate) struct Peer {
     /// Takes connections that another worker accepted.
     pub(crate) inbox: mpsc::Sender<Handed>,
     servers_changed: AtomicBool,
+    listeners_gone: AtomicBool,
+    /// Listening sockets that it is to accept on.
+    dealt: Mutex<Vec<Dealt>>,
     signals: Notify,
 }
 
@@ -52,6 +66,8 @@ impl Peer {
             connections: AtomicUsize::new(0),
             inbox,
             servers_changed: AtomicBool::new(false),
+            listeners_gone: AtomicBool::new(false),
+            dealt: Mutex::default(),
             signals: Notify::new(),
         }
     }
@@ -61,33 +77,87 @@ impl Peer {
 pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     pub(crate) peers: Vec<Peer>,
-    /// Client connections in all workers, and by listener.
+    /// Client connections in all workers.
     pub(crate) connections: AtomicUsize,
-    pub(crate) by_listener: Vec<AtomicUsize>,
+    listeners: Mutex<Vec<Arc<LiveListener>>>,
+    leaving: AtomicBool,
     draining: AtomicBool,
     stopped: AtomicBool,
 }
 
 impl Shared {
-    pub(crate) fn new(registry: Arc<Registry>, peers: Vec<Peer>, listeners: usize) -> Shared {
+    pub(crate) fn new(registry: Arc<Registry>, peers: Vec<Peer>) -> Shared {
         Shared {
             registry,
             peers,
             connections: AtomicUsize::new(0),
-            by_listener: (0..listeners).map(|_| AtomicUsize::new(0)).collect(),
+            listeners: Mutex::default(),
+            leaving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
         }
     }
 
+    /// Deals the sockets of new listeners out to the workers; those that were there stay in the
+    /// configuration in force.
+    pub(crate) fn listen(&self, added: Vec<ListenerSockets>) {
+        let published = self.registry.load_full();
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        for listener in &*listeners {
+            listener.stay(&published);
+        }
+        for ListenerSockets { name, sockets } in added {
+            let listener = Arc::new(LiveListener::new(name, Arc::clone(&published)));
+            for (socket, peer) in sockets.into_iter().zip(self.peers.iter().cycle()) {
+                let dealt = Dealt { listener: Arc::clone(&listener), socket };
+                peer.dealt.lock().unwrap_or_else(PoisonError::into_inner).push(dealt);
+            }
+            listeners.push(listener);
+        }
+        self.signal();
+    }
+
+    /// Closes the listeners of these names.
+    pub(crate) fn unlisten(&self, removed: &[Arc<str>]) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| {
+            let stays = !removed.contains(listener.name());
+            if !stays {
+                listener.close();
+            }
+            stays
+        });
+        for peer in &self.peers {
+            peer.listeners_gone.store(true, Relaxed);
+        }
+        self.signal();
+    }
+
+    /// Whether every exchange is to end at once.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
+    }
+
+    /// Whether no connection is accepted any more, and every exchange is its connection's last.
+    pub(crate) fn leaving(&self) -> bool {
+        self.leaving.load(Relaxed)
+    }
+
+    /// Whether, beside that, nobody waits for a request any more.
     pub(crate) fn draining(&self) -> bool {
         self.draining.load(Relaxed)
+    }
+
+    /// Stops accepting; connections end after the exchange they are in, or after the next one.
+    pub(crate) fn leave(&self) {
+        self.leaving.store(true, Relaxed);
+        self.signal();
     }
 
     /// Stops accepting; connections end after the exchange they are in.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Relaxed);
-        self.signal();
+        self.leave();
     }
 
     /// Ends every worker, whatever it is doing.
@@ -145,6 +215,21 @@ impl Worker {
         Rc::clone(&plane)
     }
 
+    /// The configuration that holds for a listener's connections, and its place there: the one in
+    /// force, or for a listener that is gone the last one that it was part of.
+    pub(crate) fn plane_of(&self, listener: &LiveListener) -> (Rc<Plane>, ListenerId) {
+        let plane = self.plane();
+        match listener.place_in(&plane.published.snapshot) {
+            Some(id) if !listener.is_closing() => (plane, id),
+            _ => {
+                let last = listener.last();
+                // Made for a configuration that it was part of.
+                let id = listener.place_in(&last.snapshot).unwrap_or(ListenerId(0));
+                (Rc::new(Plane::new(last, &self.shard)), id)
+            }
+        }
+    }
+
     /// This worker's entry among its peers.
     pub(crate) fn peer(&self) -> &Peer {
         &self.shared.peers[self.id]
@@ -168,15 +253,19 @@ impl Plane {
 pub(crate) struct Counted {
     shared: Arc<Shared>,
     worker: usize,
-    listener: ListenerId,
+    pub(crate) listener: Arc<LiveListener>,
 }
 
 impl Counted {
-    pub(crate) fn new(shared: &Arc<Shared>, worker: usize, listener: ListenerId) -> Counted {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        worker: usize,
+        listener: &Arc<LiveListener>,
+    ) -> Counted {
         shared.peers[worker].connections.fetch_add(1, Relaxed);
         shared.connections.fetch_add(1, Relaxed);
-        shared.by_listener[listener.0 as usize].fetch_add(1, Relaxed);
-        Counted { shared: Arc::clone(shared), worker, listener }
+        listener.connections.fetch_add(1, Relaxed);
+        Counted { shared: Arc::clone(shared), worker, listener: Arc::clone(listener) }
     }
 }
 
@@ -184,8 +273,8 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let peer = &self.shared.peers[self.worker];
         self.shared.connections.fetch_sub(1, Relaxed);
-        self.shared.by_listener[self.listener.0 as usize].fetch_sub(1, Relaxed);
-        if peer.connections.fetch_sub(1, Relaxed) == 1 && self.shared.draining() {
+        self.listener.connections.fetch_sub(1, Relaxed);
+        if peer.connections.fetch_sub(1, Relaxed) == 1 && self.shared.leaving() {
             peer.signals.notify_one();
         }
     }
@@ -195,7 +284,6 @@ impl Drop for Counted {
 pub(crate) struct Start {
     pub(crate) id: usize,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) sockets: Vec<(ListenerId, TcpListener)>,
     pub(crate) inbox: mpsc::Receiver<Handed>,
     pub(crate) access: AccessSink,
     pub(crate) shard: Arc<Shard>,
@@ -205,7 +293,7 @@ pub(crate) struct Start {
 pub(crate) fn run(start: Start) -> io::Result<()> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build_local(LocalOptions::default())?;
-    let Start { id, shared, sockets, inbox, access, shard } = start;
+    let Start { id, shared, inbox, access, shard } = start;
     let plane = Plane::new(shared.registry.load_full(), &shard);
     let worker = Rc::new(Worker {
         id,
@@ -220,51 +308,90 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
         plane: RefCell::new(Rc::new(plane)),
         shared,
     });
-    runtime.block_on(live(worker, sockets, inbox));
+    runtime.block_on(live(worker, inbox));
     Ok(())
 }
 
-async fn live(
-    worker: Rc<Worker>,
-    sockets: Vec<(ListenerId, TcpListener)>,
-    inbox: mpsc::Receiver<Handed>,
-) {
-    let acceptors: Vec<_> = sockets
-        .into_iter()
-        .filter_map(|(listener, socket)| accept::Acceptor::start(&worker, listener, socket))
-        .collect();
+async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     tokio::task::spawn_local(accept::take_handed(Rc::clone(&worker), inbox));
     tokio::task::spawn_local(housekeeping(Rc::clone(&worker)));
-
-    loop {
+    let mut acceptors: Vec<Acceptor> = Vec::new();
+    while !worker.shared.leaving() {
+        take_sockets(&worker, &mut acceptors);
+        heed_servers(&worker);
         worker.peer().signals.notified().await;
-        if worker.peer().servers_changed.swap(false, Relaxed) {
-            worker.roster.wake(Phase::AwaitingServer);
-        }
-        if worker.shared.draining() {
-            break;
-        }
     }
+    take_sockets(&worker, &mut acceptors);
     for acceptor in acceptors {
         acceptor.finish(&worker);
     }
-    worker.roster.wake(Phase::Idle);
-    while worker.peer().connections.load(Relaxed) > 0 && !worker.shared.stopped.load(Relaxed) {
+    while worker.peer().connections.load(Relaxed) > 0 && !worker.shared.stopped() {
+        heed_servers(&worker);
+        if worker.shared.draining() {
+            worker.roster.wake(Phase::Idle);
+        }
         worker.peer().signals.notified().await;
     }
+    worker.roster.wake_all();
+    let ended = async {
+        while worker.peer().connections.load(Relaxed) > 0 {
+            worker.peer().signals.notified().await;
+        }
+    };
+    // Whoever has not heard its last word by then does not hear it.
+    let _ = tokio::time::timeout(LAST_WORDS_MAX, ended).await;
     worker.access.flush();
+}
+
+/// Lets exchanges that wait for a server look whether it is still up, if any was marked down.
+fn heed_servers(worker: &Rc<Worker>) {
+    if worker.peer().servers_changed.swap(false, Relaxed) {
+        worker.roster.wake(Phase::AwaitingServer);
+    }
+}
+
+/// Begins to accept on the sockets that were dealt to this worker, and ends on those whose
+/// listener is gone.
+fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
+    let dealt =
+        std::mem::take(&mut *worker.peer().dealt.lock().unwrap_or_else(PoisonError::into_inner));
+    for Dealt { listener, socket } in dealt {
+        acceptors.extend(Acceptor::start(worker, listener, socket));
+    }
+    if worker.peer().listeners_gone.swap(false, Relaxed) {
+        for acceptor in acceptors.extract_if(.., |acceptor| acceptor.is_closing()) {
+            acceptor.finish(worker);
+        }
+        // Those that came by them are not to wait for another request.
+        worker.roster.wake(Phase::Idle);
+    }
 }
 
 /// What must be done now and then, whether or not requests come.
 async fn housekeeping(worker: Rc<Worker>) {
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     let mut flush = tokio::time::interval(ACCESS_FLUSH_EVERY);
+    let mut news = tokio::time::interval(NEWS_EVERY);
     loop {
         tokio::select! {
+            // One worker tells what all have learned together.
+            _ = news.tick(), if worker.id == 0 => tell_news(&worker.plane().published),
             _ = sweep.tick() => worker.pool.sweep(os::clock::now()),
             _ = flush.tick() => {
                 worker.access.flush();
                 worker.shard.access_lines_dropped.add(worker.access.take_dropped());
+            }
+        }
+    }
+}
+
+/// Says what has been learned of servers' habits since it was last asked.
+fn tell_news(published: &Published) {
+    let now = os::clock::now();
+    for (service, live) in published.snapshot.services.iter().zip(&published.services) {
+        for endpoint in &live.endpoints().all {
+            if let Some(news) = endpoint.slots.learner.news(service.timeouts.keep_alive, now) {
+                tracing::info!(server = %endpoint.row.name, "{news}");
             }
         }
     }

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use model::Cause;
-use tokio::net::{TcpSocket, TcpStream};
+use os::tcp_info::TcpState;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::Stream;
@@ -23,10 +24,12 @@ pub struct DialOptions {
 
 /// Connects to `address`, with `TCP_NODELAY`. Must be called within a runtime.
 pub async fn dial(address: SocketAddr, options: &DialOptions) -> Result<Stream, DialError> {
-    let socket = open(address, options).map_err(DialError::from_io)?;
-    let tcp = match timeout(options.connect_timeout, socket.connect(address)).await {
-        Ok(connected) => connected.map_err(DialError::from_io)?,
-        Err(_) => return Err(DialError::timed_out()),
+    let begun = os::socket::connect_begin(address, options.user_timeout)
+        .and_then(TcpStream::from_std)
+        .map_err(DialError::from_io)?;
+    let tcp = match timeout(options.connect_timeout, connected(&begun)).await {
+        Ok(connected) => connected.map(|()| begun).map_err(DialError::from_io)?,
+        Err(_) => return Err(DialError::timed_out(&begun)),
     };
     if is_connected_to_itself(&tcp, address) {
         // A reset, or TIME_WAIT would keep a server from binding its own port.
@@ -34,6 +37,12 @@ pub async fn dial(address: SocketAddr, options: &DialOptions) -> Result<Stream, 
         return Err(DialError::from_io(io::ErrorKind::ConnectionRefused.into()));
     }
     Ok(Stream::from_tokio(tcp, address))
+}
+
+/// Waits for the handshake's end.
+async fn connected(tcp: &TcpStream) -> io::Result<()> {
+    tcp.writable().await?;
+    tcp.take_error()?.map_or(Ok(()), Err)
 }
 
 /// Why a connection could not be made.
@@ -46,8 +55,13 @@ pub struct DialError {
 }
 
 impl DialError {
-    fn timed_out() -> DialError {
-        DialError { cause: Cause::ConnectionTimeout, source: io::ErrorKind::TimedOut.into() }
+    /// Our patience ended. Whether the kernel has sent its SYN again tells a host that does not
+    /// answer from one that would have taken longer than it was given.
+    fn timed_out(tcp: &TcpStream) -> DialError {
+        let unanswered = os::tcp_info::read(tcp)
+            .is_ok_and(|info| info.state == TcpState::SynSent && info.total_retrans > 0);
+        let cause = if unanswered { Cause::ConnectSynUnanswered } else { Cause::ConnectionTimeout };
+        DialError { cause, source: io::ErrorKind::TimedOut.into() }
     }
 
     fn from_io(source: io::Error) -> DialError {
@@ -57,8 +71,9 @@ impl DialError {
             // All local ports towards this address are taken.
             Kind::AddrNotAvailable | Kind::AddrInUse => Cause::ConnectionLimitReached,
             Kind::ConnectionRefused => Cause::ConnectionRefused,
-            Kind::TimedOut => Cause::ConnectionTimeout,
-            Kind::ConnectionReset | Kind::ConnectionAborted => Cause::ConnectionTerminated,
+            // The kernel's own patience, after every repetition of the SYN.
+            Kind::TimedOut => Cause::ConnectSynUnanswered,
+            Kind::ConnectionReset | Kind::ConnectionAborted => Cause::ConnectionReset,
             // No route, an interface that is down, a packet filter of this machine that forbids
             // it, an address family it does not have, a link-local address without its interface.
             _ => Cause::DestinationIpUnroutable,
@@ -79,15 +94,6 @@ impl std::error::Error for DialError {
     }
 }
 
-fn open(address: SocketAddr, options: &DialOptions) -> io::Result<TcpSocket> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_nodelay(true)?;
-    if let Some(user_timeout) = options.user_timeout {
-        os::socket::set_user_timeout(&socket, user_timeout)?;
-    }
-    Ok(socket)
-}
-
 /// A dial to a port of this machine where nobody listens can meet itself, when the kernel happens
 /// to choose that very port as the local one (TCP's simultaneous open, RFC 9293 section 3.5). A
 /// server that is down would then seem to be up.
@@ -97,6 +103,8 @@ fn is_connected_to_itself(tcp: &TcpStream, address: SocketAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpSocket;
+
     use super::*;
 
     fn options(connect_timeout: Duration) -> DialOptions {
@@ -121,9 +129,8 @@ mod tests {
     async fn it_connects_with_its_options_set() {
         let bound = os::listen::bind(loopback(), None, false).unwrap();
         let address = bound.listener.local_addr().unwrap();
-        let socket = open(address, &options(LONG)).unwrap();
-        assert!(socket.nodelay().unwrap());
         let stream = dial(address, &options(LONG)).await.unwrap();
+        assert!(stream.nodelay().unwrap());
         assert_eq!(stream.peer(), address);
     }
 
@@ -136,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_does_not_answer_is_a_timeout() {
+    async fn a_host_that_does_not_answer_is_told_from_one_that_was_given_no_time() {
         // A listener whose queue is full and that nobody serves drops handshakes: a black hole.
         let bound = os::listen::bind(loopback(), Some(0), false).unwrap();
         let address = bound.listener.local_addr().unwrap();
@@ -149,6 +156,9 @@ mod tests {
             assert!(filling.len() < 8, "a queue of length 0 takes one or two");
         };
         assert_eq!(error.cause, Cause::ConnectionTimeout);
+        // The kernel repeats a SYN after a second.
+        let error = dial(address, &options(Duration::from_millis(1500))).await.unwrap_err();
+        assert_eq!(error.cause, Cause::ConnectSynUnanswered);
     }
 
     #[tokio::test]
@@ -173,7 +183,7 @@ mod tests {
             assert_eq!(cause(errno), Cause::DestinationIpUnroutable, "{errno}");
         }
         assert_eq!(cause(111), Cause::ConnectionRefused);
-        assert_eq!(cause(110), Cause::ConnectionTimeout);
-        assert_eq!(cause(104), Cause::ConnectionTerminated);
+        assert_eq!(cause(110), Cause::ConnectSynUnanswered);
+        assert_eq!(cause(104), Cause::ConnectionReset);
     }
 }

@@ -173,6 +173,17 @@ impl Stream {
         os::socket::set_nodelay(&*self.tcp.borrow())
     }
 
+    /// Whether an idle connection is open and has nothing to read, by the kernel's word. One
+    /// system call.
+    pub fn is_silent(&self) -> bool {
+        os::socket::peek(&*self.tcp.borrow()) == Idle::Silent
+    }
+
+    /// Whether each write is sent at once. One system call.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.tcp.borrow().nodelay()
+    }
+
     /// What the kernel knows about this connection. One system call.
     pub fn tcp_info(&self) -> io::Result<os::tcp_info::TcpInfo> {
         os::tcp_info::read(&*self.tcp.borrow())

@@ -1,11 +1,17 @@
 //! `weir`: words in, words out. Reads the command line and hands over to the verb.
 
+mod api_client;
+mod carried;
+mod desk;
 mod flags;
 mod log;
+mod outside;
+mod reload;
 mod render;
 mod report;
 mod signals;
 mod sockets;
+mod upgrade;
 mod verbs;
 
 use std::process::ExitCode;
@@ -13,6 +19,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use flags::{Cli, Exit, Verb};
+use verbs::server_state::ServerState;
 
 fn main() -> ExitCode {
     // The origin of every moment is the program's start.
@@ -30,6 +37,12 @@ fn main() -> ExitCode {
         Verb::Check(args) => verbs::check::run(&args, cli.common),
         Verb::Schema => verbs::schema::run(),
         Verb::Explain(args) => verbs::explain::run(&args, cli.common),
+        Verb::Status(args) => verbs::status::run(&args, cli.common),
+        Verb::Drain(args) => verbs::server_state::run(&args, ServerState::Drain),
+        Verb::Ready(args) => verbs::server_state::run(&args, ServerState::Ready),
+        Verb::Maintenance(args) => verbs::server_state::run(&args, ServerState::Maintenance),
+        Verb::Reload(args) => verbs::reload::run(&args),
+        Verb::Upgrade(args) => verbs::upgrade::run(&args),
         Verb::Demo(args) => verbs::demo::run(&args, cli.common),
     }
     .into()

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use health::report::{NearDuplicate, ProbeRow, Report, Row};
+use control::Status;
+use health::report::{Endpoint, NearDuplicate, ProbeRow, Report, Row};
+use observe::exposition::ProbeGauges;
 use serde_json::{Value, json};
 
 /// The probe plan. Rates are probes per second.
@@ -13,6 +15,42 @@ pub(crate) fn plan(report: &Report) -> Value {
         "unshared_per_s": rounded(report.unshared_per_s()),
         "endpoints": report.rows.iter().map(row).collect::<Value>(),
     })
+}
+
+/// The probe plan as it runs: with how its probes went.
+pub(crate) fn running_plan(status: &Status) -> Value {
+    let (report, probed) = (status.plan(), status.probed());
+    let mut value = plan(&report);
+    let rows = value["endpoints"].as_array_mut().into_iter().flatten();
+    for (value, row) in rows.zip(&report.rows) {
+        let Endpoint::Address(address) = &row.endpoint else { continue };
+        let probed = probed.get(address).copied().unwrap_or_default();
+        let last = (probed.ended > 0).then(|| rounded(probed.last.as_secs_f64() * 1e3));
+        value["ended"] = json!(probed.ended);
+        value["failed"] = json!(probed.failed);
+        value["last_ms"] = json!(last);
+    }
+    value
+}
+
+/// Probes by address, as metrics.
+pub(crate) fn probes(status: &Status) -> Vec<ProbeGauges> {
+    let probed = status.probed();
+    let plan = status.plan();
+    let gauges = plan.rows.iter().filter_map(|row| {
+        let Endpoint::Address(address) = row.endpoint else { return None };
+        let probed = probed.get(&address).copied().unwrap_or_default();
+        Some(ProbeGauges {
+            address,
+            per_second: row.probes_per_s,
+            per_second_unshared: row.unshared_per_s,
+            ended: probed.ended,
+            failed: probed.failed,
+            time: probed.time,
+            last: probed.last,
+        })
+    });
+    gauges.collect()
 }
 
 fn row(row: &Row) -> Value {

@@ -1,10 +1,12 @@
-//! The signals that end a balancer.
+//! The signals that end a balancer, and those that ask something of it.
 
 use std::io;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::desk::{Errand, Errands};
 
 /// SIGTERM and SIGINT, caught from the moment this is made.
 pub(crate) struct Signals {
@@ -23,23 +25,71 @@ impl Signals {
         Ok(Signals { runtime, terminate, interrupt })
     }
 
-    /// Blocks until the next signal, and yields its name.
-    pub(crate) fn wait(&mut self) -> &'static str {
-        let Signals { runtime, terminate, interrupt } = self;
-        runtime.block_on(next(terminate, interrupt))
-    }
-
-    /// As [`Signals::wait`], but not longer than `time`.
+    /// Blocks until the next signal, but not longer than `time`, and yields its name.
     pub(crate) fn wait_at_most(&mut self, time: Duration) -> Option<&'static str> {
         let Signals { runtime, terminate, interrupt } = self;
         runtime
-            .block_on(async { tokio::time::timeout(time, next(terminate, interrupt)).await.ok() })
+            .block_on(async { tokio::time::timeout(time, ending(terminate, interrupt)).await.ok() })
     }
 }
 
-async fn next(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
+async fn ending(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
     tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
+    }
+}
+
+/// What a balancer is told while it serves.
+pub(crate) enum Event {
+    /// Stop; the signal's name.
+    Stop(&'static str),
+    /// SIGHUP: load the configuration anew.
+    Reload,
+    /// SIGUSR2: let a new process take over.
+    Upgrade,
+    /// Another thread asks.
+    Asked(Errand),
+}
+
+/// Everything that a balancer is told while it serves, in one place.
+pub(crate) struct Events {
+    /// Those that end it; also for the stop itself.
+    pub(crate) signals: Signals,
+    hangup: Signal,
+    upgrade: Signal,
+    errands: Errands,
+}
+
+impl Events {
+    pub(crate) fn catch(errands: Errands) -> io::Result<Events> {
+        let signals = Signals::catch()?;
+        let (hangup, upgrade) = {
+            let _inside = signals.runtime.enter();
+            (signal(SignalKind::hangup())?, signal(SignalKind::user_defined2())?)
+        };
+        Ok(Events { signals, hangup, upgrade, errands })
+    }
+
+    /// Blocks until there is something, but not longer than `time`.
+    pub(crate) fn next(&mut self, time: Duration) -> Option<Event> {
+        let Events { signals, hangup, upgrade, errands } = self;
+        let Signals { runtime, terminate, interrupt } = signals;
+        let event = async {
+            tokio::select! {
+                // An end comes before what would be in vain.
+                biased;
+                signal = ending(terminate, interrupt) => Event::Stop(signal),
+                Some(errand) = errands.recv() => Event::Asked(errand),
+                _ = hangup.recv() => Event::Reload,
+                _ = upgrade.recv() => Event::Upgrade,
+            }
+        };
+        runtime.block_on(async { tokio::time::timeout(time, event).await.ok() })
+    }
+
+    /// Answers no more: whoever asks is told that it is stopping.
+    pub(crate) fn close(self) -> Signals {
+        self.signals
     }
 }

@@ -52,13 +52,13 @@ impl Reader {
         &self.stream
     }
 
-    /// Waits for the first byte of a message; false if the peer closes instead.
-    pub fn begins(&mut self) -> io::Result<bool> {
-        while self.buffer.is_empty() {
-            if self.fill()? == 0 {
-                return Ok(false);
-            }
+    /// Waits for the first byte of a message, and says so before it takes it out of the kernel;
+    /// false if the peer closes instead.
+    pub fn begins(&mut self, begun: impl FnOnce()) -> io::Result<bool> {
+        if self.buffer.is_empty() && self.stream().peek(&mut [0])? == 0 {
+            return Ok(false);
         }
+        begun();
         Ok(true)
     }
 

@@ -1,11 +1,13 @@
 //! The server behind Weir: answers as scripted, and remembers every request it saw.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use rustix::net::RecvFlags;
 
 use crate::case::Respond;
 use crate::message::{Message, Reader};
@@ -44,6 +46,20 @@ struct State {
     seen: Seen,
     /// Connections in the middle of a request.
     busy: usize,
+    /// Every connection that is open, for what has arrived and not been read yet.
+    open: HashMap<SocketAddr, TcpStream>,
+}
+
+impl State {
+    /// Whether something that has arrived is not accounted for.
+    fn is_unsettled(&self) -> bool {
+        self.busy > 0 || self.open.values().any(has_unread)
+    }
+}
+
+/// Whether bytes have arrived that the connection's thread has not begun to read.
+fn has_unread(stream: &TcpStream) -> bool {
+    matches!(rustix::net::recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((n, _)) if n > 0)
 }
 
 impl Shared {
@@ -59,11 +75,16 @@ impl Server {
         let shared = Arc::new(Shared::default());
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
+            while let Ok((stream, peer)) = listener.accept() {
                 let shared = Arc::clone(&accepting);
+                let Ok(watched) = stream.try_clone() else { continue };
+                shared.lock().open.insert(peer, watched);
+                shared.settled.notify_all();
                 thread::spawn(move || {
                     // How a connection ends is in what was seen.
                     let _ = serve(stream, &shared);
+                    shared.lock().open.remove(&peer);
+                    shared.settled.notify_all();
                 });
             }
         });
@@ -84,11 +105,19 @@ impl Server {
 
     /// What was seen since; `Err` if a request is still half there after `bound`.
     pub fn end(&self, bound: Duration) -> Result<Seen, String> {
+        // Connections are accepted in order: once this one is, all before it are.
+        let last = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
+        let last = last.local_addr().map(|own| (last, own)).map_err(|error| error.to_string())?;
         let state = self.shared.lock();
+        let (state, _) = self
+            .shared
+            .settled
+            .wait_timeout_while(state, bound, |state| !state.open.contains_key(&last.1))
+            .unwrap_or_else(PoisonError::into_inner);
         let (mut state, waited) = self
             .shared
             .settled
-            .wait_timeout_while(state, bound, |state| state.busy > 0)
+            .wait_timeout_while(state, bound, |state| state.is_unsettled())
             .unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() {
             return Err(format!(
@@ -102,8 +131,7 @@ impl Server {
 fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = Reader::new(stream);
-    while reader.begins()? {
-        shared.lock().busy += 1;
+    while reader.begins(|| shared.lock().busy += 1)? {
         let handled = request(&mut reader, shared);
         let mut state = shared.lock();
         state.busy -= 1;

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use model::AdminAddress;
+
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::raw::{Document, RawProtocol};
 
@@ -54,30 +56,39 @@ fn clashes(document: &Document, problems: &Problems) {
 
 fn admin(document: &Document, problems: &Problems) {
     let Some(admin) = &document.admin else { return };
-    let in_file = admin.span != (0..0);
+    let AdminAddress::Tcp(own) = admin.address.value else { return };
+    let span = &admin.address.span;
+    let in_file = *span != (0..0);
     for address in document.listeners.iter().filter_map(|listener| listener.address.as_ref()) {
-        if !overlap(admin.value, address.value) {
+        if !overlap(own, address.value) {
             continue;
         }
         let title = "a listener stands where the admin API is";
         let clash = Diagnostic::error(title, address.span.clone(), "taken already");
         problems.report(if in_file {
-            clash.other(admin.span.clone(), "by the admin API")
+            clash.other(span.clone(), "by the admin API")
         } else {
             clash.help(format!(
-                "the admin API is on {} unless told otherwise: write [admin] with another address, or \"off\"",
-                admin.value
+                "the admin API is on {own} unless told otherwise: write [admin] with another address, or \"off\""
             ))
         });
     }
-    if !admin.value.ip().is_loopback() {
+    if !own.ip().to_canonical().is_loopback() {
+        let why = if admin.token_file.is_some() {
+            "its token would cross the network in plain text, since the admin API does not speak TLS yet"
+        } else {
+            "whoever reaches it can drain servers; that needs a token and TLS, which the admin API does not speak yet"
+        };
         problems.report(
             Diagnostic::error(
                 "the admin API could be reached from other machines",
-                admin.span.clone(),
+                span.clone(),
                 "not loopback",
             )
-            .help("it asks for no password, and whoever reaches it can drain servers: write 127.0.0.1 or [::1], and reach it through an SSH tunnel"),
+            .help(format!(
+                "{why}: write \"127.0.0.1:{}\" or \"unix:/run/weir/admin.sock\", and reach it through an SSH tunnel",
+                own.port()
+            )),
         );
     }
 }

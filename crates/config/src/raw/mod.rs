@@ -2,6 +2,7 @@
 //!
 //! One reader a table. What several tables must agree on is `check`'s.
 
+mod admin;
 pub(crate) mod http;
 mod listener;
 pub(crate) mod net;
@@ -16,12 +17,13 @@ pub(crate) mod units;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    ClientTimeouts, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, PathMatch,
-    RateLimit, Redirect, Rewrite,
+    AdminAddress, ClientTimeouts, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log,
+    Metrics, PathMatch, RateLimit, Redirect, Reload, Rewrite,
 };
 
 pub(crate) use top::document;
@@ -62,9 +64,11 @@ pub(crate) struct Document {
     pub(crate) connections_max: At<u32>,
     pub(crate) drain_max: Duration,
     pub(crate) run_as: Option<(String, Option<String>)>,
-    pub(crate) admin: Option<At<SocketAddr>>,
+    pub(crate) admin: Option<RawAdmin>,
+    pub(crate) metrics: Metrics,
     pub(crate) resolver: Option<SocketAddr>,
     pub(crate) log: Log,
+    pub(crate) reload: Reload,
     pub(crate) listeners: Vec<RawListener>,
     /// An unknown key was probably meant to hold listeners.
     pub(crate) listeners_meant: bool,
@@ -73,6 +77,13 @@ pub(crate) struct Document {
     pub(crate) services_known: bool,
     /// In order of name.
     pub(crate) services: Vec<RawService>,
+}
+
+/// `[admin]`.
+#[derive(Debug)]
+pub(crate) struct RawAdmin {
+    pub(crate) address: At<AdminAddress>,
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// `[[listener]]`.

@@ -1,17 +1,16 @@
-//! Reads the top level, `[admin]` and `[log]`.
+//! Reads the top level, `[log]` and `[reload]`.
 
-use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 
-use model::{AccessLog, Log, LogFormat};
+use model::{AccessLog, Log, LogFormat, Reload};
 use toml::de::DeTable;
 
 use super::table::{Table, choose};
-use super::{Document, RawService, Wrong, listener, name, net, route, service};
+use super::{Document, RawService, Wrong, admin, listener, name, net, route, service};
 use crate::defaults;
-use crate::diagnostic::{At, Diagnostic, Problems};
-use crate::schema::{TOP, names};
+use crate::diagnostic::{Diagnostic, Problems};
+use crate::schema::TOP;
 
 /// Everything in the file that can be read.
 pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
@@ -26,9 +25,11 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
         connections_max: table.integer("connections_max"),
         drain_max: table.duration("drain_max").value,
         run_as: run_as(&mut table),
-        admin: table.table("admin").map_or(Some(default_admin()), admin),
+        admin: table.table("admin").map_or(Some(admin::default()), admin::read),
+        metrics: table.table("metrics").map_or_else(admin::no_metrics, admin::metrics),
         resolver: table.text("resolver", net::dns_server).map(|at| at.value),
         log: table.table("log").map_or_else(default_log, log),
+        reload: table.table("reload").map_or(Reload { watch: defaults::WATCH }, reload),
         listeners: table.tables("listener").into_iter().map(listener::read).collect(),
         routes: table.tables("route").into_iter().map(route::read).collect(),
         listeners_meant: table.means("listener"),
@@ -73,27 +74,10 @@ fn run_as(table: &mut Table<'_>) -> Option<(String, Option<String>)> {
     }
 }
 
-/// The default has no place in the file; a clash with it is pointed at from the other side.
-fn default_admin() -> At<SocketAddr> {
-    At { value: defaults::ADMIN, span: 0..0 }
-}
-
-fn admin(mut table: Table<'_>) -> Option<At<SocketAddr>> {
-    let address = table.text("address", |text| match text {
-        "off" => Ok(None),
-        _ if names::alias_of_word(text, &["off"]).is_some() => {
-            Err(Wrong::new("not an IP address and a port").help("did you mean \"off\"?"))
-        }
-        _ => net::listen_address(text).map(Some).map_err(|wrong| match wrong.help {
-            None => wrong.help("write \"off\" for no admin API"),
-            Some(_) => wrong,
-        }),
-    });
+fn reload(mut table: Table<'_>) -> Reload {
+    let watch = table.boolean("watch");
     table.finish();
-    match address {
-        None => Some(default_admin()),
-        Some(At { value, span }) => value.map(|value| At { value, span }),
-    }
+    Reload { watch }
 }
 
 fn default_log() -> Log {

@@ -7,6 +7,7 @@
 mod lane;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub(crate) struct Message {
 /// A message as the consumers of its probe read it.
 #[derive(Debug)]
 pub(crate) struct Heard {
+    /// Where the probe went.
+    pub(crate) address: SocketAddr,
     /// Whom it concerns.
     pub(crate) consumers: Vec<ConsumerId>,
     /// When the probe was started.
@@ -108,6 +111,7 @@ impl Prober {
         let Message { id, started, event, lane } = message;
         let probe = self.plan.probe(id);
         let heard = probe.map(|probe| Heard {
+            address: probe.identity.address,
             consumers: probe.consumers.iter().map(|consumer| consumer.id).collect(),
             started,
             event,

@@ -55,7 +55,7 @@ impl RetryBudget {
 
     /// Takes one retry if there is one left. Of workers that ask for the last at the same time none
     /// may get it, but never two.
-    pub fn take(&self, terms: &BudgetTerms, now: Moment) -> bool {
+    pub fn take(&self, terms: BudgetTerms, now: Moment) -> bool {
         let second = second(now);
         // Counted before it is compared, so that everyone who compares sees it.
         self.retries.add(second);
@@ -67,12 +67,12 @@ impl RetryBudget {
     }
 
     /// Retries made in the last ten seconds, and how many there may be at this rate of requests.
-    pub fn used(&self, terms: &BudgetTerms, now: Moment) -> (u64, u64) {
+    pub fn used(&self, terms: BudgetTerms, now: Moment) -> (u64, u64) {
         let second = second(now);
         (self.retries.sum(second), self.allowed(terms, second))
     }
 
-    fn allowed(&self, terms: &BudgetTerms, second: u32) -> u64 {
+    fn allowed(&self, terms: BudgetTerms, second: u32) -> u64 {
         let requests: u64 = self.requests.iter().map(|shard| shard.sum(second)).sum();
         requests * u64::from(terms.share_percent) / 100
             + u64::from(terms.floor_per_s) * u64::from(WINDOW_S)
@@ -155,8 +155,8 @@ mod tests {
         for second in 0..100 {
             let now = at_ms(second * 1_000);
             budget.note_request(0, now);
-            assert!(budget.take(&TERMS, now), "at {second} s");
-            assert!(budget.take(&TERMS, now), "at {second} s");
+            assert!(budget.take(TERMS, now), "at {second} s");
+            assert!(budget.take(TERMS, now), "at {second} s");
         }
     }
 
@@ -179,7 +179,7 @@ mod tests {
             budget.note_request(rng.usize(..), now);
             sent.push(now_us);
             for _ in 0..2 {
-                if budget.take(&TERMS, now) {
+                if budget.take(TERMS, now) {
                     retried.push(now_us);
                 }
             }
@@ -203,13 +203,13 @@ mod tests {
         for _ in 0..10_000 {
             budget.note_request(1, at_ms(500));
         }
-        assert_eq!(budget.used(&TERMS, at_ms(9_999)), (0, 2_030));
-        assert_eq!(budget.used(&TERMS, at_ms(10_000)), (0, 30));
+        assert_eq!(budget.used(TERMS, at_ms(9_999)), (0, 2_030));
+        assert_eq!(budget.used(TERMS, at_ms(10_000)), (0, 30));
         for _ in 0..30 {
-            assert!(budget.take(&TERMS, at_ms(10_000)));
+            assert!(budget.take(TERMS, at_ms(10_000)));
         }
-        assert!(!budget.take(&TERMS, at_ms(19_999)));
-        assert!(budget.take(&TERMS, at_ms(20_000)));
+        assert!(!budget.take(TERMS, at_ms(19_999)));
+        assert!(budget.take(TERMS, at_ms(20_000)));
     }
 
     #[test]
@@ -218,11 +218,11 @@ mod tests {
         let now = at_ms(1_000);
         (0..1_000).for_each(|n| budget.note_request(n, now));
         let taken: usize = std::thread::scope(|scope| {
-            let worker = || (0..1_000).filter(|_| budget.take(&TERMS, now)).count();
+            let worker = || (0..1_000).filter(|_| budget.take(TERMS, now)).count();
             let workers: Vec<_> = (0..4).map(|_| scope.spawn(worker)).collect();
             workers.into_iter().map(|worker| worker.join().unwrap()).sum()
         });
         assert!((200..=230).contains(&taken), "{taken}");
-        assert_eq!(budget.used(&TERMS, now).0, taken as u64);
+        assert_eq!(budget.used(TERMS, now).0, taken as u64);
     }
 }

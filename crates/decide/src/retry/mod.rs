@@ -9,8 +9,10 @@
 //! `pick`'s.
 
 mod budget;
+mod meaning;
 
 pub use budget::{BudgetTerms, RetryBudget};
+pub use meaning::{counts_against_server, is_unreachable, leaves_work};
 
 use model::{Cause, Fault, Moment};
 
@@ -112,7 +114,7 @@ impl WhyNot {
 /// earlier exchange has left behind, and none makes another. Everything else is charged, also what
 /// was never sent: refused connections that all move to the servers that are left are just the
 /// storm that the budget is for.
-pub fn decide(failed: &Failed, budget: &RetryBudget, terms: &BudgetTerms, now: Moment) -> Verdict {
+pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Moment) -> Verdict {
     let stop = |why| Verdict::Stop { why };
     let remedy = remedy(failed.cause);
     if remedy == Remedy::None {
@@ -158,17 +160,20 @@ fn remedy(cause: Cause) -> Remedy {
         // Local ports are counted per server, so that another may have some left.
         Cause::ConnectionRefused
         | Cause::ConnectionTimeout
+        | Cause::ConnectSynUnanswered
         | Cause::DestinationIpUnroutable
         | Cause::ConnectionLimitReached
         | Cause::ServerMarkedDown => Remedy::OtherServer,
-        // The request has had the time it was given; a second server's would come on top.
-        Cause::HttpResponseTimeout | Cause::ConnectionWriteTimeout => Remedy::None,
-        // The response has begun.
-        Cause::ConnectionReadTimeout | Cause::HttpResponseIncomplete => Remedy::None,
-        // The same request has the same answer.
-        Cause::HttpResponseHeadTooLarge => Remedy::None,
-        // No attempt was made.
-        Cause::DestinationUnavailable | Cause::QueueFull | Cause::QueueWaitExceeded => Remedy::None,
+        // The request has had the time it was given (a second server's would come on top), the
+        // response has begun or would be the same again, or no attempt was made.
+        Cause::HttpResponseTimeout
+        | Cause::ConnectionWriteTimeout
+        | Cause::ConnectionReadTimeout
+        | Cause::HttpResponseIncomplete
+        | Cause::HttpResponseHeadTooLarge
+        | Cause::DestinationUnavailable
+        | Cause::QueueFull
+        | Cause::QueueWaitExceeded => Remedy::None,
         other => match other.fault() {
             Fault::Server | Fault::Network => Remedy::AnyServer,
             Fault::None | Fault::Client | Fault::Balancer | Fault::Configuration => Remedy::None,
@@ -255,7 +260,7 @@ mod tests {
         ];
         for (failed, expected) in cases {
             let budget = RetryBudget::new();
-            let verdict = decide(&failed, &budget, &BudgetTerms::default(), Moment::ZERO);
+            let verdict = decide(&failed, &budget, BudgetTerms::default(), Moment::ZERO);
             assert_eq!(verdict, expected, "{failed:?}");
         }
     }
@@ -274,7 +279,7 @@ mod tests {
                     another_server: bits & 8 != 0,
                 };
                 let budget = RetryBudget::new();
-                let verdict = decide(&failed, &budget, &BudgetTerms::default(), Moment::ZERO);
+                let verdict = decide(&failed, &budget, BudgetTerms::default(), Moment::ZERO);
                 if matches!(verdict, Verdict::Retry { .. }) {
                     assert!(failed.idempotent && failed.body_kept, "{failed:?}");
                 }
@@ -286,7 +291,7 @@ mod tests {
     fn with_the_budget_spent_only_stale_connections_are_replayed() {
         let terms = BudgetTerms { share_percent: 0, floor_per_s: 0 };
         let budget = RetryBudget::new();
-        let ask = |failed| decide(&failed, &budget, &terms, Moment::ZERO);
+        let ask = |failed| decide(&failed, &budget, terms, Moment::ZERO);
         let refused = failed(Evidence::NeverSent, REFUSED);
         assert_eq!(ask(refused), stop(WhyNot::BudgetSpent));
         assert_eq!(ask(failed(Evidence::NeverSent, STALE)), REPLAY);
@@ -313,7 +318,7 @@ mod tests {
                     replays,
                     another_server: rng.bool(),
                 };
-                match decide(&failed, &budget, &BudgetTerms::default(), Moment::ZERO) {
+                match decide(&failed, &budget, BudgetTerms::default(), Moment::ZERO) {
                     Verdict::Stop { .. } => break,
                     Verdict::Retry { counts: true, .. } => attempts_left -= 1,
                     Verdict::Retry { counts: false, .. } => replays += 1,

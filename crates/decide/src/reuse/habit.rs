@@ -47,7 +47,7 @@ impl Habit {
         match (self, other) {
             (Habit::ClosesAt { age: a }, Habit::ClosesAt { age: b })
             | (Habit::Promises { timeout: a }, Habit::Promises { timeout: b }) => {
-                a.abs_diff(b) > (a.min(b) / 10).max(Duration::from_millis(100))
+                a.abs_diff(b) > (a.min(b) / 4).max(Duration::from_millis(100))
             }
             (Habit::Erratic { .. }, Habit::Erratic { .. }) => false,
             _ => self != other,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use model::Moment;
 
 use super::below;
+use super::evidence::{Close, Spread, Witnesses};
 use super::habit::Habit;
 
 /// A connection that was never seen open at this age or above was closed "at once".
@@ -18,12 +19,12 @@ const AT_ONCE_APART: Duration = Duration::from_millis(100);
 /// What a worker needs at most to notice a close; a longer interval tells of a busy worker.
 const LOOK_MAX: Duration = Duration::from_millis(500);
 
-/// Idle times that must have come through before their age is believed to be safe, and closes that
-/// must agree before they are believed to be a timeout.
-const WITNESSES: usize = 3;
 /// Witnesses of this much time are kept together; the last two such generations count.
 const GENERATION: Duration = Duration::from_mins(5);
 
+/// Closes that must agree before they are believed to be a timeout; doubled each time that such a
+/// belief was refuted and then closes came again.
+const AGREE_MIN: usize = 5;
 /// By which factor ages may differ that are called the same.
 const SPREAD_MAX: (u32, u32) = (8, 5);
 /// Closes remembered.
@@ -34,8 +35,14 @@ const CLOSE_REMEMBERED: Duration = Duration::from_mins(10);
 const OUTLIVED_MIN: u32 = 3;
 /// The same where closes come at any age: some idle times are long by chance.
 const OUTLIVED_ERRATIC_MIN: u32 = 16;
-/// And the time without a close: those of a server that makes room come when it is busy.
+/// And the time without a close. Doubled like [`AGREE_MIN`].
 const QUIET_MIN: Duration = Duration::from_mins(1);
+/// The same for a server whose closes came at any age in this life: one that makes room has no
+/// reason to while the pool is small, so that quiet proves little.
+const QUIET_ERRATIC_MIN: Duration = Duration::from_mins(10);
+
+/// How often they are doubled at most.
+const CAUTION_MAX: u32 = 6;
 
 /// Closes within this time of the first are looked at together: a restart?
 const BURST: Duration = Duration::from_millis(300);
@@ -52,11 +59,17 @@ pub(super) struct Memory {
     closes: VecDeque<Close>,
     /// They come at any age.
     erratic: bool,
+    /// They did, in this life of the server.
+    was_erratic: bool,
     /// Present run of at-once closes.
     at_once: u32,
     at_once_last: Moment,
     /// Idle times that outlived all remembered closes since the last one.
     outlived: u32,
+    /// The closes were forgotten because idle times outlived them, or because they stayed away.
+    refuted: bool,
+    /// How often closes came again after that.
+    caution: u32,
     burst: Option<Burst>,
     /// The last burst that was taken for a restart.
     restart_guessed: Option<Moment>,
@@ -85,14 +98,6 @@ pub(super) struct Limits {
     pub(super) promises_hold: bool,
 }
 
-/// A close, between the last look that found the connection open and the first that did not.
-#[derive(Clone, Copy, Debug)]
-struct Close {
-    low: Duration,
-    high: Duration,
-    at: Moment,
-}
-
 /// Closes that came at about the same time.
 #[derive(Debug)]
 struct Burst {
@@ -101,7 +106,7 @@ struct Burst {
     ages: Spread,
     /// A connection from before it is still open.
     survived: bool,
-    /// Closes at any age were known before.
+    /// Closes at any age were known before: a burst is but more of them.
     erratic: bool,
 }
 
@@ -111,8 +116,14 @@ enum Pattern {
     None,
     AtOnce,
     Erratic,
-    /// At about this age.
-    Steady(Duration),
+    /// Too few to say, or of connections that were just unlucky: no reason not to keep them, but
+    /// one to send nothing on them that may not be repeated.
+    Few,
+    /// At about this age, or later by the jitter.
+    Steady {
+        age: Duration,
+        jitter: Duration,
+    },
 }
 
 impl Memory {
@@ -137,10 +148,20 @@ impl Memory {
     pub(super) fn outlived_closes(&mut self, now: Moment) {
         self.outlived = self.outlived.saturating_add(1);
         let needed = if self.erratic { OUTLIVED_ERRATIC_MIN } else { OUTLIVED_MIN };
-        let quiet = self.closes.back().is_none_or(|last| now.since(last.at) >= QUIET_MIN);
+        let quiet = self.closes.back().is_none_or(|last| now.since(last.at) >= self.quiet_min());
         if self.outlived >= needed && quiet {
             self.forget_closes();
+            self.refuted = true;
         }
+    }
+
+    fn quiet_min(&self) -> Duration {
+        let least = if self.was_erratic { QUIET_ERRATIC_MIN } else { QUIET_MIN };
+        least * (1 << self.caution)
+    }
+
+    fn agree_min(&self) -> usize {
+        (AGREE_MIN << self.caution).min(CLOSES_MAX)
     }
 
     /// A connection was closed by the server at an idle age between those two.
@@ -152,8 +173,11 @@ impl Memory {
     ) {
         self.is_new_life = false;
         self.outlived = 0;
+        if std::mem::take(&mut self.refuted) {
+            self.caution = (self.caution + 1).min(CAUTION_MAX);
+        }
         // A promise is in whole seconds; who rounds it up by a little does not break it.
-        self.promise_broken |= promised.is_some_and(|p| high < p - p / 20);
+        self.promise_broken |= promised.is_some_and(|promised| high < promised * 19 / 20);
         self.note_burst(low, high, now);
         if low >= AT_ONCE {
             self.at_once = if self.at_once < AT_ONCE_RUN { 0 } else { self.at_once };
@@ -179,10 +203,11 @@ impl Memory {
         };
         let factor = if self.erratic { (5, 4) } else { SPREAD_MAX };
         self.erratic = spread.is_wide(factor);
+        self.was_erratic |= self.erratic;
     }
 
     fn note_burst(&mut self, low: Duration, high: Duration, now: Moment) {
-        let erratic = self.erratic;
+        let erratic = self.was_erratic;
         let burst = self.burst.get_or_insert(Burst {
             since: now,
             count: 0,
@@ -221,9 +246,11 @@ impl Memory {
             self.generation_began = now;
         }
         let had = !self.closes.is_empty();
-        self.closes.retain(|close| now.since(close.at) < CLOSE_REMEMBERED);
+        let remembered = CLOSE_REMEMBERED.max(self.quiet_min());
+        self.closes.retain(|close| now.since(close.at) < remembered);
         if had && self.closes.is_empty() {
             self.forget_closes();
+            self.refuted = self.was_erratic;
         }
         self.note_spread();
     }
@@ -243,7 +270,10 @@ impl Memory {
 
     /// Whether there is nothing to forget.
     pub(super) fn is_blank(&self) -> bool {
-        self.closes.is_empty() && self.safe_age().is_zero()
+        self.closes.is_empty()
+            && self.safe_age().is_zero()
+            && !self.was_erratic
+            && self.caution == 0
     }
 
     /// Forgets everything that was seen.
@@ -262,13 +292,11 @@ impl Memory {
             Pattern::None => (seen, None),
             Pattern::AtOnce => (Duration::ZERO, Some(Duration::ZERO)),
             Pattern::Erratic => (Duration::ZERO, self.keep_erratic()),
-            // Some connection was unlucky: no reason to give up keeping them.
-            Pattern::Steady(age) if age < AT_ONCE => (Duration::ZERO, None),
-            // One close says little of the next: what may not be repeated stays further below it.
-            Pattern::Steady(age) if self.closes.len() < WITNESSES => {
-                (seen.min(age / 2), Some(below(age, trip)))
+            Pattern::Few => (Duration::ZERO, None),
+            Pattern::Steady { age, jitter } => {
+                let keep = below(age, trip.max(jitter));
+                (seen.min(keep), Some(keep))
             }
-            Pattern::Steady(age) => (seen.min(below(age, trip)), Some(below(age, trip))),
         };
         let oldest = Spread::of(&self.closes).map(|spread| spread.oldest_high);
         let run = 0 < self.at_once && self.at_once < AT_ONCE_RUN;
@@ -286,14 +314,14 @@ impl Memory {
     }
 
     pub(super) fn habit(&self) -> Habit {
-        let known = self.closes.len() >= WITNESSES;
         let spread = Spread::of(&self.closes).unwrap_or(Spread::EMPTY);
         match self.pattern() {
             Pattern::AtOnce => Habit::ClosesAtOnce,
-            Pattern::Erratic if known => {
+            // Two that differ may be a restart's and a timeout's.
+            Pattern::Erratic if self.closes.len() >= AGREE_MIN => {
                 Habit::Erratic { youngest: spread.youngest_low, oldest: spread.oldest_high }
             }
-            Pattern::Steady(age) if known && age >= AT_ONCE => {
+            Pattern::Steady { age, .. } => {
                 Habit::ClosesAt { age: (age + spread.youngest_high) / 2 }
             }
             _ => Habit::Unknown,
@@ -308,11 +336,13 @@ impl Memory {
             Pattern::AtOnce
         } else if self.erratic {
             Pattern::Erratic
-        } else if spread.oldest_low <= spread.youngest_high {
-            // One age lies in all intervals; this is the least that it can be.
-            Pattern::Steady(spread.oldest_low)
+        } else if self.closes.len() < self.agree_min() || spread.youngest_low < AT_ONCE {
+            Pattern::Few
         } else {
-            Pattern::Steady(spread.youngest_low)
+            // Where one age lies in all intervals, it is no less than the highest lower end.
+            let agree = spread.oldest_low <= spread.youngest_high;
+            let age = if agree { spread.oldest_low } else { spread.youngest_low };
+            Pattern::Steady { age, jitter: spread.oldest_low.saturating_sub(age) }
         }
     }
 
@@ -332,69 +362,5 @@ impl Memory {
             both.note(since, age);
         }
         both.safe_age()
-    }
-}
-
-/// How far closes lie apart.
-#[derive(Clone, Copy, Debug)]
-struct Spread {
-    youngest_low: Duration,
-    youngest_high: Duration,
-    oldest_low: Duration,
-    oldest_high: Duration,
-}
-
-impl Spread {
-    const EMPTY: Spread = Spread {
-        youngest_low: Duration::MAX,
-        youngest_high: Duration::MAX,
-        oldest_low: Duration::ZERO,
-        oldest_high: Duration::ZERO,
-    };
-
-    /// `None` of none.
-    fn of(closes: &VecDeque<Close>) -> Option<Spread> {
-        let mut spread = Spread::EMPTY;
-        closes.iter().for_each(|close| spread.add(close.low, close.high));
-        (!closes.is_empty()).then_some(spread)
-    }
-
-    fn add(&mut self, low: Duration, high: Duration) {
-        self.youngest_low = self.youngest_low.min(low);
-        self.youngest_high = self.youngest_high.min(high);
-        self.oldest_low = self.oldest_low.max(low);
-        self.oldest_high = self.oldest_high.max(high);
-    }
-
-    /// Whether the oldest is certainly older than the youngest, by more than this factor.
-    fn is_wide(&self, (times, of): (u32, u32)) -> bool {
-        self.oldest_low > self.youngest_high * times / of + Duration::from_millis(100)
-    }
-}
-
-/// The longest idle times that came through, known by when they began. (Two that began in the same
-/// microsecond count as one, which errs on the safe side.)
-#[derive(Clone, Copy, Debug, Default)]
-struct Witnesses {
-    longest: [(Moment, Duration); WITNESSES],
-}
-
-impl Witnesses {
-    fn note(&mut self, since: Moment, age: Duration) {
-        let known = self.longest.iter_mut().find(|(s, a)| *s == since && !a.is_zero());
-        let place = match known {
-            Some(place) => Some(place),
-            None => self.longest.iter_mut().min_by_key(|(_, age)| *age),
-        };
-        if let Some(place) = place
-            && age > place.1
-        {
-            *place = (since, age);
-        }
-    }
-
-    /// The age that all of them came through; zero while there are too few.
-    fn safe_age(&self) -> Duration {
-        self.longest.iter().map(|(_, age)| *age).min().unwrap_or_default()
     }
 }

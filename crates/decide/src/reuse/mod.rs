@@ -18,7 +18,11 @@
 //!
 //! What has been learned is put to the test: while it limits the pool, now and then one connection
 //! is kept as an *observer*, which carries no request and is watched until the server closes it or
-//! it has outlived what was believed. Evidence is forgotten after some minutes.
+//! it has outlived what was believed. Evidence is forgotten after some minutes; a server that has
+//! closed at any age is believed again only after longer, and each relapse doubles that.
+//!
+//! What no evidence prevents: the first close of a server that changes its habit without a restart,
+//! if it crosses a request on its way.
 //!
 //! ```text
 //!  connected ──> Busy ── rest (response complete) ──> Idle ── saw_open (each sweep) ──┐
@@ -30,6 +34,8 @@
 //! One [`Learner`] per server address, shared by all workers. The questions on a request's path are
 //! a few loads; the lock is taken when something new was seen, which is seldom.
 
+mod connection;
+mod evidence;
 mod habit;
 mod memory;
 mod promise;
@@ -39,6 +45,7 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
+pub use connection::{Busy, Idle};
 pub use habit::{Habit, View};
 pub use promise::Promise;
 
@@ -46,6 +53,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use connection::Reused;
 use memory::{AT_ONCE, Memory};
 use model::Moment;
 
@@ -54,6 +62,9 @@ use model::Moment;
 const TRIP_MIN: Duration = Duration::from_millis(50);
 /// The most, when connections take long to establish.
 const TRIP_MAX: Duration = Duration::from_secs(1);
+/// A close right behind a response needs this long to be noticed, beside what the way adds: no
+/// request that may not be repeated is sent before.
+const SETTLE_MIN: Duration = Duration::from_millis(2);
 /// How often a connection is kept only to be watched.
 const OBSERVE_EVERY: Duration = Duration::from_secs(15);
 /// How long after a burst of closes its survivors are asked for.
@@ -78,8 +89,8 @@ pub struct Learner {
     due_us: AtomicU64,
     /// When the next observer may be kept.
     observe_us: AtomicU64,
-    /// What is allowed for the trip.
-    trip_us: AtomicU64,
+    /// The longest time of late that a connection took to be established: a trip there and back.
+    way_us: AtomicU64,
     /// The shortest timeout promised in this life of the server; [`NEVER`]: none was.
     promised_us: AtomicU64,
     promises_hold: AtomicBool,
@@ -89,56 +100,6 @@ pub struct Learner {
 
 /// Stands for "never" and "without end" in what is published.
 const NEVER: u64 = u64::MAX;
-
-/// A connection while it carries an exchange, as far as the learner cares. Kept beside it.
-#[derive(Clone, Copy, Debug)]
-pub struct Busy {
-    epoch: u32,
-    /// The idle time before this exchange; `None` for the first.
-    after: Option<Reused>,
-}
-
-impl Busy {
-    /// Whether it carried an exchange before this one.
-    pub fn reused(&self) -> bool {
-        self.after.is_some()
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Reused {
-    since: Moment,
-    /// Last seen open by a sweep.
-    seen: Moment,
-    taken: Moment,
-    promised_us: u64,
-}
-
-/// A connection that waits in a pool, as far as the learner cares. Kept beside it.
-#[derive(Debug)]
-pub struct Idle {
-    since: Moment,
-    seen: Moment,
-    epoch: u32,
-    /// Kept only to be watched.
-    observer: bool,
-    /// Was reported as having outlived the remembered closes.
-    outlived: bool,
-    /// The server's promise; [`NEVER`]: none.
-    promised_us: u64,
-}
-
-impl Idle {
-    /// Since the end of its last response.
-    pub fn since(&self) -> Moment {
-        self.since
-    }
-
-    /// Whether it is kept only to be watched, never to be used.
-    pub fn is_observer(&self) -> bool {
-        self.observer
-    }
-}
 
 impl Default for Learner {
     fn default() -> Self {
@@ -158,7 +119,7 @@ impl Learner {
             burst_us: AtomicU64::new(NEVER),
             due_us: AtomicU64::new(0),
             observe_us: AtomicU64::new(0),
-            trip_us: AtomicU64::new(micros(TRIP_MIN)),
+            way_us: AtomicU64::new(0),
             promised_us: AtomicU64::new(NEVER),
             promises_hold: AtomicBool::new(true),
             has_news: AtomicBool::new(false),
@@ -170,7 +131,8 @@ impl Learner {
 
     /// Whether a request may be sent on this connection now. One that may be repeated: until the
     /// pool would close it. One that may not: only at an age that the server has promised or been
-    /// seen to leave open. Never on an observer, nor on what is left from before a restart.
+    /// seen to leave open, and not so soon after its last response that a close right behind that
+    /// could be under way still. Never on an observer, nor on what is left from before a restart.
     pub fn may_reuse(
         &self,
         idle: &Idle,
@@ -185,9 +147,15 @@ impl Learner {
         if age_us >= self.limit_us(idle.promised_us, keep_alive) {
             return false;
         }
+        if repeatable {
+            return true;
+        }
+        if age_us < micros(SETTLE_MIN) + self.way_us.load(Relaxed) / 2 {
+            return false;
+        }
         // What a promise allows has just been asked: the limit is below it.
         let promised = idle.promised_us != NEVER && self.promises_hold.load(Relaxed);
-        repeatable || promised || age_us < self.safe_us.load(Relaxed)
+        promised || age_us < self.safe_us.load(Relaxed)
     }
 
     /// How long an idle connection of this server is kept at most; zero: not at all. Never more
@@ -200,12 +168,12 @@ impl Learner {
 
     /// A connection was established, which took this long.
     pub fn connected(&self, took: Duration) -> Busy {
-        // The longest of late, so that one quick handshake does not hide that the way is long.
-        let two_trips = micros(took).saturating_mul(2).clamp(micros(TRIP_MIN), micros(TRIP_MAX));
-        let known = self.trip_us.load(Relaxed);
-        let trip = two_trips.max(known - known / 8).max(micros(TRIP_MIN));
-        if trip != known {
-            self.trip_us.store(trip, Relaxed);
+        // The longest of late, so that one quick handshake does not hide that the way is long. Kept
+        // coarsely, so that it is not written each time.
+        let known = self.way_us.load(Relaxed);
+        let way = micros(took.min(TRIP_MAX)).max(known - known / 8);
+        if way.abs_diff(known) > known / 16 {
+            self.way_us.store(way, Relaxed);
         }
         Busy { epoch: self.epoch.load(Relaxed), after: None }
     }
@@ -249,7 +217,7 @@ impl Learner {
         idle.seen = now;
         let age = now.since(idle.since);
         // A request sent now would arrive a trip later; so this age vouches for that much less.
-        let vouches_us = micros(age).saturating_sub(self.trip_us.load(Relaxed));
+        let vouches_us = micros(age.saturating_sub(self.trip()));
         if vouches_us > self.news_us.load(Relaxed) {
             let vouches = Duration::from_micros(vouches_us);
             self.note(idle.epoch, now, |memory| memory.survived(idle.since, vouches));
@@ -272,7 +240,10 @@ impl Learner {
         if idle.observer {
             return !idle.outlived;
         }
-        micros(age) < self.limit_us(idle.promised_us, keep_alive)
+        // While a burst is looked into, who was there before it is a witness.
+        let is_witness = burst_us != NEVER && idle.since.as_micros() < burst_us;
+        let limit_us = self.limit_us(idle.promised_us, keep_alive);
+        micros(age) < if is_witness { micros(keep_alive) } else { limit_us }
     }
 
     /// It was found closed, by a sweep or when it was about to be used. Also right at [`rest`].
@@ -282,7 +253,7 @@ impl Learner {
         if self.is_of_this_life(idle.epoch) {
             let ages = (idle.seen.since(idle.since), now.since(idle.since));
             self.note(idle.epoch, now, |memory| {
-                memory.closed(ages, promised(idle.promised_us), now)
+                memory.closed(ages, promised(idle.promised_us), now);
             });
         }
     }
@@ -303,12 +274,17 @@ impl Learner {
         }
     }
 
+    /// Whether an end before any byte of the response can be one that crossed the request: later
+    /// than a trip there and back, the server has closed for what was in the request.
+    pub fn could_be_stale(&self, busy: &Busy, now: Moment) -> bool {
+        busy.after.is_some_and(|reused| now.since(reused.taken) <= 2 * self.trip())
+    }
+
     /// It ended or was reset before any byte of a response to that request came.
     pub fn failed(&self, busy: &Busy, now: Moment) {
         let Some(reused) = busy.after else { return };
-        let trip = Duration::from_micros(self.trip_us.load(Relaxed));
-        // Later than a trip there and back, the server has closed it for what was in the request.
-        if !self.is_of_this_life(busy.epoch) || now.since(reused.taken) > 2 * trip {
+        let trip = self.trip();
+        if !self.is_of_this_life(busy.epoch) || !self.could_be_stale(busy, now) {
             return;
         }
         let latest = reused.taken.since(reused.since) + trip;
@@ -364,8 +340,13 @@ impl Learner {
         if promised_us == NEVER {
             return learned_us;
         }
-        let trip = Duration::from_micros(self.trip_us.load(Relaxed));
+        let trip = self.trip();
         learned_us.min(micros(below(Duration::from_micros(promised_us), trip)))
+    }
+
+    /// What is allowed for the way to the server and for late looks.
+    fn trip(&self) -> Duration {
+        (2 * Duration::from_micros(self.way_us.load(Relaxed))).clamp(TRIP_MIN, TRIP_MAX)
     }
 
     /// At most one in [`OBSERVE_EVERY`], over all workers.
@@ -416,7 +397,7 @@ impl Learner {
     }
 
     fn publish(&self, memory: &Memory, now: Moment) {
-        let trip = Duration::from_micros(self.trip_us.load(Relaxed));
+        let trip = self.trip();
         let limits = memory.limits(trip);
         self.safe_us.store(micros(limits.safe), Relaxed);
         self.keep_us.store(limits.keep.map_or(NEVER, micros), Relaxed);

@@ -27,6 +27,32 @@ fn services_keep_their_identity_their_states_and_what_is_in_flight() {
 }
 
 #[test]
+fn a_weight_that_a_person_set_stands_above_the_configured_one_until_it_is_taken_back() {
+    let registry = Registry::with_seed(0);
+    let a = Arc::clone(&publish(&registry, vec![service("a", &[1, 2], 0, 0)]).services[0]);
+    let state = Arc::clone(&a.endpoints().all[0].state);
+    let given = |live: &Arc<LiveService>| {
+        let slots: Vec<Slot> = (0..8).map(|_| go(admit(live))).collect();
+        slots.iter().filter(|slot| port(slot) == 1).count()
+    };
+    assert_eq!(given(&a), 4);
+    state.set_weight(Some(3));
+    a.refresh(NOW);
+    assert_eq!(given(&a), 6);
+    // None at all, also across a reload that weights it otherwise.
+    state.set_weight(Some(0));
+    let mut spec = service("a", &[1, 2], 0, 0);
+    spec.servers[0].weight = 9;
+    publish(&registry, vec![spec]);
+    assert_eq!(given(&a), 0);
+    let view = a.view(NOW);
+    assert_eq!((view.endpoints[0].weight, view.endpoints[0].weight_configured), (0, 9));
+    state.set_weight(None);
+    a.refresh(NOW);
+    assert!(given(&a) >= 7);
+}
+
+#[test]
 fn a_raised_limit_lets_waiters_through_and_a_lowered_one_waits_for_the_surplus_to_end() {
     let (registry, live) = one(service("a", &[1], 1, 9));
     let first = go(admit(&live));

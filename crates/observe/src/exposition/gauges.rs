@@ -14,6 +14,8 @@ pub struct Gauges<'a> {
     pub workers: u64,
     /// The process, if its numbers could be read.
     pub process: Option<ProcessGauges>,
+    /// How reloads ended, where there are any.
+    pub reloads: Option<ReloadGauges>,
     /// One per listener.
     pub listeners: Vec<ListenerGauges<'a>>,
     /// One per service.
@@ -37,6 +39,21 @@ pub struct ProcessGauges {
     pub open_fds: u64,
     /// `RLIMIT_NOFILE`.
     pub fds_max: u64,
+}
+
+/// How reloads of the configuration ended since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReloadGauges {
+    /// Another configuration came into force.
+    pub applied: u64,
+    /// The file said what was in force already.
+    pub unchanged: u64,
+    /// The file was refused.
+    pub refused: u64,
+    /// Whether the last one was: what runs is not what the file says.
+    pub last_refused: bool,
+    /// When the last one was, since 1970-01-01 UTC.
+    pub last_at: Option<Duration>,
 }
 
 /// A listener.
@@ -86,8 +103,8 @@ pub struct ServerGauges<'a> {
     pub requests: u64,
     /// Those that it failed.
     pub failures: u64,
-    /// Kept connections of all workers that wait for a request.
-    pub idle_connections: u32,
+    /// Kept connections of all workers that wait for a request, if it is known.
+    pub idle_connections: Option<u32>,
 }
 
 /// An address that is probed.
@@ -103,4 +120,8 @@ pub struct ProbeGauges {
     pub ended: u64,
     /// Those that failed.
     pub failed: u64,
+    /// How long those that ended took together.
+    pub time: Duration,
+    /// How long the last one took.
+    pub last: Duration,
 }

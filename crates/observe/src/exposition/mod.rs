@@ -5,6 +5,7 @@
 
 mod families;
 mod gauges;
+mod servers;
 
 use std::time::Duration;
 
@@ -14,8 +15,10 @@ use crate::histogram::HistogramTotals;
 use crate::registry::{ExchangeTotals, ListenerTotals, ServiceTotals, Totals};
 
 pub use families::Format;
-use families::{Families, Kind, Label, Number};
-pub use gauges::{Gauges, ListenerGauges, ProbeGauges, ProcessGauges, ServerGauges, ServiceGauges};
+use families::{Families, Kind, Label};
+pub use gauges::{
+    Gauges, ListenerGauges, ProbeGauges, ProcessGauges, ReloadGauges, ServerGauges, ServiceGauges,
+};
 
 /// Appends everything in `format` to `out`.
 pub fn write(totals: &Totals, gauges: &Gauges<'_>, format: Format, out: &mut String) {
@@ -24,8 +27,8 @@ pub fn write(totals: &Totals, gauges: &Gauges<'_>, format: Format, out: &mut Str
     write_listeners(totals, gauges, &mut families);
     write_services(totals, gauges, &mut families);
     write_durations(totals, &mut families);
-    write_servers(gauges, &mut families);
-    write_probes(gauges, &mut families);
+    servers::write_servers(gauges, &mut families);
+    servers::write_probes(gauges, &mut families);
     families.end();
 }
 
@@ -44,6 +47,9 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
         "Configurations published since the start, the present one counted.",
         gauges.generation,
     );
+    if let Some(reloads) = gauges.reloads {
+        write_reloads(reloads, families);
+    }
     families.single("weir_workers", Kind::Gauge, None, "Worker threads.", gauges.workers);
     let Some(process) = gauges.process else {
         return;
@@ -77,6 +83,36 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
         "Descriptors that may be open (RLIMIT_NOFILE).",
         process.fds_max,
     );
+}
+
+fn write_reloads(reloads: ReloadGauges, families: &mut Families<'_>) {
+    let ReloadGauges { applied, unchanged, refused, last_refused, last_at } = reloads;
+    let mut ended = families.family(
+        "weir_reloads",
+        Kind::Counter,
+        None,
+        "Reloads of the configuration, by how they ended: applied, unchanged (the file said what \
+         was in force already), refused (the old configuration serves on).",
+    );
+    for (result, count) in [("applied", applied), ("unchanged", unchanged), ("refused", refused)] {
+        ended.sample(&[("result", &result)], count);
+    }
+    families.single(
+        "weir_reload_last_refused",
+        Kind::Gauge,
+        None,
+        "1 if the last reload was refused: what runs is not what the file says.",
+        u64::from(last_refused),
+    );
+    if let Some(at) = last_at {
+        families.single(
+            "weir_reload_last_timestamp_seconds",
+            Kind::Gauge,
+            Some("seconds"),
+            "The last reload, whatever came of it, since 1970-01-01 UTC.",
+            at.as_secs_f64(),
+        );
+    }
 }
 
 /// A listener's metric: family, kind, help, value.
@@ -289,109 +325,6 @@ fn write_durations(totals: &Totals, families: &mut Families<'_>) {
             family.sample_of("_bucket", &[label, ("le", &"+Inf")], count);
             family.sample_of("_sum", &[label], values.sum().as_secs_f64());
             family.sample_of("_count", &[label], count);
-        }
-    }
-}
-
-/// A server's metric: family, kind, help, value.
-type ServerMetric = (&'static str, Kind, &'static str, fn(&ServerGauges<'_>) -> u64);
-
-const SERVER_METRICS: [ServerMetric; 9] = [
-    (
-        "weir_server_up",
-        Kind::Gauge,
-        "0 while checks say that the server is down, else 1.",
-        |server| u64::from(server.up),
-    ),
-    (
-        "weir_server_ejected",
-        Kind::Gauge,
-        "1 while passive health keeps the server out, else 0.",
-        |server| u64::from(server.ejected),
-    ),
-    (
-        "weir_server_ready",
-        Kind::Gauge,
-        "1 while new work may go to the server: up, not ejected, not drained by a person.",
-        |server| u64::from(server.ready),
-    ),
-    (
-        "weir_server_in_flight",
-        Kind::Gauge,
-        "Requests or connections in flight at the server's address, those of other services too.",
-        |server| u64::from(server.in_flight),
-    ),
-    (
-        "weir_server_in_flight_max",
-        Kind::Gauge,
-        "The most that may be in flight at the server's address; 0: no limit.",
-        |server| u64::from(server.in_flight_max),
-    ),
-    (
-        "weir_server_weight",
-        Kind::Gauge,
-        "Share of the traffic relative to the service's other servers.",
-        |server| u64::from(server.weight),
-    ),
-    (
-        "weir_server_requests",
-        Kind::Counter,
-        "Requests or connections given to the server.",
-        |server| server.requests,
-    ),
-    (
-        "weir_server_failures",
-        Kind::Counter,
-        "Of these, those that ended by the server's or the network's fault.",
-        |server| server.failures,
-    ),
-    (
-        "weir_server_idle_connections",
-        Kind::Gauge,
-        "Kept connections that wait for a request.",
-        |server| u64::from(server.idle_connections),
-    ),
-];
-
-fn write_servers(gauges: &Gauges<'_>, families: &mut Families<'_>) {
-    for (name, kind, help, value) in SERVER_METRICS {
-        let mut family = families.family(name, kind, None, help);
-        for server in &gauges.servers {
-            let labels = [
-                ("service", &server.service as &dyn std::fmt::Display),
-                ("server", &server.name),
-                ("address", &server.address),
-                ("zone", &server.zone),
-            ];
-            family.sample(&labels, value(server));
-        }
-    }
-}
-
-/// A probe's metric: family, kind, help, value.
-type ProbeMetric = (&'static str, Kind, &'static str, fn(&ProbeGauges) -> Number);
-
-const PROBE_METRICS: [ProbeMetric; 4] = [
-    ("weir_probes_per_second", Kind::Gauge, "Probes planned per second and address.", |probe| {
-        probe.per_second.into()
-    }),
-    (
-        "weir_probes_per_second_unshared",
-        Kind::Gauge,
-        "What they would be if every service probed for itself.",
-        |probe| probe.per_second_unshared.into(),
-    ),
-    ("weir_probes", Kind::Counter, "Probes that ended.", |probe| probe.ended.into()),
-    ("weir_probes_failed", Kind::Counter, "Of these, those that failed.", |probe| {
-        probe.failed.into()
-    }),
-];
-
-fn write_probes(gauges: &Gauges<'_>, families: &mut Families<'_>) {
-    for (name, kind, help, value) in PROBE_METRICS {
-        let mut family = families.family(name, kind, None, help);
-        for probe in &gauges.probes {
-            family.sample(&[("address", &probe.address)], value(probe));
         }
     }
 }

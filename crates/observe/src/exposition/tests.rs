@@ -177,7 +177,7 @@ fn gauges() -> Gauges<'static> {
         weight: 1,
         requests: 12,
         failures: 1,
-        idle_connections: 2,
+        idle_connections: Some(2),
     };
     Gauges {
         version: "0.1.0",
@@ -190,6 +190,13 @@ fn gauges() -> Gauges<'static> {
             open_fds: 40,
             fds_max: 1 << 16,
         }),
+        reloads: Some(ReloadGauges {
+            applied: 3,
+            unchanged: 2,
+            refused: 1,
+            last_refused: true,
+            last_at: Some(Duration::from_secs(1_763_619_999)),
+        }),
         listeners: vec![ListenerGauges { name: "public", connections_max: 20_000 }],
         services: vec![ServiceGauges { name: "listings", queue_length: 7, queue_length_max: 200 }],
         servers: vec![server, ServerGauges { name: "other", ready: false, zone: "", ..server }],
@@ -199,6 +206,8 @@ fn gauges() -> Gauges<'static> {
             per_second_unshared: 35.0,
             ended: 10,
             failed: 2,
+            time: Duration::from_millis(35),
+            last: Duration::from_micros(2_500),
         }],
     }
 }
@@ -229,7 +238,7 @@ fn both_formats_say_the_same_and_keep_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 9, "families with a unit");
+    assert_eq!(units, 12, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [
@@ -257,12 +266,30 @@ fn both_formats_say_the_same_and_keep_their_rules() {
             ("weir_server_in_flight", &[("server", "listings.internal:8080")], 3.0),
             ("weir_probes_per_second", &[("address", "10.0.1.5:8080")], 0.5),
             ("weir_probes_failed_total", &[], 2.0),
+            ("weir_probe_seconds_total", &[("address", "10.0.1.5:8080")], 0.035),
+            ("weir_probe_last_seconds", &[("address", "10.0.1.5:8080")], 0.0025),
+            ("weir_server_idle_connections", &[("server", "other")], 2.0),
             ("process_cpu_seconds_total", &[], 1.5),
             ("weir_build_info", &[("version", "0.1.0")], 1.0),
         ] {
             let found = value(families, name, labels);
             assert!((found - expected).abs() < 1e-9, "{name} {labels:?}: {found}");
         }
+    }
+}
+
+#[test]
+fn what_nobody_knows_is_not_exposed() {
+    let mut gauges = gauges();
+    for server in &mut gauges.servers {
+        server.idle_connections = None;
+    }
+    for format in [Format::Prometheus, Format::OpenMetrics] {
+        let mut text = String::new();
+        write(&totals(), &gauges, format, &mut text);
+        let families = parse(&text, format);
+        assert!(!families.contains_key("weir_server_idle_connections"));
+        assert_eq!(families["weir_server_ready"].samples.len(), 2);
     }
 }
 

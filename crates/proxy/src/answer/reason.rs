@@ -1,54 +1,13 @@
 //! Reason phrases.
 
-/// The reason phrase of a status that Weir itself may send: redirects, and everything from 400 on
-/// that a route may deny with. From the registry of RFC 9110 section 16.2.1.
+use wire::http1::encode;
+
+/// The reason phrase of a status that Weir itself may send; for one without a phrase, what an
+/// unknown status of its class stands for (RFC 9110 section 15).
 pub(super) fn reason(status: u16) -> &'static str {
-    match status {
-        301 => "Moved Permanently",
-        302 => "Found",
-        303 => "See Other",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        402 => "Payment Required",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        406 => "Not Acceptable",
-        407 => "Proxy Authentication Required",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        410 => "Gone",
-        411 => "Length Required",
-        412 => "Precondition Failed",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        415 => "Unsupported Media Type",
-        416 => "Range Not Satisfiable",
-        417 => "Expectation Failed",
-        421 => "Misdirected Request",
-        422 => "Unprocessable Content",
-        423 => "Locked",
-        424 => "Failed Dependency",
-        425 => "Too Early",
-        426 => "Upgrade Required",
-        428 => "Precondition Required",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        451 => "Unavailable For Legal Reasons",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        506 => "Variant Also Negotiates",
-        507 => "Insufficient Storage",
-        508 => "Loop Detected",
-        511 => "Network Authentication Required",
-        // What an unknown status stands for (RFC 9110 section 15).
-        _ if status < 500 => "Client Error",
-        _ => "Server Error",
+    match encode::reason_phrase(status) {
+        "" if status < 500 => "Client Error",
+        "" => "Server Error",
+        phrase => phrase,
     }
 }

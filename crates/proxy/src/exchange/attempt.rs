@@ -5,25 +5,29 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use decide::Slot;
-use model::{Cause, Health};
-use wire::http1::{self, HeadLimits, Parsed};
+use decide::retry::leaves_work;
+use decide::{LiveService, Slot};
+use model::{Cause, Health, Service};
+use wire::http1::{self, HeadLimits, Parsed, RequestBody, ResponseError};
 
 use super::forward::Request;
 use crate::account::Record;
 use crate::admission::client_gone;
+use crate::blame::{client_failed, server_failed};
+use crate::buffer::LARGE_BYTES;
 use crate::connection::Client;
 use crate::head::{self, RequestChanges};
 use crate::pump::{Pump, PumpError};
 use crate::roster::Phase;
 use crate::scratch::Scratch;
+use crate::tries::Tries;
 use crate::upstream::{self, ServerConnection};
 use crate::watchdog::Direction;
 use crate::worker::Worker;
 
 /// The largest response head that is taken from a server.
 const RESPONSE_HEAD_LIMITS: HeadLimits =
-    HeadLimits { head_max_bytes: 16 * 1024, target_max_bytes: 0, fields_max: 128 };
+    HeadLimits { head_max_bytes: LARGE_BYTES, target_max_bytes: 0, fields_max: 128 };
 /// Informational responses before a final one; more is a server that plays.
 const INFORMATIONAL_MAX: u32 = 16;
 
@@ -41,45 +45,24 @@ impl Failure {
     fn new(cause: Cause, sent: bool) -> Failure {
         Failure { cause, detail: "", server: None, sent }
     }
-
-    /// Whether the server can be expected to be still at work on the request.
-    fn leaves_work(&self) -> bool {
-        let gone = matches!(
-            self.cause,
-            Cause::ServerClosedIdleConnection
-                | Cause::ConnectionTerminated
-                | Cause::ServerMarkedDown
-                | Cause::HttpProtocolError
-        );
-        self.sent && !gone
-    }
-
-    pub(super) fn counts_against_server(&self) -> bool {
-        self.cause.fault() != model::Fault::Client
-            && !matches!(
-                self.cause,
-                Cause::ServerClosedIdleConnection
-                    | Cause::ConnectionLimitReached
-                    | Cause::ServerMarkedDown
-            )
-    }
 }
 
 /// How an attempt is made.
 pub(super) struct Way<'a> {
     pub(super) slot: &'a Slot,
-    /// A kept connection may be used.
-    pub(super) reuse: bool,
-    /// It is not the last attempt.
-    pub(super) more_follow: bool,
+    pub(super) tries: &'a Tries,
+    pub(super) live: &'a LiveService,
     /// It was up, or not known to be down, when it was chosen: all are tried when all are down.
     pub(super) was_up: bool,
 }
 
 impl Way<'_> {
-    /// Whether the server has been marked down and there is still a chance to try another.
+    /// Whether the server has been marked down and another may do better.
     fn is_to_leave(&self) -> bool {
-        self.more_follow && self.was_up && self.slot.endpoint().state.health() == Health::Down
+        let endpoint = self.slot.endpoint();
+        self.was_up
+            && endpoint.state.health() == Health::Down
+            && self.tries.may_leave(self.live, endpoint)
     }
 }
 
@@ -94,47 +77,52 @@ pub(super) async fn attempt(
     upload: &mut Pump,
     way: Way<'_>,
 ) -> Result<ServerConnection, Failure> {
-    let address = way.slot.endpoint().row.address;
+    let endpoint = way.slot.endpoint();
     let timeouts = &request.service.timeouts;
-    let kept = if way.reuse { worker.pool.take(address, &worker.buffers) } else { None };
-    let mut server = if let Some(kept) = kept {
+    let repeatable = is_repeatable(&scratch.request, request.service);
+    let kept = || {
+        let keep_alive = timeouts.keep_alive;
+        worker.pool.take(endpoint, repeatable, keep_alive, &worker.buffers, record.begun_at())
+    };
+    let mut server = if let Some(kept) = (!way.tries.fresh).then(kept).flatten() {
         kept
     } else {
         let dialled = os::clock::now();
         client.entry.set(Phase::AwaitingServer);
-        let mut dialling = pin!(upstream::dial(address, timeouts, &worker.buffers));
+        let mut dialling = pin!(upstream::dial(endpoint, timeouts, &worker.buffers));
         let fresh = poll_fn(|cx| match dialling.as_mut().poll(cx) {
             Poll::Pending if way.is_to_leave() => Poll::Ready(Err(Cause::ServerMarkedDown)),
             dialled => dialled,
         });
         let fresh = fresh.await;
-        record.connected(dialled);
+        record.connected(os::clock::now() - dialled);
         fresh.map_err(|cause| Failure::new(cause, false))?
     };
-    record.reused = server.reused;
+    record.reused = server.busy.reused();
 
     let random = worker.rng.borrow_mut().u64(..);
     let changes = RequestChanges {
         matched: &request.route.matches.path,
         rewrite: &request.forward.rewrite,
         fields: &request.forward.request_fields,
-        server: address,
+        server: endpoint.row.address,
     };
-    scratch.request_out.clear();
-    let out = &mut scratch.request_out;
-    head::write_request(&scratch.request, &client.origin, &record.id, &changes, random, out);
-    upload.rewind(out, &mut client.buffer);
+    let Client { buffer, origin, .. } = &mut *client;
+    upload.rewind(buffer, |out| {
+        head::write_request(&scratch.request, origin, &record.id, &changes, random, out);
+    });
 
     client.entry.set(Phase::AwaitingServer);
     let mut informational = 0;
     let outcome = loop {
-        match await_head(request, client, scratch, upload, &mut server, &way).await {
+        let fresh = informational == 0;
+        match await_head(request, client, scratch, upload, &mut server, &way, fresh).await {
             Ok(()) if scratch.response.is_informational() => {
                 informational += 1;
                 if informational > INFORMATIONAL_MAX {
                     break Err(Failure::new(Cause::HttpProtocolError, true));
                 }
-                if let Err(failure) = pass_informational(worker, client, scratch).await {
+                if let Err(failure) = pass_informational(client, scratch).await {
                     break Err(failure);
                 }
             }
@@ -143,11 +131,27 @@ pub(super) async fn attempt(
         }
     };
     client.entry.set(Phase::Busy);
+    if let Err(Failure { cause: Cause::ServerClosedIdleConnection, .. }) = outcome {
+        endpoint.slots.learner.failed(&server.busy, os::clock::now());
+    }
     match outcome {
         Ok(()) => Ok(server),
-        Err(failure) if failure.leaves_work() => Err(Failure { server: Some(server), ..failure }),
+        Err(failure) if failure.sent && leaves_work(failure.cause) => {
+            Err(Failure { server: Some(server), ..failure })
+        }
         Err(failure) => Err(failure),
     }
+}
+
+/// Whether the request may be sent twice, and can be: nothing of its body would be lost.
+fn is_repeatable(request: &http1::RequestHead, service: &Service) -> bool {
+    let kept_max = u64::from(service.retries.body_kept_max_bytes);
+    let kept = match request.body() {
+        RequestBody::None => true,
+        RequestBody::Length(length) => length <= kept_max,
+        RequestBody::Chunked => false,
+    };
+    kept && request.is_idempotent()
 }
 
 /// The request goes up while the response head is awaited; whatever ends the wait first.
@@ -158,10 +162,11 @@ async fn await_head(
     upload: &mut Pump,
     server: &mut ServerConnection,
     way: &Way<'_>,
+    nothing_came: bool,
 ) -> Result<(), Failure> {
     let limits = &request.limits;
     let response_timeout = request.service.timeouts.response;
-    let reused = server.reused;
+    let learner = &way.slot.endpoint().slots.learner;
     let Client { stream, buffer, watchdog, .. } = client;
     let may_leave = scratch.request.is_idempotent();
     let mut detail = "";
@@ -172,7 +177,7 @@ async fn await_head(
         {
             match sent {
                 // A server that stopped reading may have answered before.
-                Ok(()) | Err(PumpError::Write) => sending = false,
+                Ok(()) | Err(PumpError::Write(_)) => sending = false,
                 Err(error) => {
                     let (cause, why) = request_failure(&error);
                     detail = why;
@@ -194,32 +199,33 @@ async fn await_head(
                         server.buffer.consume(consumed);
                         return Poll::Ready(Ok(()));
                     }
-                    Ok(Parsed::Partial) if server.buffer.has_room() => {}
+                    Ok(Parsed::Partial) if server.buffer.has_room() || server.buffer.grow() => {}
                     Ok(Parsed::Partial) => {
                         return Poll::Ready(Err(Cause::HttpResponseHeadTooLarge));
                     }
                     Err(error) => {
                         detail = error.detail();
-                        return Poll::Ready(Err(Cause::HttpProtocolError));
+                        return Poll::Ready(Err(response_failure(error)));
                     }
                 }
             }
-            match server.buffer.poll_fill(&server.stream, cx) {
+            let failed = match server.buffer.poll_fill(&server.stream, cx) {
                 Poll::Pending => break,
-                Poll::Ready(Ok(count)) if count > 0 => {}
-                Poll::Ready(_) if reused && server.buffer.is_empty() => {
-                    return Poll::Ready(Err(Cause::ServerClosedIdleConnection));
-                }
-                Poll::Ready(_) => return Poll::Ready(Err(Cause::ConnectionTerminated)),
-            }
+                Poll::Ready(Ok(count)) if count > 0 => continue,
+                Poll::Ready(Ok(_)) => Cause::ConnectionTerminated,
+                Poll::Ready(Err(error)) => server_failed(error.kind()),
+            };
+            let stale = nothing_came
+                && server.buffer.is_empty()
+                && failed != Cause::ConnectionLost
+                && learner.could_be_stale(&server.busy, os::clock::now());
+            let cause = if stale { Cause::ServerClosedIdleConnection } else { failed };
+            return Poll::Ready(Err(cause));
         }
-        if may_leave && way.is_to_leave() {
+        if may_leave && upload.can_rewind() && way.is_to_leave() {
             return Poll::Ready(Err(Cause::ServerMarkedDown));
         }
-        if !sending && client_gone(stream, buffer, cx) {
-            return Poll::Ready(Err(Cause::ClientClosed));
-        }
-        Poll::Pending
+        if sending { Poll::Pending } else { client_gone(stream, buffer, cx).map(Err) }
     });
     let result = watchdog.guard(limits, waiting).await;
     limits.clear(Direction::Down);
@@ -229,23 +235,33 @@ async fn await_head(
 /// What a failure to read the request's body is called.
 pub(super) fn request_failure(error: &PumpError) -> (Cause, &'static str) {
     match error {
-        PumpError::Malformed(detail) => (Cause::HttpRequestError, detail),
+        PumpError::Malformed(error) => (Cause::HttpRequestError, error.detail()),
         PumpError::TooLarge => (Cause::HttpRequestBodyTooLarge, ""),
-        PumpError::Read | PumpError::Incomplete | PumpError::Write => (Cause::ClientClosed, ""),
+        PumpError::Incomplete => (Cause::HttpRequestIncomplete, ""),
+        PumpError::Read(kind) => (client_failed(*kind), ""),
+        // Nobody asks about a write: the server may have answered before it stopped reading.
+        PumpError::Write(kind) => (server_failed(*kind), ""),
+    }
+}
+
+/// What a response head that cannot be taken is called.
+fn response_failure(error: ResponseError) -> Cause {
+    match error {
+        ResponseError::HeadTooLarge | ResponseError::TooManyFields => {
+            Cause::HttpResponseHeadTooLarge
+        }
+        ResponseError::BadTransferEncoding => Cause::HttpResponseTransferCoding,
+        _ => Cause::HttpProtocolError,
     }
 }
 
 /// Passes a 1xx on, unless the client is of HTTP/1.0, which knows none (RFC 9110 section 15.2).
-async fn pass_informational(
-    worker: &Rc<Worker>,
-    client: &mut Client,
-    scratch: &mut Scratch,
-) -> Result<(), Failure> {
+async fn pass_informational(client: &mut Client, scratch: &mut Scratch) -> Result<(), Failure> {
     if scratch.request.version() == http1::Version::Http10 {
         return Ok(());
     }
     scratch.down.clear();
     head::write_informational(&scratch.response, &mut scratch.down);
-    let sent = client.send(worker, &scratch.down).await;
-    sent.map_err(|_| Failure::new(Cause::ClientClosed, true))
+    let sent = client.send(&scratch.down).await;
+    sent.map_err(|cause| Failure::new(cause, true))
 }

@@ -4,30 +4,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use decide::retry::{self, BudgetTerms, Evidence, Failed, Verdict};
+use decide::retry::counts_against_server;
 use decide::{Ask, LiveService, Slot, route};
 use health::outlier::{self, ServiceCounts};
-use model::{Cause, Forward, Health, Route, Service};
+use model::{Cause, Forward, Health, Moment, Route, Service};
 use wire::http1::{ChunkLimits, ChunkedDecoder, RequestBody};
 
 use super::attempt::{Way, attempt};
 use super::local::respond_self;
 use super::respond::{Answered, respond};
-use super::tries::Tries;
 use crate::abandon::abandon;
 use crate::account::Record;
 use crate::admission::{self, Place};
 use crate::answer::Answer;
 use crate::balance;
-use crate::connection::{After, Client, settings};
+use crate::connection::{After, Client};
 use crate::pump::{Framing, Patience, Pump, Source};
 use crate::scratch::Scratch;
+use crate::tries::{self, Tries};
 use crate::watchdog::{Direction, Limits};
 use crate::worker::{Plane, Worker};
 
 /// What stays the same over the attempts of one request.
 pub(super) struct Request<'a> {
-    pub(super) plane: &'a Plane,
     pub(super) route: &'a Route,
     pub(super) forward: &'a Forward,
     pub(super) live: &'a Arc<LiveService>,
@@ -49,8 +48,8 @@ pub(super) async fn forward(
     let service = plane.published.snapshot.service(id);
     let live = &plane.published.services[id.0 as usize];
     record.service = Some(id);
-    let request = Request { plane, route, forward: to, live, service, limits: Limits::default() };
-    let mut upload = upload(plane, client, scratch, service);
+    let request = Request { route, forward: to, live, service, limits: Limits::default() };
+    let mut upload = upload(client, scratch, service);
     let hash = balance::key(service, &scratch.request, client.origin.peer.ip());
     let affinity = balance::affinity(service, &scratch.request);
     let mut tries = Tries::new(service);
@@ -60,13 +59,13 @@ pub(super) async fn forward(
     loop {
         let ask = Ask { key: hash, affinity, avoid: &tries.failed };
         let Client { stream, buffer, watchdog, .. } = &mut *client;
-        let place = Place { stream, buffer, watchdog, record };
+        let place = Place { stream, buffer, watchdog, record, half_close: false };
         let admitted = match tries.elsewhere(worker, live) {
-            Some(slot) => Ok(slot),
+            Some(slot) => Ok((slot, now)),
             None => admission::admit(worker, live, service, &ask, place, now).await,
         };
-        let slot = match admitted {
-            Ok(slot) => slot,
+        let (slot, admitted_at) = match admitted {
+            Ok(admitted) => admitted,
             Err(refused) => {
                 record.body_in = upload.bytes();
                 scratch.up = upload.into_pending();
@@ -78,11 +77,11 @@ pub(super) async fn forward(
                 return respond_self(worker, client, scratch, record, answer).await;
             }
         };
-        record.server(&slot, now);
+        record.server(&slot, admitted_at);
         let way = Way {
             slot: &slot,
-            reuse: !tries.fresh,
-            more_follow: tries.left > 0,
+            tries: &tries,
+            live,
             was_up: slot.endpoint().state.health() != Health::Down,
         };
         let failure =
@@ -94,27 +93,22 @@ pub(super) async fn forward(
                 Err(failure) => failure,
             };
         now = os::clock::now();
-        note_outcome(live, service, &slot, failure.counts_against_server());
+        note_outcome(live, service, &slot, counts_against_server(failure.cause), now);
         let endpoint = Arc::clone(slot.endpoint());
         match failure.server {
             Some(server) => abandon(service, slot, server),
             None => drop(slot),
         }
-        let failed = Failed {
-            evidence: if failure.sent { Evidence::Unknown } else { Evidence::NeverSent },
+        let failed = tries::Failure {
             cause: failure.cause,
+            sent: failure.sent,
             idempotent: scratch.request.is_idempotent(),
-            body_kept: upload.can_rewind(),
-            attempts_left: tries.left,
-            replays: tries.replays,
-            another_server: tries.another_server(live, &endpoint),
+            kept: upload.can_rewind(),
         };
-        match retry::decide(&failed, live.retries(), &BudgetTerms::default(), now) {
-            Verdict::Retry { fresh_connection, avoid_server, counts } => {
-                record.failed_attempt(endpoint.row.address, failure.cause);
-                tries.again(&endpoint, &failed, fresh_connection, avoid_server, counts);
-            }
-            Verdict::Stop { .. } => {
+        match tries.again(live, &endpoint, &failed, now) {
+            Ok(()) => record.failed_attempt(endpoint.row.address, failure.cause),
+            Err(why) => {
+                record.not_retried = Some(why.name());
                 record.body_in = upload.bytes();
                 scratch.up = upload.into_pending();
                 let answer = Answer { detail: failure.detail, ..Answer::of(failure.cause) };
@@ -125,8 +119,8 @@ pub(super) async fn forward(
 }
 
 /// The request on its way up, with what another attempt would need.
-fn upload(plane: &Plane, client: &Client, scratch: &mut Scratch, service: &Service) -> Pump {
-    let listener = settings(plane, client.listener);
+fn upload(client: &Client, scratch: &mut Scratch, service: &Service) -> Pump {
+    let listener = client.settings();
     let (source, framing) = match scratch.request.body() {
         RequestBody::None => (Source::Length(0), Framing::Raw),
         RequestBody::Length(length) => (Source::Length(length), Framing::Raw),
@@ -144,14 +138,20 @@ fn upload(plane: &Plane, client: &Client, scratch: &mut Scratch, service: &Servi
     if let Some(max) = listener.body_max_bytes {
         upload.limit_bytes(max);
     }
-    if service.retries.attempts_max > 0 && scratch.request.is_idempotent() {
+    if scratch.request.is_idempotent() {
         upload.keep(service.retries.body_kept_max_bytes as usize);
     }
     upload
 }
 
 /// Tells passive health how the server did; an ejection takes effect at once.
-pub(crate) fn note_outcome(live: &LiveService, service: &Service, slot: &Slot, failed: bool) {
+pub(crate) fn note_outcome(
+    live: &LiveService,
+    service: &Service,
+    slot: &Slot,
+    failed: bool,
+    now: Moment,
+) {
     let endpoint = slot.endpoint();
     if failed {
         endpoint.state.failures.fetch_add(1, Relaxed);
@@ -159,7 +159,6 @@ pub(crate) fn note_outcome(live: &LiveService, service: &Service, slot: &Slot, f
     let Some(policy) = &service.passive else {
         return;
     };
-    let now = os::clock::now();
     let counts = || ServiceCounts::of(live.endpoints().all.iter().map(|e| &*e.state));
     let Some(ejected) = outlier::on_outcome(&endpoint.state, policy, failed, counts, now) else {
         return;

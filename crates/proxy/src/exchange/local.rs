@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use model::{Cause, Redirect, Route};
+use model::{Redirect, Route};
 use wire::http1::RequestBody;
 
 use crate::account::{self, Record};
 use crate::answer::{Answer, Occasion};
-use crate::connection::{After, Client, settings};
+use crate::connection::{After, Client};
 use crate::head;
 use crate::scratch::Scratch;
 use crate::worker::Worker;
@@ -25,24 +25,34 @@ pub(super) async fn respond_self(
         return After::Close;
     }
     // What is left of a body would be taken for the next request.
-    let whole = scratch.request.body() == RequestBody::None;
-    let keep = whole && scratch.request.keep_alive() && !worker.shared.draining();
+    let whole = match scratch.request.body() {
+        RequestBody::None => true,
+        RequestBody::Length(length) => {
+            let all_here = record.body_in == 0 && length <= client.buffer.len() as u64;
+            if all_here {
+                client.buffer.consume(length as usize);
+            }
+            all_here
+        }
+        RequestBody::Chunked => false,
+    };
+    let keep = whole && scratch.request.keep_alive() && !client.is_last(worker);
     let occasion = Occasion {
         request: Some(&scratch.request),
         request_id: account::request_id(client, &scratch.request, &record.id),
-        proxy_status: settings(&worker.plane(), client.listener).proxy_status,
+        proxy_status: client.settings().proxy_status,
         close: !keep,
     };
     scratch.down.clear();
     answer.write(&occasion, &mut scratch.down);
-    let sent = client.send(worker, &scratch.down).await;
+    let sent = client.send(&scratch.down).await;
     record.ended = os::clock::now();
     match sent {
         Ok(()) if keep => After::Keep,
         Ok(()) if whole => client.after_last(worker),
         Ok(()) => After::Linger,
-        Err(_) => {
-            record.end(Cause::ClientClosed);
+        Err(cause) => {
+            record.end(cause);
             After::Close
         }
     }

@@ -12,9 +12,11 @@ mod attempt;
 mod forward;
 mod local;
 mod respond;
-mod tries;
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use decide::rate;
 use model::path::has_dot_segments;
@@ -23,7 +25,7 @@ use wire::http1::RequestBody;
 
 use crate::account::{self, Record};
 use crate::answer::Answer;
-use crate::connection::{After, Client, settings};
+use crate::connection::{After, Client};
 use crate::head::RequestId;
 use crate::scratch::Scratch;
 use crate::worker::{Plane, Worker};
@@ -34,12 +36,40 @@ use local::{location, respond_self};
 
 /// Carries one request, whose head is in `scratch`, to its end.
 pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> After {
-    let plane = worker.plane();
+    let plane = Rc::clone(&client.plane);
     let id = RequestId::new(worker.rng.borrow_mut().u128(..));
     let mut record = Record::new(os::clock::now(), id);
-    let after = walk(worker, &plane, client, scratch, &mut record).await;
+    let walked = {
+        let mut walk = pin!(walk(worker, &plane, client, scratch, &mut record));
+        poll_fn(|cx| {
+            if worker.shared.stopped() {
+                return Poll::Ready(None);
+            }
+            walk.as_mut().poll(cx).map(Some)
+        })
+        .await
+    };
+    let after = match walked {
+        Some(after) => after,
+        None => cut_off(worker, client, scratch, &mut record).await,
+    };
     account::finish(worker, &plane, client, &scratch.request, &record);
     after
+}
+
+/// The drain's time is over: who has not been answered yet is told so.
+async fn cut_off(
+    worker: &Rc<Worker>,
+    client: &mut Client,
+    scratch: &mut Scratch,
+    record: &mut Record,
+) -> After {
+    if record.status == 0 {
+        let answer = Answer::of(Cause::ShuttingDown);
+        return respond_self(worker, client, scratch, record, answer).await;
+    }
+    record.end(Cause::ShuttingDown);
+    After::Reset
 }
 
 async fn walk(
@@ -51,7 +81,7 @@ async fn walk(
 ) -> After {
     let request = &scratch.request;
     if let (RequestBody::Length(length), Some(max)) =
-        (request.body(), settings(plane, client.listener).body_max_bytes)
+        (request.body(), client.settings().body_max_bytes)
         && length > max
     {
         let answer = Answer::of(Cause::HttpRequestBodyTooLarge);

@@ -5,24 +5,27 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use decide::Slot;
+use decide::reuse::Promise;
 use model::{Balance, Cause, Service};
-use wire::http1::{ChunkLimits, ChunkedDecoder, ResponseBody};
+use wire::http1::{ChunkError, ChunkLimits, ChunkedDecoder, Known, ResponseBody};
 
 use super::attempt::request_failure;
 use super::forward::{Request, note_outcome};
 use super::local::respond_self;
 use crate::abandon::abandon;
 use crate::account::Record;
+use crate::admission::client_gone;
 use crate::answer::Answer;
 use crate::balance;
-use crate::connection::{After, Client, settings};
+use crate::blame::{client_failed, server_failed};
+use crate::connection::{After, Client};
 use crate::head::{self, ResponseForm};
 use crate::pump::{Framing, Patience, Pump, PumpError, Source};
 use crate::scratch::Scratch;
 use crate::tunnel;
 use crate::upstream::ServerConnection;
 use crate::watchdog::Direction;
-use crate::worker::{Plane, Worker};
+use crate::worker::Worker;
 
 /// An exchange whose response head has come.
 pub(super) struct Answered {
@@ -42,54 +45,71 @@ pub(super) async fn respond(
     exchange: Answered,
 ) -> After {
     let Answered { slot, mut server, mut upload, affinity } = exchange;
-    let Request { plane, forward, live, service, limits, .. } = request;
+    let Request { forward, live, service, limits, .. } = request;
     let status = scratch.response.status();
     record.head_arrived(status);
     let state = &slot.endpoint().state;
     state.note_response(record.head_at());
+    slot.endpoint().slots.learner.answered(&server.busy, record.head_at());
     if service.balance == Balance::PeakEwma {
         decide::observe_latency(state, record.server_time(), record.head_at());
     }
     let failed = status >= 500 && service.passive.is_some_and(|p| p.count_5xx);
-    note_outcome(live, service, &slot, failed);
+    note_outcome(live, service, &slot, failed, record.head_at());
 
     if status == 101 {
+        let uploaded = upload.is_done();
+        record.body_in = upload.bytes();
         scratch.up = upload.into_pending();
-        if scratch.request.upgrade().is_none() {
-            let detail = "101 to a request that asked for no upgrade";
-            let answer = Answer { detail, ..Answer::of(Cause::HttpProtocolError) };
+        // The two sides must agree on where the request ends and the new protocol begins.
+        if scratch.request.upgrade().is_none() || !uploaded {
+            let detail = "101 to a request that asked for no upgrade, or before its end";
+            let received_status = Some(status);
+            let cause = Cause::HttpUpgradeFailed;
+            let answer = Answer { detail, received_status, ..Answer::of(cause) };
             return respond_self(worker, client, scratch, record, answer).await;
         }
-        return tunnel::upgraded(worker, service, client, scratch, record, (slot, server)).await;
+        return tunnel::upgraded(service, client, scratch, record, (slot, server)).await;
     }
     let body = scratch.response.body(scratch.request.is_head());
-    let keep = scratch.request.keep_alive() && !worker.shared.draining();
+    // What is left of a request after its answer nobody may come to read.
+    let keep = scratch.request.keep_alive() && !client.is_last(worker) && upload.is_done();
     let form = ResponseForm::new(body, scratch.request.version(), keep);
     let cookie = balance::set_affinity(service, affinity, &slot);
-    let mut download = download(plane, client, scratch, service, body, form);
+    let mut download = download(client, scratch, service, body, form);
     let changes = &forward.response_fields;
     head::write_response(&scratch.response, form, changes, cookie.as_deref(), download.pending());
 
     let Client { stream, buffer, watchdog, .. } = client;
     let mut sending = !upload.is_done();
     let moving = poll_fn(|cx| {
+        let before = upload.bytes();
         if sending
             && let Poll::Ready(sent) = upload.poll(cx, stream, buffer, &server.stream, &limits)
         {
             match sent {
                 // It answered without wanting the rest; what it answers is what counts.
-                Ok(()) | Err(PumpError::Write) => sending = false,
+                Ok(()) | Err(PumpError::Write(_)) => sending = false,
                 Err(error) => return Poll::Ready(Err(request_failure(&error).0)),
             }
             limits.clear(Direction::Up);
         }
-        download.poll(cx, &server.stream, &mut server.buffer, stream, &limits).map_err(|error| {
-            match error {
-                PumpError::Write => Cause::ClientClosed,
-                PumpError::Read => Cause::ConnectionTerminated,
-                PumpError::Incomplete => Cause::HttpResponseIncomplete,
-                PumpError::Malformed(_) | PumpError::TooLarge => Cause::HttpProtocolError,
+        let moved = download.poll(cx, &server.stream, &mut server.buffer, stream, &limits);
+        if moved.is_pending() {
+            if sending && upload.bytes() > before {
+                // The server may be waiting for just that.
+                download.wait_anew(&limits);
             }
+            return if sending { Poll::Pending } else { client_gone(stream, buffer, cx).map(Err) };
+        }
+        moved.map_err(|error| match error {
+            PumpError::Write(kind) => client_failed(kind),
+            PumpError::Read(kind) => server_failed(kind),
+            PumpError::Incomplete => Cause::HttpResponseIncomplete,
+            PumpError::Malformed(ChunkError::TrailersTooLarge) => {
+                Cause::HttpResponseTrailerTooLarge
+            }
+            PumpError::Malformed(_) | PumpError::TooLarge => Cause::HttpResponseTransferCoding,
         })
     });
     let result = watchdog.guard(&limits, moving).await;
@@ -101,17 +121,20 @@ pub(super) async fn respond(
     scratch.down = download.into_pending();
     if let Err(cause) = result {
         record.end(cause);
-        if matches!(cause, Cause::ClientClosed | Cause::ClientWriteTimeout) {
+        if cause.is_client_gone() {
             abandon(service, slot, server);
         }
-        // A body that only a close would end looks whole if it ends with one.
-        return if body == ResponseBody::UntilClose { After::Reset } else { After::Close };
+        // A body that a close would end looks whole if it ends with one.
+        let unframed = matches!(body, ResponseBody::Chunked | ResponseBody::UntilClose);
+        return if unframed && !form.chunked { After::Reset } else { After::Close };
     }
     record.end(Cause::Completed);
     if uploaded && scratch.response.keep_alive() && body != ResponseBody::UntilClose {
-        let expires = record.head_at() + service.timeouts.keep_alive;
-        let address = slot.endpoint().row.address;
-        worker.pool.give(address, server, expires, service.idle_connections_max);
+        let promise =
+            scratch.response.known(Known::KeepAlive).map_or(Promise::NONE, Promise::parse);
+        let keep_alive = service.timeouts.keep_alive;
+        let idle_max = service.idle_connections_max;
+        worker.pool.give(slot.endpoint(), server, promise, keep_alive, idle_max, record.ended);
     }
     match (form.close, uploaded) {
         (false, true) => After::Keep,
@@ -122,7 +145,6 @@ pub(super) async fn respond(
 
 /// The response on its way down.
 fn download(
-    plane: &Plane,
     client: &Client,
     scratch: &mut Scratch,
     service: &Service,
@@ -140,7 +162,7 @@ fn download(
     let patience = Patience {
         direction: Direction::Down,
         read: (service.timeouts.idle, Cause::ConnectionReadTimeout),
-        write: (settings(plane, client.listener).timeouts.body, Cause::ClientWriteTimeout),
+        write: (client.settings().timeouts.body, Cause::ClientWriteTimeout),
     };
     let framing = if form.chunked { Framing::Chunked } else { Framing::Raw };
     Pump::new(source, framing, patience, std::mem::take(&mut scratch.down))

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 pub(super) const HELP: &str = "\
 Exit codes:
   0  done; for `serve`, stopped by a signal
-  1  failed: a port in use, no permission, a server that ended by itself
+  1  failed: a port in use, no permission, a balancer that does not answer
   2  a mistake in the command line or in the configuration";
 
 /// How `weir` ended.

@@ -2,6 +2,7 @@
 //!
 //! Nothing here acts; the verbs do.
 
+mod admin;
 mod exit_code;
 
 use std::io::IsTerminal;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
 pub(crate) use exit_code::Exit;
 
 const STYLES: Styles = Styles::styled()
@@ -84,6 +86,33 @@ pub(crate) enum Verb {
     /// Every exchange ends with one cause: its name stands in the access log, in the metrics and
     /// in the answers that Weir makes. Without a word, all causes are listed by whose fault it is.
     Explain(ExplainArgs),
+    /// Show what a running balancer is doing: its servers, their health and load, how requests ended
+    ///
+    /// Asks the admin API of a balancer on this machine.
+    Status(StatusArgs),
+    /// Let a server finish what it has and give it no new work
+    ///
+    /// Asks the admin API of a balancer on this machine. It counts at once, and until `weir ready`
+    /// says otherwise or the balancer is started anew.
+    Drain(ServerArgs),
+    /// Give a server work again that was put aside with `weir drain` or `weir maintenance`
+    Ready(ServerArgs),
+    /// Give a server no new work and do not check it either
+    ///
+    /// As `weir drain`, for a server that will be stopped: its checks would only fail.
+    Maintenance(ServerArgs),
+    /// Have a running balancer load its configuration file anew, and say what changed
+    ///
+    /// The file is checked first and comes into force as a whole. With a mistake in it, the old
+    /// configuration keeps serving, and every mistake is said. Requests under way, connections and
+    /// what is known of servers that stay are kept.
+    Reload(ReceiptArgs),
+    /// Have a new process take over from a running balancer without refusing a connection
+    ///
+    /// The balancer starts the program at its own path, with its own words: a new version if one
+    /// was put there. That one takes over the listening sockets; the old one finishes what runs and
+    /// ends. If the new one fails, the old one keeps serving.
+    Upgrade(ReceiptArgs),
     /// Show a balancer at work: servers in three zones, a little traffic, nothing to set up
     ///
     /// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them
@@ -211,6 +240,38 @@ mod tests {
         );
         let cli = parse(&["demo", "--for", "5s"]).unwrap();
         assert!(matches!(cli.verb, Verb::Demo(args) if args.time == Some(Duration::from_secs(5))));
+    }
+
+    #[test]
+    fn the_admin_api_is_found_where_it_is_by_default_or_as_told() {
+        let cli = parse(&["status"]).unwrap();
+        let Verb::Status(StatusArgs { admin, json: false, watch: None }) = cli.verb else {
+            panic!("not status");
+        };
+        assert_eq!(admin.address.to_string(), "127.0.0.1:9900");
+        for (words, every) in [("--watch", 2), ("--watch=5s", 5)] {
+            let cli = parse(&["status", words]).unwrap();
+            let every = Some(Duration::from_secs(every));
+            assert!(matches!(cli.verb, Verb::Status(args) if args.watch == every), "{words}");
+        }
+        let cli = parse(&["drain", "s", "10.0.0.1:80", "--admin", "unix:/run/x"]).unwrap();
+        let Verb::Drain(ServerArgs { service, server, admin }) = cli.verb else {
+            panic!("not drain");
+        };
+        assert_eq!((&*service, &*server), ("s", "10.0.0.1:80"));
+        assert_eq!(admin.address.to_string(), "unix:/run/x");
+        for wrong in ["9900", "unix:run/x", "example.com:9900", "unix:"] {
+            assert_eq!(parse(&["status", "--admin", wrong]).unwrap_err().exit_code(), 2, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn receipts_are_text_or_json() {
+        let cli = parse(&["reload", "--json", "--admin", "[::1]:9900"]).unwrap();
+        assert!(matches!(cli.verb, Verb::Reload(ReceiptArgs { json: true, .. })));
+        let cli = parse(&["upgrade"]).unwrap();
+        assert!(matches!(cli.verb, Verb::Upgrade(ReceiptArgs { json: false, .. })));
+        assert!(parse(&["upgrade", "/usr/bin/other"]).is_err(), "the program is not to be chosen");
     }
 
     #[test]

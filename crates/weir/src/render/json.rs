@@ -31,7 +31,16 @@ pub(crate) fn explained(snapshot: &Snapshot, plan: Value) -> Value {
                 LogFormat::Text => "text",
             },
         },
-        "admin": snapshot.admin.map(|address| address.to_string()),
+        "admin": snapshot.admin.as_ref().map(|admin| json!({
+            "address": admin.address.to_string(),
+            "token_file": admin.token_file,
+        })),
+        "metrics": {
+            "statsd": snapshot.metrics.statsd.as_ref().map(ToString::to_string),
+            "graphite": snapshot.metrics.graphite.as_ref().map(ToString::to_string),
+            "interval_ms": millis(snapshot.metrics.interval),
+            "prefix": snapshot.metrics.prefix,
+        },
         "resolver": snapshot.resolver.map(|address| address.to_string()),
         "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
         "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),

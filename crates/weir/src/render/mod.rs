@@ -8,12 +8,13 @@ mod routes;
 mod services;
 
 pub(crate) mod json;
+pub(crate) mod status;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use health::report::Report;
-use model::{AccessLog, LogFormat, Protocol, Snapshot};
+use model::{AccessLog, LogFormat, Metrics, Protocol, Snapshot};
 
 use columns::Columns;
 
@@ -55,7 +56,18 @@ fn balancer(snapshot: &Snapshot) -> String {
         let group = group.as_ref().map(|group| format!(", group {group}"));
         row("runs as", format!("{user}{}", group.unwrap_or_default()));
     }
-    row("admin API", snapshot.admin.map_or("off".to_owned(), |at| at.to_string()));
+    let admin = snapshot.admin.as_ref().map(|admin| match admin.token_file {
+        Some(_) => format!("{}, with a token", admin.address),
+        None => admin.address.to_string(),
+    });
+    row("admin API", admin.unwrap_or("off".to_owned()));
+    let Metrics { statsd, graphite, interval, prefix } = &snapshot.metrics;
+    let every = config::show_duration(*interval);
+    for (name, target) in [("statsd", statsd), ("graphite", graphite)] {
+        if let Some(target) = target {
+            row(name, format!("{target}, every {every}, as {prefix}.…"));
+        }
+    }
     if let Some(resolver) = snapshot.resolver {
         row("DNS server", resolver.to_string());
     }

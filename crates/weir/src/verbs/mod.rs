@@ -3,5 +3,9 @@
 pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod explain;
+pub(crate) mod reload;
 pub(crate) mod schema;
 pub(crate) mod serve;
+pub(crate) mod server_state;
+pub(crate) mod status;
+pub(crate) mod upgrade;

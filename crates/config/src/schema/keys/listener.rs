@@ -68,7 +68,7 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
         ),
         key(
             "head_max",
-            Kind::Size { min: 1_000, max: 1 << 20 },
+            Kind::Size { min: 1_000, max: 64_000 },
             Absent::Size(defaults::HEAD_MAX_BYTES),
             "The largest request head; a larger one is answered 431.",
         ),

@@ -94,7 +94,19 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "The group to become with `user`.",
         ),
         key("admin", Kind::Table(&ADMIN), Absent::Then("as if empty"), "The admin API."),
+        key(
+            "metrics",
+            Kind::Table(&METRICS),
+            Absent::Then("as if empty"),
+            "Where metrics are pushed to.",
+        ),
         key("log", Kind::Table(&LOG), Absent::Then("as if empty"), "The access log."),
+        key(
+            "reload",
+            Kind::Table(&RELOAD),
+            Absent::Then("as if empty"),
+            "When this file is read again.",
+        ),
         key("listener", Kind::Tables(&LISTENER), Absent::Required, "Where clients are accepted."),
         key(
             "route",
@@ -114,13 +126,65 @@ pub(crate) static TOP: TableSpec = TableSpec {
 static ADMIN: TableSpec = TableSpec {
     heading: "[admin]",
     path: "admin",
-    doc: "The admin API: metrics at `/metrics`, everything else under `/api/v1/`. It asks for no password.",
-    example: "[admin]\naddress = \"127.0.0.1:9900\"\n",
+    doc: "The admin API: metrics at `/metrics`, everything else under `/api/v1/`; see `docs/admin-api.md`. It is served to this machine only: elsewhere it would need TLS, which it does not speak yet.",
+    example: "[admin]\naddress = \"unix:/run/weir/admin.sock\"\ntoken_file = \"/etc/weir/admin.token\"\n",
+    keys: &[
+        key(
+            "address",
+            Kind::Either(&[ADDRESS, UNIX_SOCKET, Kind::Choice(&["off"])]),
+            Absent::Text("127.0.0.1:9900"),
+            "Where it listens: a loopback address, `\"unix:PATH\"` for a Unix socket that only Weir's own user (and root) may use, or `\"off\"`.",
+        ),
+        key(
+            "token_file",
+            Kind::Text(form("file path")),
+            Absent::Then("it asks for no token"),
+            "A file with the token that every request must bear as `Authorization: Bearer`: 16 to 512 letters, digits and `-._~+/=`, as `openssl rand -hex 32` makes them. Refused if other users may read it.",
+        ),
+    ],
+};
+
+/// The path is absolute.
+const UNIX_SOCKET: Kind = Kind::Text(patterned("Unix socket", "^unix:/"));
+
+static METRICS: TableSpec = TableSpec {
+    heading: "[metrics]",
+    path: "metrics",
+    doc: "Where metrics are pushed to; what is pushed is in `docs/metrics.md`. Prometheus fetches them from the admin API and needs nothing here.",
+    example: "[metrics]\nstatsd = \"127.0.0.1:8125\"\ngraphite = \"graphite.internal:2003\"\ninterval = \"10s\"\nprefix = \"europe.weir-1\"\n",
+    keys: &[
+        key("statsd", ADDRESS, Absent::Then("not pushed"), "A statsd server, sent to by UDP."),
+        key(
+            "graphite",
+            ADDRESS,
+            Absent::Then("not pushed"),
+            "A graphite (carbon) server, sent to by TCP in its plaintext protocol. While it cannot be reached, up to 1 MiB is kept.",
+        ),
+        key(
+            "interval",
+            duration(Duration::from_secs(1), Duration::from_hours(1)),
+            Absent::Duration(defaults::METRICS_INTERVAL),
+            "Time between two pushes. Counts are what happened in it, quantiles are of it.",
+        ),
+        key(
+            "prefix",
+            Kind::Text(patterned("prefix", "^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$")),
+            Absent::Text(defaults::METRICS_PREFIX),
+            "What every pushed name begins with.",
+        ),
+    ],
+};
+
+static RELOAD: TableSpec = TableSpec {
+    heading: "[reload]",
+    path: "reload",
+    doc: "When this file is read again: on SIGHUP, on `weir reload`, and when it changes. It is checked first and comes into force as a whole; with a mistake in it, the old one keeps serving. See `docs/operations.md`.",
+    example: "[reload]\nwatch = false\n",
     keys: &[key(
-        "address",
-        Kind::Either(&[ADDRESS, Kind::Choice(&["off"])]),
-        Absent::Text("127.0.0.1:9900"),
-        "Where it listens, or `\"off\"`.",
+        "watch",
+        Kind::Boolean,
+        Absent::Boolean(defaults::WATCH),
+        "Whether a change of this file is noticed, and comes into force within about a second. `false`: only when asked to.",
     )],
 };
 

@@ -10,17 +10,15 @@ mod ticker;
 use std::io::{self, IsTerminal, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use load::trickle::{self, Trickle};
-use model::Snapshot;
 
 use crate::flags::{Common, DemoArgs, Exit};
 use crate::log;
 use crate::signals::Signals;
-use crate::sockets::{self, Sockets};
-use crate::verbs::serve::Balancer;
+use crate::sockets::{self, Handed};
+use crate::verbs::serve::{Balancer, Beginning};
 
 use background::Background;
 use configuration::Service;
@@ -76,10 +74,10 @@ fn demo(args: &DemoArgs) -> Result<(), Error> {
     let mut signals = Signals::catch().map_err(cannot("catch signals"))?;
 
     let (services, _servers) = servers::start().map_err(cannot("start the sample servers"))?;
-    let Opened { public, admin, text, snapshot, sockets } = open(&services)?;
+    let Opened { public, admin, text, beginning } = open(&services)?;
     let directory = Directory::create().map_err(cannot("make a temporary directory"))?;
     let file = directory.write("weir.toml", &text).map_err(cannot("write the configuration"))?;
-    let balancer = Balancer::start(snapshot, sockets).map_err(Error::Start)?;
+    let balancer = Balancer::start(beginning).map_err(Error::Start)?;
     let traffic = Background::start("demo-traffic", move || send(public))
         .map_err(cannot("start the traffic"))?;
 
@@ -95,8 +93,7 @@ struct Opened {
     public: SocketAddr,
     admin: SocketAddr,
     text: String,
-    snapshot: Arc<Snapshot>,
-    sockets: Sockets,
+    beginning: Beginning,
 }
 
 /// Writes the configuration for the usual ports and opens what it names; where a port is taken, the
@@ -109,8 +106,17 @@ fn open(services: &[Service]) -> Result<Opened, Error> {
         let snapshot = control::load::check(&text, "the demo's configuration", false)
             .map_err(|error| Error::Start(vec![error.to_string()]))?
             .snapshot;
-        let error = match sockets::open(&snapshot) {
-            Ok(sockets) => return Ok(Opened { public, admin, text, snapshot, sockets }),
+        let error = match sockets::open(&snapshot, Handed::default()) {
+            Ok((sockets, door)) => {
+                let beginning = Beginning {
+                    snapshot,
+                    sockets,
+                    door,
+                    carried: None,
+                    sources: admin::Sources::default(),
+                };
+                return Ok(Opened { public, admin, text, beginning });
+            }
             Err(error) => error,
         };
         let tried = public.port() - PUBLIC_PORT + (admin.port() - ADMIN_PORT);

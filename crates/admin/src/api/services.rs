@@ -1,10 +1,32 @@
-//! Services and their servers as JSON. Times are milliseconds.
+//! `/api/v1/services`: services and their servers. Times are milliseconds.
 
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use decide::{EndpointView, ServiceView};
-use model::{Administrative, Health};
+use model::Administrative;
 use serde_json::{Value, json};
 
-pub(crate) fn to_json(service: &ServiceView) -> Value {
+use super::{Api, Indented, find_service, rounded, unreadable_path};
+use crate::problem::Problem;
+
+pub(super) async fn all(State(api): Api) -> Indented {
+    let now = os::clock::now();
+    let published = api.published();
+    let views = published.services.iter().map(|service| to_json(&service.view(now)));
+    Indented(json!({ "services": views.collect::<Value>() }))
+}
+
+pub(super) async fn one(
+    State(api): Api,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Indented, Problem> {
+    let Path(name) = name.map_err(unreadable_path)?;
+    let published = api.published();
+    let service = find_service(&published, &name)?;
+    Ok(Indented(to_json(&service.view(os::clock::now()))))
+}
+
+pub(super) fn to_json(service: &ServiceView) -> Value {
     let eligible = service.endpoints.iter().filter(|server| server.eligible).count();
     json!({
         "name": service.name,
@@ -27,10 +49,11 @@ fn server(server: &EndpointView) -> Value {
         "address": server.address,
         "zone": server.zone,
         "eligible": server.eligible,
-        "health": health(server.health),
+        "health": server.health.name(),
         "state": administrative(server.administrative),
         "ejected_for_ms": server.ejected_for.map(|time| rounded(time.as_secs_f64() * 1e3)),
         "weight": server.weight,
+        "weight_configured": server.weight_configured,
         "slow_start_share": rounded(server.share),
         "backup": server.backup,
         "in_flight": server.in_flight,
@@ -42,23 +65,10 @@ fn server(server: &EndpointView) -> Value {
     })
 }
 
-fn health(health: Health) -> &'static str {
-    match health {
-        Health::Unknown => "unknown",
-        Health::Up => "up",
-        Health::Down => "down",
-    }
-}
-
-pub(crate) fn administrative(state: Administrative) -> &'static str {
+pub(super) fn administrative(state: Administrative) -> &'static str {
     match state {
         Administrative::Ready => "ready",
         Administrative::Drain => "drain",
         Administrative::Maintenance => "maintenance",
     }
-}
-
-/// Three decimals are enough for people, and for programs that draw.
-fn rounded(number: f64) -> f64 {
-    (number * 1e3).round() / 1e3
 }

@@ -1,0 +1,189 @@
+//! The routes: every one of them, and what handlers share. JSON is indented, since people read it
+//! through curl. What each answer holds is written down in `openapi.json`; tests keep the two
+//! together.
+
+mod causes;
+mod document;
+mod reload;
+mod requests;
+mod servers;
+mod services;
+mod status;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use axum::Router;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use decide::{LiveService, Published, Registry};
+use observe::exposition::Format;
+use serde_json::{Value, json};
+
+use crate::door::Token;
+use crate::problem::Problem;
+use crate::{Sources, gather, guard, page};
+
+/// The largest request body. The only ones that mean anything are `{"state": "maintenance"}` and
+/// its like.
+const BODY_MAX_BYTES: usize = 4096;
+
+/// Every route: path, method, who answers.
+const ROUTES: [(&str, &str, Answerer); 16] = [
+    ("/", "get", || get(page::index)),
+    ("/metrics", "get", || get(metrics)),
+    ("/api/v1/openapi.json", "get", || get(document::openapi)),
+    ("/api/v1/status", "get", || get(status::status)),
+    ("/api/v1/services", "get", || get(services::all)),
+    ("/api/v1/services/{service}", "get", || get(services::one)),
+    ("/api/v1/services/{service}/servers/{server}/state", "post", || post(servers::set_state)),
+    ("/api/v1/services/{service}/servers/{server}/weight", "post", || post(servers::set_weight)),
+    ("/api/v1/requests", "get", || get(requests::in_flight)),
+    ("/api/v1/causes", "get", || get(causes::all)),
+    ("/api/v1/causes/{cause}", "get", || get(causes::one)),
+    ("/api/v1/checks", "get", || get(checks)),
+    ("/api/v1/configuration", "get", || get(configuration)),
+    ("/api/v1/reload", "post", || post(reload::reload)),
+    ("/api/v1/reloads", "get", || get(reload::reloads)),
+    ("/api/v1/upgrade", "post", || post(reload::upgrade)),
+];
+
+type Answerer = fn() -> MethodRouter<Arc<Context>>;
+
+type Api = State<Arc<Context>>;
+
+/// What handlers need.
+pub(crate) struct Context {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) counters: Arc<observe::Registry>,
+    pub(crate) sources: Sources,
+    pub(crate) ready: Arc<AtomicBool>,
+    pub(crate) workers: usize,
+    pub(crate) version: &'static str,
+    /// Held while a configuration is being loaded.
+    pub(crate) reloading: tokio::sync::Mutex<()>,
+}
+
+impl Context {
+    fn published(&self) -> Arc<Published> {
+        self.registry.load_full()
+    }
+}
+
+/// The API on a server that listens on `port` (`None`: on a Unix socket) and asks for `token`.
+pub(crate) fn router(context: Context, port: Option<u16>, token: Option<Arc<Token>>) -> Router {
+    let mut router = Router::new();
+    for (path, _, answerer) in ROUTES {
+        router = router.route(path, answerer());
+    }
+    router
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(Arc::new(context))
+        .layer(DefaultBodyLimit::max(BODY_MAX_BYTES))
+        .layer(from_fn_with_state(token, guard::ask_for_token))
+        .layer(from_fn_with_state(port, guard::refuse_strangers))
+        .layer(from_fn(harden))
+}
+
+/// Fields that every answer bears: it is the present state, and it is what it says it is.
+async fn harden(request: Request, next: Next) -> Response {
+    const FIELDS: [(HeaderName, HeaderValue); 2] = [
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    let mut response = next.run(request).await;
+    response.headers_mut().extend(FIELDS);
+    response
+}
+
+async fn metrics(State(api): Api, headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let format = accept.map_or(Format::Prometheus, Format::for_accept);
+    let text = gather::exposition(&api, format, os::clock::now());
+    ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
+}
+
+async fn checks(State(api): Api) -> Indented {
+    Indented((api.sources.plan)())
+}
+
+async fn configuration(State(api): Api) -> Indented {
+    let published = api.published();
+    Indented(json!({
+        "generation": published.generation,
+        "configuration": (api.sources.configuration)(&published.snapshot),
+    }))
+}
+
+fn find_service<'a>(published: &'a Published, name: &str) -> Result<&'a Arc<LiveService>, Problem> {
+    let mut services = published.services.iter();
+    services.find(|service| **service.name() == *name).ok_or_else(|| {
+        let known: Vec<_> = published.services.iter().map(|known| &**known.name()).collect();
+        let message = format!("no service is named {name:?}; there are: {}", known.join(", "));
+        Problem::not_found("service_not_found", message)
+    })
+}
+
+async fn nothing_here(request: Request) -> Problem {
+    let message = format!("nothing is at {}; / says what there is", request.uri().path());
+    Problem::not_found("not_found", message)
+}
+
+async fn method_not_allowed(request: Request) -> Problem {
+    let message = format!("{} does not take {}", request.uri().path(), request.method());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+}
+
+fn unreadable_path(rejection: PathRejection) -> Problem {
+    Problem::new(rejection.status(), "path_not_readable", rejection.body_text())
+}
+
+fn unreadable_query(rejection: QueryRejection) -> Problem {
+    Problem::new(rejection.status(), "query_not_readable", rejection.body_text())
+}
+
+/// A body that is not what `wanted` says.
+fn unreadable_body(rejection: &JsonRejection, wanted: &str) -> Problem {
+    let message = format!(
+        "{}; wanted is, with Content-Type: application/json, {wanted}",
+        rejection.body_text()
+    );
+    Problem::new(rejection.status(), "body_not_readable", message)
+}
+
+/// Something that this process has nobody to ask for.
+fn not_available(what: &str) -> Problem {
+    let message = format!("{what} is not available in this process");
+    Problem::new(StatusCode::NOT_IMPLEMENTED, "not_available", message)
+}
+
+/// Asks a source that may take its time, off the API's own thread.
+async fn ask<T: Send + 'static>(source: &crate::Source<T>) -> Result<T, Problem> {
+    let source = Arc::clone(source);
+    tokio::task::spawn_blocking(move || source()).await.map_err(|error| {
+        tracing::error!(%error, "what the admin API asked for ended in a panic");
+        let message = "it failed in a way that nobody foresaw; the log tells more".to_owned();
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
+    })
+}
+
+/// Three decimals are enough for people, and for programs that draw.
+fn rounded(number: f64) -> f64 {
+    (number * 1e3).round() / 1e3
+}
+
+/// JSON for people too.
+struct Indented(Value);
+
+impl IntoResponse for Indented {
+    fn into_response(self) -> Response {
+        let mut text = format!("{:#}", self.0);
+        text.push('\n');
+        ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+    }
+}

@@ -1,0 +1,37 @@
+//! `/api/v1/reload` and what stands beside it: loads the configuration anew, shows how that went
+//! before, lets a new process take over. Who does it, and what the receipts hold, is the verb's
+//! affair.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::{Api, Indented, ask, not_available};
+use crate::ReloadError;
+use crate::problem::Problem;
+
+pub(super) async fn reload(State(api): Api) -> Result<Indented, Problem> {
+    let source = api.sources.reload.as_ref().ok_or_else(|| not_available("a reload"))?;
+    // One after the other, so that each receipt is about its own reload.
+    let _reloading = api.reloading.lock().await;
+    match ask(source).await? {
+        Ok(receipt) => Ok(Indented(receipt)),
+        Err(ReloadError::Refused(why)) => {
+            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "configuration_refused", why))
+        }
+        Err(ReloadError::Failed(why)) => {
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "reload_failed", why))
+        }
+    }
+}
+
+pub(super) async fn reloads(State(api): Api) -> Result<Indented, Problem> {
+    let source = api.sources.reloads.as_ref().ok_or_else(|| not_available("a reload"))?;
+    Ok(Indented(ask(source).await?))
+}
+
+pub(super) async fn upgrade(State(api): Api) -> Result<Indented, Problem> {
+    let source = api.sources.upgrade.as_ref().ok_or_else(|| not_available("an upgrade"))?;
+    ask(source).await?.map(Indented).map_err(|error| {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "upgrade_failed", error.to_string())
+    })
+}

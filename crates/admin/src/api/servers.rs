@@ -1,0 +1,139 @@
+//! What a person may change about a server while it runs: whether it takes work, and its weight.
+//! Both stay through reloads, until somebody says otherwise or the process ends.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use decide::{Endpoint, LiveService};
+use model::Administrative;
+use serde::Deserialize;
+
+use super::{Api, Indented, find_service, services, unreadable_body, unreadable_path};
+use crate::problem::Problem;
+
+/// As in the configuration.
+const WEIGHT_MAX: u16 = 1_000;
+
+type ServerPath = Result<Path<(String, String)>, PathRejection>;
+
+/// What a person may say of a server.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AskedState {
+    Ready,
+    Drain,
+    Maintenance,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StateRequest {
+    state: AskedState,
+}
+
+pub(super) async fn set_state(
+    State(api): Api,
+    path: ServerPath,
+    body: Result<Json<StateRequest>, JsonRejection>,
+) -> Result<Indented, Problem> {
+    let Path((service, server)) = path.map_err(unreadable_path)?;
+    let published = api.published();
+    let service = find_service(&published, &service)?;
+    let Json(StateRequest { state }) = body.map_err(|rejection| {
+        unreadable_body(&rejection, r#"{"state": "ready"}, "drain" or "maintenance""#)
+    })?;
+    let state = match state {
+        AskedState::Ready => Administrative::Ready,
+        AskedState::Drain => Administrative::Drain,
+        AskedState::Maintenance => Administrative::Maintenance,
+    };
+    change(service, &server, |endpoint| {
+        endpoint.state.set_administrative(state);
+        tracing::info!(
+            service = %service.name(),
+            server = %endpoint.row.name,
+            address = %endpoint.row.address,
+            state = services::administrative(state),
+            "server put aside or back through the admin API"
+        );
+    })
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WeightRequest {
+    /// `null`: as configured. Not optional: an empty object says nothing.
+    #[serde(deserialize_with = "Option::deserialize")]
+    weight: Option<u16>,
+}
+
+pub(super) async fn set_weight(
+    State(api): Api,
+    path: ServerPath,
+    body: Result<Json<WeightRequest>, JsonRejection>,
+) -> Result<Indented, Problem> {
+    let Path((service, server)) = path.map_err(unreadable_path)?;
+    let published = api.published();
+    let service = find_service(&published, &service)?;
+    let wanted = r#"{"weight": 0} to {"weight": 1000}, or {"weight": null} for the configured one"#;
+    let Json(WeightRequest { weight }) =
+        body.map_err(|rejection| unreadable_body(&rejection, wanted))?;
+    if weight.is_some_and(|weight| weight > WEIGHT_MAX) {
+        let message = format!("a weight is at most {WEIGHT_MAX}; wanted is {wanted}");
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        return Err(Problem::new(status, "body_not_readable", message));
+    }
+    change(service, &server, |endpoint| {
+        endpoint.state.set_weight(weight);
+        tracing::info!(
+            service = %service.name(),
+            server = %endpoint.row.name,
+            address = %endpoint.row.address,
+            weight,
+            configured = endpoint.row.weight,
+            "server's weight changed through the admin API"
+        );
+    })
+}
+
+/// Changes something about the service's server of that name or address (a name may stand for
+/// several addresses), and lets it count at once.
+fn change(
+    service: &LiveService,
+    server: &str,
+    change: impl Fn(&Endpoint),
+) -> Result<Indented, Problem> {
+    let endpoints = service.endpoints();
+    let by_address = server.parse().ok().and_then(|address| endpoints.by_address(address));
+    let found: Vec<&Arc<Endpoint>> = match by_address {
+        Some(endpoint) => vec![endpoint],
+        None => endpoints.all.iter().filter(|endpoint| *endpoint.row.name == *server).collect(),
+    };
+    if found.is_empty() {
+        let known = endpoints.all.iter().map(|endpoint| endpoint.row.address.to_string());
+        let message = format!(
+            "service {:?} has no server at {server:?}; its servers: {}",
+            service.name(),
+            known.collect::<Vec<_>>().join(", ")
+        );
+        return Err(Problem::not_found("server_not_found", message));
+    }
+    for endpoint in found {
+        change(endpoint);
+    }
+    let now = os::clock::now();
+    if let Some(tier) = service.refresh(now) {
+        tracing::warn!(
+            service = %tier.service,
+            from = tier.from.name(),
+            to = tier.to.name(),
+            why = tier.reason.name(),
+            evidence = tier.reason.text(),
+            "service changed servers"
+        );
+    }
+    Ok(Indented(services::to_json(&service.view(now))))
+}

@@ -1,0 +1,198 @@
+//! The token: a secret in a file, and how what a client presents is compared with it.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use subtle::ConstantTimeEq;
+
+/// Shorter ones can be guessed.
+const LENGTH_MIN_BYTES: usize = 16;
+
+/// Longer ones are no tokens.
+const LENGTH_MAX_BYTES: usize = 512;
+
+/// Permission bits of users who are neither the file's owner nor of its group.
+const OTHERS: u32 = 0o007;
+
+/// A secret that every request must bear. Kept with zeros up to its largest length, so that
+/// comparing takes the same time whatever is presented.
+#[derive(Clone)]
+pub struct Token {
+    padded: [u8; LENGTH_MAX_BYTES],
+    length: usize,
+}
+
+impl Token {
+    /// The token in the file at `path`, without white space around it. Refused if users other than
+    /// the owner and the group may read or change the file.
+    pub fn read(path: &Path) -> Result<Token, TokenError> {
+        let error = |why| TokenError { path: path.to_path_buf(), why };
+        let unreadable = |source| error(Why::Unreadable(source));
+        let file = File::open(path).map_err(unreadable)?;
+        // Of the open file, which nobody can exchange any more.
+        let metadata = file.metadata().map_err(unreadable)?;
+        if !metadata.is_file() {
+            return Err(error(Why::NoFile));
+        }
+        if metadata.mode() & OTHERS != 0 {
+            return Err(error(Why::OthersMayReadIt));
+        }
+        // Room for a line end, and for one byte that is too much.
+        let mut text = Vec::with_capacity(LENGTH_MAX_BYTES + 8);
+        file.take(LENGTH_MAX_BYTES as u64 + 8).read_to_end(&mut text).map_err(unreadable)?;
+        Token::parse(text.trim_ascii()).ok_or_else(|| error(Why::NoToken))
+    }
+
+    /// A token of 16 to 512 of the characters that may stand in an Authorization field (RFC 6750
+    /// section 2.1); `None` if `text` is no such.
+    pub fn parse(text: &[u8]) -> Option<Token> {
+        let allowed = |b: &u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(b);
+        if !(LENGTH_MIN_BYTES..=LENGTH_MAX_BYTES).contains(&text.len()) || !text.iter().all(allowed)
+        {
+            return None;
+        }
+        Some(Token { padded: padded(text), length: text.len() })
+    }
+
+    /// Whether `presented` is this token. Takes the same time whatever is presented.
+    pub(crate) fn is(&self, presented: &[u8]) -> bool {
+        let same_length = (presented.len() as u64).ct_eq(&(self.length as u64));
+        let same_bytes = padded(presented).ct_eq(&self.padded);
+        (same_length & same_bytes).into()
+    }
+}
+
+/// As many bytes of `text` as a token may have, and zeros after them.
+fn padded(text: &[u8]) -> [u8; LENGTH_MAX_BYTES] {
+    let mut padded = [0; LENGTH_MAX_BYTES];
+    let length = text.len().min(LENGTH_MAX_BYTES);
+    padded[..length].copy_from_slice(&text[..length]);
+    padded
+}
+
+/// It is a secret.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Why a file yields no token. Prints as one line.
+#[derive(Debug)]
+pub struct TokenError {
+    path: PathBuf,
+    why: Why,
+}
+
+#[derive(Debug)]
+enum Why {
+    Unreadable(io::Error),
+    NoFile,
+    OthersMayReadIt,
+    NoToken,
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.why {
+            Why::Unreadable(source) => {
+                write!(f, "cannot read the token file {path}: {source}")?;
+                if source.kind() == io::ErrorKind::NotFound {
+                    write!(f, "; `(umask 077; openssl rand -hex 32 > {path})` makes one")?;
+                }
+                Ok(())
+            }
+            Why::NoFile => write!(f, "the token file {path} is not a regular file"),
+            Why::OthersMayReadIt => write!(
+                f,
+                "other users of this machine may read or change the token file {path}; `chmod 600 \
+                 {path}` keeps them out"
+            ),
+            Why::NoToken => write!(
+                f,
+                "there is no token in {path}: {LENGTH_MIN_BYTES} to {LENGTH_MAX_BYTES} letters, \
+                 digits and -._~+/=, such as `openssl rand -hex 32` makes"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TokenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.why {
+            Why::Unreadable(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::testing::Directory;
+
+    const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+    fn file(directory: &Directory, text: &str, mode: u32) -> PathBuf {
+        let path = directory.path("token");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    #[test]
+    fn only_the_very_token_is_it() {
+        let token = Token::parse(SECRET.as_bytes()).unwrap();
+        assert!(token.is(SECRET.as_bytes()));
+        let long = format!("{SECRET}{}", "\0".repeat(600));
+        let zero = format!("{SECRET}\0");
+        for other in ["", "0", &SECRET[1..], &SECRET[..31], &zero, &long, &SECRET.to_uppercase()] {
+            assert!(!token.is(other.as_bytes()), "{other:?}");
+        }
+        let longest = Token::parse(&[b'x'; LENGTH_MAX_BYTES]).unwrap();
+        assert!(longest.is(&[b'x'; LENGTH_MAX_BYTES]));
+        assert!(!longest.is(&[b'x'; LENGTH_MAX_BYTES + 1]));
+        assert_eq!(format!("{token:?}"), "Token(…)");
+    }
+
+    #[test]
+    fn a_file_holds_a_token_and_white_space() {
+        let directory = Directory::new("token");
+        for text in [SECRET.to_owned(), format!("{SECRET}\n"), format!(" {SECRET} \r\n")] {
+            let path = file(&directory, &text, 0o640);
+            assert!(Token::read(&path).unwrap().is(SECRET.as_bytes()), "{text:?}");
+        }
+        let too_long = "x".repeat(LENGTH_MAX_BYTES + 1);
+        for text in ["", "short", "with space 0123456789", "ümlaut-0123456789", &too_long] {
+            let message = Token::read(&file(&directory, text, 0o600)).unwrap_err().to_string();
+            assert!(message.contains("openssl rand"), "{message}");
+            assert_eq!(message.lines().count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_refused() {
+        let directory = Directory::new("token-others");
+        for mode in [0o604, 0o666, 0o602] {
+            let message = Token::read(&file(&directory, SECRET, mode)).unwrap_err().to_string();
+            assert!(message.contains("chmod 600"), "{mode:o}: {message}");
+            assert!(!message.contains(SECRET));
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_one_line_that_says_how_to_make_it() {
+        let directory = Directory::new("token-missing");
+        let message = Token::read(&directory.path("none")).unwrap_err().to_string();
+        assert!(message.contains("openssl rand -hex 32 >"), "{message}");
+        let message = Token::read(&directory.path("")).unwrap_err().to_string();
+        assert!(message.contains("not a regular file"), "{message}");
+    }
+}

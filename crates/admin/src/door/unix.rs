@@ -1,0 +1,269 @@
+//! A listening Unix socket: made so that nobody else may ever connect, and so that the file which
+//! a crash left behind is no obstacle, while a balancer that runs is never pushed aside.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, Metadata, Permissions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+/// Its owner alone may connect.
+const MODE: u32 = 0o600;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// A socket that listens, and its file.
+#[derive(Debug)]
+pub struct UnixSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    file: FileId,
+}
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    fn of(metadata: &Metadata) -> FileId {
+        FileId { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+impl UnixSocket {
+    /// Listens at `path`, with a file that `owner` (user and group ids; `None`: ourselves) alone
+    /// may use. A socket there that nobody listens on is replaced in one step; one on which
+    /// somebody does, and a file of another kind, are left alone.
+    pub fn bind(path: &Path, owner: Option<(u32, u32)>) -> Result<UnixSocket, UnixError> {
+        let error = |why| UnixError { path: path.to_path_buf(), why };
+        let failed = |source| error(Why::Failed(source));
+        refuse_unless_stale(path).map_err(error)?;
+
+        // Made under another name, so that it can replace a stale one, and has its permissions
+        // before it has its name.
+        let new = with_suffix(path, ".new");
+        match fs::symlink_metadata(&new) {
+            Ok(left) if left.file_type().is_socket() => fs::remove_file(&new).map_err(failed)?,
+            Ok(_) => return Err(UnixError { path: new, why: Why::NotASocket }),
+            Err(_) => {}
+        }
+        let socket = open().map_err(|error| failed(error.into()))?;
+        let address = SocketAddrUnix::new(&new).map_err(|error| failed(error.into()))?;
+        rustix::net::bind(&socket, &address).map_err(|error| failed(error.into()))?;
+        let listening = || -> io::Result<FileId> {
+            fs::set_permissions(&new, Permissions::from_mode(MODE))?;
+            if let Some((user, group)) = owner {
+                std::os::unix::fs::chown(&new, Some(user), Some(group))?;
+            }
+            rustix::net::listen(&socket, BACKLOG)?;
+            let file = FileId::of(&fs::symlink_metadata(&new)?);
+            fs::rename(&new, path)?;
+            Ok(file)
+        };
+        match listening() {
+            Ok(file) => {
+                let listener = UnixListener::from(socket);
+                Ok(UnixSocket { listener, path: path.to_path_buf(), file })
+            }
+            Err(source) => {
+                // It is ours, and of no use; that it cannot be removed changes nothing.
+                let _ = fs::remove_file(&new);
+                Err(failed(source))
+            }
+        }
+    }
+
+    /// A socket that another process has bound to `path` and handed over.
+    pub fn adopt(socket: OwnedFd, path: &Path) -> io::Result<UnixSocket> {
+        let file = FileId::of(&fs::symlink_metadata(path)?);
+        Ok(UnixSocket { listener: UnixListener::from(socket), path: path.to_path_buf(), file })
+    }
+
+    /// The listening socket and the file to remove at the end.
+    pub(crate) fn into_parts(self) -> (UnixListener, SocketFile) {
+        (self.listener, SocketFile { path: self.path, file: self.file })
+    }
+}
+
+impl AsFd for UnixSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+/// A socket's file, while the socket is in use.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    pub(crate) path: PathBuf,
+    file: FileId,
+}
+
+impl SocketFile {
+    /// Removes the file, unless another socket has taken its name meanwhile.
+    pub(crate) fn remove(self) {
+        let ours = fs::symlink_metadata(&self.path)
+            .is_ok_and(|metadata| FileId::of(&metadata) == self.file);
+        if ours && let Err(error) = fs::remove_file(&self.path) {
+            // The next start replaces it.
+            tracing::debug!(%error, path = %self.path.display(), "the socket's file stays");
+        }
+    }
+}
+
+fn open() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
+/// Nothing at `path`, or a socket that nobody listens on.
+fn refuse_unless_stale(path: &Path) -> Result<(), Why> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Why::Failed(error)),
+        Ok(metadata) if !metadata.file_type().is_socket() => return Err(Why::NotASocket),
+        Ok(_) => {}
+    }
+    let asked = || -> Result<(), Errno> {
+        let address = SocketAddrUnix::new(path)?;
+        rustix::net::connect(open()?, &address)
+    };
+    match asked() {
+        Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(()),
+        // Its queue is full: somebody listens all the same.
+        Ok(()) | Err(Errno::AGAIN) => Err(Why::InUse),
+        Err(error) => Err(Why::Failed(error.into())),
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Why a Unix socket cannot be listened on. Prints as one line.
+#[derive(Debug)]
+pub struct UnixError {
+    path: PathBuf,
+    why: Why,
+}
+
+#[derive(Debug)]
+enum Why {
+    InUse,
+    NotASocket,
+    Failed(io::Error),
+}
+
+impl UnixError {
+    /// Whether another program listens there.
+    pub fn is_address_in_use(&self) -> bool {
+        matches!(self.why, Why::InUse)
+    }
+}
+
+impl fmt::Display for UnixError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.why {
+            Why::InUse => write!(
+                f,
+                "cannot listen on unix:{path}: another program does already; `ss -lxp src {path}` \
+                 shows which"
+            ),
+            Why::NotASocket => write!(
+                f,
+                "cannot listen on unix:{path}: a file that is no socket has that name; move it away"
+            ),
+            Why::Failed(source) => {
+                write!(f, "cannot listen on unix:{path}: {source}")?;
+                match (source.kind(), self.path.parent()) {
+                    (io::ErrorKind::NotFound, Some(directory)) => {
+                        write!(f, "; make the directory {}", directory.display())
+                    }
+                    (io::ErrorKind::PermissionDenied, Some(directory)) => {
+                        write!(f, "; this user must be able to write to {}", directory.display())
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for UnixError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.why {
+            Why::Failed(source) => Some(source),
+            Why::InUse | Why::NotASocket => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::testing::Directory;
+
+    #[test]
+    fn its_owner_alone_may_connect_and_its_file_goes_with_it() {
+        let directory = Directory::new("unix");
+        let path = directory.path("admin.sock");
+        let (listener, file) = UnixSocket::bind(&path, None).unwrap().into_parts();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+        UnixStream::connect(&path).unwrap();
+        drop(listener);
+        file.remove();
+        assert!(!path.exists());
+        assert_eq!(fs::read_dir(directory.path("")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_crash_left_is_replaced_and_what_lives_is_not() {
+        let directory = Directory::new("unix-stale");
+        let path = directory.path("admin.sock");
+        drop(UnixSocket::bind(&path, None).unwrap());
+        assert!(path.exists(), "as after a crash");
+        let second = UnixSocket::bind(&path, None).unwrap();
+
+        let error = UnixSocket::bind(&path, None).unwrap_err();
+        assert!(error.is_address_in_use());
+        assert!(error.to_string().contains("ss -lxp"), "{error}");
+        UnixStream::connect(&path).unwrap();
+        // The first one's file is not the second one's to keep.
+        let (_listener, file) = second.into_parts();
+        fs::remove_file(&path).unwrap();
+        let third = UnixSocket::bind(&path, None).unwrap();
+        file.remove();
+        assert!(path.exists(), "the third's file is not removed by the second");
+        drop(third);
+    }
+
+    #[test]
+    fn files_of_other_kinds_are_left_alone() {
+        let directory = Directory::new("unix-file");
+        let path = directory.path("admin.sock");
+        fs::write(&path, "precious").unwrap();
+        let message = UnixSocket::bind(&path, None).unwrap_err().to_string();
+        assert!(message.contains("move it away"), "{message}");
+        fs::remove_file(&path).unwrap();
+        fs::write(directory.path("admin.sock.new"), "precious").unwrap();
+        let message = UnixSocket::bind(&path, None).unwrap_err().to_string();
+        assert!(message.contains("admin.sock.new"), "{message}");
+        let nowhere = directory.path("none/admin.sock");
+        let message = UnixSocket::bind(&nowhere, None).unwrap_err().to_string();
+        assert!(message.ends_with("/none"), "{message}");
+    }
+}

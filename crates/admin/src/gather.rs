@@ -1,0 +1,82 @@
+//! What simply is so at this moment, gathered from where it is known: for `/metrics` and for what
+//! is pushed. Names and formats are `observe`'s.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use decide::{EndpointView, Published, ServiceView};
+use model::{Administrative, Health, Moment};
+use observe::exposition::{Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges, write};
+
+use crate::api::Context;
+use crate::process;
+
+/// Everything, in `format`.
+pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> String {
+    let published = context.registry.load_full();
+    let views = views(&published, now);
+    let idle = context.sources.idle_connections.as_ref().map(|idle| idle());
+    let gauges = Gauges {
+        version: context.version,
+        generation: published.generation,
+        workers: context.workers as u64,
+        process: process::gauges(),
+        reloads: context.sources.reload_gauges.as_ref().map(|gauges| gauges()),
+        listeners: published.snapshot.listeners.iter().map(listener).collect(),
+        services: views.iter().map(service).collect(),
+        servers: views.iter().flat_map(|view| servers(view, idle.as_ref())).collect(),
+        probes: (context.sources.probes)(),
+    };
+    let mut text = String::new();
+    write(&context.counters.totals(), &gauges, format, &mut text);
+    text
+}
+
+/// Every service as it is now.
+pub(crate) fn views(published: &Published, now: Moment) -> Vec<ServiceView> {
+    published.services.iter().map(|service| service.view(now)).collect()
+}
+
+fn listener(listener: &model::Listener) -> ListenerGauges<'_> {
+    ListenerGauges { name: &listener.name, connections_max: u64::from(listener.connections_max) }
+}
+
+fn service(service: &ServiceView) -> ServiceGauges<'_> {
+    ServiceGauges {
+        name: &service.name,
+        queue_length: u64::from(service.queue_length),
+        queue_length_max: u64::from(service.queue_length_max),
+    }
+}
+
+fn servers<'a>(
+    service: &'a ServiceView,
+    idle: Option<&HashMap<SocketAddr, u32>>,
+) -> impl Iterator<Item = ServerGauges<'a>> {
+    service.endpoints.iter().map(move |endpoint| {
+        let idle = idle.map(|idle| idle.get(&endpoint.address).copied().unwrap_or(0));
+        ServerGauges {
+            service: &service.name,
+            name: &endpoint.name,
+            address: endpoint.address,
+            zone: endpoint.zone.as_deref().unwrap_or_default(),
+            up: endpoint.health != Health::Down,
+            ejected: endpoint.ejected_for.is_some(),
+            ready: is_ready(endpoint),
+            in_flight: endpoint.in_flight,
+            in_flight_max: endpoint.in_flight_max,
+            weight: endpoint.weight,
+            requests: endpoint.requests,
+            failures: endpoint.failures,
+            idle_connections: idle,
+        }
+    })
+}
+
+/// Whether it could take work, as `model::ServerState::is_ready` says it; whether it gets any is
+/// a matter of its zone too.
+pub(crate) fn is_ready(endpoint: &EndpointView) -> bool {
+    endpoint.health != Health::Down
+        && endpoint.ejected_for.is_none()
+        && endpoint.administrative == Administrative::Ready
+}

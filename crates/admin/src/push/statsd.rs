@@ -1,0 +1,83 @@
+//! statsd: one line a number, as many lines in a UDP datagram as fit. Who receives them, if
+//! anybody, is not known.
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use model::ServerTarget;
+use tokio::net::UdpSocket;
+
+use super::{Moment, Reached, Sample, resolve, within};
+
+/// What passes through Ethernet in one piece, tunnels on the way included.
+const DATAGRAM_MAX_BYTES: usize = 1_432;
+
+/// Datagrams sent in a row before a pause, so that a receiver with a small buffer keeps up.
+const BURST: usize = 16;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A statsd server.
+#[derive(Debug)]
+pub(super) struct Statsd {
+    target: ServerTarget,
+    reached: Reached,
+}
+
+impl Statsd {
+    pub(super) fn new(target: ServerTarget) -> Statsd {
+        Statsd { target, reached: Reached::default() }
+    }
+
+    /// Sends the datagrams, as far as it gets in the time that is allowed.
+    pub(super) async fn push(&mut self, datagrams: &[String], allowed: Duration) {
+        let sent = within(allowed, send(&self.target, datagrams)).await;
+        self.reached.note("statsd", &self.target, &sent);
+    }
+}
+
+async fn send(target: &ServerTarget, datagrams: &[String]) -> io::Result<()> {
+    let found = resolve(target).await?;
+    let to = *found.first().ok_or_else(|| io::Error::other("the name has no address"))?;
+    let from: SocketAddr = match to {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    // Not connected: that nobody listens would only make every second send fail.
+    let socket = UdpSocket::bind(from).await?;
+    for burst in datagrams.chunks(BURST) {
+        for datagram in burst {
+            socket.send_to(datagram.as_bytes(), to).await?;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// The numbers of a moment as datagrams.
+pub(super) fn encode(moment: &Moment<'_>, prefix: &str) -> Vec<String> {
+    let mut datagrams = vec![String::new()];
+    let mut line = String::new();
+    moment.each(prefix, &mut |name, sample| {
+        line.clear();
+        // Writing to a String cannot fail.
+        let _ = match sample {
+            // Nothing happened: statsd says zero by itself.
+            Sample::Count(0) => return,
+            Sample::Count(count) => write!(line, "{name}:{count}|c"),
+            // None is negative: a sign would make it a difference.
+            Sample::Gauge(value) => write!(line, "{name}:{}|g", super::graphite::number(value)),
+        };
+        let Some(last) = datagrams.last_mut() else { return };
+        if last.is_empty() {
+            last.push_str(&line);
+        } else if last.len() + 1 + line.len() <= DATAGRAM_MAX_BYTES {
+            last.push('\n');
+            last.push_str(&line);
+        } else {
+            datagrams.push(line.clone());
+        }
+    });
+    datagrams
+}

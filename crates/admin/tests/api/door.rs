@@ -1,0 +1,125 @@
+//! The way in: tokens and Unix sockets.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use admin::Door;
+use model::{Admin, AdminAddress};
+
+use crate::rig::{Api, sources};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// A directory of its own, removed with everything in it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("weir-door-{name}-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn without_the_token_nothing_is_told() {
+    let api = Api::with_token(TOKEN);
+    for path in ["/", "/metrics", "/api/v1/status", "/nothing"] {
+        let answer = api.get(path);
+        answer.problem(401, "token_missing");
+        assert!(answer.head.contains("www-authenticate: bearer\r\n"), "{}", answer.head);
+        assert!(answer.head.contains("cache-control: no-store"), "{}", answer.head);
+    }
+    let path = "/api/v1/services/listings/servers/127.0.0.1:5001/state";
+    api.post(path, r#"{"state": "drain"}"#).problem(401, "token_missing");
+    assert!(api.registry.current().services[0].endpoints().all[0].state.is_ready());
+}
+
+#[test]
+fn only_the_token_opens() {
+    let api = Api::with_token(TOKEN);
+    let status = |field: &str| api.get_with("/api/v1/status", field);
+    assert_eq!(status(&format!("Authorization: Bearer {TOKEN}")).status, 200);
+    assert_eq!(status(&format!("authorization: bearer {TOKEN}")).status, 200);
+    let wrong = [
+        format!("Authorization: Bearer {}", &TOKEN[1..]),
+        format!("Authorization: Bearer {TOKEN}0"),
+        format!("Authorization: Basic {TOKEN}"),
+        format!("Authorization: {TOKEN}"),
+        "Authorization: Bearer".to_owned(),
+        format!("Authorization: Bearer {TOKEN}\r\nAuthorization: Bearer {TOKEN}"),
+    ];
+    for field in wrong {
+        let answer = status(&field);
+        answer.problem(401, "token_wrong");
+        let challenge = "www-authenticate: bearer error=\"invalid_token\"";
+        assert!(answer.head.contains(challenge), "{field}: {}", answer.head);
+        assert!(!answer.body.contains(TOKEN));
+    }
+    // Who has it may still not be a web page.
+    let page = format!("Authorization: Bearer {TOKEN}\r\nOrigin: https://evil.example");
+    status(&page).problem(403, "origin_not_allowed");
+}
+
+#[test]
+fn a_unix_socket_serves_whoever_may_open_it() {
+    let directory = Directory::new("unix");
+    let path = directory.0.join("admin.sock");
+    let token_file = directory.0.join("token");
+    fs::write(&token_file, format!("{TOKEN}\n")).unwrap();
+    fs::set_permissions(&token_file, Permissions::from_mode(0o600)).unwrap();
+    let mut admin = Admin { address: AdminAddress::Unix(path.clone()), token_file: None };
+    let api = Api::behind(Door::open(&admin, None).unwrap(), sources());
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(api.get("/api/v1/status").json()["workers"], 3);
+    // Any name is good here, for instance the one that curl was given.
+    let any = "GET /api/v1/status HTTP/1.1\r\nHost: weir\r\n";
+    assert_eq!(api.send(any, "").status, 200);
+    let page = api.get_with("/", "Origin: http://localhost");
+    page.problem(403, "origin_not_allowed");
+
+    // A second one does not push the first aside.
+    let error = Door::open(&admin, None).unwrap_err();
+    assert!(error.is_address_in_use());
+    assert_eq!(error.to_string().lines().count(), 1);
+    assert_eq!(api.get("/api/v1/status").status, 200);
+    api.handle.stop();
+    assert!(!path.exists());
+
+    admin.token_file = Some(token_file);
+    let mut api = Api::behind(Door::open(&admin, None).unwrap(), sources());
+    api.get("/api/v1/status").problem(401, "token_missing");
+    let field = format!("Authorization: Bearer {TOKEN}");
+    assert_eq!(api.get_with("/api/v1/status", &field).status, 200);
+    // Somebody else listens on it now.
+    api.handle.keep_file();
+    api.handle.stop();
+    assert!(path.exists());
+}
+
+#[test]
+fn a_door_that_cannot_be_opened_says_why_in_one_line() {
+    let directory = Directory::new("shut");
+    let tcp = |text: &str| AdminAddress::Tcp(text.parse().unwrap());
+    let readable = directory.0.join("readable");
+    fs::write(&readable, TOKEN).unwrap();
+    fs::set_permissions(&readable, Permissions::from_mode(0o644)).unwrap();
+    let cases = [
+        (tcp("192.0.2.1:9900"), None, "TLS"),
+        (tcp("127.0.0.1:0"), Some(directory.0.join("none")), "openssl rand"),
+        (tcp("127.0.0.1:0"), Some(readable), "chmod 600"),
+        (AdminAddress::Unix(directory.0.join("no/admin.sock")), None, "make the directory"),
+    ];
+    for (address, token_file, said) in cases {
+        let message = Door::open(&Admin { address, token_file }, None).unwrap_err().to_string();
+        assert!(message.contains(said), "{message}");
+        assert_eq!(message.lines().count(), 1);
+    }
+}

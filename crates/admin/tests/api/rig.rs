@@ -1,0 +1,237 @@
+//! An API on loopback, and a client that asks it one thing a connection.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use admin::{Door, Listener, Sources, Token};
+use decide::Registry;
+use model::{AdminAddress, Cause, Moment, Timings};
+use observe::exposition::{ProbeGauges, ReloadGauges};
+use observe::{InFlight, Stage};
+use serde_json::{Value, json};
+
+const CONFIGURATION: &str = r#"
+zone = "a"
+
+[[listener]]
+name = "public"
+address = "127.0.0.1:8080"
+
+[[route]]
+host = "api.example.com"
+path = "/listings"
+service = "listings"
+
+[service.listings]
+in_flight_max = 4
+
+[[service.listings.server]]
+address = "127.0.0.1:5001"
+zone = "a"
+
+[[service.listings.server]]
+address = "[::1]:5002"
+zone = "b"
+"#;
+
+pub(crate) struct Api {
+    pub(crate) handle: admin::Handle,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) ready: Arc<AtomicBool>,
+}
+
+/// Everything that the API can be connected to, with something to show.
+pub(crate) fn sources() -> Sources {
+    Sources {
+        plan: Arc::new(|| json!({ "probes": 2 })),
+        configuration: Arc::new(|snapshot| json!({ "zone": snapshot.zone.as_deref() })),
+        probes: Arc::new(|| {
+            vec![ProbeGauges {
+                address: address("127.0.0.1:5001"),
+                per_second: 0.5,
+                per_second_unshared: 35.0,
+                ended: 10,
+                failed: 2,
+                time: Duration::from_millis(30),
+                last: Duration::from_millis(3),
+            }]
+        }),
+        idle_connections: Some(Arc::new(|| HashMap::from([(address("127.0.0.1:5001"), 3)]))),
+        in_flight: Some(Arc::new(|| vec![in_flight("a", 30), in_flight("b", 10)])),
+        reload: Some(Arc::new(|| Ok(receipt()))),
+        upgrade: Some(Arc::new(|| {
+            Ok(json!({
+                "result": "upgraded",
+                "pid": 13,
+                "version": "1.2.4",
+                "predecessor": { "pid": 12, "version": "1.2.3" },
+                "took_ms": 300,
+                "handed_over": { "listeners": ["public"], "sockets": 2, "servers": 2 },
+            }))
+        })),
+        reloads: Some(Arc::new(|| json!({ "reloads": [receipt()] }))),
+        reload_gauges: Some(Arc::new(|| ReloadGauges {
+            applied: 1,
+            unchanged: 0,
+            refused: 0,
+            last_refused: false,
+            last_at: Some(Duration::from_secs(1_763_619_180)),
+        })),
+    }
+}
+
+/// What a reload that changed nothing says; who makes it tests the rest.
+pub(crate) fn receipt() -> Value {
+    json!({
+        "result": "unchanged",
+        "trigger": "admin API",
+        "at": "2025-11-20T06:13:00Z",
+        "took_ms": 1.5,
+        "generation": 1,
+    })
+}
+
+/// A request that came in at `millis` after the process began.
+pub(crate) fn in_flight(request_id: &str, millis: u64) -> InFlight {
+    InFlight {
+        since: Moment::from_millis(millis),
+        stage: Stage::Response,
+        request_id: request_id.to_owned(),
+        client: address("192.0.2.1:40000"),
+        listener: Arc::from("public"),
+        method: "GET".to_owned(),
+        host: "api.example.com".to_owned(),
+        path: "/listings/1".to_owned(),
+        service: Some(Arc::from("listings")),
+        server: Some(address("127.0.0.1:5001")),
+        attempts: 1,
+    }
+}
+
+pub(crate) fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+impl Api {
+    pub(crate) fn start() -> Api {
+        Api::with(sources())
+    }
+
+    pub(crate) fn with(sources: Sources) -> Api {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Api::behind(Door::of(Listener::Tcp(listener), None), sources)
+    }
+
+    pub(crate) fn with_token(token: &str) -> Api {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let token = Token::parse(token.as_bytes());
+        assert!(token.is_some());
+        Api::behind(Door::of(Listener::Tcp(listener), token), sources())
+    }
+
+    pub(crate) fn behind(door: Door, sources: Sources) -> Api {
+        let checked = config::check(CONFIGURATION, "weir.toml", &())
+            .unwrap_or_else(|errors| panic!("{errors:#?}"));
+        let registry = Arc::new(Registry::with_seed(0));
+        registry.publish(Arc::new(checked.snapshot), Moment::from_millis(1));
+        let ready = Arc::new(AtomicBool::new(true));
+        let counters = Arc::new(observe::Registry::new());
+        let shard = counters.add_shard();
+        let (service, listener) = (Arc::from("listings"), Arc::from("public"));
+        for (cause, status) in [(Cause::Completed, 200), (Cause::QueueFull, 429)] {
+            let timings = Timings { total: Duration::from_millis(5), ..Timings::default() };
+            shard.service(&service).exchange_ended(cause, Some(status), 1, &timings);
+            shard.listener(&listener).exchanges.count(cause, Some(status));
+        }
+        let nowhere = Cause::DestinationNotFound;
+        shard.listener(&listener).exchanges.count(nowhere, Some(404));
+        shard.listener(&listener).connections_accepted.add(2);
+        let options = admin::Options {
+            door,
+            registry: Arc::clone(&registry),
+            counters,
+            sources,
+            ready: Arc::clone(&ready),
+            workers: 3,
+            version: "1.2.3",
+        };
+        Api { handle: admin::start(options).unwrap(), registry, ready }
+    }
+
+    /// Host and port, as a client on this machine says them.
+    pub(crate) fn authority(&self) -> String {
+        match self.handle.address() {
+            AdminAddress::Tcp(address) => address.to_string(),
+            AdminAddress::Unix(_) => "localhost".to_owned(),
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n", self.authority()), "")
+    }
+
+    pub(crate) fn get_with(&self, path: &str, field: &str) -> Answer {
+        let host = self.authority();
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n"), "")
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &str) -> Answer {
+        let host = self.authority();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n",
+            body.len()
+        );
+        self.send(&head, body)
+    }
+
+    /// Sends a head without its last line and a body, and reads until the server closes.
+    pub(crate) fn send(&self, head: &str, body: &str) -> Answer {
+        let request = format!("{head}Connection: close\r\n\r\n{body}");
+        match self.handle.address() {
+            AdminAddress::Tcp(address) => {
+                Answer::to(&request, TcpStream::connect(address).unwrap())
+            }
+            AdminAddress::Unix(path) => Answer::to(&request, UnixStream::connect(path).unwrap()),
+        }
+    }
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// In lower case.
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    fn to(request: &str, mut stream: impl Read + Write) -> Answer {
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.body);
+        assert!(self.head.contains("content-type: application/json"), "{}", self.head);
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// An answer that is no success says why, to programs and to people.
+    #[track_caller]
+    pub(crate) fn problem(&self, status: u16, name: &str) -> String {
+        assert_eq!(self.status, status, "{}", self.body);
+        let problem: Value = serde_json::from_str(&self.body).unwrap();
+        assert_eq!(problem["error"], name);
+        problem["message"].as_str().unwrap().to_owned()
+    }
+}

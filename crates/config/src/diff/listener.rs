@@ -1,0 +1,76 @@
+//! What changes about listeners.
+
+use model::{ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot};
+
+use super::{Changes, Words, or, time, yes_no};
+use crate::raw::units::show_size;
+
+/// Found again by name.
+pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
+    let mut changes = Changes::default();
+    for old in &before.listeners {
+        match after.listeners.iter().find(|new| new.name == old.name) {
+            Some(new) => changes.stays(&old.name, words((old, before), (new, after))),
+            None => changes.removed.push(old.name.to_string()),
+        }
+    }
+    let is_new = |new: &&Listener| before.listeners.iter().all(|old| old.name != new.name);
+    changes.added.extend(after.listeners.iter().filter(is_new).map(|new| new.name.to_string()));
+    changes
+}
+
+fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snapshot)) -> Words {
+    let Listener {
+        name: _,
+        address,
+        protocol,
+        backlog,
+        connections_max,
+        trusted,
+        forward_fields,
+        timeouts: ClientTimeouts { head, idle, body },
+        head_max_bytes,
+        body_max_bytes,
+        proxy_status,
+    } = old;
+    let mut words = Words::default();
+    words.value("address", address, &new.address, ToString::to_string);
+    let (protocol, new_protocol) =
+        (protocol_name(*protocol, before), protocol_name(new.protocol, after));
+    words.value("protocol", &protocol, &new_protocol, String::clone);
+    words.value("backlog", backlog, &new.backlog, |n| or(n.as_ref(), "net.core.somaxconn"));
+    words.value("connections_max", connections_max, &new.connections_max, u32::to_string);
+    words.value("trusted", trusted, &new.trusted, |networks| {
+        let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
+        if networks.is_empty() { "nobody".to_owned() } else { networks.join(" ") }
+    });
+    words.value("forward_fields", forward_fields, &new.forward_fields, fields);
+    words.value("timeouts.head", head, &new.timeouts.head, time);
+    words.value("timeouts.idle", idle, &new.timeouts.idle, time);
+    words.value("timeouts.body", body, &new.timeouts.body, time);
+    words.value("head_max", head_max_bytes, &new.head_max_bytes, |n| show_size(u64::from(*n)));
+    words.value("body_max", body_max_bytes, &new.body_max_bytes, |n| {
+        or(n.map(show_size), "no limit")
+    });
+    words.value("proxy_status", proxy_status, &new.proxy_status, yes_no);
+    words
+}
+
+fn protocol_name(protocol: Protocol, of: &Snapshot) -> String {
+    match protocol {
+        Protocol::Http => "http".to_owned(),
+        Protocol::Tcp(service) => format!("tcp to {}", of.service(service).name),
+    }
+}
+
+fn fields(fields: &ForwardFields) -> String {
+    let ForwardFields { x_forwarded, forwarded, request_id, traceparent } = *fields;
+    let names = [
+        (x_forwarded, "x-forwarded"),
+        (forwarded, "forwarded"),
+        (request_id, "x-request-id"),
+        (traceparent, "traceparent"),
+    ];
+    let names: Vec<_> = names.iter().filter(|(sent, _)| *sent).map(|(_, name)| *name).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(" ") }
+}

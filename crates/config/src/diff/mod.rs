@@ -1,0 +1,193 @@
+//! What changes from one configuration to the next, in the words of the file: `in_flight_max: 4 →
+//! 8`.
+//!
+//! Ids are compared by what they stand for, since a listener that is added before the others moves
+//! the ids of all. Every field is named here, so that one that is added to the model is not
+//! forgotten: the compiler asks for it. Values that may be secrets are not shown.
+
+mod listener;
+mod route;
+mod service;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use model::{AccessLog, Admin, Log, LogFormat, Metrics, Reload, Snapshot};
+
+use crate::raw::units::show_duration;
+
+/// What changes from one configuration to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// At the top level, in `[admin]`, `[log]` and the like.
+    pub settings: Vec<String>,
+    /// Listeners, by name.
+    pub listeners: Changes,
+    /// Routes, by name; a rule with several hosts is several routes of one name.
+    pub routes: Changes,
+    /// Services, by name. Their servers stand in `servers`.
+    pub services: Changes,
+    /// Servers of services that stay, as `app: 10.0.1.5:8080`.
+    pub servers: Changes,
+}
+
+/// What changes among things of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Names of those that are new.
+    pub added: Vec<String>,
+    /// Names of those that are gone.
+    pub removed: Vec<String>,
+    /// Those that stay and change.
+    pub changed: Vec<Changed>,
+    /// How many stay as they are.
+    pub unchanged: usize,
+}
+
+/// One thing that stays and changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Its name.
+    pub name: String,
+    /// What changes, a key each.
+    pub what: Vec<String>,
+}
+
+/// What changes from `before` to `after`.
+pub fn diff(before: &Snapshot, after: &Snapshot) -> Diff {
+    let mut diff = Diff {
+        settings: settings(before, after),
+        listeners: listener::changes(before, after),
+        routes: route::changes(before, after),
+        ..Diff::default()
+    };
+    service::changes(before, after, &mut diff.services, &mut diff.servers);
+    diff
+}
+
+impl Diff {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        let kinds = [&self.listeners, &self.routes, &self.services, &self.servers];
+        self.settings.is_empty() && kinds.iter().all(|changes| changes.is_empty())
+    }
+}
+
+impl Changes {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+
+    /// Files one that stays under `changed`, or counts it as unchanged.
+    fn stays(&mut self, name: &str, words: Words) {
+        if words.0.is_empty() {
+            self.unchanged += 1;
+        } else {
+            self.changed.push(Changed { name: name.to_owned(), what: words.0 });
+        }
+    }
+}
+
+fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
+    let Snapshot {
+        zone,
+        workers,
+        connections_max,
+        drain_max,
+        run_as,
+        admin,
+        metrics,
+        resolver,
+        log,
+        reload,
+        // Told apart, one by one.
+        listeners: _,
+        routes: _,
+        services: _,
+    } = before;
+    let mut words = Words::default();
+    words.value("zone", zone, &after.zone, |zone| or(zone.as_ref(), "none"));
+    words.value("workers", workers, &after.workers, |n| or(n.as_ref(), "one per core"));
+    words.value("connections_max", connections_max, &after.connections_max, u32::to_string);
+    words.value("drain_max", drain_max, &after.drain_max, time);
+    words.value("user", run_as, &after.run_as, |run_as| match run_as {
+        None => "none".to_owned(),
+        Some((user, None)) => user.clone(),
+        Some((user, Some(group))) => format!("{user}, group {group}"),
+    });
+    words.value("admin.address", admin, &after.admin, |admin| {
+        or(admin.as_ref().map(|Admin { address, token_file: _ }| address), "off")
+    });
+    words.value("admin.token_file", admin, &after.admin, |admin| {
+        let path = admin.as_ref().and_then(|admin| admin.token_file.as_ref());
+        or(path.map(|path| path.display()), "none")
+    });
+    let Metrics { statsd, graphite, interval, prefix } = metrics;
+    let of = &after.metrics;
+    words.value("metrics.statsd", statsd, &of.statsd, |to| or(to.as_ref(), "none"));
+    words.value("metrics.graphite", graphite, &of.graphite, |to| or(to.as_ref(), "none"));
+    words.value("metrics.interval", interval, &of.interval, time);
+    words.value("metrics.prefix", prefix, &of.prefix, String::clone);
+    words.value("resolver", resolver, &after.resolver, |resolver| {
+        or(resolver.as_ref(), "the system's")
+    });
+    let Log { access, format } = log;
+    words.value("log.access", access, &after.log.access, |access| match access {
+        AccessLog::Off => "off".to_owned(),
+        AccessLog::Stdout => "stdout".to_owned(),
+        AccessLog::File(path) => path.display().to_string(),
+    });
+    words.value("log.format", format, &after.log.format, |format| match format {
+        LogFormat::Json => "json".to_owned(),
+        LogFormat::Text => "text".to_owned(),
+    });
+    let Reload { watch } = reload;
+    words.value("reload.watch", watch, &after.reload.watch, yes_no);
+    words.0
+}
+
+/// What changes in one thing, a key each.
+#[derive(Default)]
+struct Words(Vec<String>);
+
+impl Words {
+    /// `key: before → after`, if they differ.
+    fn value<T: PartialEq>(
+        &mut self,
+        key: &str,
+        before: &T,
+        after: &T,
+        show: impl Fn(&T) -> String,
+    ) {
+        if before == after {
+            return;
+        }
+        let (before, after) = (show(before), show(after));
+        // What is shown of them may still be the same.
+        if before != after {
+            self.0.push(format!("{key}: {before} → {after}"));
+        }
+    }
+
+    /// `key changed`, if they differ: for what is long, or may be a secret.
+    fn hidden<T: PartialEq>(&mut self, key: &str, before: &T, after: &T) {
+        if before != after {
+            self.0.push(format!("{key} changed"));
+        }
+    }
+}
+
+fn or(value: Option<impl Display>, none: &str) -> String {
+    value.map_or_else(|| none.to_owned(), |value| value.to_string())
+}
+
+fn time(time: &Duration) -> String {
+    show_duration(*time)
+}
+
+fn yes_no(value: &bool) -> String {
+    value.to_string()
+}

@@ -1,0 +1,168 @@
+//! What changes about routes.
+//!
+//! A route is found again by what it matches; one whose conditions have changed, by its name, if
+//! that is clear.
+
+use std::collections::HashMap;
+
+use model::{
+    Action, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey, RateLimit,
+    Redirect, Rewrite, Route, RouteMatch, Snapshot,
+};
+
+use super::{Changes, Words, or};
+use crate::raw::units::show_duration;
+
+pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
+    let mut changes = Changes::default();
+    let mut new: HashMap<Conditions<'_>, &Route> =
+        after.routes.iter().map(|route| (conditions(&route.matches, after), route)).collect();
+    let mut gone: Vec<&Route> = Vec::new();
+    for old in &before.routes {
+        match new.remove(&conditions(&old.matches, before)) {
+            Some(new) => changes.stays(&new.name, words((old, before), (new, after))),
+            None => gone.push(old),
+        }
+    }
+    // What is left of the new ones, in the order in which they match.
+    let mut added: Vec<&Route> = after
+        .routes
+        .iter()
+        .filter(|route| new.contains_key(&conditions(&route.matches, after)))
+        .collect();
+    for old in gone {
+        let alike = |route: &&Route| route.name == old.name;
+        match added.iter().position(alike) {
+            Some(index) => {
+                let new = added.remove(index);
+                changes.stays(&new.name, words((old, before), (new, after)));
+            }
+            None => changes.removed.push(old.name.to_string()),
+        }
+    }
+    changes.added = added.iter().map(|route| route.name.to_string()).collect();
+    changes
+}
+
+/// Conditions with names in place of ids.
+type Conditions<'a> = (
+    Vec<&'a str>,
+    Option<&'a HostPattern>,
+    &'a PathMatch,
+    Option<&'a str>,
+    &'a [FieldMatch],
+    &'a [FieldMatch],
+);
+
+fn conditions<'a>(matches: &'a RouteMatch, of: &'a Snapshot) -> Conditions<'a> {
+    let RouteMatch { listeners: _, host, path, method, fields, query } = matches;
+    (listeners(matches, of), host.as_ref(), path, method.as_deref(), fields, query)
+}
+
+fn listeners<'a>(matches: &RouteMatch, of: &'a Snapshot) -> Vec<&'a str> {
+    let known = matches.listeners.iter().filter_map(|id| of.listeners.get(id.0 as usize));
+    let mut names: Vec<&str> = known.map(|listener| &*listener.name).collect();
+    names.sort_unstable();
+    names
+}
+
+fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) -> Words {
+    let Route { name, matches, action, rate_limit } = old;
+    let mut words = Words::default();
+    words.value("name", name, &new.name, ToString::to_string);
+    let (listeners, new_listeners) = (listeners(matches, before), listeners(&new.matches, after));
+    words.value("listener", &listeners, &new_listeners, |names| {
+        if names.is_empty() { "all".to_owned() } else { names.join(", ") }
+    });
+    let RouteMatch { listeners: _, host, path, method, fields, query } = matches;
+    words.value("host", host, &new.matches.host, |host| match host {
+        None => "any".to_owned(),
+        Some(HostPattern::Exact(host)) => host.clone(),
+        Some(HostPattern::Wildcard(suffix)) => format!("*.{suffix}"),
+    });
+    words.value("path", path, &new.matches.path, |path| match path {
+        PathMatch::Exact(path) => format!("exactly {path}"),
+        PathMatch::Prefix(prefix) => slash(prefix),
+    });
+    words.value("method", method, &new.matches.method, |method| or(method.as_ref(), "any"));
+    words.hidden("header", fields, &new.matches.fields);
+    words.hidden("query", query, &new.matches.query);
+    act((action, before), (&new.action, after), &mut words);
+    words.value("rate_limit", rate_limit, &new.rate_limit, |limit| {
+        let shown = limit.as_ref().map(|RateLimit { by, requests, per, burst }| {
+            let by = match by {
+                RateKey::Client => "client",
+                RateKey::Field(name) => name,
+            };
+            format!("{requests} per {} by {by}, {burst} at once", show_duration(*per))
+        });
+        or(shown, "none")
+    });
+    words
+}
+
+fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), words: &mut Words) {
+    match (old, new) {
+        (Action::Forward(old), Action::Forward(new)) => {
+            let Forward { to: _, rewrite, request_fields, response_fields } = &**old;
+            let (to, new_to) = (services(old, before), services(new, after));
+            words.value("service", &to, &new_to, String::clone);
+            let Rewrite { prefix, host } = rewrite;
+            words.value("rewrite.prefix", prefix, &new.rewrite.prefix, |prefix| {
+                or(prefix.as_ref().map(|prefix| slash(prefix)), "unchanged")
+            });
+            words.value("rewrite.host", host, &new.rewrite.host, |host| {
+                or(host.as_ref(), "unchanged")
+            });
+            field_changes("request_header", request_fields, &new.request_fields, words);
+            field_changes("response_header", response_fields, &new.response_fields, words);
+        }
+        (Action::Redirect(_), Action::Redirect(_)) | (Action::Deny(_), Action::Deny(_)) => {
+            let (old, new) = (action(old, before), action(new, after));
+            words.value("action", &old, &new, String::clone);
+        }
+        _ => words.0.push(format!("action: {} → {}", action(old, before), action(new, after))),
+    }
+}
+
+fn action(action: &Action, of: &Snapshot) -> String {
+    match action {
+        Action::Forward(forward) => format!("service {}", services(forward, of)),
+        Action::Deny(status) => format!("deny {status}"),
+        Action::Redirect(Redirect { status, scheme, host, port, path }) => {
+            let mut parts = vec![format!("redirect {status}")];
+            parts.extend(scheme.clone());
+            parts.extend(host.clone());
+            parts.extend(port.map(|port| format!("port {port}")));
+            parts.extend(path.as_ref().map(|path| slash(path)));
+            parts.join(" ")
+        }
+    }
+}
+
+fn services(forward: &Forward, of: &Snapshot) -> String {
+    match forward.to.as_slice() {
+        [only] => of.service(only.service).name.to_string(),
+        several => {
+            let share = |split: &model::Split| {
+                format!("{} {}", of.service(split.service).name, split.weight)
+            };
+            several.iter().map(share).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// Names are told, values are not: they may be secrets.
+fn field_changes(key: &str, old: &FieldChanges, new: &FieldChanges, words: &mut Words) {
+    let FieldChanges { remove, set, add } = old;
+    words.value(&format!("{key}.remove"), remove, &new.remove, |names| {
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    });
+    words.hidden(&format!("{key}.set"), set, &new.set);
+    words.hidden(&format!("{key}.add"), add, &new.add);
+}
+
+/// The empty prefix is written as a slash.
+fn slash(path: &str) -> String {
+    if path.is_empty() { "/".to_owned() } else { path.to_owned() }
+}

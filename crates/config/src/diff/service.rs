@@ -1,0 +1,187 @@
+//! What changes about services and their servers.
+
+use std::collections::HashMap;
+
+use model::{
+    Affinity, Balance, Check, CheckKind, HashKey, HashOn, PassiveHealth, QueueLimits, Retries,
+    ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
+};
+
+use super::{Changes, Words, or, time, yes_no};
+use crate::raw::units::{show_duration, show_size};
+
+/// Services are found again by name, servers by what they are called in the file.
+pub(super) fn changes(
+    before: &Snapshot,
+    after: &Snapshot,
+    services: &mut Changes,
+    servers: &mut Changes,
+) {
+    let mut new: HashMap<&str, &Service> =
+        after.services.iter().map(|service| (&*service.name, service)).collect();
+    for old in &before.services {
+        match new.remove(&*old.name) {
+            Some(new) => {
+                services.stays(&old.name, words(old, new));
+                server_changes(old, new, servers);
+            }
+            None => services.removed.push(old.name.to_string()),
+        }
+    }
+    let added = after.services.iter().filter(|service| new.contains_key(&*service.name));
+    services.added.extend(added.map(|service| service.name.to_string()));
+}
+
+fn server_changes(old: &Service, new: &Service, servers: &mut Changes) {
+    let name = |server: &ServerSpec| format!("{}: {}", old.name, server.target);
+    let mut left: HashMap<&ServerTarget, &ServerSpec> =
+        new.servers.iter().map(|server| (&server.target, server)).collect();
+    for server in &old.servers {
+        match left.remove(&server.target) {
+            Some(new) => servers.stays(&name(server), server_words(server, new)),
+            None => servers.removed.push(name(server)),
+        }
+    }
+    let added = new.servers.iter().filter(|server| left.contains_key(&server.target));
+    servers.added.extend(added.map(name));
+}
+
+fn server_words(old: &ServerSpec, new: &ServerSpec) -> Words {
+    let ServerSpec { target: _, zone, weight, backup } = old;
+    let mut words = Words::default();
+    words.value("zone", zone, &new.zone, |zone| or(zone.as_ref(), "none"));
+    words.value("weight", weight, &new.weight, u16::to_string);
+    words.value("backup", backup, &new.backup, yes_no);
+    words
+}
+
+fn words(old: &Service, new: &Service) -> Words {
+    let Service {
+        name: _,
+        balance,
+        in_flight_max,
+        queue: QueueLimits { length_max, wait_max },
+        when_full,
+        when_all_down,
+        check,
+        passive,
+        zones: ZonePolicy { ready_min, ready_recovered },
+        affinity,
+        slow_start,
+        timeouts,
+        retries: Retries { attempts_max, body_kept_max_bytes },
+        idle_connections_max,
+        servers: _,
+    } = old;
+    let mut words = Words::default();
+    words.value("balance", balance, &new.balance, show_balance);
+    words.value("in_flight_max", in_flight_max, &new.in_flight_max, |n| or(n.as_ref(), "no limit"));
+    words.value("queue.length_max", length_max, &new.queue.length_max, u32::to_string);
+    words.value("queue.wait_max", wait_max, &new.queue.wait_max, time);
+    words.value("when_full", when_full, &new.when_full, u16::to_string);
+    words.value("when_all_down", when_all_down, &new.when_all_down, |when| match when {
+        WhenAllDown::Refuse => "refuse".to_owned(),
+        WhenAllDown::TryAll => "try-all".to_owned(),
+    });
+    check_words(check.as_ref(), new.check.as_ref(), &mut words);
+    passive_words(passive.as_ref(), new.passive.as_ref(), &mut words);
+    words.value("zones.ready_min", ready_min, &new.zones.ready_min, f64::to_string);
+    let recovered = &new.zones.ready_recovered;
+    words.value("zones.ready_recovered", ready_recovered, recovered, f64::to_string);
+    words.value("affinity", affinity, &new.affinity, |affinity| match affinity {
+        None => "none".to_owned(),
+        Some(Affinity { cookie, max_age: None }) => format!("cookie {cookie}"),
+        Some(Affinity { cookie, max_age: Some(age) }) => {
+            format!("cookie {cookie} for {}", show_duration(*age))
+        }
+    });
+    words.value("slow_start", slow_start, &new.slow_start, |time| {
+        or(time.map(show_duration), "at once")
+    });
+    let ServiceTimeouts { connect, response, idle, keep_alive } = timeouts;
+    words.value("timeouts.connect", connect, &new.timeouts.connect, time);
+    words.value("timeouts.response", response, &new.timeouts.response, time);
+    words.value("timeouts.idle", idle, &new.timeouts.idle, time);
+    words.value("timeouts.keep_alive", keep_alive, &new.timeouts.keep_alive, time);
+    words.value("retries.attempts_max", attempts_max, &new.retries.attempts_max, u32::to_string);
+    let kept = &new.retries.body_kept_max_bytes;
+    words.value("retries.body_kept_max", body_kept_max_bytes, kept, |n| show_size(u64::from(*n)));
+    let idle_max = &new.idle_connections_max;
+    words.value("idle_connections_max", idle_connections_max, idle_max, u32::to_string);
+    words
+}
+
+fn show_balance(balance: &Balance) -> String {
+    match balance {
+        Balance::RoundRobin => "round-robin".to_owned(),
+        Balance::LeastConnections => "least-connections".to_owned(),
+        Balance::PeakEwma => "peak-ewma".to_owned(),
+        Balance::Random => "random".to_owned(),
+        Balance::Hash(HashKey { on, load_factor }) => {
+            let on = match on {
+                HashOn::Client => "client".to_owned(),
+                HashOn::Field(name) => format!("header:{name}"),
+                HashOn::Cookie(name) => format!("cookie:{name}"),
+            };
+            format!("hash on {on}, load_factor {load_factor}")
+        }
+    }
+}
+
+fn check_words(old: Option<&Check>, new: Option<&Check>, words: &mut Words) {
+    let (Some(old), Some(new)) = (old, new) else {
+        return words.value("check", &old, &new, |check| {
+            or(check.map(|check| show_kind(&check.kind)), "none")
+        });
+    };
+    let Check { kind, port, interval, timeout, rise, fall } = old;
+    words.value("check", kind, &new.kind, show_kind);
+    if let (
+        CheckKind::Http { method: _, path: _, host, fields, expect, reuse },
+        CheckKind::Http {
+            host: new_host,
+            fields: new_fields,
+            expect: new_expect,
+            reuse: new_reuse,
+            ..
+        },
+    ) = (kind, &new.kind)
+    {
+        words.value("check.host", host, new_host, |host| or(host.as_ref(), "the server's address"));
+        words.hidden("check.header", fields, new_fields);
+        words.value("check.expect", expect, new_expect, |expect| {
+            let range = |&(low, high): &(u16, u16)| {
+                if low == high { low.to_string() } else { format!("{low}-{high}") }
+            };
+            expect.0.iter().map(range).collect::<Vec<_>>().join(" ")
+        });
+        words.value("check.reuse", reuse, new_reuse, yes_no);
+    }
+    words.value("check.port", port, &new.port, |port| or(port.as_ref(), "the server's own"));
+    words.value("check.interval", interval, &new.interval, time);
+    words.value("check.timeout", timeout, &new.timeout, time);
+    words.value("check.rise", rise, &new.rise, u32::to_string);
+    words.value("check.fall", fall, &new.fall, u32::to_string);
+}
+
+fn show_kind(kind: &CheckKind) -> String {
+    match kind {
+        CheckKind::Tcp => "tcp".to_owned(),
+        CheckKind::Http { method, path, .. } => format!("{method} {path}"),
+    }
+}
+
+fn passive_words(old: Option<&PassiveHealth>, new: Option<&PassiveHealth>, words: &mut Words) {
+    let (Some(old), Some(new)) = (old, new) else {
+        let on = |passive: &Option<&PassiveHealth>| {
+            if passive.is_some() { "on".to_owned() } else { "off".to_owned() }
+        };
+        return words.value("passive", &old, &new, on);
+    };
+    let PassiveHealth { failures, count_5xx, eject, eject_max, share_max } = old;
+    words.value("passive.failures", failures, &new.failures, u32::to_string);
+    words.value("passive.count_5xx", count_5xx, &new.count_5xx, yes_no);
+    words.value("passive.eject", eject, &new.eject, time);
+    words.value("passive.eject_max", eject_max, &new.eject_max, time);
+    words.value("passive.share_max", share_max, &new.share_max, f64::to_string);
+}

@@ -1,0 +1,158 @@
+//! Reads `[admin]` and `[metrics]`: who looks in from outside, and where metrics are sent.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::{Admin, AdminAddress, Metrics, ServerTarget};
+
+use super::table::Table;
+use super::{RawAdmin, Wrong, net};
+use crate::defaults;
+use crate::diagnostic::{At, Diagnostic};
+use crate::schema::names;
+
+/// What the address of a Unix socket begins with.
+const UNIX: &str = "unix:";
+
+/// `[admin]` when the file does not have it. Its place is nowhere; a clash is pointed at from the
+/// other side.
+pub(super) fn default() -> RawAdmin {
+    let address = At { value: AdminAddress::Tcp(defaults::ADMIN), span: 0..0 };
+    RawAdmin { address, token_file: None }
+}
+
+/// `[admin]`; `None`: off.
+pub(super) fn read(mut table: Table<'_>) -> Option<RawAdmin> {
+    let address = table.text("address", |text| match text {
+        "off" => Ok(None),
+        _ if names::alias_of_word(text, &["off"]).is_some() => {
+            Err(Wrong::new("not an IP address and a port").help("did you mean \"off\"?"))
+        }
+        _ => address(text).map(Some),
+    });
+    let token_file = table.text("token_file", path).map(|at| at.value);
+    table.finish();
+    match address {
+        None => Some(RawAdmin { token_file, ..default() }),
+        Some(At { value, span }) => {
+            value.map(|value| RawAdmin { address: At { value, span }, token_file })
+        }
+    }
+}
+
+impl RawAdmin {
+    /// As the snapshot holds it.
+    pub(crate) fn built(self) -> Admin {
+        Admin { address: self.address.value, token_file: self.token_file }
+    }
+}
+
+/// `127.0.0.1:9900`, or `unix:/run/weir/admin.sock`.
+fn address(text: &str) -> Result<AdminAddress, Wrong> {
+    if let Some(path) = text.strip_prefix(UNIX) {
+        return socket(path).map(AdminAddress::Unix);
+    }
+    if text.starts_with(['/', '.']) {
+        let wrong = Wrong::new("a path alone is no address");
+        return Err(match socket(text) {
+            Ok(_) => wrong.help(format!("write \"{UNIX}{text}\" for a Unix socket")),
+            Err(_) => {
+                wrong.help(format!("a Unix socket is written \"{UNIX}/run/weir/admin.sock\""))
+            }
+        });
+    }
+    net::listen_address(text).map(AdminAddress::Tcp).map_err(|wrong| match wrong.help {
+        None => wrong.help("write \"off\" for no admin API"),
+        Some(_) => wrong,
+    })
+}
+
+/// The path of a Unix socket.
+fn socket(path: &str) -> Result<PathBuf, Wrong> {
+    /// unix(7): `sun_path` has 108 bytes, the last of them zero. A new socket is made beside the
+    /// old one under a name that is longer by this much.
+    const PATH_BYTES_MAX: usize = 107 - ".new".len();
+    if !path.starts_with('/') {
+        return Err(Wrong::new("the path of a Unix socket begins with a slash")
+            .help(format!("write \"{UNIX}/run/weir/admin.sock\"")));
+    }
+    if path.ends_with('/') {
+        return Err(Wrong::new("the name of the socket is missing"));
+    }
+    if path.contains('\0') {
+        return Err(Wrong::new("a path holds no zero byte"));
+    }
+    if path.len() > PATH_BYTES_MAX {
+        return Err(Wrong::new(format!("longer than the {PATH_BYTES_MAX} bytes of a Unix socket")));
+    }
+    Ok(PathBuf::from(path))
+}
+
+fn path(text: &str) -> Result<PathBuf, Wrong> {
+    if text.contains('\0') || text.ends_with('/') || text.is_empty() {
+        return Err(Wrong::new("not the path of a file"));
+    }
+    if Path::new(text).is_absolute() {
+        return Ok(PathBuf::from(text));
+    }
+    Err(Wrong::new("where it would be looked for depends on where Weir is started")
+        .help("write the whole path, from the first slash on"))
+}
+
+/// `[metrics]` when the file does not have it.
+pub(super) fn no_metrics() -> Metrics {
+    Metrics {
+        statsd: None,
+        graphite: None,
+        interval: defaults::METRICS_INTERVAL,
+        prefix: defaults::METRICS_PREFIX.to_owned(),
+    }
+}
+
+/// `[metrics]`.
+pub(super) fn metrics(mut table: Table<'_>) -> Metrics {
+    let statsd = table.text("statsd", |text| receiver(text, 8125)).map(|at| at.value);
+    let graphite = table.text("graphite", |text| receiver(text, 2003)).map(|at| at.value);
+    let interval: Duration = table.duration("interval").value;
+    let prefix = table.text("prefix", prefix).map(|at| at.value);
+    let idle = ["interval", "prefix"].into_iter().find_map(|key| table.key_span(key));
+    if let Some(span) = idle
+        && !table.has_or_means("statsd")
+        && !table.has_or_means("graphite")
+    {
+        table.problems.report(
+            Diagnostic::warning("metrics are pushed nowhere", span, "has no effect").help(
+                "write statsd = \"127.0.0.1:8125\" or graphite = \"127.0.0.1:2003\" beside it; \
+                 Prometheus fetches from the admin API and needs neither",
+            ),
+        );
+    }
+    table.finish();
+    let prefix = prefix.unwrap_or_else(|| defaults::METRICS_PREFIX.to_owned());
+    Metrics { statsd, graphite, interval, prefix }
+}
+
+/// An address or a name with a port; where it is missing, `usual` is proposed.
+fn receiver(text: &str, usual: u16) -> Result<ServerTarget, Wrong> {
+    net::server_target(text).map_err(|wrong| Wrong {
+        help: wrong.help.map(|help| help.replace(":8080\"", &format!(":{usual}\""))),
+        ..wrong
+    })
+}
+
+/// Words between dots.
+fn prefix(text: &str) -> Result<String, Wrong> {
+    const BYTES_MAX: usize = 128;
+    let word = |word: &str| {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        !word.is_empty() && word.bytes().all(allowed)
+    };
+    if text.len() > BYTES_MAX {
+        return Err(Wrong::new(format!("longer than {BYTES_MAX} characters")));
+    }
+    if text.split('.').all(word) {
+        return Ok(text.to_owned());
+    }
+    Err(Wrong::new("not words of letters, digits, - and _ with dots between them")
+        .help("write it as \"weir\" or \"europe.weir-1\""))
+}

@@ -1,0 +1,140 @@
+//! Families of servers, and of the addresses that are probed.
+
+use super::families::{Families, Kind, Label, Number};
+use super::{Gauges, ProbeGauges, ServerGauges};
+
+/// A server's metric: family, kind, help, value.
+type ServerMetric = (&'static str, Kind, &'static str, fn(&ServerGauges<'_>) -> u64);
+
+const SERVER_METRICS: [ServerMetric; 8] = [
+    (
+        "weir_server_up",
+        Kind::Gauge,
+        "0 while checks say that the server is down, else 1.",
+        |server| u64::from(server.up),
+    ),
+    (
+        "weir_server_ejected",
+        Kind::Gauge,
+        "1 while passive health keeps the server out, else 0.",
+        |server| u64::from(server.ejected),
+    ),
+    (
+        "weir_server_ready",
+        Kind::Gauge,
+        "1 while new work may go to the server: up, not ejected, not drained by a person.",
+        |server| u64::from(server.ready),
+    ),
+    (
+        "weir_server_in_flight",
+        Kind::Gauge,
+        "Requests or connections in flight at the server's address, those of other services too.",
+        |server| u64::from(server.in_flight),
+    ),
+    (
+        "weir_server_in_flight_max",
+        Kind::Gauge,
+        "The most that may be in flight at the server's address; 0: no limit.",
+        |server| u64::from(server.in_flight_max),
+    ),
+    (
+        "weir_server_weight",
+        Kind::Gauge,
+        "Share of the traffic relative to the service's other servers.",
+        |server| u64::from(server.weight),
+    ),
+    (
+        "weir_server_requests",
+        Kind::Counter,
+        "Requests or connections given to the server.",
+        |server| server.requests,
+    ),
+    (
+        "weir_server_failures",
+        Kind::Counter,
+        "Of these, those that ended by the server's or the network's fault.",
+        |server| server.failures,
+    ),
+];
+
+pub(super) fn write_servers(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+    for (name, kind, help, value) in SERVER_METRICS {
+        let mut family = families.family(name, kind, None, help);
+        for server in &gauges.servers {
+            family.sample(&server_labels(server), value(server));
+        }
+    }
+    let mut known = gauges.servers.iter().filter(|server| server.idle_connections.is_some());
+    if known.next().is_none() {
+        // A number that nobody knows is not zero.
+        return;
+    }
+    let mut idle = families.family(
+        "weir_server_idle_connections",
+        Kind::Gauge,
+        None,
+        "Kept connections to the server's address that wait for a request.",
+    );
+    for server in &gauges.servers {
+        if let Some(connections) = server.idle_connections {
+            idle.sample(&server_labels(server), u64::from(connections));
+        }
+    }
+}
+
+fn server_labels<'a>(server: &'a ServerGauges<'_>) -> [Label<'a>; 4] {
+    [
+        ("service", &server.service),
+        ("server", &server.name),
+        ("address", &server.address),
+        ("zone", &server.zone),
+    ]
+}
+
+/// A probe's metric: family, kind, unit, help, value.
+type ProbeMetric =
+    (&'static str, Kind, Option<&'static str>, &'static str, fn(&ProbeGauges) -> Number);
+
+const PROBE_METRICS: [ProbeMetric; 6] = [
+    (
+        "weir_probes_per_second",
+        Kind::Gauge,
+        None,
+        "Probes planned per second and address.",
+        |probe| probe.per_second.into(),
+    ),
+    (
+        "weir_probes_per_second_unshared",
+        Kind::Gauge,
+        None,
+        "What they would be if every service probed for itself.",
+        |probe| probe.per_second_unshared.into(),
+    ),
+    ("weir_probes", Kind::Counter, None, "Probes that ended.", |probe| probe.ended.into()),
+    ("weir_probes_failed", Kind::Counter, None, "Of these, those that failed.", |probe| {
+        probe.failed.into()
+    }),
+    (
+        "weir_probe_seconds",
+        Kind::Counter,
+        Some("seconds"),
+        "Time that probes which ended took together.",
+        |probe| probe.time.as_secs_f64().into(),
+    ),
+    (
+        "weir_probe_last_seconds",
+        Kind::Gauge,
+        Some("seconds"),
+        "Time that the last probe which ended took.",
+        |probe| probe.last.as_secs_f64().into(),
+    ),
+];
+
+pub(super) fn write_probes(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+    for (name, kind, unit, help, value) in PROBE_METRICS {
+        let mut family = families.family(name, kind, unit, help);
+        for probe in &gauges.probes {
+            family.sample(&[("address", &probe.address)], value(probe));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! An exchange under way, as whoever looks in from outside sees it. Gathered when it is asked for;
+//! nothing here is kept up to date on the request's path.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use model::Moment;
+
+/// How far an exchange (or a connection in tcp mode) has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It waits for a server's slot.
+    Queue,
+    /// A connection to the server is being made.
+    Connect,
+    /// The request is being sent, or the response head is awaited.
+    Response,
+    /// The response body is being passed on.
+    Body,
+    /// Bytes go both ways: tcp mode, or an upgraded connection.
+    Tunnel,
+}
+
+impl Stage {
+    /// Every stage, in the order in which an exchange comes through them.
+    pub const ALL: [Stage; 5] =
+        [Stage::Queue, Stage::Connect, Stage::Response, Stage::Body, Stage::Tunnel];
+
+    /// Lower-case name, as in the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Queue => "queue",
+            Stage::Connect => "connect",
+            Stage::Response => "response",
+            Stage::Body => "body",
+            Stage::Tunnel => "tunnel",
+        }
+    }
+}
+
+/// One exchange under way. In tcp mode there is no request: its texts are empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// When the request head was complete (in tcp mode: when the connection was accepted).
+    pub since: Moment,
+    /// How far it has come.
+    pub stage: Stage,
+    /// X-Request-Id, if there is one.
+    pub request_id: String,
+    /// Who asked.
+    pub client: SocketAddr,
+    /// Where it came in.
+    pub listener: Arc<str>,
+    /// Request method.
+    pub method: String,
+    /// Host asked for.
+    pub host: String,
+    /// Path asked for, without the query, which may hold what is nobody's business.
+    pub path: String,
+    /// Where it was routed to.
+    pub service: Option<Arc<str>>,
+    /// The server of the present attempt.
+    pub server: Option<SocketAddr>,
+    /// Attempts begun.
+    pub attempts: u32,
+}

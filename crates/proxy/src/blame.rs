@@ -1,0 +1,26 @@
+//! What a failed read or write is called, by whose connection it was.
+
+use std::io::ErrorKind;
+
+use model::Cause;
+
+/// A server's connection failed with this; not to be asked about an orderly close.
+pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
+    match kind {
+        // Acknowledgements have stopped, or routers say that there is no way any more.
+        ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+            Cause::ConnectionLost
+        }
+        _ => Cause::ConnectionReset,
+    }
+}
+
+/// A client's connection failed with this; not to be asked about an orderly close.
+pub(crate) fn client_failed(kind: ErrorKind) -> Cause {
+    match kind {
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
+            Cause::ClientReset
+        }
+        _ => Cause::ClientClosed,
+    }
+}

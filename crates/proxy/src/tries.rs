@@ -1,0 +1,104 @@
+//! What a request, or a connection in tcp mode, remembers from one attempt to the next.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use decide::retry::{self, BudgetTerms, Evidence, Failed, Verdict, WhyNot};
+use decide::{Endpoint, LiveService, Slot};
+use model::{Cause, Moment, Service};
+
+use crate::worker::Worker;
+
+/// What it has been through, and what is left to it.
+pub(crate) struct Tries {
+    /// Servers that have failed it.
+    pub(crate) failed: Vec<SocketAddr>,
+    /// Attempts that may still be made.
+    left: u32,
+    /// Repetitions that did not count.
+    replays: u32,
+    /// The next attempt takes no kept connection.
+    pub(crate) fresh: bool,
+    /// The last server could not be reached, and neither may be others of its zone.
+    unreachable: Option<Arc<Endpoint>>,
+}
+
+/// A failed attempt, as far as it matters for another.
+pub(crate) struct Failure {
+    pub(crate) cause: Cause,
+    /// Whether the server may have seen any of the request.
+    pub(crate) sent: bool,
+    /// Whether the request is idempotent.
+    pub(crate) idempotent: bool,
+    /// Whether all of it can be sent again.
+    pub(crate) kept: bool,
+}
+
+impl Tries {
+    pub(crate) fn new(service: &Service) -> Tries {
+        let left = service.retries.attempts_max;
+        Tries { failed: Vec::new(), left, replays: 0, fresh: false, unreachable: None }
+    }
+
+    /// Asks whether the request is to be sent again after `endpoint` has failed it.
+    pub(crate) fn again(
+        &mut self,
+        live: &LiveService,
+        endpoint: &Arc<Endpoint>,
+        failure: &Failure,
+        now: Moment,
+    ) -> Result<(), WhyNot> {
+        let failed = Failed {
+            evidence: if failure.sent { Evidence::Unknown } else { Evidence::NeverSent },
+            cause: failure.cause,
+            idempotent: failure.idempotent,
+            body_kept: failure.kept,
+            attempts_left: self.left,
+            replays: self.replays,
+            another_server: self.another_server(live, endpoint),
+        };
+        match retry::decide(&failed, live.retries(), BudgetTerms::default(), now) {
+            Verdict::Stop { why } => Err(why),
+            Verdict::Retry { fresh_connection, avoid_server, counts } => {
+                self.fresh = fresh_connection;
+                if avoid_server {
+                    self.failed.push(endpoint.row.address);
+                }
+                if counts {
+                    self.left -= 1;
+                } else {
+                    self.replays += 1;
+                }
+                let unreachable = retry::is_unreachable(failure.cause);
+                self.unreachable = unreachable.then(|| Arc::clone(endpoint));
+                Ok(())
+            }
+        }
+    }
+
+    /// A place that balancing would not choose: outside the zone whose server could not be
+    /// reached, or anywhere once every server that balancing would choose has failed. If there is
+    /// one at once.
+    pub(crate) fn elsewhere(&self, worker: &Worker, live: &LiveService) -> Option<Slot> {
+        let outside = match &self.unreachable {
+            Some(endpoint) => endpoint.row.zone.as_deref(),
+            None if self.failed.is_empty() || !live.has_only(&self.failed) => return None,
+            None => None,
+        };
+        live.elsewhere(&self.failed, outside, &mut worker.rng.borrow_mut())
+    }
+
+    /// Whether it is worth leaving `endpoint`, which has been marked down, before it has answered.
+    pub(crate) fn may_leave(&self, live: &LiveService, endpoint: &Endpoint) -> bool {
+        self.left > 0 && self.another_server(live, endpoint)
+    }
+
+    /// Whether a server is left that has not failed this request.
+    fn another_server(&self, live: &LiveService, last: &Endpoint) -> bool {
+        live.endpoints().all.iter().any(|endpoint| {
+            endpoint.row.address != last.row.address
+                && endpoint.state.is_ready()
+                && !self.failed.contains(&endpoint.row.address)
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! The words of the verbs that ask a running balancer.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use model::AdminAddress;
+
+/// Where the admin API is, and what opens it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AdminArgs {
+    /// Where the balancer's admin API listens: `address` of its [admin]
+    #[arg(
+        long = "admin",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:9900",
+        value_parser = address
+    )]
+    pub(crate) address: AdminAddress,
+
+    /// File with the token that the admin API asks for: `token_file` of its [admin]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+/// The words of `weir status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+
+    /// Print a JSON object instead of text; with --watch, one a line
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show it again every so often, until Ctrl-C
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2s",
+        value_parser = super::duration
+    )]
+    pub(crate) watch: Option<Duration>,
+}
+
+/// The words of `weir drain`, `weir ready` and `weir maintenance`.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// The service's name
+    #[arg(value_name = "SERVICE")]
+    pub(crate) service: String,
+
+    /// The server: its address, or the name it is configured with, for every address of it
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+}
+
+/// The words of `weir reload` and `weir upgrade`.
+#[derive(Debug, Args)]
+pub(crate) struct ReceiptArgs {
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+
+    /// Print the receipt as a JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// As in the configuration, or as the log shows it: `http://127.0.0.1:9900/`.
+fn address(text: &str) -> Result<AdminAddress, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        if !Path::new(path).is_absolute() {
+            return Err("a Unix socket is written unix:/run/weir/admin.sock".to_owned());
+        }
+        return Ok(AdminAddress::Unix(PathBuf::from(path)));
+    }
+    let bare = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+    bare.parse::<SocketAddr>().map(AdminAddress::Tcp).map_err(|_| {
+        "an IP address and a port, such as 127.0.0.1:9900, or unix:/run/weir/admin.sock".to_owned()
+    })
+}

@@ -1,0 +1,116 @@
+//! What looks at a balancer from outside while it runs: the admin API and the pushing of metrics,
+//! each with what it shows.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use admin::push;
+use model::Snapshot;
+
+use crate::{render, report};
+
+/// What there is to look at.
+pub(crate) struct Inside<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) registry: &'a Arc<decide::Registry>,
+    pub(crate) counters: &'a Arc<observe::Registry>,
+    pub(crate) control: Arc<control::Status>,
+    pub(crate) ready: &'a Arc<AtomicBool>,
+    pub(crate) workers: usize,
+    /// What the API shows and does through the workers; the rest is filled in here.
+    pub(crate) sources: admin::Sources,
+}
+
+/// Those who look.
+pub(crate) struct Outside {
+    pub(crate) admin: Option<admin::Handle>,
+    metrics: Option<push::Handle>,
+}
+
+fn push(
+    snapshot: &Snapshot,
+    registry: &Arc<decide::Registry>,
+    counters: &Arc<observe::Registry>,
+) -> io::Result<Option<push::Handle>> {
+    push::start(push::Options {
+        metrics: snapshot.metrics.clone(),
+        registry: Arc::clone(registry),
+        counters: Arc::clone(counters),
+    })
+}
+
+impl Outside {
+    /// Starts the API, if it has a door, and the pushing, if there is somewhere to push to.
+    pub(crate) fn start(
+        inside: Inside<'_>,
+        door: Option<admin::Door>,
+    ) -> Result<Outside, Vec<String>> {
+        let Inside { snapshot, registry, counters, control, ready, workers, sources } = inside;
+        let probed = Arc::clone(&control);
+        let sources = admin::Sources {
+            plan: Arc::new(move || report::running_plan(&control)),
+            configuration: Arc::new(|snapshot| {
+                let plan = health::report::of_snapshot(snapshot);
+                render::json::explained(snapshot, report::plan(&plan))
+            }),
+            probes: Arc::new(move || report::probes(&probed)),
+            ..sources
+        };
+        let admin = door.map(|door| {
+            admin::start(admin::Options {
+                door,
+                registry: Arc::clone(registry),
+                counters: Arc::clone(counters),
+                sources,
+                ready: Arc::clone(ready),
+                workers,
+                version: env!("CARGO_PKG_VERSION"),
+            })
+        });
+        let admin = admin.transpose().map_err(|error| vec![format!("admin: {error}")])?;
+        let metrics = push(snapshot, registry, counters)
+            .map_err(|error| vec![format!("metrics: {error}")])?;
+        Ok(Outside { admin, metrics })
+    }
+
+    /// Follows another configuration: metrics may go elsewhere now. The API stays as it is.
+    pub(crate) fn follow(
+        &mut self,
+        before: &Snapshot,
+        after: &Snapshot,
+        registry: &Arc<decide::Registry>,
+        counters: &Arc<observe::Registry>,
+    ) {
+        if before.metrics == after.metrics {
+            return;
+        }
+        // The last push to where they went comes first, and what is counted from here on goes to
+        // the new place.
+        if let Some(metrics) = self.metrics.take() {
+            metrics.stop();
+        }
+        match push(after, registry, counters) {
+            Ok(metrics) => self.metrics = metrics,
+            Err(error) => tracing::error!(%error, "metrics are pushed nowhere"),
+        }
+    }
+
+    /// Ends the API, whose socket another process has now.
+    pub(crate) fn hand_over(&mut self) {
+        if let Some(mut admin) = self.admin.take() {
+            admin.keep_file();
+            admin.stop();
+        }
+    }
+
+    /// Ends both. Metrics last, so that nothing that was counted is missing from them.
+    pub(crate) fn stop(self) {
+        if let Some(admin) = self.admin {
+            admin.stop();
+        }
+        if let Some(metrics) = self.metrics {
+            metrics.stop();
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Loading the configuration anew: checked first, then put into force whole; and the receipt.
+//!
+//! What putting into force means is the balancer's; here is when, and what is said about it.
+
+mod history;
+mod receipt;
+mod watch;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use admin::ReloadError;
+use observe::TimestampCache;
+use serde_json::{Value, json};
+
+use crate::desk::{Answer, Desk};
+use crate::verbs::serve::{Balancer, Followed, told};
+
+use history::{Ending, History};
+use watch::Watch;
+
+/// Why the configuration is loaded anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    /// SIGHUP.
+    Signal,
+    /// The admin API, for instance by `weir reload`.
+    Api,
+    /// The file has changed.
+    File,
+}
+
+impl Trigger {
+    fn name(self) -> &'static str {
+        match self {
+            Trigger::Signal => "SIGHUP",
+            Trigger::Api => "admin API",
+            Trigger::File => "file",
+        }
+    }
+}
+
+/// Loads one file again and again.
+pub(crate) struct Reloader {
+    watch: Watch,
+    history: Arc<History>,
+}
+
+impl Reloader {
+    /// For `file`, which is about to be read for the first time.
+    pub(crate) fn new(file: &Path) -> Reloader {
+        Reloader { watch: Watch::new(file), history: Arc::default() }
+    }
+
+    /// What the admin API does and shows of reloads and upgrades.
+    pub(crate) fn sources(&self, desk: &Desk) -> admin::Sources {
+        let (reload, upgrade) = (desk.clone(), desk.clone());
+        let (receipts, gauges) = (Arc::clone(&self.history), Arc::clone(&self.history));
+        admin::Sources {
+            reload: Some(Arc::new(move || reload.reload())),
+            upgrade: Some(Arc::new(move || upgrade.upgrade())),
+            reloads: Some(Arc::new(move || receipts.receipts())),
+            reload_gauges: Some(Arc::new(move || gauges.gauges())),
+            ..admin::Sources::default()
+        }
+    }
+
+    /// Whether the file has changed since it was read last, if it is watched at all.
+    pub(crate) fn has_changed(&mut self, watched: bool) -> bool {
+        watched && self.watch.has_settled()
+    }
+
+    /// Loads the file and puts it into force, or leaves everything as it is and says why.
+    pub(crate) fn reload(&mut self, balancer: &mut Balancer, trigger: Trigger) -> Answer {
+        told(os::notify::reloading());
+        let began = os::clock::now();
+        self.watch.about_to_read();
+        let loaded = control::load::load(self.watch.file(), false);
+        let warnings = loaded.as_ref().map_or("", |loaded| &loaded.warnings).to_owned();
+        let outcome = match loaded {
+            Err(error) => Err(error.to_string()),
+            Ok(loaded) if *loaded.snapshot == *balancer.published().snapshot => Ok(None),
+            Ok(loaded) => match balancer.follow(loaded.snapshot) {
+                Ok(followed) => Ok(Some(followed)),
+                Err(lines) => Err(lines.join("\n")),
+            },
+        };
+        if trigger == Trigger::Signal {
+            // Whoever rotates logs sends it too.
+            balancer.reopen_access_log();
+        }
+        told(os::notify::ready());
+        let took = os::clock::now() - began;
+        let took_ms = (took.as_secs_f64() * 1e6).round() / 1e3;
+        let (ending, what) = match &outcome {
+            Ok(Some(followed)) => (Ending::Applied, applied(followed)),
+            Ok(None) => (Ending::Unchanged, json!({})),
+            Err(why) => (Ending::Refused, json!({ "why": why })),
+        };
+        let mut receipt = json!({
+            "result": ending.name(),
+            "trigger": trigger.name(),
+            "at": now_text(),
+            "took_ms": took_ms,
+            "generation": balancer.published().generation,
+        });
+        if !warnings.is_empty() {
+            receipt["warnings"] = json!(warnings);
+        }
+        if let (Value::Object(receipt), Value::Object(what)) = (&mut receipt, what) {
+            receipt.extend(what);
+        }
+        self.history.add(ending, receipt.clone(), os::clock::wall());
+        log(trigger, took_ms, &outcome, &warnings);
+        match outcome {
+            Ok(_) => Ok(receipt),
+            Err(why) => Err(ReloadError::Refused(why)),
+        }
+    }
+
+    /// Loads nothing: a new process is about to take over, and reads the file itself.
+    pub(crate) fn put_off(&mut self, trigger: Trigger) -> Answer {
+        let why = "an upgrade is under way; try again when it has ended";
+        tracing::warn!(trigger = trigger.name(), "not reloaded: {why}");
+        Err(ReloadError::Failed(why.to_owned()))
+    }
+}
+
+fn applied(followed: &Followed) -> Value {
+    json!({
+        "changes": receipt::changes(&followed.diff),
+        "carried": followed.carried.to_json(),
+        "waiting_for_upgrade": followed.waiting,
+    })
+}
+
+/// One line, whatever came of it; the mistakes of a refused file, and warnings, below it.
+fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Followed>, String>, warnings: &str) {
+    let trigger = trigger.name();
+    match outcome {
+        Ok(Some(followed)) => {
+            let Followed { diff, carried, waiting, generation } = followed;
+            tracing::info!(
+                trigger,
+                generation,
+                took_ms,
+                changes = receipt::line(diff),
+                carried = receipt::carried(carried),
+                "reloaded"
+            );
+            if !waiting.is_empty() {
+                tracing::warn!(
+                    waiting = waiting.join("; "),
+                    "in the file, but in force only with a new process: `weir upgrade`, or a restart"
+                );
+            }
+        }
+        Ok(None) => tracing::info!(trigger, took_ms, "reloaded: the file says what is in force"),
+        Err(why) => {
+            tracing::error!(
+                trigger,
+                took_ms,
+                "reload refused, the old configuration stays:\n{why}"
+            );
+        }
+    }
+    if !warnings.is_empty() {
+        tracing::warn!("{}", warnings.trim_end());
+    }
+}
+
+/// The wall clock as text.
+fn now_text() -> String {
+    let text = TimestampCache::default().at(os::clock::wall());
+    String::from_utf8_lossy(text.as_bytes()).into_owned()
+}

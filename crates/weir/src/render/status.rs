@@ -1,0 +1,283 @@
+//! A running balancer as a person reads it: this process, then each service with its servers by
+//! zone and how its requests ended. Made from what the admin API answers; a field that an older or
+//! newer balancer does not have is shown as nothing.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::columns::Columns;
+
+/// Causes named per service; the rest is one number.
+const CAUSES_SHOWN_MAX: usize = 8;
+
+/// `look` is `/api/v1/status` with `services`, `requests` and `causes` beside.
+pub(crate) fn text(look: &Value, colour: bool) -> String {
+    let (strong, weak) = if colour { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+    let mut out = process(look);
+    let own_zone = look["zone"].as_str();
+    for service in list(&look["services"]) {
+        let name = word(&service["name"]);
+        let servers = list(&service["servers"]);
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "\n{strong}{name}{weak}: {} of {} servers take new work, {}; {} of {} wait",
+            count(&service["eligible"]),
+            servers.len(),
+            word(&service["why"]),
+            count(&service["queue"]["length"]),
+            count(&service["queue"]["length_max"]),
+        );
+        for line in table(servers, own_zone).lines() {
+            let _ = writeln!(out, "  {line}");
+        }
+        let ended = ended(list(&look["causes"]), |cause| cause["services"][name].as_u64());
+        let _ = writeln!(out, "  ended: {ended}");
+    }
+    let without = ended(list(&look["causes"]), |cause| {
+        let services = cause["services"].as_object().into_iter().flatten();
+        let with: u64 = services.filter_map(|(_, count)| count.as_u64()).sum();
+        cause["count"].as_u64().map(|count| count.saturating_sub(with))
+    });
+    if without != NOTHING {
+        let _ = writeln!(out, "\nwithout a service: {without}");
+    }
+    out
+}
+
+/// One line on the process and one on its connections.
+fn process(look: &Value) -> String {
+    let ready = if look["ready"] == true { "ready" } else { "NOT READY" };
+    let zone = look["zone"].as_str().map(|zone| format!(", zone {zone}")).unwrap_or_default();
+    let mut out = format!(
+        "weir {}: {ready}, up {}, process {}, {} workers, configuration {}{zone}\n",
+        word(&look["version"]),
+        uptime(look["uptime_s"].as_u64().unwrap_or(0)),
+        count(&look["pid"]),
+        count(&look["workers"]),
+        count(&look["generation"]),
+    );
+    let listeners: Vec<String> = list(&look["listeners"])
+        .iter()
+        .map(|listener| {
+            let (name, address) = (word(&listener["name"]), word(&listener["address"]));
+            let open = count(&listener["connections"]["open"]);
+            if name == address {
+                format!("{address} {open}")
+            } else {
+                format!("{name} ({address}) {open}")
+            }
+        })
+        .collect();
+    let connections = &look["connections"];
+    let (open, open_max) = (count(&connections["open"]), count(&connections["open_max"]));
+    let _ = writeln!(out, "{open} of {open_max} connections: {}", listeners.join(", "));
+    out
+}
+
+/// The servers by zone, the balancer's own first.
+fn table(servers: &[Value], own_zone: Option<&str>) -> String {
+    let mut zones: Vec<(Option<&str>, Vec<&Value>)> = Vec::new();
+    for server in servers {
+        let zone = server["zone"].as_str();
+        match zones.iter_mut().find(|(of, _)| *of == zone) {
+            Some((_, members)) => members.push(server),
+            None => zones.push((zone, vec![server])),
+        }
+    }
+    zones.sort_by_key(|(zone, _)| (zone.is_none() || *zone != own_zone, zone.is_none(), *zone));
+    let mut columns = Columns::headed([
+        "ZONE",
+        "SERVER",
+        "NEW WORK",
+        "HEALTH",
+        "STATE",
+        "IN FLIGHT",
+        "WEIGHT",
+        "REQUESTS",
+        "FAILED",
+        "LATENCY",
+    ]);
+    for (zone, members) in zones {
+        for server in members {
+            columns.row(row(zone, server));
+        }
+    }
+    columns.text()
+}
+
+fn row(zone: Option<&str>, server: &Value) -> [String; 10] {
+    let (name, address) = (word(&server["name"]), word(&server["address"]));
+    let shown = if name == address { address.to_owned() } else { format!("{name} ({address})") };
+    let backup = if server["backup"] == true { ", backup" } else { "" };
+    let health = match server["ejected_for_ms"].as_f64() {
+        Some(ms) => format!("ejected {} s", (ms / 1e3).ceil()),
+        None => word(&server["health"]).to_owned(),
+    };
+    let in_flight = match server["in_flight_max"].as_u64() {
+        Some(max) => format!("{} of {max}", count(&server["in_flight"])),
+        None => count(&server["in_flight"]),
+    };
+    let (weight, configured) = (count(&server["weight"]), count(&server["weight_configured"]));
+    let weight = if weight == configured || configured.is_empty() {
+        weight
+    } else {
+        format!("{weight} (file: {configured})")
+    };
+    let latency = server["latency_ms"].as_f64().map(|ms| match ms {
+        ms if ms < 10.0 => format!("{ms:.1} ms"),
+        ms => format!("{ms:.0} ms"),
+    });
+    [
+        zone.unwrap_or_default().to_owned(),
+        format!("{shown}{backup}"),
+        if server["eligible"] == true { "yes" } else { "no" }.to_owned(),
+        health,
+        word(&server["state"]).to_owned(),
+        in_flight,
+        weight,
+        count(&server["requests"]),
+        count(&server["failures"]),
+        latency.unwrap_or_default(),
+    ]
+}
+
+const NOTHING: &str = "nothing yet";
+
+/// How exchanges ended, most frequent first, as shares of all that `of` counts.
+fn ended(causes: &[Value], of: impl Fn(&Value) -> Option<u64>) -> String {
+    let mut counted: Vec<(&str, u64)> = causes
+        .iter()
+        .filter_map(|cause| Some((cause["name"].as_str()?, of(cause)?)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    counted.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let all: u64 = counted.iter().map(|(_, count)| count).sum();
+    if all == 0 {
+        return NOTHING.to_owned();
+    }
+    let mut shown: Vec<String> = counted
+        .iter()
+        .take(CAUSES_SHOWN_MAX)
+        .map(|(name, count)| format!("{name} {}", share(*count, all)))
+        .collect();
+    let more: u64 = counted.iter().skip(CAUSES_SHOWN_MAX).map(|(_, count)| count).sum();
+    if more > 0 {
+        shown.push(format!("others {}", share(more, all)));
+    }
+    shown.join(", ")
+}
+
+/// A share that is all only if it is all, and nothing only if it is nothing.
+fn share(count: u64, all: u64) -> String {
+    let percent = count as f64 / all as f64 * 1e2;
+    let percent = match percent {
+        percent if count == all => format!("{percent:.0} %"),
+        percent if percent > 99.9 => ">99.9 %".to_owned(),
+        percent if percent < 0.1 => "<0.1 %".to_owned(),
+        percent => format!("{percent:.1} %"),
+    };
+    format!("{percent} ({count})")
+}
+
+/// The two largest units: `3d 4h`, `12m 5s`.
+fn uptime(seconds: u64) -> String {
+    let units = [(seconds / 86_400, 'd'), (seconds / 3_600 % 24, 'h'), (seconds / 60 % 60, 'm')];
+    let all = units.into_iter().chain([(seconds % 60, 's')]);
+    let shown: Vec<String> = all
+        .skip_while(|(number, unit)| *number == 0 && *unit != 's')
+        .take(2)
+        .map(|(number, unit)| format!("{number}{unit}"))
+        .collect();
+    shown.join(" ")
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn count(value: &Value) -> String {
+    value.as_u64().map(|count| count.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_balancer_is_read_at_a_glance() {
+        let server = |address: &str, zone: &str| {
+            json!({
+                "name": address, "address": address, "zone": zone, "eligible": zone == "b",
+                "health": "up", "state": "ready", "ejected_for_ms": null, "weight": 1,
+                "weight_configured": 1, "backup": false, "in_flight": 3, "in_flight_max": 4,
+                "requests": 1204, "failures": 0, "latency_ms": 12.345,
+            })
+        };
+        let mut third = server("10.0.0.3:80", "b");
+        third["name"] = json!("app.internal:80");
+        third["ejected_for_ms"] = json!(7_200.0);
+        third["weight"] = json!(5);
+        third["in_flight_max"] = json!(null);
+        third["backup"] = json!(true);
+        let look = json!({
+            "version": "1.2.3", "ready": true, "uptime_s": 90_061, "pid": 12, "workers": 2,
+            "generation": 3, "zone": "b", "connections": { "open": 5, "open_max": 100 },
+            "listeners": [
+                { "name": "public", "address": "0.0.0.0:80", "connections": { "open": 5 } },
+            ],
+            "services": [{
+                "name": "list/ings", "eligible": 2, "why": "enough of the own zone is ready",
+                "queue": { "length": 0, "length_max": 200 },
+                "servers": [server("10.0.0.1:80", "a"), server("10.0.0.2:80", "b"), third],
+            }],
+            "requests": 1004,
+            "causes": [
+                { "name": "completed", "count": 999, "services": { "list/ings": 999 } },
+                { "name": "queue_full", "count": 1, "services": { "list/ings": 1 } },
+                { "name": "destination_not_found", "count": 4, "services": {} },
+            ],
+        });
+        let expected = "\
+weir 1.2.3: ready, up 1d 1h, process 12, 2 workers, configuration 3, zone b
+5 of 100 connections: public (0.0.0.0:80) 5
+
+list/ings: 2 of 3 servers take new work, enough of the own zone is ready; 0 of 200 wait
+  ZONE  SERVER                                 NEW WORK  HEALTH       STATE  IN FLIGHT  WEIGHT       REQUESTS  FAILED  LATENCY
+  b     10.0.0.2:80                            yes       up           ready  3 of 4     1            1204      0       12 ms
+  b     app.internal:80 (10.0.0.3:80), backup  yes       ejected 8 s  ready  3          5 (file: 1)  1204      0       12 ms
+  a     10.0.0.1:80                            no        up           ready  3 of 4     1            1204      0       12 ms
+  ended: completed 99.9 % (999), queue_full 0.1 % (1)
+
+without a service: destination_not_found 100 % (4)
+";
+        assert_eq!(text(&look, false), expected);
+        assert!(text(&look, true).contains("\u{1b}[1mlist/ings\u{1b}[0m"));
+    }
+
+    #[test]
+    fn a_balancer_that_says_nothing_is_shown_all_the_same() {
+        assert!(text(&json!({}), false).starts_with("weir : NOT READY"));
+        assert!(text(&json!({ "services": [{}] }), false).contains("ended: nothing yet"));
+    }
+
+    #[test]
+    fn shares_and_times_are_told_without_rounding_to_nothing() {
+        assert_eq!(share(1, 1_000_000), "<0.1 % (1)");
+        assert_eq!(share(999_999, 1_000_000), ">99.9 % (999999)");
+        assert_eq!(share(5, 5), "100 % (5)");
+        assert_eq!(share(1, 8), "12.5 % (1)");
+        for (seconds, text) in
+            [(0, "0s"), (59, "59s"), (60, "1m 0s"), (3_700, "1h 1m"), (864_000, "10d 0h")]
+        {
+            assert_eq!(uptime(seconds), text);
+        }
+    }
+}

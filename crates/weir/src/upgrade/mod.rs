@@ -1,0 +1,211 @@
+//! A new process takes over from this one without a connection being refused: the old one's side.
+//!
+//! ```text
+//! old: starts the program ──▶ new: reads the file, takes the sockets, begins to accept
+//!      hears "ready"      ◀──      says so on a pipe
+//!      accepts no more, finishes what runs, ends
+//! ```
+//!
+//! Both hold the same sockets, so that there is no moment at which nobody listens, and the sockets'
+//! number never shrinks. If the new process fails, whatever the reason, the old one has changed
+//! nothing. Which program is started is not up to whoever asks: it is this one's own path and words.
+
+mod predecessor;
+mod program;
+mod states;
+
+use std::fmt::Display;
+use std::io::{BufRead, BufReader, PipeReader, Read};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::process::Child;
+use std::time::Duration;
+
+use admin::ReloadError;
+use model::Moment;
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, Reply};
+use crate::sockets::Sockets;
+use crate::verbs::serve::{Balancer, told};
+
+pub(crate) use predecessor::Predecessor;
+pub(crate) use program::Program;
+pub(crate) use states::ServerStates;
+
+/// Names the descriptor of what is handed over.
+const VARIABLE: &str = "WEIR_HANDOVER";
+
+/// Form of what is handed over; a program that knows only another one refuses to take over.
+const FORM: u64 = 1;
+
+/// How long a new process may take until it serves: it resolves names first.
+const READY_MAX: Duration = Duration::from_secs(30);
+
+/// The longest message of a new process.
+const MESSAGE_MAX_BYTES: u64 = 256 * 1024;
+
+/// How long a new process that has failed may take to end by itself.
+const END_MAX: Duration = Duration::from_secs(2);
+
+/// A new process that is not ready yet.
+pub(crate) struct Successor {
+    process: Child,
+    began: Moment,
+    handed: Value,
+    reply: Option<Reply>,
+}
+
+/// Starts a new process, unless there is one already, or says why not.
+pub(crate) fn begin(
+    successor: &mut Option<Successor>,
+    balancer: &Balancer,
+    desk: &Desk,
+    program: &Program,
+    reply: Option<Reply>,
+) {
+    let started = if successor.is_some() {
+        Err("an upgrade is under way already".to_owned())
+    } else if std::process::id() == 1 {
+        Err("this process is number 1: when it ends, so does its whole container; start a new \
+             container in its place"
+            .to_owned())
+    } else {
+        start(balancer, desk, program)
+    };
+    match started {
+        Ok((process, handed)) => {
+            tracing::info!(pid = process.id(), %program, "upgrade: a new process is starting");
+            *successor = Some(Successor { process, began: os::clock::now(), handed, reply });
+        }
+        Err(why) => fail(reply, &why),
+    }
+}
+
+/// Starts the program with everything that it is to take over.
+fn start(balancer: &Balancer, desk: &Desk, program: &Program) -> Result<(Child, Value), String> {
+    let cannot = |what: &str, error: &dyn Display| format!("cannot {what}: {error}");
+    let (hears, says) = std::io::pipe().map_err(|error| cannot("make a pipe", &error))?;
+    let sockets = balancer.sockets();
+    let states = ServerStates::of(&balancer.published(), os::clock::now());
+    let manifest = json!({
+        "form": FORM,
+        "says": says.as_raw_fd(),
+        "listeners": listeners(sockets),
+        "admin": sockets.admin().map(|(address, socket)| json!({
+            "address": address.to_string(),
+            "socket": socket.as_raw_fd(),
+        })),
+        "servers": states.to_json(),
+    });
+    let memory = os::handover::memory_file("weir-handover", manifest.to_string().as_bytes())
+        .map_err(|error| cannot("make a file in memory", &error))?;
+    let mut descriptors: Vec<BorrowedFd<'_>> = vec![says.as_fd(), memory.as_fd()];
+    descriptors.extend(sockets.groups().iter().flat_map(|g| &*g.sockets).map(TcpListener::as_fd));
+    descriptors.extend(sockets.admin().map(|(_, socket)| socket.as_fd()));
+    let mut command = program.command();
+    command.env(VARIABLE, memory.as_raw_fd().to_string());
+    let process = os::handover::spawn(command, &descriptors)
+        .map_err(|error| format!("cannot start {program}: {error}"))?;
+    // Ours is closed, so that the pipe ends with the new process.
+    drop(says);
+    let desk = desk.clone();
+    let listening = std::thread::Builder::new()
+        .name("weir-successor".to_owned())
+        .spawn(move || desk.hear_successor(hear(hears)));
+    let handed = json!({
+        "listeners": sockets.groups().iter().map(|group| &*group.name).collect::<Vec<_>>(),
+        "sockets": sockets.groups().iter().map(|group| group.sockets.len()).sum::<usize>(),
+        "servers": states.len(),
+    });
+    match listening {
+        Ok(_) => Ok((process, handed)),
+        Err(error) => {
+            end(process);
+            Err(cannot("make a thread", &error))
+        }
+    }
+}
+
+/// Numbers of the descriptors, by listener.
+fn listeners(sockets: &Sockets) -> Value {
+    let groups = sockets.groups().iter().map(|group| {
+        let numbers: Vec<_> = group.sockets.iter().map(AsRawFd::as_raw_fd).collect();
+        json!({ "name": group.name, "address": group.address, "sockets": numbers })
+    });
+    groups.collect()
+}
+
+/// What the new process says: one line, or nothing if it ends before.
+fn hear(pipe: PipeReader) -> String {
+    let mut said = Vec::new();
+    let mut reader = BufReader::new(pipe.take(MESSAGE_MAX_BYTES));
+    if let Err(error) = reader.read_until(b'\n', &mut said) {
+        tracing::debug!(%error, "the new process cannot be heard");
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+impl Successor {
+    /// Whether it has taken longer than any start should.
+    pub(crate) fn is_late(&self) -> bool {
+        os::clock::now() - self.began > READY_MAX
+    }
+
+    /// Hears what the new process has to say, answers whoever asked for it, and yields whether it
+    /// serves. If it does not, it is ended.
+    pub(crate) fn takes_over(self, said: &str) -> bool {
+        let message: Value = serde_json::from_str(said).unwrap_or(Value::Null);
+        let pid = message["ready"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        let Some(pid) = pid else {
+            let why = match message["failed"].as_str() {
+                Some(why) => why.to_owned(),
+                None => "it ended before it was ready; its last words are in the log".to_owned(),
+            };
+            self.give_up(&why);
+            return false;
+        };
+        let version = message["version"].as_str().unwrap_or("unknown");
+        let took = os::clock::now() - self.began;
+        tracing::info!(pid, version, ?took, handed = %self.handed, "upgrade: a new process serves");
+        told(os::notify::main_process(pid));
+        if let Some(reply) = self.reply {
+            reply.send(Ok(json!({
+                "result": "upgraded",
+                "pid": pid,
+                "version": version,
+                "predecessor": { "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") },
+                "took_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                "handed_over": self.handed,
+            })));
+        }
+        true
+    }
+
+    /// Ends it; this process goes on.
+    pub(crate) fn give_up(self, why: &str) {
+        end(self.process);
+        fail(self.reply, why);
+    }
+}
+
+/// Waits a moment for it to end by itself, then ends it.
+fn end(mut process: Child) {
+    let deadline = os::clock::now() + END_MAX;
+    while matches!(process.try_wait(), Ok(None)) && os::clock::now() < deadline {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    // It may have ended meanwhile; then there is nothing to do.
+    let _ = process.kill();
+    match process.wait() {
+        Ok(status) => tracing::debug!(%status, "the new process has ended"),
+        Err(error) => tracing::warn!(%error, "the new process cannot be waited for"),
+    }
+}
+
+fn fail(reply: Option<Reply>, why: &str) {
+    tracing::error!("upgrade failed, this process serves on: {why}");
+    if let Some(reply) = reply {
+        reply.send(Err(ReloadError::Failed(why.to_owned())));
+    }
+}

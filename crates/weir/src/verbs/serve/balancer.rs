@@ -1,0 +1,339 @@
+//! A whole balancer: the order of a start, of a change of its configuration and of a stop, top to
+//! bottom.
+//!
+//! Each step's work is done elsewhere; here is the order, and why it is this one.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use config::Diff;
+use decide::Published;
+use model::{AccessLog, AdminAddress, Snapshot};
+
+use crate::carried::{Carried, Known};
+use crate::outside::{Inside, Outside};
+use crate::signals::Signals;
+use crate::sockets::{self, Sockets};
+use crate::upgrade::ServerStates;
+
+/// How long servers given by name may keep a start waiting for their first resolution.
+const RESOLVE_MAX: Duration = Duration::from_secs(5);
+
+/// How often a stop looks whether the last connection has ended, or a second signal has come.
+const DRAIN_LOOK: Duration = Duration::from_millis(50);
+
+/// What a balancer is started with.
+pub(crate) struct Beginning {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) sockets: Sockets,
+    pub(crate) door: Option<admin::Door>,
+    /// What an earlier process knew of the servers.
+    pub(crate) carried: Option<ServerStates>,
+    /// What the admin API does through whoever runs the balancer.
+    pub(crate) sources: admin::Sources,
+}
+
+/// A whole balancer at work.
+pub(crate) struct Balancer {
+    pub(crate) registry: Arc<decide::Registry>,
+    pub(crate) counters: Arc<observe::Registry>,
+    /// What it was started with: some of it holds until it ends.
+    started_with: Arc<Snapshot>,
+    workers: usize,
+    sockets: Sockets,
+    ready: Arc<AtomicBool>,
+    control: control::Control,
+    proxy: proxy::Handle,
+    outside: Outside,
+    access: proxy::AccessSink,
+    access_writer: JoinHandle<()>,
+}
+
+/// A configuration that has come into force.
+pub(crate) struct Followed {
+    /// What changed.
+    pub(crate) diff: Diff,
+    /// What stayed.
+    pub(crate) carried: Carried,
+    /// What changed in the file but comes into force only with a new process.
+    pub(crate) waiting: Vec<String>,
+    /// Counts configurations.
+    pub(crate) generation: u64,
+}
+
+impl Balancer {
+    /// Starts one on its sockets. What prevents it is told, a line each.
+    pub(crate) fn start(beginning: Beginning) -> Result<Balancer, Vec<String>> {
+        let Beginning { snapshot, sockets, door, mut carried, sources } = beginning;
+        let workers = sockets::workers(&snapshot);
+
+        // What only root may do comes first, and all of it.
+        let (access, access_writer) = open_access_log(&snapshot.log.access)
+            .and_then(|target| Ok(proxy::AccessSink::start(target)?))
+            .map_err(|error| vec![error.to_string()])?;
+        drop_privileges(&snapshot)?;
+        sockets.say_shortfalls();
+
+        // Then the configuration comes into force, with probes and names under way. Clients wait
+        // in the listen queue until every name has been looked up.
+        let registry = Arc::new(decide::Registry::new());
+        let counters = Arc::new(observe::Registry::new());
+        if let Some(carried) = &mut carried {
+            // Before the first probe, so that its verdict begins with what is known.
+            let now = os::clock::now();
+            carried.restore(&registry.publish(Arc::clone(&snapshot), now), now);
+        }
+        let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
+        let options = control::Options { server_down: ring(&alarm), ..control::Options::default() };
+        let control = control::start(Arc::clone(&registry), Arc::clone(&snapshot), options)
+            .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
+        if !control.status().wait_resolved(RESOLVE_MAX) {
+            tracing::warn!("not every server's name is resolved yet; starting without them");
+        }
+        if let Some(mut carried) = carried {
+            // Those that have an address only now.
+            carried.restore(&registry.load_full(), os::clock::now());
+        }
+
+        // The workers take what waits.
+        let listeners = sockets.for_proxy().map_err(|error| vec![format!("listeners: {error}")])?;
+        let proxy = proxy::start(proxy::Options {
+            registry: Arc::clone(&registry),
+            counters: Arc::clone(&counters),
+            listeners,
+            workers,
+            access: access.clone(),
+        })
+        .map_err(|error| vec![format!("cannot start the workers: {error}")])?;
+
+        // From here on, whoever waits for a server that is marked down goes elsewhere.
+        let _ = alarm.set(proxy.alarm());
+
+        // Last the API, which shows what is there by now.
+        let ready = Arc::new(AtomicBool::new(true));
+        let inside = Inside {
+            snapshot: &snapshot,
+            registry: &registry,
+            counters: &counters,
+            control: control.status(),
+            ready: &ready,
+            workers,
+            sources,
+        };
+        let outside = Outside::start(inside, door)?;
+        announce(&snapshot, workers, outside.admin.as_ref());
+        Ok(Balancer {
+            registry,
+            counters,
+            started_with: snapshot,
+            workers,
+            sockets,
+            ready,
+            control,
+            proxy,
+            outside,
+            access,
+            access_writer,
+        })
+    }
+
+    /// Puts another configuration into force, whole, or says what prevents it and changes nothing.
+    pub(crate) fn follow(&mut self, snapshot: Arc<Snapshot>) -> Result<Followed, Vec<String>> {
+        let before = self.registry.load_full();
+        // All that can fail comes first: what is new is bound and opened, and used by nobody yet.
+        let change = self.sockets.prepare(&snapshot, self.workers).map_err(|error| error.lines)?;
+        let log = (snapshot.log.access != before.snapshot.log.access)
+            .then(|| open_access_log(&snapshot.log.access))
+            .transpose()
+            .map_err(|error| vec![error.to_string()])?;
+        let known = Known::of(&before);
+
+        // One pointer is exchanged: whoever asks from here on is served by the new configuration.
+        let published = self
+            .control
+            .publish(Arc::clone(&snapshot))
+            .map_err(|error| vec![format!("nothing has changed: {error}")])?;
+        if let Some(log) = log {
+            self.redirect_access_log(log);
+        }
+        let (added, removed) = self.sockets.adopt(change);
+        self.proxy.apply(added, &removed);
+        self.sockets.say_shortfalls();
+
+        // What nobody asks for any more is forgotten.
+        self.counters.retain(
+            |name| published.services.iter().any(|service| **service.name() == *name),
+            |name| snapshot.listeners.iter().any(|listener| *listener.name == *name),
+        );
+        self.outside.follow(&before.snapshot, &snapshot, &self.registry, &self.counters);
+        Ok(Followed {
+            diff: config::diff(&before.snapshot, &snapshot),
+            carried: known.kept_in(&published, self.proxy.connections()),
+            waiting: self.waiting(&snapshot),
+            generation: published.generation,
+        })
+    }
+
+    /// Opens the access log anew, if it is a file: the old one may have been moved away.
+    pub(crate) fn reopen_access_log(&self) {
+        let access = self.registry.current().snapshot.log.access.clone();
+        if matches!(access, AccessLog::File(_)) {
+            match open_access_log(&access) {
+                Ok(target) => self.redirect_access_log(target),
+                Err(error) => tracing::error!(%error, "the access log goes where it went before"),
+            }
+        }
+    }
+
+    /// The configuration in force.
+    pub(crate) fn published(&self) -> Arc<Published> {
+        self.registry.load_full()
+    }
+
+    /// Its sockets.
+    pub(crate) fn sockets(&self) -> &Sockets {
+        &self.sockets
+    }
+
+    /// Client connections that are open.
+    pub(crate) fn connections(&self) -> usize {
+        self.proxy.connections()
+    }
+
+    /// Whether the file is to be watched.
+    pub(crate) fn watches(&self) -> bool {
+        self.registry.current().snapshot.reload.watch
+    }
+
+    /// What `snapshot` says and this process cannot follow, against what it was started with.
+    fn waiting(&self, snapshot: &Snapshot) -> Vec<String> {
+        let started = &self.started_with;
+        let mut waiting = Vec::new();
+        let workers = sockets::workers(snapshot);
+        if workers != self.workers {
+            waiting.push(format!("workers: {} → {workers}", self.workers));
+        }
+        if snapshot.run_as != started.run_as {
+            waiting.push("user and group".to_owned());
+        }
+        if snapshot.admin != started.admin {
+            waiting.push("admin".to_owned());
+        }
+        waiting
+    }
+
+    fn redirect_access_log(&self, target: proxy::AccessTarget) {
+        if !self.access.redirect(target) {
+            tracing::error!("the access log's writer is stuck; lines go where they went before");
+        }
+    }
+
+    /// Stops accepting, finishes what runs up to the configuration's `drain_max`, or until one more
+    /// signal comes.
+    pub(crate) fn stop(mut self, signals: &mut Signals) {
+        told(os::notify::stopping());
+        self.sockets.close();
+        self.proxy.begin_drain();
+        self.end(signals, false);
+    }
+
+    /// A new process accepts and answers in our place. What runs is finished; connections that wait
+    /// for a request are kept for one, up to `drain_max`, since closing one could cross with a
+    /// request on its way.
+    pub(crate) fn leave(mut self, signals: &mut Signals) {
+        self.sockets.close();
+        self.proxy.leave();
+        self.outside.hand_over();
+        tracing::info!(connections = self.connections(), "leaving; a signal stops at once");
+        self.end(signals, true);
+    }
+
+    /// The rest of a stop. Probes and what is left of the API go on until the last connection has
+    /// ended, so that a drain can be watched.
+    fn end(self, signals: &mut Signals, replaced: bool) {
+        self.ready.store(false, Relaxed);
+        let mut deadline = os::clock::now() + self.registry.current().snapshot.drain_max;
+        while self.proxy.connections() > 0 && os::clock::now() < deadline {
+            if let Some(signal) = signals.wait_at_most(DRAIN_LOOK) {
+                tracing::info!("{signal}: stopping at once");
+                deadline = os::clock::now();
+            }
+        }
+        // Whoever still waits for a request has none: closed now, it is not cut off.
+        self.proxy.begin_drain();
+        let grace = if replaced { LAST_CLOSES } else { Duration::ZERO };
+        let cut_off = self.proxy.finish((deadline - os::clock::now()) + grace);
+        self.outside.stop();
+        self.control.shutdown();
+        drop(self.access);
+        if self.access_writer.join().is_err() {
+            tracing::error!("the access log's writer ended by a panic");
+        }
+        match cut_off {
+            0 => tracing::info!("stopped"),
+            connections => tracing::warn!(connections, "stopped; connections were cut off"),
+        }
+    }
+}
+
+/// How long idle connections may take to close when a new process has taken over.
+const LAST_CLOSES: Duration = Duration::from_millis(500);
+
+/// What control calls when it has marked a server down; without workers there is nobody to tell.
+fn ring(alarm: &Arc<OnceLock<proxy::Alarm>>) -> Box<dyn Fn() + Send> {
+    let alarm = Arc::clone(alarm);
+    Box::new(move || {
+        if let Some(alarm) = alarm.get() {
+            alarm.ring();
+        }
+    })
+}
+
+/// Opens the log; at the start, while the program may still be root.
+fn open_access_log(access: &AccessLog) -> io::Result<proxy::AccessTarget> {
+    proxy::AccessTarget::open(access).map_err(|error| {
+        let what = match access {
+            AccessLog::File(path) => path.display().to_string(),
+            AccessLog::Stdout | AccessLog::Off => "standard output".to_owned(),
+        };
+        let why = format!("cannot write the access log to {what}: {error}");
+        io::Error::new(error.kind(), why)
+    })
+}
+
+/// Becomes whom the configuration names. Only root can; for others it must be whom they are.
+fn drop_privileges(snapshot: &Snapshot) -> Result<(), Vec<String>> {
+    let Some((user, group)) = &snapshot.run_as else {
+        return Ok(());
+    };
+    os::privileges::switch(user, group.as_deref()).map_err(|error| vec![error.to_string()])?;
+    tracing::info!(user, "privileges dropped");
+    Ok(())
+}
+
+/// Says that the balancer takes work, to people and to the service manager.
+fn announce(snapshot: &Snapshot, workers: usize, admin: Option<&admin::Handle>) {
+    for listener in &snapshot.listeners {
+        tracing::info!(listener = %listener.name, address = %listener.address, "listening");
+    }
+    if let Some(admin) = admin {
+        match admin.address() {
+            AdminAddress::Tcp(address) => tracing::info!("admin API at http://{address}/"),
+            unix @ AdminAddress::Unix(_) => tracing::info!("admin API at {unix}"),
+        }
+    }
+    let (routes, services) = (snapshot.routes.len(), snapshot.services.len());
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), workers, routes, services, "ready");
+    told(os::notify::status(&format!("{workers} workers, {routes} routes, {services} services")));
+    told(os::notify::ready());
+}
+
+/// A service manager that does not listen is no reason to stop.
+pub(crate) fn told(result: io::Result<()>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "the service manager could not be told");
+    }
+}

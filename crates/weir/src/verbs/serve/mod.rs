@@ -1,0 +1,134 @@
+//! `weir serve`: what a running balancer is told, and what becomes of it.
+//!
+//! The main thread starts the balancer and then waits: for signals, for what the admin API is
+//! asked, for a change of the file. Whatever it does is done one thing after the other.
+
+mod balancer;
+
+use std::time::Duration;
+
+pub(crate) use balancer::{Balancer, Beginning, Followed, told};
+
+use crate::desk::{self, Desk, Errand};
+use crate::flags::{Common, Exit, ServeArgs};
+use crate::log;
+use crate::reload::{Reloader, Trigger};
+use crate::signals::{Event, Events};
+use crate::sockets;
+use crate::upgrade::{self, Predecessor, Program, Successor};
+
+/// How often the main thread looks at the file when nothing else happens.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+pub(crate) fn run(args: &ServeArgs, common: Common) -> Exit {
+    let program = Program::this();
+    log::start(common);
+    let mut predecessor = match Predecessor::find() {
+        Ok(predecessor) => predecessor,
+        Err(error) => {
+            eprintln!("weir: cannot take over from the process that started this one: {error}");
+            return Exit::Failed;
+        }
+    };
+    // What the file says is compared with the file from before it was read.
+    let reloader = Reloader::new(&args.file);
+    let snapshot = match control::load::load(&args.file, common.colours_stderr()) {
+        Ok(loaded) => {
+            eprint!("{}", loaded.warnings);
+            loaded.snapshot
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            if let Some(predecessor) = predecessor {
+                predecessor.say_failed(&error.to_string());
+            }
+            return Exit::Mistake;
+        }
+    };
+    let handed = predecessor.as_mut().map(Predecessor::take_sockets).unwrap_or_default();
+    let (desk, errands) = desk::open();
+    // Caught before anything is started, so that no signal finds a half-started balancer.
+    let started = Events::catch(errands)
+        .map_err(|error| vec![format!("no signals: {error}")])
+        .and_then(|events| {
+            // Whoever starts a balancer learns of every obstacle at once, before anything else
+            // happens.
+            let (sockets, door) = sockets::open(&snapshot, handed).map_err(|error| error.lines)?;
+            let carried = predecessor.as_mut().map(Predecessor::take_servers);
+            let sources = reloader.sources(&desk);
+            let beginning = Beginning { snapshot, sockets, door, carried, sources };
+            Ok((Balancer::start(beginning)?, events))
+        });
+    match started {
+        Ok((balancer, events)) => {
+            if let Some(predecessor) = predecessor {
+                predecessor.say_ready();
+            }
+            serve(balancer, events, reloader, &desk, &program);
+            Exit::Done
+        }
+        Err(errors) => {
+            for error in &errors {
+                eprintln!("weir: {error}");
+            }
+            if let Some(predecessor) = predecessor {
+                predecessor.say_failed(&errors.join("\n"));
+            }
+            Exit::Failed
+        }
+    }
+}
+
+/// Does what the balancer is told, until it is told to stop or a new process has taken over.
+fn serve(
+    mut balancer: Balancer,
+    mut events: Events,
+    mut reloader: Reloader,
+    desk: &Desk,
+    program: &Program,
+) {
+    let mut successor: Option<Successor> = None;
+    loop {
+        let event = events.next(LOOK_EVERY);
+        if let Some(late) = successor.take_if(|successor| successor.is_late()) {
+            late.give_up("it was not ready in time");
+        }
+        let (trigger, reply) = match event {
+            Some(Event::Stop(signal)) => {
+                tracing::info!("{signal}: stopping; a second signal stops at once");
+                if let Some(successor) = successor {
+                    successor.give_up("this process is stopping");
+                }
+                return balancer.stop(&mut events.close());
+            }
+            Some(Event::Asked(Errand::HearSuccessor(said))) => {
+                if let Some(heard) = successor.take()
+                    && heard.takes_over(&said)
+                {
+                    return balancer.leave(&mut events.close());
+                }
+                continue;
+            }
+            Some(Event::Upgrade) => {
+                upgrade::begin(&mut successor, &balancer, desk, program, None);
+                continue;
+            }
+            Some(Event::Asked(Errand::Upgrade(reply))) => {
+                upgrade::begin(&mut successor, &balancer, desk, program, Some(reply));
+                continue;
+            }
+            Some(Event::Reload) => (Trigger::Signal, None),
+            Some(Event::Asked(Errand::Reload(reply))) => (Trigger::Api, Some(reply)),
+            None if reloader.has_changed(balancer.watches()) => (Trigger::File, None),
+            None => continue,
+        };
+        let answer = match &successor {
+            // It may have read the file already, and it has the present sockets.
+            Some(_) => reloader.put_off(trigger),
+            None => reloader.reload(&mut balancer, trigger),
+        };
+        if let Some(reply) = reply {
+            reply.send(answer);
+        }
+    }
+}

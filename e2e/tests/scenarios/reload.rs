@@ -1,0 +1,149 @@
+//! Reloads and upgrades under load, with the time and the number as arguments: short ones run in
+//! `reload.rs`, long ones in `prove_reload.rs`.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use e2e::clients::{Posts, posts};
+use e2e::{Heir, Nginx, Scene, Weir, server_tables, wait};
+use serde_json::Value;
+
+/// How busy the clients are: each connection sends its next POST this long after an answer.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// How long an old process may take until its last connection has ended.
+pub(crate) const DRAIN: Duration = Duration::from_secs(4);
+
+/// What was measured: the same clients left alone, and while something happened.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) quiet: Posts,
+    pub(crate) busy: Posts,
+}
+
+impl Measured {
+    /// Nothing failed, and the 99th percentile is not above twice the quiet one.
+    pub(crate) fn assert_nothing_lost(&self, p99_counts: bool) {
+        println!("{self:#?}");
+        assert_eq!(self.quiet.failed(), 0, "{self:#?}");
+        assert_eq!(self.busy.failed(), 0, "{self:#?}");
+        assert!(self.busy.requests > 1000, "{self:#?}");
+        assert!(!p99_counts || self.busy.p99 <= self.quiet.p99 * 2, "{self:#?}");
+    }
+}
+
+/// The configuration that a test changes back and forth. Each generation differs from the one
+/// before in a listener, a route, a service, a server and a few values; what carries the load stays.
+fn configuration(scene: &Scene, servers: &[Nginx], generation: u32) -> String {
+    let odd = generation % 2 == 1;
+    let mut text = scene.config(
+        &format!(
+            "workers = 2\ndrain_max = \"{}s\"\nreload = {{ watch = false }}\n\
+             log = {{ access = \"off\" }}",
+            DRAIN.as_secs()
+        ),
+        &format!(
+            "[[route]]\nservice = \"app\"\n\
+             [[route]]\npath = \"/generation-{generation}\"\ndeny = 418\n\
+             [service.app]\nin_flight_max = {}\nqueue = {{ length_max = 1000, wait_max = \"20s\" }}\n\
+             check = {{ path = \"/status\", interval = \"200ms\" }}\n",
+            500 + generation
+        ),
+    );
+    let used = if odd { servers } else { &servers[..servers.len() - 1] };
+    text += &server_tables("app", used.iter().map(Nginx::address));
+    if odd {
+        let extra = scene.address(1, 8081);
+        // Writing into a String cannot fail.
+        let _ = write!(text, "[[listener]]\nname = \"extra\"\naddress = \"{extra}\"\n");
+        text += "[service.other]\n";
+        text += &server_tables("other", [servers[0].address()]);
+    }
+    text
+}
+
+/// The number of the configuration in force.
+fn generation(weir: &Weir) -> u64 {
+    weir.api("/api/v1/status")["generation"].as_u64().expect("a generation")
+}
+
+/// Answers that were not the server's own, by Weir's own count.
+fn not_completed(weir: &Weir) -> f64 {
+    let all = weir.metric("weir_listener_requests_total", &[]);
+    all - weir.metric("weir_listener_requests_total", &["cause=\"completed\""])
+}
+
+/// `count` reloads in `time` under `connections` busy connections; then as long without any.
+pub(crate) fn reloads(scene: &Scene, count: u32, time: Duration, connections: u32) -> Measured {
+    let servers: Vec<Nginx> = (11..14).map(|host| Nginx::start(scene, host, "")).collect();
+    let weir = Weir::start(scene, &configuration(scene, &servers, 0));
+    let (front, every) = (weir.front(), time / count);
+    let seconds = time.as_secs() as u32 + 1;
+    let busy = std::thread::scope(|scope| {
+        let load = scope.spawn(move || posts(scene, front, "/", connections, PAUSE, seconds));
+        wait::until("the clients to be there", Duration::from_secs(10), || {
+            let open = weir.metric("weir_listener_connections_open", &["listener=\"public\""]);
+            (open >= f64::from(connections)).then_some(())
+        });
+        let began = Instant::now();
+        for n in 1..=count {
+            let due = every * n;
+            wait::measure_for(due.saturating_sub(began.elapsed()));
+            reload(scene, &weir, &servers, n);
+        }
+        load.join().expect("wrk")
+    });
+    assert!(!load_ended_early(&busy, connections), "{busy:?}");
+    assert_eq!(not_completed(&weir), 0.0, "by Weir's own count");
+    let quiet = posts(scene, front, "/", connections, PAUSE, seconds);
+    let kept = weir.api("/api/v1/reloads");
+    let kept = kept["reloads"].as_array().expect("receipts");
+    assert_eq!(kept.len(), 50.min(count as usize));
+    assert!(kept.iter().all(|receipt| receipt["result"] == "applied"), "{kept:?}");
+    let took: Vec<f64> = kept.iter().filter_map(|receipt| receipt["took_ms"].as_f64()).collect();
+    println!("slowest reload: {:.1} ms", took.iter().copied().fold(0.0, f64::max));
+    Measured { quiet, busy }
+}
+
+/// By signal and by the API in turn; each must come into force.
+fn reload(scene: &Scene, weir: &Weir, servers: &[Nginx], n: u32) {
+    let before = generation(weir);
+    scene.file("weir.toml", configuration(scene, servers, n));
+    if n.is_multiple_of(2) {
+        weir.hang_up();
+        wait::until("the reload", Duration::from_secs(5), || {
+            (generation(weir) > before).then_some(())
+        });
+    } else {
+        let answer = weir.ask("/api/v1/reload");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let receipt = answer.json();
+        assert_eq!(receipt["result"], "applied", "{receipt:#}");
+        assert_eq!(receipt["generation"], before + 1, "{receipt:#}");
+    }
+}
+
+/// A client that could not connect any more would send next to nothing.
+fn load_ended_early(seen: &Posts, connections: u32) -> bool {
+    seen.requests < u64::from(connections)
+}
+
+/// An upgrade in the middle of `seconds` of load; then as long without any. The process that took
+/// over is still there.
+pub(crate) fn upgrade(scene: &Scene, seconds: u32, connections: u32) -> (Measured, Value, Heir) {
+    let servers: Vec<Nginx> = (11..14).map(|host| Nginx::start(scene, host, "")).collect();
+    let mut weir = Weir::start(scene, &configuration(scene, &servers, 0));
+    let old = weir.process().pid();
+    let front = weir.front();
+    let (busy, receipt, heir) = std::thread::scope(|scope| {
+        let load = scope.spawn(move || posts(scene, front, "/", connections, PAUSE, seconds));
+        wait::measure_for(Duration::from_secs(u64::from(seconds) / 3));
+        let (receipt, heir) = weir.upgrade(DRAIN + Duration::from_secs(5));
+        (load.join().expect("wrk"), receipt, heir)
+    });
+    assert_ne!(heir.pid(), old);
+    assert!(heir.is_running());
+    assert_eq!(weir.api("/api/v1/status")["pid"], heir.pid());
+    let quiet = posts(scene, front, "/", connections, PAUSE, seconds);
+    (Measured { quiet, busy }, receipt, heir)
+}

@@ -67,9 +67,9 @@ pub(crate) const ZONES_READY_RECOVERED: f64 = 0.75;
 pub(crate) const CONNECT: Duration = secs(1);
 pub(crate) const RESPONSE: Duration = secs(30);
 pub(crate) const IDLE: Duration = secs(60);
-/// Below the 5 s after which Node.js and uvicorn close: whoever closes first must be Weir, or a
-/// request is sent into a closing connection.
-pub(crate) const KEEP_ALIVE: Duration = secs(4);
+/// As long as nginx keeps them. Many servers close sooner; when each does is learned, and the pool
+/// kept below it.
+pub(crate) const KEEP_ALIVE: Duration = secs(60);
 pub(crate) const ATTEMPTS_MAX: u64 = 1;
 pub(crate) const BODY_KEPT_MAX_BYTES: u64 = 64_000;
 pub(crate) const IDLE_CONNECTIONS_MAX: u64 = 256;

@@ -63,6 +63,7 @@ pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Ser
             response: second,
             idle: second,
             keep_alive: second,
+            total: None,
         },
         retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
         idle_connections_max: 1,

@@ -10,7 +10,7 @@ use model::Moment;
 /// The shortest and longest `Retry-After`: below a second the field has no numbers (RFC 9110
 /// section 10.2.3), and what is more than a minute away is not known now.
 pub(crate) const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
-pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
+pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// A rate is measured over at least this long.
 const WINDOW_MIN: Duration = Duration::from_millis(500);

@@ -44,7 +44,7 @@ pub use endpoints::{Endpoint, Endpoints};
 pub use limits::{Slot, Slots};
 pub use live::{LiveService, TierChange};
 pub use pick::peak_ewma::observe_latency;
-pub use registry::{Published, Registry};
+pub use registry::{FirstUse, Published, Registry};
 pub use token::{affinity_token, hash_key};
 pub use view::{EndpointView, ServiceView};
 pub use zones::{Reason, Tier};

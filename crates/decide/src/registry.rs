@@ -30,9 +30,35 @@ pub struct Published {
     pub generation: u64,
     /// What publishing changed about who is eligible.
     pub tier_changes: Vec<TierChange>,
+    first_use: Arc<FirstUse>,
+}
+
+/// When a configuration was first used, in microseconds since the process began; zero: not yet.
+#[derive(Debug, Default)]
+pub struct FirstUse(AtomicU64);
+
+impl FirstUse {
+    /// When that was.
+    pub fn at(&self) -> Option<Moment> {
+        match self.0.load(Relaxed) {
+            0 => None,
+            us => Some(Moment::from_micros(us)),
+        }
+    }
 }
 
 impl Published {
+    /// Notes that somebody has begun to serve by it.
+    pub fn note_use(&self, now: Moment) {
+        // Whoever comes second changes nothing.
+        let _ = self.first_use.0.compare_exchange(0, now.as_micros().max(1), Relaxed, Relaxed);
+    }
+
+    /// When it was first used.
+    pub fn first_use(&self) -> Arc<FirstUse> {
+        Arc::clone(&self.first_use)
+    }
+
     /// The service that `id` stands for.
     pub fn service(&self, id: ServiceId) -> &Arc<LiveService> {
         // Ids come from the snapshot beside it, whose services these are.
@@ -71,6 +97,7 @@ impl Registry {
             services: Vec::new(),
             generation: 0,
             tier_changes: Vec::new(),
+            first_use: Arc::default(),
         };
         Registry {
             current: ArcSwap::from_pointee(empty),
@@ -111,6 +138,7 @@ impl Registry {
             snapshot,
             services,
             tier_changes,
+            first_use: Arc::default(),
         });
         self.current.store(Arc::clone(&published));
         self.table.sweep();

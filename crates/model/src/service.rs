@@ -175,8 +175,11 @@ pub struct ServiceTimeouts {
     pub response: Duration,
     /// Between two bytes of a body, or of a tunnel in either direction.
     pub idle: Duration,
-    /// An idle kept connection is closed after this.
+    /// An idle kept connection is closed after this at the latest; sooner where its server has
+    /// been seen to close sooner.
     pub keep_alive: Duration,
+    /// From the complete request head to the end of the response; `None`: no limit.
+    pub total: Option<Duration>,
 }
 
 /// When a request is tried again.

@@ -68,7 +68,10 @@ pub(crate) async fn admit(
         }
         waiter.poll_slot(cx).map(Ok)
     });
-    let waited = watchdog.until(now + spec.queue.wait_max, waiting).await;
+    let wait_ends = now + spec.queue.wait_max;
+    let total_ends = spec.timeouts.total.map(|total| record.started + total);
+    let ends = total_ends.map_or(wait_ends, |total_ends| total_ends.min(wait_ends));
+    let waited = watchdog.until(ends, waiting).await;
     let until = os::clock::now();
     record.queued(until - now);
     match waited {
@@ -76,7 +79,9 @@ pub(crate) async fn admit(
         Some(Err(cause)) => Err(Refused { cause, retry_after: None }),
         None => {
             let retry_after = Some(waiter.retry_after(until));
-            Err(Refused { cause: Cause::QueueWaitExceeded, retry_after })
+            let cause =
+                if ends < wait_ends { Cause::TotalTimeout } else { Cause::QueueWaitExceeded };
+            Err(Refused { cause, retry_after })
         }
     }
 }

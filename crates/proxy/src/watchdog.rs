@@ -11,18 +11,20 @@ use std::time::Duration;
 use model::{Cause, Moment};
 use tokio::time::{Instant, Sleep};
 
-/// Which half of an exchange a limit stands for: what goes to the server, what comes back.
+/// Which part of an exchange a limit stands for: what goes to the server, what comes back, all.
 #[derive(Clone, Copy)]
 pub(crate) enum Direction {
     /// Client to server.
     Up = 0,
     /// Server to client.
     Down = 1,
+    /// Neither: the exchange as a whole.
+    Whole = 2,
 }
 
 /// The limits that run at present, one per direction, each with the cause it would end by.
 #[derive(Default)]
-pub(crate) struct Limits([Cell<Option<(Moment, Cause)>>; 2]);
+pub(crate) struct Limits([Cell<Option<(Moment, Cause)>>; 3]);
 
 impl Limits {
     /// Sets a direction's limit.
@@ -36,10 +38,7 @@ impl Limits {
     }
 
     fn next(&self) -> Option<(Moment, Cause)> {
-        match (self.0[0].get(), self.0[1].get()) {
-            (Some(a), Some(b)) => Some(if a.0 <= b.0 { a } else { b }),
-            (a, b) => a.or(b),
-        }
+        self.0.iter().filter_map(Cell::get).min_by_key(|(at, _)| *at)
     }
 }
 

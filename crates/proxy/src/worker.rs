@@ -210,6 +210,7 @@ impl Worker {
         let current = self.shared.registry.current();
         let mut plane = self.plane.borrow_mut();
         if !Arc::ptr_eq(&current, &plane.published) {
+            current.note_use(os::clock::now());
             *plane = Rc::new(Plane::new(Arc::clone(&current), &self.shard));
         }
         Rc::clone(&plane)

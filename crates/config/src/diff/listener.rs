@@ -63,6 +63,7 @@ fn protocol_name(protocol: Protocol, of: &Snapshot) -> String {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "shown as every other value is")]
 fn fields(fields: &ForwardFields) -> String {
     let ForwardFields { x_forwarded, forwarded, request_id, traceparent } = *fields;
     let names = [

@@ -188,6 +188,7 @@ fn time(time: &Duration) -> String {
     show_duration(*time)
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "shown as every other value is")]
 fn yes_no(value: &bool) -> String {
     value.to_string()
 }

@@ -98,11 +98,17 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("slow_start", slow_start, &new.slow_start, |time| {
         or(time.map(show_duration), "at once")
     });
-    let ServiceTimeouts { connect, response, idle, keep_alive } = timeouts;
+    let ServiceTimeouts { connect, response, idle, keep_alive, total } = timeouts;
     words.value("timeouts.connect", connect, &new.timeouts.connect, time);
     words.value("timeouts.response", response, &new.timeouts.response, time);
     words.value("timeouts.idle", idle, &new.timeouts.idle, time);
     words.value("timeouts.keep_alive", keep_alive, &new.timeouts.keep_alive, time);
+    words.value("timeouts.total", total, &new.timeouts.total, |total| {
+        or(total.map(show_duration), "none")
+    });
+    words.value("timeouts.total", total, &new.timeouts.total, |time| {
+        or(time.map(show_duration), "no limit")
+    });
     words.value("retries.attempts_max", attempts_max, &new.retries.attempts_max, u32::to_string);
     let kept = &new.retries.body_kept_max_bytes;
     words.value("retries.body_kept_max", body_kept_max_bytes, kept, |n| show_size(u64::from(*n)));
@@ -173,10 +179,8 @@ fn show_kind(kind: &CheckKind) -> String {
 
 fn passive_words(old: Option<&PassiveHealth>, new: Option<&PassiveHealth>, words: &mut Words) {
     let (Some(old), Some(new)) = (old, new) else {
-        let on = |passive: &Option<&PassiveHealth>| {
-            if passive.is_some() { "on".to_owned() } else { "off".to_owned() }
-        };
-        return words.value("passive", &old, &new, on);
+        let on = |is_on: &bool| if *is_on { "on" } else { "off" }.to_owned();
+        return words.value("passive", &old.is_some(), &new.is_some(), on);
     };
     let PassiveHealth { failures, count_5xx, eject, eject_max, share_max } = old;
     words.value("passive.failures", failures, &new.failures, u32::to_string);

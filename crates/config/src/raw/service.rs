@@ -186,6 +186,7 @@ fn timeouts(table: Option<Table<'_>>) -> ServiceTimeouts {
             response: defaults::RESPONSE,
             idle: defaults::IDLE,
             keep_alive: defaults::KEEP_ALIVE,
+            total: None,
         };
     };
     let timeouts = ServiceTimeouts {
@@ -193,6 +194,7 @@ fn timeouts(table: Option<Table<'_>>) -> ServiceTimeouts {
         response: table.duration("response").value,
         idle: table.duration("idle").value,
         keep_alive: table.duration("keep_alive").value,
+        total: table.duration_if("total").map(|at| at.value),
     };
     table.finish();
     timeouts

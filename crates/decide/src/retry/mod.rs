@@ -167,6 +167,7 @@ fn remedy(cause: Cause) -> Remedy {
         // The request has had the time it was given (a second server's would come on top), the
         // response has begun or would be the same again, or no attempt was made.
         Cause::HttpResponseTimeout
+        | Cause::TotalTimeout
         | Cause::ConnectionWriteTimeout
         | Cause::ConnectionReadTimeout
         | Cause::HttpResponseIncomplete

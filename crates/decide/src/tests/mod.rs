@@ -50,6 +50,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
             response: 30 * second,
             idle: 60 * second,
             keep_alive: 60 * second,
+            total: None,
         },
         retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
         idle_connections_max: 8,

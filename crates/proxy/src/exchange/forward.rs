@@ -49,6 +49,9 @@ pub(super) async fn forward(
     let live = &plane.published.services[id.0 as usize];
     record.service = Some(id);
     let request = Request { route, forward: to, live, service, limits: Limits::default() };
+    if let Some(total) = service.timeouts.total {
+        request.limits.set(Direction::Whole, record.started + total, Cause::TotalTimeout);
+    }
     let mut upload = upload(client, scratch, service);
     let hash = balance::key(service, &scratch.request, client.origin.peer.ip());
     let affinity = balance::affinity(service, &scratch.request);

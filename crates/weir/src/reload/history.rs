@@ -1,8 +1,11 @@
 //! The last reloads and how they ended, for whoever asks later.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use decide::FirstUse;
+use model::Moment;
 use observe::exposition::ReloadGauges;
 use serde_json::{Value, json};
 
@@ -30,24 +33,32 @@ impl Ending {
     }
 }
 
+/// When a reload was asked for, and when its configuration was first used.
+#[derive(Clone, Debug)]
+pub(crate) struct Use {
+    pub(crate) asked: Moment,
+    pub(crate) first: Arc<FirstUse>,
+}
+
 /// Written by the main thread, read by any.
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    receipts: VecDeque<Value>,
+    receipts: VecDeque<(Value, Option<Use>)>,
     gauges: ReloadGauges,
 }
 
 impl History {
-    /// Keeps a receipt. `at` is the time since 1970-01-01 UTC.
-    pub(crate) fn add(&self, ending: Ending, receipt: Value, at: std::time::Duration) {
+    /// Keeps a receipt, and what will be known of the use of its configuration. `at` is the time
+    /// since 1970-01-01 UTC.
+    pub(crate) fn add(&self, ending: Ending, receipt: Value, used: Option<Use>, at: Duration) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.receipts.len() == RECEIPTS_MAX {
             kept.receipts.pop_front();
         }
-        kept.receipts.push_back(receipt);
+        kept.receipts.push_back((receipt, used));
         let gauges = &mut kept.gauges;
         match ending {
             Ending::Applied => gauges.applied += 1,
@@ -61,7 +72,14 @@ impl History {
     /// The receipts, the latest first.
     pub(crate) fn receipts(&self) -> Value {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        json!({ "reloads": kept.receipts.iter().rev().collect::<Vec<_>>() })
+        let receipts = kept.receipts.iter().rev().map(|(receipt, used)| {
+            let mut receipt = receipt.clone();
+            if let Some(first) = used.as_ref().and_then(|used| used.first_after_ms()) {
+                receipt["first_used_after_ms"] = json!(first);
+            }
+            receipt
+        });
+        json!({ "reloads": receipts.collect::<Vec<_>>() })
     }
 
     pub(crate) fn gauges(&self) -> ReloadGauges {
@@ -69,19 +87,25 @@ impl History {
     }
 }
 
+impl Use {
+    /// From the wish to the first connection or request that was served by it, in milliseconds.
+    fn first_after_ms(&self) -> Option<f64> {
+        let after = self.first.at()?.since(self.asked);
+        Some((after.as_secs_f64() * 1e6).round() / 1e3)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn the_last_ones_are_kept_and_all_are_counted() {
         let history = History::default();
         for n in 0..RECEIPTS_MAX as u64 + 10 {
-            history.add(Ending::Applied, json!(n), Duration::from_secs(n));
+            history.add(Ending::Applied, json!(n), None, Duration::from_secs(n));
         }
-        history.add(Ending::Refused, json!("no"), Duration::from_secs(99));
+        history.add(Ending::Refused, json!("no"), None, Duration::from_secs(99));
         let receipts = history.receipts();
         let receipts = receipts["reloads"].as_array().unwrap();
         assert_eq!((receipts.len(), &receipts[0]), (RECEIPTS_MAX, &json!("no")));

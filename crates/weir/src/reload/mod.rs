@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::desk::{Answer, Desk};
 use crate::verbs::serve::{Balancer, Followed, told};
 
-use history::{Ending, History};
+use history::{Ending, History, Use};
 use watch::Watch;
 
 /// Why the configuration is loaded anew.
@@ -110,7 +110,9 @@ impl Reloader {
         if let (Value::Object(receipt), Value::Object(what)) = (&mut receipt, what) {
             receipt.extend(what);
         }
-        self.history.add(ending, receipt.clone(), os::clock::wall());
+        let used = outcome.as_ref().ok().and_then(Option::as_ref);
+        let used = used.map(|new| Use { asked: began, first: Arc::clone(&new.first_use) });
+        self.history.add(ending, receipt.clone(), used, os::clock::wall());
         log(trigger, took_ms, &outcome, &warnings);
         match outcome {
             Ok(_) => Ok(receipt),
@@ -119,7 +121,7 @@ impl Reloader {
     }
 
     /// Loads nothing: a new process is about to take over, and reads the file itself.
-    pub(crate) fn put_off(&mut self, trigger: Trigger) -> Answer {
+    pub(crate) fn put_off(trigger: Trigger) -> Answer {
         let why = "an upgrade is under way; try again when it has ended";
         tracing::warn!(trigger = trigger.name(), "not reloaded: {why}");
         Err(ReloadError::Failed(why.to_owned()))
@@ -139,7 +141,7 @@ fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Followed>, String
     let trigger = trigger.name();
     match outcome {
         Ok(Some(followed)) => {
-            let Followed { diff, carried, waiting, generation } = followed;
+            let Followed { diff, carried, waiting, generation, first_use: _ } = followed;
             tracing::info!(
                 trigger,
                 generation,
@@ -157,11 +159,8 @@ fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Followed>, String
         }
         Ok(None) => tracing::info!(trigger, took_ms, "reloaded: the file says what is in force"),
         Err(why) => {
-            tracing::error!(
-                trigger,
-                took_ms,
-                "reload refused, the old configuration stays:\n{why}"
-            );
+            tracing::error!(trigger, took_ms, "reload refused, the old configuration stays");
+            tracing::error!("{why}");
         }
     }
     if !warnings.is_empty() {

@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(aside.weight_set(), Some(7));
         assert_eq!(aside.ejected_until(), Some(now + Duration::from_secs(3)));
         assert_eq!(aside.ejections.load(Relaxed), 2);
-        assert_eq!(f64::from_bits(aside.latency_us_bits.load(Relaxed)), 1500.5);
+        assert_eq!(aside.latency_us_bits.load(Relaxed), 1500.5_f64.to_bits());
         // Neither takes work, and the choice knows.
         let published = new.load_full();
         assert!(published.services[0].endpoints().eligible.is_empty());

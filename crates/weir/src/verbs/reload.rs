@@ -99,7 +99,7 @@ mod tests {
     fn a_receipt_is_told_line_by_line() {
         let nothing = json!({ "added": [], "removed": [], "changed": [], "unchanged": 3 });
         let receipt = json!({
-            "result": "applied", "generation": 7, "took_ms": 3.14,
+            "result": "applied", "generation": 7, "took_ms": 3.12,
             "changes": {
                 "settings": ["drain_max: 30s → 1m"],
                 "listeners": { "added": ["web"], "removed": ["old"], "changed": [], "unchanged": 1 },

@@ -329,7 +329,13 @@ static TIMEOUTS: TableSpec = TableSpec {
             "keep_alive",
             TIMEOUT,
             Absent::Duration(defaults::KEEP_ALIVE),
-            "An idle kept connection is closed after this. Keep it below the server's own: many close after 5 s.",
+            "An idle kept connection is closed after this at the latest. Where a server closes sooner, that is learned, and its connections are closed before it.",
+        ),
+        key(
+            "total",
+            TIMEOUT,
+            Absent::Then("no limit"),
+            "From the complete request head to the end of the response, whatever moves meanwhile. Tunnels are not cut.",
         ),
     ],
 };

@@ -62,17 +62,19 @@ pub(crate) struct Followed {
     pub(crate) waiting: Vec<String>,
     /// Counts configurations.
     pub(crate) generation: u64,
+    /// When a worker first served by it.
+    pub(crate) first_use: Arc<decide::FirstUse>,
 }
 
 impl Balancer {
     /// Starts one on its sockets. What prevents it is told, a line each.
     pub(crate) fn start(beginning: Beginning) -> Result<Balancer, Vec<String>> {
-        let Beginning { snapshot, sockets, door, mut carried, sources } = beginning;
+        let Beginning { snapshot, mut sockets, door, mut carried, sources } = beginning;
         let workers = sockets::workers(&snapshot);
 
         // What only root may do comes first, and all of it.
         let (access, access_writer) = open_access_log(&snapshot.log.access)
-            .and_then(|target| Ok(proxy::AccessSink::start(target)?))
+            .and_then(proxy::AccessSink::start)
             .map_err(|error| vec![error.to_string()])?;
         drop_privileges(&snapshot)?;
         sockets.say_shortfalls();
@@ -99,6 +101,7 @@ impl Balancer {
         }
 
         // The workers take what waits.
+        sockets.grow(workers);
         let listeners = sockets.for_proxy().map_err(|error| vec![format!("listeners: {error}")])?;
         let proxy = proxy::start(proxy::Options {
             registry: Arc::clone(&registry),
@@ -174,6 +177,7 @@ impl Balancer {
             carried: known.kept_in(&published, self.proxy.connections()),
             waiting: self.waiting(&snapshot),
             generation: published.generation,
+            first_use: published.first_use(),
         })
     }
 

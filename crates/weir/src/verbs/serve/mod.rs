@@ -124,7 +124,7 @@ fn serve(
         };
         let answer = match &successor {
             // It may have read the file already, and it has the present sockets.
-            Some(_) => reloader.put_off(trigger),
+            Some(_) => Reloader::put_off(trigger),
             None => reloader.reload(&mut balancer, trigger),
         };
         if let Some(reply) = reply {

@@ -1,0 +1,72 @@
+//! Where the system grants less than a configuration asks for.
+
+use std::sync::Arc;
+
+use model::{Protocol, Snapshot};
+
+/// Descriptors for what is neither a client nor a server: standard streams, logs, the admin API's
+/// connections, name resolution, probes under way.
+const RESERVE_FILES: u64 = 512;
+
+/// Less was granted than asked for. It works, but not up to what the configuration promises.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shortfall {
+    Backlog { listener: Arc<str>, asked: u32, granted: u32 },
+    Files { wanted: u64, granted: u64, hard: u64 },
+}
+
+impl Shortfall {
+    /// Says it, with both numbers.
+    pub(super) fn say(&self) {
+        match self {
+            Shortfall::Backlog { listener, asked, granted } => tracing::warn!(
+                %listener,
+                asked,
+                granted,
+                "the listen backlog is smaller than asked for: net.core.somaxconn limits it; \
+                 `sysctl -w net.core.somaxconn={asked}` raises that"
+            ),
+            Shortfall::Files { wanted, granted, hard } => tracing::warn!(
+                wanted,
+                granted,
+                hard,
+                "fewer open files than connections_max may need, so that accepting may pause \
+                 before it is reached; raise the hard limit (LimitNOFILE= in the systemd unit, \
+                 or `ulimit -Hn`), or lower connections_max"
+            ),
+        }
+    }
+}
+
+/// Raises the limit of open files as far as the system lets us.
+pub(super) fn raise_open_files(wanted: u64, shortfalls: &mut Vec<Shortfall>) {
+    // Refused altogether: then what there is counts.
+    let (granted, hard) = os::limits::raise_nofile(wanted).unwrap_or_else(|_| os::limits::nofile());
+    if granted < wanted {
+        shortfalls.push(Shortfall::Files { wanted, granted, hard });
+    }
+}
+
+/// How many descriptors a balancer may come to hold at once.
+pub(super) fn files_wanted(snapshot: &Snapshot, workers: u64) -> u64 {
+    let sum = |tcp: bool| -> u64 {
+        let listeners = snapshot.listeners.iter();
+        listeners
+            .filter(|listener| matches!(listener.protocol, Protocol::Tcp(_)) == tcp)
+            .map(|listener| u64::from(listener.connections_max))
+            .sum()
+    };
+    let all = u64::from(snapshot.connections_max);
+    let tunnels = sum(true).min(all);
+    let exchanges = sum(false).min(all - tunnels);
+    // A client and its server; a tunnel holds a pipe each way beside them.
+    let connections = exchanges * 2 + tunnels * 6;
+    let services = snapshot.services.iter();
+    let kept: u64 = services
+        .map(|service| u64::from(service.idle_connections_max) * service.servers.len() as u64)
+        .sum();
+    // A listening socket each, here and with the worker, and what a runtime needs to wait and be
+    // woken.
+    let workers_own = workers * (snapshot.listeners.len() as u64 * 2 + 8);
+    connections + kept * workers + workers_own + RESERVE_FILES
+}

@@ -1,0 +1,184 @@
+//! What is opened, what is kept, and what is told when something cannot be.
+
+use std::num::NonZeroU16;
+
+use model::Protocol;
+
+use super::*;
+
+/// A configuration with an HTTP listener on `public` and the admin API on `admin`.
+fn snapshot(public: SocketAddr, admin: SocketAddr) -> Snapshot {
+    let text = format!(
+        "connections_max = 1000\n\
+         admin = {{ address = \"{admin}\" }}\n\
+         listener = [{{ name = \"public\", address = \"{public}\", backlog = 4000000 }}]\n\
+         route = [{{ service = \"s\" }}]\n\
+         service.s = {{ server = [{{ address = \"127.0.0.1:5999\" }}] }}\n"
+    );
+    match config::check(&text, "test.toml", &()) {
+        Ok(checked) => checked.snapshot,
+        Err(errors) => panic!("{}", config::render(&errors, &text, "test.toml", false)),
+    }
+}
+
+fn address(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+fn ports(group: &Group) -> Vec<u16> {
+    group.sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect()
+}
+
+/// Listeners on free ports, by name.
+fn opened(names: &[&str]) -> (Sockets, Snapshot) {
+    let mut snapshot = snapshot(address(1), address(2));
+    snapshot.admin = None;
+    snapshot.workers = NonZeroU16::new(2);
+    let first = snapshot.listeners.remove(0);
+    for &name in names {
+        // Found free, and free again: nobody else takes them in the meantime but by chance.
+        let (free, address) = taken();
+        drop(free);
+        snapshot.listeners.push(Listener { name: name.into(), address, ..first.clone() });
+    }
+    let (sockets, _) = open(&snapshot, Handed::default()).unwrap();
+    (sockets, snapshot)
+}
+
+fn names(change: &Change) -> (Vec<&str>, Vec<&str>) {
+    let added = change.added.iter().map(|added| &*added.name).collect();
+    (added, change.removed.iter().map(|removed| &**removed).collect())
+}
+
+fn taken() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind(address(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+#[test]
+fn every_worker_has_a_socket_of_every_listener() {
+    let mut snapshot = snapshot(address(1), address(2));
+    snapshot.listeners[0].address.set_port(0);
+    let admin_address = AdminAddress::Tcp(address(0));
+    snapshot.admin = Some(Admin { address: admin_address, token_file: None });
+    snapshot.workers = NonZeroU16::new(3);
+    let (sockets, door) = open(&snapshot, Handed::default()).unwrap();
+    let ports = ports(&sockets.groups[0]);
+    assert_eq!(ports, [ports[0]; 3]);
+    assert!(sockets.admin().is_some() && door.is_some());
+    assert_eq!(sockets.for_proxy().unwrap()[0].sockets.len(), 3);
+    let small = sockets.shortfalls.iter().find_map(|shortfall| match shortfall {
+        Shortfall::Backlog { asked, granted, .. } => Some((*asked, *granted)),
+        Shortfall::Files { .. } => None,
+    });
+    assert_eq!(small, Some((4_000_000, os::listen::somaxconn())));
+}
+
+#[test]
+fn every_address_that_is_taken_is_told() {
+    let ((_held, public), (_held_too, admin)) = (taken(), taken());
+    let OpenError { lines, in_use } =
+        open(&snapshot(public, admin), Handed::default()).unwrap_err();
+    assert_eq!(in_use, [public, admin]);
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].starts_with("listener \"public\": cannot listen on"), "{lines:?}");
+    assert!(lines[1].starts_with("admin: cannot listen on"), "{lines:?}");
+    assert!(lines.iter().all(|line| line.lines().count() == 1));
+}
+
+#[test]
+fn what_is_unchanged_keeps_its_sockets_and_the_rest_is_told() {
+    let (mut sockets, mut next) = opened(&["one", "two", "three"]);
+    let before: Vec<_> = sockets.groups().iter().map(ports).collect();
+    // Settings that the next request reads; another order.
+    next.listeners[0].connections_max = 7;
+    next.listeners[0].backlog = Some(9);
+    next.listeners.reverse();
+    let change = sockets.prepare(&next, 2).unwrap();
+    assert_eq!(names(&change), (vec![], vec![]));
+    sockets.adopt(change);
+    let after: Vec<_> = sockets.groups().iter().rev().map(ports).collect();
+    assert_eq!(before, after);
+
+    // One goes, one comes, one becomes tcp.
+    let (free, new_address) = taken();
+    drop(free);
+    next.listeners[0] =
+        Listener { name: "four".into(), address: new_address, ..next.listeners[0].clone() };
+    next.listeners[1].protocol = Protocol::Tcp(model::ServiceId(0));
+    let change = sockets.prepare(&next, 2).unwrap();
+    assert_eq!(names(&change), (vec!["four", "two"], vec!["three", "two"]));
+    assert_eq!(change.added[0].sockets.len(), 2);
+    let gone = sockets.groups()[0].address;
+    sockets.adopt(change);
+    assert!(std::net::TcpStream::connect(gone).is_err(), "the last descriptor is closed");
+}
+
+#[test]
+fn listeners_exchange_addresses_without_closing_a_socket() {
+    let (mut sockets, mut next) = opened(&["one", "two"]);
+    let (one, two) = (next.listeners[0].address, next.listeners[1].address);
+    let clients: Vec<_> =
+        [one, two].map(|at| std::net::TcpStream::connect(at).unwrap()).into_iter().collect();
+    (next.listeners[0].address, next.listeners[1].address) = (two, one);
+    let change = sockets.prepare(&next, 2).unwrap();
+    assert_eq!(names(&change), (vec!["one", "two"], vec!["one", "two"]));
+    let (added, _) = sockets.adopt(change);
+    // Those who came before are still in the queues.
+    let in_queue = |added: &proxy::ListenerSockets| {
+        added.sockets.iter().filter(|socket| os::accept::accept(socket).is_ok()).count()
+    };
+    assert_eq!(added.iter().map(in_queue).collect::<Vec<_>>(), [1, 1]);
+    drop(clients);
+}
+
+#[test]
+fn what_cannot_be_bound_changes_nothing_and_says_when_we_are_in_the_way_ourselves() {
+    let (sockets, mut next) = opened(&["one"]);
+    let ((_held, elsewhere), mine) = (taken(), next.listeners[0].address);
+    let second =
+        Listener { name: "second".into(), address: elsewhere, ..next.listeners[0].clone() };
+    next.listeners[0].address.set_ip([0, 0, 0, 0].into());
+    next.listeners.push(second);
+    let OpenError { lines, .. } = sockets.prepare(&next, 2).unwrap_err();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("this balancer itself") && lines[0].contains("\"one\""), "{lines:?}");
+    assert!(lines[1].contains("another program"), "{lines:?}");
+    assert!(std::net::TcpStream::connect(mine).is_ok());
+}
+
+#[test]
+fn sockets_that_were_handed_over_are_all_kept() {
+    let (sockets, mut next) = opened(&["one", "gone"]);
+    let handed = |sockets: &Sockets| {
+        let groups = sockets.groups().iter().map(|group| {
+            let copies = group.sockets.iter().map(|socket| socket.try_clone().unwrap());
+            (Arc::clone(&group.name), group.address, copies.collect())
+        });
+        Handed { groups: groups.collect(), admin: None }
+    };
+    // Fewer workers, another name.
+    next.workers = NonZeroU16::new(1);
+    next.listeners.truncate(1);
+    next.listeners[0].name = "other".into();
+    let (fewer, _) = open(&next, handed(&sockets)).unwrap();
+    assert_eq!(ports(&fewer.groups()[0]), ports(&sockets.groups()[0]));
+    // More workers.
+    next.workers = NonZeroU16::new(5);
+    let (mut more, _) = open(&next, handed(&sockets)).unwrap();
+    assert_eq!(more.groups()[0].sockets.len(), 2, "not before everything else is well");
+    more.grow(5);
+    assert_eq!(ports(&more.groups()[0]), [next.listeners[0].address.port(); 5]);
+}
+
+#[test]
+fn tunnels_need_more_files_than_exchanges() {
+    let mut snapshot = snapshot(address(1), address(2));
+    snapshot.services[0].idle_connections_max = 0;
+    let http = files_wanted(&snapshot, 1);
+    snapshot.listeners[0].protocol = Protocol::Tcp(model::ServiceId(0));
+    assert_eq!(files_wanted(&snapshot, 1) - http, 4 * 1000);
+    snapshot.services[0].idle_connections_max = 10;
+    assert_eq!(files_wanted(&snapshot, 2) - files_wanted(&snapshot, 1), 10 + 10);
+}

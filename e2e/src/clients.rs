@@ -168,7 +168,7 @@ fn client(scene: &Scene, program: &str, words: &[&str], bound_seconds: u64) -> F
     process.wait(Duration::from_secs(bound_seconds))
 }
 
-fn next_number() -> u32 {
+pub(crate) fn next_number() -> u32 {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -200,7 +200,8 @@ impl Load {
         Self::start_with(scene, address, target, threads, &words).report()
     }
 
-    fn start_with(
+    /// Starts them with further options of load.py, until [`Load::finish`].
+    pub fn start_with(
         scene: &Scene,
         address: SocketAddr,
         target: &str,

@@ -21,15 +21,19 @@
 )]
 
 pub mod clients;
+mod counting;
 pub mod http;
 mod namespace;
+pub mod paced;
 mod peers;
 mod process;
+pub mod rogue;
 mod scene;
 mod servers;
 pub mod wait;
 mod weir;
 
+pub use counting::Counting;
 pub use namespace::Zones;
 pub use peers::{NAMESPACES, find};
 pub use process::{Finished, Process};

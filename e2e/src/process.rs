@@ -118,6 +118,31 @@ impl Process {
         Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
+    /// What the kernel keeps for its TCP sockets, received and not read or written and not sent,
+    /// in bytes.
+    pub fn tcp_memory_bytes(&self) -> u64 {
+        let ss = find("ss").expect("ss");
+        let words = ["--tcp", "--memory", "--processes", "--numeric", "--no-header", "--oneline"];
+        let output = Command::new(ss).args(words).output().expect("ss");
+        let owner = format!("pid={},", self.pid());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let memory = text.lines().filter(|line| line.contains(&owner)).filter_map(|line| {
+            // skmem:(r0,rb131072,t0,tb2626560,f0,w0,…): r is received, w is to be sent.
+            let memory = line.split("skmem:(").nth(1)?.split(')').next()?;
+            let number = |name: char| -> u64 {
+                let parts = memory.split(',').filter_map(|part| part.strip_prefix(name));
+                parts.filter_map(|number| number.parse::<u64>().ok()).sum()
+            };
+            Some(number('r') + number('w'))
+        });
+        memory.sum()
+    }
+
+    /// How many descriptors it has open.
+    pub fn open_descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("its descriptors").count()
+    }
+
     /// Resident memory, in bytes.
     pub fn resident_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();

@@ -15,7 +15,7 @@ pub(crate) fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-fn wait_until_listening(process: &mut Process, address: SocketAddr) {
+pub(crate) fn wait_until_listening(process: &mut Process, address: SocketAddr) {
     wait::until(&format!("a server at {address}"), STARTED_WITHIN, || {
         assert!(process.is_running(), "the server ended at once:\n{}", process.stderr());
         std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok()

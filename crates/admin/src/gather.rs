@@ -69,6 +69,7 @@ fn servers<'a>(
             requests: endpoint.requests,
             failures: endpoint.failures,
             idle_connections: idle,
+            tcp: endpoint.tcp,
         }
     })
 }

@@ -90,6 +90,15 @@ pub fn start(
 }
 
 impl Control {
+    /// Begins to look up the names that `snapshot` brings, so that it can be published with their
+    /// addresses: [`Status::wait_resolved`] waits for them. Nothing else changes.
+    pub fn prepare(&self, snapshot: Arc<Snapshot>) -> Result<(), Unavailable> {
+        let (reply, begun) = std::sync::mpsc::sync_channel(1);
+        let command = Command::Prepare(snapshot, reply);
+        self.commands.try_send(command).map_err(|_| Unavailable)?;
+        begun.recv().map_err(|_| Unavailable)
+    }
+
     /// Publishes a configuration that has been checked, and follows it with probes and names. What
     /// is known of servers that stay is kept. Blocks until it is published (not until anything was
     /// resolved), which takes no network.

@@ -24,6 +24,8 @@ const WAITING_MAX: usize = 1024;
 
 /// What other threads ask of the loop.
 pub(crate) enum Command {
+    /// Look up the names that this configuration brings, and answer when that has begun.
+    Prepare(Arc<Snapshot>, SyncSender<()>),
     /// Publish this configuration, follow it, and answer.
     Publish(Arc<Snapshot>, SyncSender<Arc<Published>>),
     /// End.
@@ -69,6 +71,12 @@ impl Loop {
             let sleep = tokio::time::sleep(wake.since(os::clock::now()));
             tokio::select! {
                 command = commands.recv() => match command {
+                    Some(Command::Prepare(snapshot, reply)) => {
+                        self.discovery.expect(&snapshot, os::clock::now());
+                        self.tell();
+                        // Whoever asked may have gone.
+                        let _ = reply.send(());
+                    }
                     Some(Command::Publish(snapshot, reply)) => {
                         let published = self.publish(snapshot, os::clock::now());
                         // Whoever asked may have gone; it is published all the same.
@@ -124,10 +132,12 @@ impl Loop {
 
     fn publish(&mut self, snapshot: Arc<Snapshot>, now: Moment) -> Arc<Published> {
         self.discovery.follow(&snapshot, now);
-        let published = self.registry.publish(snapshot, now);
+        let discovery = &self.discovery;
+        let published = self.registry.publish_with(snapshot, now, |service| {
+            hosts(service).next().is_some().then(|| discovery.endpoints(service))
+        });
         published.tier_changes.iter().for_each(crate::log_tier);
         self.services.clone_from(&published.services);
-        self.set_endpoints(|_| true, now);
         self.follow_servers(now);
         self.tell();
         published

@@ -35,7 +35,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         admin: None,
         metrics: model::Metrics::none(),
         resolver,
-        log: Log { access: AccessLog::Off, format: LogFormat::Json },
+        log: Log::none(),
         reload: Reload { watch: false },
         listeners: vec![],
         routes: vec![],

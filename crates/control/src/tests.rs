@@ -141,6 +141,41 @@ fn servers_by_name_follow_dns_and_are_checked_and_survive_its_failure() {
 }
 
 #[test]
+fn names_that_a_reload_brings_have_their_addresses_from_the_first_request_on() {
+    block_on(async {
+        let dns = DnsServer::start().await;
+        let reply = || addresses(&["127.0.0.7"], 60);
+        dns.set("new.internal", reply(), addresses(&[], 60));
+        let (registry, control) =
+            begin(vec![service("s", &["127.0.0.1:9"], None)], Some(dns.address));
+        let next = shared(vec![service("s", &["new.internal:9"], None)], Some(dns.address));
+        control.prepare(next.clone()).expect("prepared");
+        until("resolved", || control.status().wait_resolved(Duration::ZERO)).await;
+        assert_eq!(live(&registry).endpoints().all[0].row.address.to_string(), "127.0.0.1:9");
+
+        // Nobody ever sees the service without a server.
+        let watcher = std::thread::spawn({
+            let registry = registry.clone();
+            move || {
+                let mut fewest = usize::MAX;
+                while live(&registry)
+                    .endpoints()
+                    .by_address(SocketAddr::from(([127, 0, 0, 7], 9)))
+                    .is_none()
+                {
+                    fewest = fewest.min(live(&registry).endpoints().eligible.len());
+                }
+                fewest.min(live(&registry).endpoints().eligible.len())
+            }
+        });
+        let published = control.publish(next).expect("published");
+        assert_eq!(published.services[0].endpoints().eligible.len(), 1);
+        assert_eq!(watcher.join().expect("no panic"), 1);
+        control.shutdown();
+    });
+}
+
+#[test]
 fn an_ejection_ends_when_its_time_is_over() {
     block_on(async {
         let mut spec = service("s", &["127.0.0.1:1", "127.0.0.1:2"], None);

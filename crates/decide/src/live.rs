@@ -168,6 +168,11 @@ impl LiveService {
         self.retired.store(false, SeqCst);
     }
 
+    /// Adopts what discovery says, without acting on it yet.
+    pub(crate) fn know(&self, set: EndpointSet) {
+        self.shape.lock().unwrap_or_else(PoisonError::into_inner).discovered = set;
+    }
+
     /// Acts on adopted settings: servers of fixed address as they say, those found by name as
     /// they were found last.
     pub(crate) fn apply(&self, now: Moment) -> Option<TierChange> {

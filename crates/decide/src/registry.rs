@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
-use model::{Moment, ServiceId, Snapshot};
+use model::{EndpointSet, Moment, Service, ServiceId, Snapshot};
 
 use crate::limits::SlotTable;
 use crate::live::{LiveService, TierChange};
@@ -110,6 +110,17 @@ impl Registry {
 
     /// Puts a configuration into force. Requests under way keep what they hold.
     pub fn publish(&self, snapshot: Arc<Snapshot>, now: Moment) -> Arc<Published> {
+        self.publish_with(snapshot, now, |_| None)
+    }
+
+    /// As [`Registry::publish`], with what is known of servers given by name: it counts before the
+    /// first request meets the service. `None`: what discovery said last.
+    pub fn publish_with(
+        &self,
+        snapshot: Arc<Snapshot>,
+        now: Moment,
+        discovered: impl Fn(&Service) -> Option<EndpointSet>,
+    ) -> Arc<Published> {
         let mut known = self.services.lock().unwrap_or_else(PoisonError::into_inner);
         let zone = snapshot.zone.as_ref();
         let mut services = Vec::with_capacity(snapshot.services.len());
@@ -125,6 +136,9 @@ impl Registry {
                 ),
             };
             live.adopt(spec, zone);
+            if let Some(set) = discovered(spec) {
+                live.know(set);
+            }
             services.push(live);
         }
         for gone in known.drain() {

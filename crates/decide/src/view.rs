@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{Administrative, Health, Moment};
+use model::{Administrative, Health, Moment, TcpPathTotals};
 
 use crate::live::LiveService;
 use crate::pick::peak_ewma::latency_us;
@@ -64,6 +64,8 @@ pub struct EndpointView {
     pub failures: u64,
     /// Time to its response head (peak-sensitive moving average), if known.
     pub latency: Option<Duration>,
+    /// What TCP says of the way to it.
+    pub tcp: TcpPathTotals,
     /// Whether new work goes to it.
     pub eligible: bool,
 }
@@ -91,6 +93,7 @@ impl LiveService {
                 requests: state.requests.load(Relaxed),
                 failures: state.failures.load(Relaxed),
                 latency: latency_us(state, now).map(|us| Duration::from_micros(us as u64)),
+                tcp: state.tcp.totals(),
                 eligible: endpoints.is_eligible_at(index),
             }
         });

@@ -432,7 +432,7 @@ mod tests {
             admin: None,
             metrics: model::Metrics::none(),
             resolver: None,
-            log: Log { access: AccessLog::Off, format: LogFormat::Json },
+            log: Log::none(),
             reload: model::Reload { watch: false },
             listeners: vec![],
             routes: vec![],

@@ -1,4 +1,4 @@
-//! The nouns everyone shares: what a configuration, a service, a server and an outcome *are*.
+//! The nouns everyone shares: what a configuration, a service, a server and a cause *are*.
 //!
 //! Nothing here reads a clock, opens a socket or decides anything; decisions are `decide`'s and
 //! `health`'s. What is mutable here ([`ServerState`]) is atomics that outlive configurations.
@@ -13,6 +13,7 @@ pub mod path;
 mod server_state;
 mod service;
 mod snapshot;
+pub mod tcp_path;
 mod traffic;
 
 pub use admin::{Admin, AdminAddress, Metrics};
@@ -20,7 +21,7 @@ pub use cause::{Cause, Fault, Page};
 pub use check::{Check, CheckKind, ExpectStatus, ProbeIdentity};
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use moment::Moment;
-pub use outcome::{Attempt, Outcome, Timings};
+pub use outcome::{Attempt, Timings};
 pub use server_state::{Administrative, Health, ServerState};
 pub use service::{
     Affinity, Balance, HashKey, HashOn, PassiveHealth, QueueLimits, Retries, ServerSpec,
@@ -30,6 +31,7 @@ pub use snapshot::{
     AccessLog, ClientTimeouts, ForwardFields, Listener, ListenerId, Log, LogFormat, Protocol,
     Reload, ServiceId, Snapshot,
 };
+pub use tcp_path::{TcpPath, TcpPathTotals, TcpSample};
 pub use traffic::{
     Action, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey, RateLimit,
     Redirect, Rewrite, Route, RouteMatch, Split,

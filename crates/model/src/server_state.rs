@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::Moment;
+use crate::{Moment, TcpPath};
 
 /// What checks say of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub struct ServerState {
     /// Moment of the last response head from this server; a probe that times out while this moves
     /// is no failure of a server at its limit.
     last_response_us: AtomicU64,
+    /// What TCP says of the way to it.
+    pub tcp: TcpPath,
 }
 
 impl ServerState {

@@ -62,7 +62,7 @@ impl Snapshot {
             admin: None,
             metrics: Metrics::none(),
             resolver: None,
-            log: Log { access: AccessLog::Off, format: LogFormat::Json },
+            log: Log::none(),
             reload: Reload { watch: false },
             listeners: Vec::new(),
             routes: Vec::new(),
@@ -85,12 +85,33 @@ pub struct Reload {
 }
 
 /// What is logged and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Log {
     /// A line per request.
     pub access: AccessLog,
     /// Form of the lines.
     pub format: LogFormat,
+    /// The share of exchanges, 0.0 to 1.0, for which the kernel is asked about the TCP connections
+    /// on both sides.
+    pub tcp_info: f64,
+    /// The share of exchanges, 0.0 to 1.0, whose line says why they got their server.
+    pub decisions: f64,
+    /// The file that holds the token by which a request may ask for the same; `None`: the admin
+    /// API's.
+    pub explain_token_file: Option<PathBuf>,
+}
+
+impl Log {
+    /// No lines, and nothing that would stand in them.
+    pub fn none() -> Log {
+        Log {
+            access: AccessLog::Off,
+            format: LogFormat::Json,
+            tcp_info: 0.0,
+            decisions: 0.0,
+            explain_token_file: None,
+        }
+    }
 }
 
 /// Where access lines go.

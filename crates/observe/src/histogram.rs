@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::Counter;
+use crate::counters::UNCOUNTED;
 
 /// A distribution that one thread writes and any thread reads. Takes memory (6.6 kB) only once
 /// there is something to record.
@@ -30,6 +31,9 @@ impl Histogram {
     /// Adds one duration, rounded up to a microsecond. One thread only: two writers would lose
     /// each other's additions.
     pub fn record(&self, duration: Duration) {
+        if UNCOUNTED {
+            return;
+        }
         let micros = u64::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
         let buckets = self.0.get_or_init(Buckets::new);
         buckets.counts[bucket_of(micros)].increment();

@@ -20,6 +20,6 @@ pub use counters::{Counter, ListenerCounters, ServiceCounters, Shard};
 pub use exposition::{Format, Gauges};
 pub use histogram::{Histogram, HistogramTotals};
 pub use in_flight::{InFlight, Stage};
-pub use record::AccessRecord;
+pub use record::{AccessRecord, TcpRecord, TcpSide};
 pub use registry::{ListenerTotals, Registry, ServiceTotals, Totals};
 pub use timestamp::{Timestamp, TimestampCache};

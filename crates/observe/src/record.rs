@@ -6,6 +6,7 @@
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use model::{Attempt, Cause, Timings};
 
@@ -56,6 +57,28 @@ pub struct AccessRecord<'a> {
     pub request_bytes: u64,
     /// Bytes of the response body, or in tcp mode to the client.
     pub response_bytes: u64,
+    /// What TCP says of the connections, if it was asked.
+    pub tcp: Option<TcpRecord>,
+    /// Why it got the servers that it got, as JSON, if that is told.
+    pub decision: Option<&'a str>,
+}
+
+/// What TCP says of both connections of an exchange at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpRecord {
+    /// To the client, if it was still there to be asked about.
+    pub client: Option<TcpSide>,
+    /// To the server of the last attempt, if there was one.
+    pub server: Option<TcpSide>,
+}
+
+/// What TCP says of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpSide {
+    /// Smoothed round-trip time.
+    pub round_trip: Duration,
+    /// Segments sent again over the connection's life, not only in this exchange.
+    pub retransmits: u32,
 }
 
 impl AccessRecord<'_> {
@@ -120,7 +143,23 @@ impl AccessRecord<'_> {
         push_u64(out, self.request_bytes);
         out.extend_from_slice(b",\"response_bytes\":");
         push_u64(out, self.response_bytes);
+        self.write_json_rare(out);
         out.extend_from_slice(b"}\n");
+    }
+
+    /// What few lines tell: one object each, so that the others need few bytes to say so.
+    fn write_json_rare(&self, out: &mut Vec<u8>) {
+        match &self.tcp {
+            None => out.extend_from_slice(b",\"tcp\":null,\"decision\":"),
+            Some(tcp) => {
+                out.extend_from_slice(b",\"tcp\":{\"client_rtt_ms\":");
+                push_side_json(out, tcp.client, b",\"client_retransmits\":");
+                out.extend_from_slice(b",\"server_rtt_ms\":");
+                push_side_json(out, tcp.server, b",\"server_retransmits\":");
+                out.extend_from_slice(b"},\"decision\":");
+            }
+        }
+        out.extend_from_slice(self.decision.unwrap_or("null").as_bytes());
     }
 
     /// Appends the record as one line: time, status, cause, total milliseconds, method, host and
@@ -179,13 +218,42 @@ impl AccessRecord<'_> {
         push_u64(out, self.request_bytes);
         out.extend_from_slice(b" out=");
         push_u64(out, self.response_bytes);
+        for (key, again, side) in [
+            (&b" client_rtt="[..], &b" client_retransmits="[..], self.tcp.and_then(|t| t.client)),
+            (b" server_rtt=", b" server_retransmits=", self.tcp.and_then(|t| t.server)),
+        ] {
+            if let Some(side) = side {
+                out.extend_from_slice(key);
+                push_millis(out, side.round_trip);
+                out.extend_from_slice(b"ms");
+                out.extend_from_slice(again);
+                push_u64(out, u64::from(side.retransmits));
+            }
+        }
         out.extend_from_slice(b" id=");
         push_text(out, self.request_id);
         if let Some(detail) = self.detail {
             out.extend_from_slice(b" detail=");
             push_text(out, detail.as_bytes());
         }
+        if let Some(decision) = self.decision {
+            out.extend_from_slice(b" decision=");
+            push_text(out, decision.as_bytes());
+        }
         out.push(b'\n');
+    }
+}
+
+/// Appends a connection's round-trip time in milliseconds, `key`, and its retransmissions.
+fn push_side_json(out: &mut Vec<u8>, side: Option<TcpSide>, key: &[u8]) {
+    match side {
+        Some(side) => push_millis(out, side.round_trip),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(key);
+    match side {
+        Some(side) => push_u64(out, u64::from(side.retransmits)),
+        None => out.extend_from_slice(b"null"),
     }
 }
 
@@ -299,8 +367,6 @@ fn push_address(out: &mut Vec<u8>, address: SocketAddr) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -333,6 +399,8 @@ mod tests {
             },
             request_bytes: 0,
             response_bytes: 50_000,
+            tcp: None,
+            decision: None,
         }
     }
 
@@ -392,9 +460,30 @@ mod tests {
             "service": "listings", "server": "10.0.1.5:8080", "zone": "eu-west-1a",
             "attempts": 1, "failed_attempts": [], "not_retried": null, "reused": true, "queue_ms": 0.0, "connect_ms": 0.25,
             "first_byte_ms": 301.002, "total_ms": 301.234,
-            "request_bytes": 0, "response_bytes": 50_000,
+            "request_bytes": 0, "response_bytes": 50_000, "tcp": null, "decision": null,
         });
         assert_eq!(json_of(&record()), expected);
+    }
+
+    #[test]
+    fn what_tcp_says_and_why_a_server_was_chosen_are_told_where_they_are_known() {
+        let side = TcpSide { round_trip: Duration::from_micros(1_234), retransmits: 2 };
+        let decision = Some(r#"[{"chosen":"10.0.1.5:8080"}]"#);
+        let tcp = Some(TcpRecord { client: Some(side), server: None });
+        let record = AccessRecord { tcp, decision, ..record() };
+        let json = json_of(&record);
+        assert_eq!(
+            json["tcp"],
+            json!({ "client_rtt_ms": 1.234, "client_retransmits": 2,
+                    "server_rtt_ms": null, "server_retransmits": null })
+        );
+        assert_eq!(json["decision"], json!([{ "chosen": "10.0.1.5:8080" }]));
+        let text = text_of(&record);
+        assert!(text.contains(" out=50000 client_rtt=1.234ms client_retransmits=2 id=4f1c "));
+        assert!(
+            text.ends_with(" decision=\"[{\\\"chosen\\\":\\\"10.0.1.5:8080\\\"}]\"\n"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -430,7 +519,7 @@ mod tests {
         {
             assert_eq!(json[member], Value::Null, "{member}");
         }
-        assert_eq!(json.as_object().unwrap().len(), 24, "a line's shape does not change");
+        assert_eq!(json.as_object().unwrap().len(), 26, "a line's shape does not change");
         assert_eq!((&json["fault"], &json["detail"]), (&json!("client"), &json!("bare line feed")));
         let text = text_of(&record);
         assert!(text.contains(" - http_request_error 301.234ms - - - client=[2001:db8::1]:50000 "));

@@ -51,6 +51,8 @@ pub struct TcpInfo {
     pub notsent_bytes: u32,
     /// Smallest round-trip time seen.
     pub min_rtt: Duration,
+    /// Data segments sent, those sent again included.
+    pub data_segs_out: u32,
     /// Delivery rate measured last, in bytes per second.
     pub delivery_rate: u64,
     /// Time in which the peer's receive window held the sender back (Linux 4.10).
@@ -163,6 +165,7 @@ fn parse(bytes: &[u8]) -> TcpInfo {
         bytes_received: u64_at(128),
         notsent_bytes: u32_at(144),
         min_rtt: micros(148),
+        data_segs_out: u32_at(156),
         delivery_rate: u64_at(160),
         rwnd_limited: opt64(176).map(Duration::from_micros),
         sndbuf_limited: opt64(184).map(Duration::from_micros),
@@ -235,6 +238,7 @@ mod tests {
         assert_eq!(info.bytes_received, 4);
         // The SYN counts as one.
         assert_eq!(info.bytes_acked, 1001);
+        assert_eq!(info.data_segs_out, 1);
         assert_eq!((info.lost, info.total_retrans, info.notsent_bytes), (0, 0, 0));
         assert!(info.rtt > Duration::ZERO && info.rtt < Duration::from_secs(1), "{info:?}");
         assert!(info.min_rtt <= info.rtt * 2, "{info:?}");

@@ -4,15 +4,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use decide::{Endpoint, Slot};
+use decide::{Ask, Endpoint, LiveService, Slot};
 use model::{Attempt, Cause, ListenerId, LogFormat, Moment, ServiceId, Timings};
-use observe::AccessRecord;
+use observe::{AccessRecord, TcpRecord, TcpSide};
+use transport::Stream;
 use wire::http1::{Known, RequestHead};
 
 use crate::accept::Accepted;
 use crate::answer::Answer;
 use crate::connection::Client;
+use crate::explain::Explanation;
 use crate::head::RequestId;
+use crate::tcp_sample;
+use crate::upstream::ServerConnection;
 use crate::worker::{Plane, Worker};
 
 /// An exchange's account while it is open.
@@ -27,6 +31,12 @@ pub(crate) struct Record {
     pub(crate) service: Option<ServiceId>,
     endpoint: Option<Arc<Endpoint>>,
     pub(crate) reused: bool,
+    /// Whether TCP is asked about its connections…
+    pub(crate) asks_tcp: bool,
+    /// …and what it said of that to the server.
+    pub(crate) tcp_server: Option<TcpSide>,
+    /// What is told of its choices; `None`: nothing.
+    pub(crate) explanation: Option<Box<Explanation>>,
     /// Connections begun for it.
     dialled: u32,
     failed: Vec<Attempt>,
@@ -51,6 +61,9 @@ impl Record {
             service: None,
             endpoint: None,
             reused: false,
+            asks_tcp: false,
+            tcp_server: None,
+            explanation: None,
             dialled: 0,
             failed: Vec::new(),
             not_retried: None,
@@ -84,6 +97,33 @@ impl Record {
         self.failed.push(Attempt { server, cause });
         self.endpoint = None;
         self.reused = false;
+        self.tcp_server = None;
+    }
+
+    /// A server is about to be chosen…
+    pub(crate) fn considers(&mut self, live: &LiveService, ask: &Ask<'_>, now: Moment) {
+        if let Some(explanation) = &mut self.explanation {
+            explanation.considers(live, ask, now);
+        }
+    }
+
+    /// …and has been, or not: see [`Explanation::decided`].
+    pub(crate) fn decided(
+        &mut self,
+        chosen: Option<&(Slot, Moment)>,
+        elsewhere: bool,
+        now: Moment,
+    ) {
+        if let Some(explanation) = &mut self.explanation {
+            explanation.decided(chosen, elsewhere, now);
+        }
+    }
+
+    /// This is the last that is needed of the server's connection, or nearly.
+    pub(crate) fn ask_tcp(&mut self, connection: &mut ServerConnection, endpoint: &Endpoint) {
+        if self.asks_tcp {
+            self.tcp_server = tcp_sample::server(connection, endpoint);
+        }
     }
 
     /// The final response head has come.
@@ -154,13 +194,16 @@ pub(crate) fn finish(
         method: request.method().as_bytes(),
         host: request.authority().as_bytes(),
         path: request.path().as_bytes(),
+        tcp_client: tcp_client(&client.stream, record),
     };
     close(worker, plane, &line, record);
 }
 
 /// The same for a connection in tcp mode.
 pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) {
-    let line = Line::bare(accepted.peer, accepted.listener, record.id.as_bytes());
+    let tcp_client = tcp_client(&accepted.stream, record);
+    let bare = Line::bare(accepted.peer, accepted.listener, record.id.as_bytes());
+    let line = Line { tcp_client, ..bare };
     close(worker, &accepted.plane, &line, record);
 }
 
@@ -186,12 +229,17 @@ struct Line<'a> {
     method: &'a [u8],
     host: &'a [u8],
     path: &'a [u8],
+    tcp_client: Option<TcpSide>,
 }
 
 impl<'a> Line<'a> {
     fn bare(client: SocketAddr, listener: ListenerId, request_id: &'a [u8]) -> Line<'a> {
-        Line { client, listener, request_id, method: b"", host: b"", path: b"" }
+        Line { client, listener, request_id, method: b"", host: b"", path: b"", tcp_client: None }
     }
+}
+
+fn tcp_client(stream: &Stream, record: &Record) -> Option<TcpSide> {
+    record.asks_tcp.then(|| tcp_sample::client(stream)).flatten()
 }
 
 fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
@@ -202,6 +250,7 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
         return;
     };
     let snapshot = &plane.published.snapshot;
+    let decision = record.explanation.as_ref().map(|explanation| explanation.to_json());
     let row = record.endpoint.as_ref().map(|endpoint| &endpoint.row);
     let line = AccessRecord {
         time: worker.timestamps.borrow_mut().at(os::clock::wall()),
@@ -224,6 +273,10 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
         timings: record.timings,
         request_bytes: record.body_in,
         response_bytes: record.body_out,
+        tcp: record
+            .asks_tcp
+            .then_some(TcpRecord { client: line.tcp_client, server: record.tcp_server }),
+        decision: decision.as_deref(),
     };
     worker.access.line(|out| match format {
         LogFormat::Json => line.write_json(out),

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use model::{Cause, Listener, ListenerId};
+use model::{Cause, Listener, ListenerId, Moment};
 use transport::Stream;
-use wire::http1::{self, HeadLimits, Parsed};
+use wire::http1::{self, HeadLimits, Parsed, RequestHead};
 
 use crate::accept::Accepted;
 use crate::account;
@@ -18,6 +18,7 @@ use crate::blame::client_failed;
 use crate::buffer::Buffer;
 use crate::exchange;
 use crate::head::{Origin, RequestId};
+use crate::in_flight::Flight;
 use crate::linger::{Patience, linger};
 use crate::listener::LiveListener;
 use crate::roster::{Entry, Phase};
@@ -139,7 +140,9 @@ async fn head(client: &mut Client, scratch: &mut Scratch) -> Result<(), Refused>
         target_max_bytes: TARGET_MAX_BYTES,
         fields_max: FIELDS_MAX,
     };
-    match http1::parse_request(&client.buffer, &limits, &mut scratch.request) {
+    // Nobody else holds it between exchanges.
+    let request = Rc::make_mut(&mut scratch.request);
+    match http1::parse_request(&client.buffer, &limits, request) {
         Ok(Parsed::Complete { consumed }) => {
             client.buffer.consume(consumed);
             return Ok(());
@@ -165,7 +168,7 @@ async fn head(client: &mut Client, scratch: &mut Scratch) -> Result<(), Refused>
                 }
                 Ok(_) => {}
             }
-            match http1::parse_request(buffer, &limits, &mut scratch.request) {
+            match http1::parse_request(buffer, &limits, request) {
                 Ok(Parsed::Complete { consumed }) => {
                     buffer.consume(consumed);
                     return Poll::Ready(Ok(()));
@@ -212,7 +215,7 @@ async fn refuse(
         proxy_status: client.settings().proxy_status,
         close: true,
     };
-    scratch.request.clear();
+    Rc::make_mut(&mut scratch.request).clear();
     scratch.down.clear();
     let mut after = After::Close;
     if answer.status > 0 {
@@ -226,6 +229,22 @@ async fn refuse(
 }
 
 impl Client {
+    /// What an exchange is about, for whoever asks what is in flight.
+    pub(crate) fn flight(&self, request: &Rc<RequestHead>, id: RequestId, since: Moment) -> Flight {
+        Flight {
+            since,
+            id,
+            client: self.origin.peer,
+            trusted: self.origin.trusted,
+            plane: Rc::clone(&self.plane),
+            listener: self.listener,
+            request: Some(Rc::clone(request)),
+            service: None,
+            server: None,
+            attempts: 0,
+        }
+    }
+
     /// Goes over to the configuration in force, as long as its listener is part of it.
     fn follow(&mut self, worker: &Worker) {
         let plane = worker.plane();

@@ -96,7 +96,10 @@ pub(crate) fn write_request(
 
     for field in head.fields() {
         let drop = match field.known {
-            Known::Host | Known::ContentLength | Known::TransferEncoding => true,
+            // The last is a secret between the client and us.
+            Known::Host | Known::ContentLength | Known::TransferEncoding | Known::WeirExplain => {
+                true
+            }
             known if tells_origin(known) => !origin.trusted || extended(known, origin.fields),
             _ => field.hop_by_hop,
         };

@@ -16,13 +16,16 @@ mod blame;
 mod buffer;
 mod connection;
 mod exchange;
+mod explain;
 mod head;
+mod in_flight;
 mod linger;
 mod listener;
 mod pump;
 mod roster;
 mod scratch;
 mod tcp;
+mod tcp_sample;
 mod tries;
 mod tunnel;
 mod upstream;
@@ -40,6 +43,8 @@ use decide::Registry;
 use tokio::sync::mpsc;
 
 pub use access_log::{AccessSink, AccessTarget};
+pub use explain::MayExplain;
+pub use in_flight::Onlooker;
 
 use worker::{INBOX_MAX, Peer, Shared, Start};
 
@@ -64,6 +69,8 @@ pub struct Options {
     pub workers: usize,
     /// Where access lines go.
     pub access: AccessSink,
+    /// Who may ask why a request goes where it goes; `None`: nobody.
+    pub may_explain: Option<MayExplain>,
 }
 
 /// The running data plane.
@@ -77,14 +84,14 @@ pub struct Handle {
 /// # Errors
 /// When a thread cannot be made.
 pub fn start(options: Options) -> io::Result<Handle> {
-    let Options { registry, counters, listeners, workers, access } = options;
+    let Options { registry, counters, listeners, workers, access, may_explain } = options;
     let (peers, inboxes): (Vec<_>, Vec<_>) = (0..workers.max(1))
         .map(|_| {
             let (sender, receiver) = mpsc::channel(INBOX_MAX);
             (Peer::new(sender), receiver)
         })
         .unzip();
-    let shared = Arc::new(Shared::new(registry, peers));
+    let shared = Arc::new(Shared::new(registry, peers, may_explain));
     shared.listen(listeners);
     let mut workers = Vec::with_capacity(inboxes.len());
     for (id, inbox) in inboxes.into_iter().enumerate() {
@@ -116,6 +123,16 @@ impl Handle {
     /// What rings when a server has been marked down.
     pub fn alarm(&self) -> Alarm {
         Alarm(Arc::clone(&self.shared))
+    }
+
+    /// What sees what is in flight.
+    pub fn onlooker(&self) -> Onlooker {
+        Onlooker(Arc::clone(&self.shared))
+    }
+
+    /// Who may ask why a request goes where it goes, from the next configuration on.
+    pub fn set_may_explain(&self, may_explain: Option<MayExplain>) {
+        self.shared.set_may_explain(may_explain);
     }
 
     /// Follows a configuration that has just been published: begins to accept on the `added`

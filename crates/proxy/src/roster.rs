@@ -1,20 +1,39 @@
 //! Who is here: one entry per client connection of a worker, so that an event that concerns
-//! waiting connections (a server marked down, a drain) can wake just them.
+//! waiting connections (a server marked down, a drain) can wake just them, and so that whoever
+//! asks can be told what they are about (`in_flight`).
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
+
+use model::Moment;
+
+use crate::in_flight::Flight;
 
 /// What a connection is doing, as far as an event could concern it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     /// Between requests.
     Idle,
-    /// Waiting for a server: for its connection, or its response head.
-    AwaitingServer,
+    /// Waiting for a slot at a server.
+    Queued,
+    /// Waiting for a connection to a server.
+    Connecting,
+    /// Waiting for a server's response head.
+    AwaitingHead,
+    /// Bytes go both ways.
+    Tunnel,
     /// Anything else.
     Busy,
+}
+
+impl Phase {
+    /// Whether it would matter that a server is marked down.
+    pub(crate) fn awaits_server(self) -> bool {
+        matches!(self, Phase::Connecting | Phase::AwaitingHead)
+    }
 }
 
 /// One client connection's place in the roster; leaves when dropped.
@@ -24,16 +43,18 @@ pub(crate) struct Entry {
     seat: Rc<Seat>,
 }
 
-struct Seat {
+/// Where a connection sits.
+pub(crate) struct Seat {
     phase: Cell<Phase>,
-    waker: RefCell<Option<Waker>>,
+    waker: Waker,
+    /// The exchange under way, if there is one.
+    flight: RefCell<Option<Flight>>,
 }
 
 impl Seat {
-    fn wake(&self) {
-        if let Some(waker) = &*self.waker.borrow() {
-            waker.wake_by_ref();
-        }
+    /// What `read` makes of the exchange under way.
+    pub(crate) fn flight<T>(&self, read: impl FnOnce(&Flight, Phase) -> T) -> Option<T> {
+        self.flight.borrow().as_ref().map(|flight| read(flight, self.phase.get()))
     }
 }
 
@@ -49,8 +70,8 @@ impl Roster {
     pub(crate) async fn enter(self: &Rc<Self>) -> Entry {
         // A task keeps its waker for life, so it is taken once.
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
-        let seat =
-            Rc::new(Seat { phase: Cell::new(Phase::Busy), waker: RefCell::new(Some(waker)) });
+        let phase = Cell::new(Phase::Busy);
+        let seat = Rc::new(Seat { phase, waker, flight: RefCell::default() });
         let mut seats = self.seats.borrow_mut();
         let index = if let Some(index) = self.free.borrow_mut().pop() {
             seats[index] = Some(Rc::clone(&seat));
@@ -62,18 +83,23 @@ impl Roster {
         Entry { roster: Rc::clone(self), index, seat }
     }
 
-    /// Wakes every connection in `phase`.
-    pub(crate) fn wake(&self, phase: Phase) {
-        for seat in self.seats.borrow().iter().flatten().filter(|s| s.phase.get() == phase) {
-            seat.wake();
+    /// Wakes every connection in such a phase.
+    pub(crate) fn wake(&self, such: impl Fn(Phase) -> bool) {
+        for seat in self.seats.borrow().iter().flatten().filter(|seat| such(seat.phase.get())) {
+            seat.waker.wake_by_ref();
         }
     }
 
     /// Wakes every connection.
     pub(crate) fn wake_all(&self) {
-        for seat in self.seats.borrow().iter().flatten() {
-            seat.wake();
-        }
+        self.wake(|_| true);
+    }
+
+    /// Where exchanges are under way, and since when.
+    pub(crate) fn flying(&self) -> Vec<(Moment, Rc<Seat>)> {
+        let seats = self.seats.borrow();
+        let since = |seat: &Rc<Seat>| seat.flight(|flight, _| flight.since);
+        seats.iter().flatten().filter_map(|seat| Some((since(seat)?, Rc::clone(seat)))).collect()
     }
 }
 
@@ -81,6 +107,31 @@ impl Entry {
     /// Says what the connection is doing now.
     pub(crate) fn set(&self, phase: Phase) {
         self.seat.phase.set(phase);
+    }
+
+    /// An exchange begins.
+    pub(crate) fn begin(&self, flight: Flight) {
+        *self.seat.flight.borrow_mut() = Some(flight);
+    }
+
+    /// More is known of the exchange under way.
+    pub(crate) fn note(&self, change: impl FnOnce(&mut Flight)) {
+        if let Some(flight) = &mut *self.seat.flight.borrow_mut() {
+            change(flight);
+        }
+    }
+
+    /// A server is about to be tried.
+    pub(crate) fn attempt(&self, server: SocketAddr) {
+        self.note(|flight| {
+            flight.server = Some(server);
+            flight.attempts += 1;
+        });
+    }
+
+    /// It has ended.
+    pub(crate) fn end(&self) {
+        *self.seat.flight.borrow_mut() = None;
     }
 }
 

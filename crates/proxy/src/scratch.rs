@@ -1,6 +1,7 @@
 //! What one exchange works with and the next can use again: parsed heads and bytes to be sent.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use wire::http1::{RequestHead, ResponseHead};
 
@@ -12,7 +13,8 @@ const KEPT_BYTES_MAX: usize = 16 * 1024;
 /// Kept storage of an exchange.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    pub(crate) request: RequestHead,
+    /// Shared with whoever tells what is in flight, while an exchange is.
+    pub(crate) request: Rc<RequestHead>,
     pub(crate) response: ResponseHead,
     /// Lent to the pumps, one each.
     pub(crate) up: Vec<u8>,

@@ -16,6 +16,8 @@ use crate::balance;
 use crate::buffer::Buffer;
 use crate::exchange::note_outcome;
 use crate::head::RequestId;
+use crate::in_flight::Flight;
+use crate::roster::{Entry, Phase};
 use crate::tries::{self, Tries};
 use crate::tunnel::{self, End};
 use crate::upstream;
@@ -24,11 +26,27 @@ use crate::worker::Worker;
 
 /// Serves one connection of a tcp listener to its end.
 pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted, id: ServiceId) {
-    let request_id = RequestId::new(worker.rng.borrow_mut().u128(..));
+    let random = worker.rng.borrow_mut().u128(..);
+    let request_id = RequestId::new(random);
     let mut record = Record::new(os::clock::now(), request_id);
+    record.asks_tcp = accepted.plane.sampling.asks_tcp(random);
+    record.explanation = accepted.plane.explanation(random, None);
     record.service = Some(id);
+    let entry = worker.roster.enter().await;
+    entry.begin(Flight {
+        since: record.started,
+        id: request_id,
+        client: accepted.peer,
+        trusted: false,
+        plane: Rc::clone(&accepted.plane),
+        listener: accepted.listener,
+        request: None,
+        service: Some(id),
+        server: None,
+        attempts: 0,
+    });
     let cause = {
-        let mut carry = pin!(carry(worker, &accepted, id, &mut record));
+        let mut carry = pin!(carry(worker, &accepted, id, &entry, &mut record));
         poll_fn(|cx| {
             if worker.shared.stopped() {
                 return Poll::Ready(Cause::ShuttingDown);
@@ -49,6 +67,7 @@ async fn carry(
     worker: &Rc<Worker>,
     accepted: &Accepted,
     id: ServiceId,
+    entry: &Entry,
     record: &mut Record,
 ) -> Cause {
     let plane = &accepted.plane;
@@ -62,6 +81,8 @@ async fn carry(
     live.retries().note_request(worker.id, now);
     loop {
         let ask = Ask { key, affinity: None, avoid: &tries.failed };
+        entry.set(Phase::Queued);
+        record.considers(live, &ask, now);
         let place = Place {
             stream: &accepted.stream,
             buffer: &mut buffer,
@@ -69,24 +90,31 @@ async fn carry(
             record,
             half_close: true,
         };
-        let admitted = match tries.elsewhere(worker, live) {
+        let elsewhere = tries.elsewhere(worker, live);
+        let is_elsewhere = elsewhere.is_some();
+        let admitted = match elsewhere {
             Some(slot) => Ok((slot, now)),
             None => admission::admit(worker, live, service, &ask, place, now).await,
         };
+        record.decided(admitted.as_ref().ok(), is_elsewhere, now);
         let (slot, dialled) = match admitted {
             Ok(admitted) => admitted,
             Err(refused) => return refused.cause,
         };
         record.server(&slot, dialled);
+        entry.attempt(slot.endpoint().row.address);
+        entry.set(Phase::Connecting);
         let dial = upstream::dial(slot.endpoint(), &service.timeouts, &worker.buffers).await;
         now = os::clock::now();
         record.connected(now - dialled);
         match dial {
             Ok(mut server) => {
                 note_outcome(live, service, &slot, false, now);
+                entry.set(Phase::Tunnel);
                 let client = End { stream: &accepted.stream, buffer: &mut buffer };
                 let far = End { stream: &server.stream, buffer: &mut server.buffer };
                 let ended = tunnel::run(client, far, service, &mut watchdog).await;
+                record.ask_tcp(&mut server, slot.endpoint());
                 record.body_in = ended.bytes_up;
                 record.body_out = ended.bytes_down;
                 if !ended.is_orderly() {

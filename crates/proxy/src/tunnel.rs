@@ -18,6 +18,7 @@ use crate::buffer::Buffer;
 use crate::connection::{After, Client};
 use crate::head;
 use crate::pump::TURN_BYTES;
+use crate::roster::Phase;
 use crate::scratch::Scratch;
 use crate::upstream::ServerConnection;
 use crate::watchdog::{Direction, Limits, Watchdog};
@@ -99,6 +100,7 @@ pub(crate) async fn upgraded(
         record.end(cause);
         return After::Close;
     }
+    client.entry.set(Phase::Tunnel);
     let Client { stream, buffer, watchdog, .. } = client;
     let ended = run(
         End { stream, buffer },
@@ -107,6 +109,7 @@ pub(crate) async fn upgraded(
         watchdog,
     )
     .await;
+    record.ask_tcp(&mut server, slot.endpoint());
     drop(slot);
     record.body_in = ended.bytes_up;
     record.body_out = ended.bytes_down;

@@ -18,6 +18,7 @@ use transport::Stream;
 use transport::dial::{self, DialOptions};
 
 use crate::buffer::{Buffer, BufferPool};
+use crate::tcp_sample::{self, Told};
 
 /// How long the kernel keeps sending to a server that acknowledges nothing, beyond the response
 /// timeout: a server whose host vanished is noticed by `TCP_USER_TIMEOUT`, not by keep-alives.
@@ -31,11 +32,14 @@ pub(crate) struct ServerConnection {
     pub(crate) buffer: Buffer,
     /// What the learner needs to know of it.
     pub(crate) busy: Busy,
+    /// What has been counted of it.
+    pub(crate) told: Told,
 }
 
 struct Idle {
     stream: Stream,
     rest: reuse::Idle,
+    told: Told,
     /// The longest that the service which used it last keeps one.
     keep_alive: Duration,
 }
@@ -43,7 +47,8 @@ struct Idle {
 impl Idle {
     fn take_up(self, learner: &Learner, buffers: &Rc<BufferPool>, now: Moment) -> ServerConnection {
         let buffer = Buffer::new(Rc::clone(buffers));
-        ServerConnection { stream: self.stream, buffer, busy: learner.take(self.rest, now) }
+        let busy = learner.take(self.rest, now);
+        ServerConnection { stream: self.stream, buffer, busy, told: self.told }
     }
 }
 
@@ -117,7 +122,7 @@ impl Pool {
         idle_max: u32,
         now: Moment,
     ) {
-        let ServerConnection { stream, buffer, busy } = connection;
+        let ServerConnection { stream, buffer, busy, told } = connection;
         // What follows a complete response was never asked for; such a server is not trusted to
         // frame the next response either.
         if !buffer.is_empty() {
@@ -136,7 +141,7 @@ impl Pool {
             told: 0,
         });
         if kept.idle.len() < idle_max as usize {
-            kept.idle.push(Idle { stream, rest, keep_alive });
+            kept.idle.push(Idle { stream, rest, told, keep_alive });
         }
     }
 
@@ -180,12 +185,14 @@ pub(crate) async fn dial(
     match dialled {
         Ok(stream) => {
             let buffer = Buffer::new(Rc::clone(buffers));
-            Ok(ServerConnection { stream, buffer, busy: learner.connected(now - begun) })
+            let told = tcp_sample::connected(&stream, endpoint, now - begun);
+            Ok(ServerConnection { stream, buffer, busy: learner.connected(now - begun), told })
         }
         Err(error) => {
             if error.cause == Cause::ConnectionRefused {
                 learner.restarted(now);
             }
+            endpoint.state.tcp.note_syn_retries(error.syn_retries);
             Err(error.cause)
         }
     }

@@ -13,14 +13,18 @@ use model::{AccessLog, ListenerId, LogFormat};
 use observe::{ListenerCounters, ServiceCounters, Shard, TimestampCache};
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc};
+use wire::http1::{Known, RequestHead};
 
 use crate::ListenerSockets;
 use crate::accept::{self, Acceptor};
 use crate::access_log::{AccessBatch, AccessSink};
 use crate::buffer::BufferPool;
+use crate::explain::{Explanation, MayExplain};
+use crate::in_flight::Asking;
 use crate::listener::LiveListener;
 use crate::roster::{Phase, Roster};
 use crate::scratch::ScratchPool;
+use crate::tcp_sample::Sampling;
 use crate::upstream::Pool;
 
 /// Connections handed to a worker that it has not yet taken.
@@ -57,6 +61,8 @@ pub(crate) struct Peer {
     listeners_gone: AtomicBool,
     /// Listening sockets that it is to accept on.
     dealt: Mutex<Vec<Dealt>>,
+    /// Who wants to be told what is in flight.
+    pub(crate) asking: Asking,
     signals: Notify,
 }
 
@@ -68,6 +74,7 @@ impl Peer {
             servers_changed: AtomicBool::new(false),
             listeners_gone: AtomicBool::new(false),
             dealt: Mutex::default(),
+            asking: Asking::default(),
             signals: Notify::new(),
         }
     }
@@ -83,10 +90,15 @@ pub(crate) struct Shared {
     leaving: AtomicBool,
     draining: AtomicBool,
     stopped: AtomicBool,
+    may_explain: Mutex<Option<MayExplain>>,
 }
 
 impl Shared {
-    pub(crate) fn new(registry: Arc<Registry>, peers: Vec<Peer>) -> Shared {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        peers: Vec<Peer>,
+        may_explain: Option<MayExplain>,
+    ) -> Shared {
         Shared {
             registry,
             peers,
@@ -95,7 +107,13 @@ impl Shared {
             leaving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
+            may_explain: Mutex::new(may_explain),
         }
+    }
+
+    /// Who may ask for explanations, from the next configuration on.
+    pub(crate) fn set_may_explain(&self, may_explain: Option<MayExplain>) {
+        *self.may_explain.lock().unwrap_or_else(PoisonError::into_inner) = may_explain;
     }
 
     /// Deals the sockets of new listeners out to the workers; those that were there stay in the
@@ -174,7 +192,8 @@ impl Shared {
         self.signal();
     }
 
-    fn signal(&self) {
+    /// Lets every worker look what is new.
+    pub(crate) fn signal(&self) {
         for peer in &self.peers {
             peer.signals.notify_one();
         }
@@ -187,6 +206,9 @@ pub(crate) struct Plane {
     pub(crate) services: Vec<Arc<ServiceCounters>>,
     pub(crate) listeners: Vec<Arc<ListenerCounters>>,
     pub(crate) access_format: Option<LogFormat>,
+    /// Which exchanges are looked at more closely.
+    pub(crate) sampling: Sampling,
+    may_explain: Option<MayExplain>,
 }
 
 /// What the connections of one worker share. Lives on its thread.
@@ -211,7 +233,7 @@ impl Worker {
         let mut plane = self.plane.borrow_mut();
         if !Arc::ptr_eq(&current, &plane.published) {
             current.note_use(os::clock::now());
-            *plane = Rc::new(Plane::new(Arc::clone(&current), &self.shard));
+            *plane = Rc::new(Plane::new(Arc::clone(&current), &self.shard, &self.shared));
         }
         Rc::clone(&plane)
     }
@@ -226,7 +248,7 @@ impl Worker {
                 let last = listener.last();
                 // Made for a configuration that it was part of.
                 let id = listener.place_in(&last.snapshot).unwrap_or(ListenerId(0));
-                (Rc::new(Plane::new(last, &self.shard)), id)
+                (Rc::new(Plane::new(last, &self.shard, &self.shared)), id)
             }
         }
     }
@@ -238,15 +260,35 @@ impl Worker {
 }
 
 impl Plane {
-    fn new(published: Arc<Published>, shard: &Shard) -> Plane {
+    fn new(published: Arc<Published>, shard: &Shard, shared: &Shared) -> Plane {
         let snapshot = &published.snapshot;
         let access_format = (snapshot.log.access != AccessLog::Off).then_some(snapshot.log.format);
         Plane {
             services: snapshot.services.iter().map(|s| shard.service(&s.name)).collect(),
             listeners: snapshot.listeners.iter().map(|l| shard.listener(&l.name)).collect(),
             access_format,
+            sampling: Sampling::new(&snapshot.log),
+            may_explain: shared.may_explain.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             published,
         }
+    }
+}
+
+impl Plane {
+    /// What is told of the choices made for a request of this id, if anything is: it is drawn, or
+    /// presents the token.
+    pub(crate) fn explanation(
+        &self,
+        id: u128,
+        request: Option<&RequestHead>,
+    ) -> Option<Box<Explanation>> {
+        self.access_format?;
+        let asks = || {
+            let presented = request?.known(Known::WeirExplain)?;
+            self.may_explain.as_ref().filter(|may_explain| may_explain(presented))
+        };
+        let told = self.sampling.tells_decisions(id) || asks().is_some();
+        told.then(Box::default)
     }
 }
 
@@ -295,7 +337,7 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build_local(LocalOptions::default())?;
     let Start { id, shared, inbox, access, shard } = start;
-    let plane = Plane::new(shared.registry.load_full(), &shard);
+    let plane = Plane::new(shared.registry.load_full(), &shard, &shared);
     let worker = Rc::new(Worker {
         id,
         buffers: Rc::default(),
@@ -319,7 +361,7 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     let mut acceptors: Vec<Acceptor> = Vec::new();
     while !worker.shared.leaving() {
         take_sockets(&worker, &mut acceptors);
-        heed_servers(&worker);
+        heed(&worker);
         worker.peer().signals.notified().await;
     }
     take_sockets(&worker, &mut acceptors);
@@ -327,9 +369,9 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
         acceptor.finish(&worker);
     }
     while worker.peer().connections.load(Relaxed) > 0 && !worker.shared.stopped() {
-        heed_servers(&worker);
+        heed(&worker);
         if worker.shared.draining() {
-            worker.roster.wake(Phase::Idle);
+            worker.roster.wake(|phase| phase == Phase::Idle);
         }
         worker.peer().signals.notified().await;
     }
@@ -344,11 +386,13 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     worker.access.flush();
 }
 
-/// Lets exchanges that wait for a server look whether it is still up, if any was marked down.
-fn heed_servers(worker: &Rc<Worker>) {
+/// Lets exchanges that wait for a server look whether it is still up, if any was marked down, and
+/// tells whoever asks what is in flight.
+fn heed(worker: &Rc<Worker>) {
     if worker.peer().servers_changed.swap(false, Relaxed) {
-        worker.roster.wake(Phase::AwaitingServer);
+        worker.roster.wake(Phase::awaits_server);
     }
+    worker.peer().asking.answer(&worker.roster);
 }
 
 /// Begins to accept on the sockets that were dealt to this worker, and ends on those whose
@@ -364,7 +408,7 @@ fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
             acceptor.finish(worker);
         }
         // Those that came by them are not to wait for another request.
-        worker.roster.wake(Phase::Idle);
+        worker.roster.wake(|phase| phase == Phase::Idle);
     }
 }
 

@@ -52,16 +52,19 @@ pub struct DialError {
     pub cause: Cause,
     /// What the system said.
     pub source: io::Error,
+    /// How often the kernel had sent the SYN again, if patience ended.
+    pub syn_retries: u32,
 }
 
 impl DialError {
     /// Our patience ended. Whether the kernel has sent its SYN again tells a host that does not
     /// answer from one that would have taken longer than it was given.
     fn timed_out(tcp: &TcpStream) -> DialError {
-        let unanswered = os::tcp_info::read(tcp)
-            .is_ok_and(|info| info.state == TcpState::SynSent && info.total_retrans > 0);
-        let cause = if unanswered { Cause::ConnectSynUnanswered } else { Cause::ConnectionTimeout };
-        DialError { cause, source: io::ErrorKind::TimedOut.into() }
+        let info = os::tcp_info::read(tcp).ok().filter(|info| info.state == TcpState::SynSent);
+        let syn_retries = info.map_or(0, |info| info.total_retrans);
+        let cause =
+            if syn_retries > 0 { Cause::ConnectSynUnanswered } else { Cause::ConnectionTimeout };
+        DialError { cause, source: io::ErrorKind::TimedOut.into(), syn_retries }
     }
 
     fn from_io(source: io::Error) -> DialError {
@@ -78,7 +81,7 @@ impl DialError {
             // it, an address family it does not have, a link-local address without its interface.
             _ => Cause::DestinationIpUnroutable,
         };
-        DialError { cause, source }
+        DialError { cause, source, syn_retries: 0 }
     }
 }
 
@@ -155,10 +158,10 @@ mod tests {
             }
             assert!(filling.len() < 8, "a queue of length 0 takes one or two");
         };
-        assert_eq!(error.cause, Cause::ConnectionTimeout);
+        assert_eq!((error.cause, error.syn_retries), (Cause::ConnectionTimeout, 0));
         // The kernel repeats a SYN after a second.
         let error = dial(address, &options(Duration::from_millis(1500))).await.unwrap_err();
-        assert_eq!(error.cause, Cause::ConnectSynUnanswered);
+        assert_eq!((error.cause, error.syn_retries), (Cause::ConnectSynUnanswered, 1));
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 mod api_client;
 mod carried;
 mod desk;
+mod explain_token;
 mod flags;
 mod log;
 mod outside;

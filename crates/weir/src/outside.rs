@@ -1,7 +1,9 @@
 //! What looks at a balancer from outside while it runs: the admin API and the pushing of metrics,
 //! each with what it shows.
 
+use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -18,6 +20,8 @@ pub(crate) struct Inside<'a> {
     pub(crate) control: Arc<control::Status>,
     pub(crate) ready: &'a Arc<AtomicBool>,
     pub(crate) workers: usize,
+    /// Asks the workers what is in flight.
+    pub(crate) onlooker: proxy::Onlooker,
     /// What the API shows and does through the workers; the rest is filled in here.
     pub(crate) sources: admin::Sources,
 }
@@ -40,14 +44,22 @@ fn push(
     })
 }
 
+/// Kept connections of all workers together, by server.
+fn idle_connections(registry: &decide::Registry) -> HashMap<SocketAddr, u32> {
+    let published = registry.load_full();
+    let endpoints = published.services.iter().flat_map(|service| service.endpoints().all.clone());
+    endpoints.map(|endpoint| (endpoint.row.address, endpoint.slots.idle())).collect()
+}
+
 impl Outside {
     /// Starts the API, if it has a door, and the pushing, if there is somewhere to push to.
     pub(crate) fn start(
         inside: Inside<'_>,
         door: Option<admin::Door>,
     ) -> Result<Outside, Vec<String>> {
-        let Inside { snapshot, registry, counters, control, ready, workers, sources } = inside;
-        let probed = Arc::clone(&control);
+        let Inside { snapshot, registry, counters, control, ready, workers, onlooker, sources } =
+            inside;
+        let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
         let sources = admin::Sources {
             plan: Arc::new(move || report::running_plan(&control)),
             configuration: Arc::new(|snapshot| {
@@ -55,6 +67,8 @@ impl Outside {
                 render::json::explained(snapshot, report::plan(&plan))
             }),
             probes: Arc::new(move || report::probes(&probed)),
+            in_flight: Some(Arc::new(move || onlooker.in_flight())),
+            idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             ..sources
         };
         let admin = door.map(|door| {

@@ -8,8 +8,11 @@ use e2e::clients::{Posts, posts};
 use e2e::{Heir, Nginx, Scene, Weir, server_tables, wait};
 use serde_json::Value;
 
-/// How busy the clients are: each connection sends its next POST this long after an answer.
-const PAUSE: Duration = Duration::from_millis(40);
+/// Clients that are busy, with a machine that is not: each connection sends its next POST this long
+/// after an answer.
+pub(crate) const PACED: Duration = Duration::from_millis(40);
+/// As fast as it goes: the next POST follows at once.
+pub(crate) const FLAT_OUT: Duration = Duration::ZERO;
 
 /// How long an old process may take until its last connection has ended.
 pub(crate) const DRAIN: Duration = Duration::from_secs(4);
@@ -67,20 +70,29 @@ fn generation(weir: &Weir) -> u64 {
     weir.api("/api/v1/status")["generation"].as_u64().expect("a generation")
 }
 
-/// Answers that were not the server's own, by Weir's own count.
-fn not_completed(weir: &Weir) -> f64 {
-    let all = weir.metric("weir_listener_requests_total", &[]);
-    all - weir.metric("weir_listener_requests_total", &["cause=\"completed\""])
+/// Exchanges that did not end well, by Weir's own count. Those that wrk breaks off when its time is
+/// over are its own.
+fn not_well(weir: &Weir) -> u64 {
+    let with = |labels: &[&str]| weir.metric("weir_listener_requests_total", labels);
+    let well = ["completed", "client_closed", "client_reset", "http_request_incomplete"];
+    let of = |cause: &&str| with(&[&format!("cause=\"{cause}\"")]);
+    (with(&[]) - well.iter().map(of).sum::<f64>()) as u64
 }
 
 /// `count` reloads in `time` under `connections` busy connections; then as long without any.
-pub(crate) fn reloads(scene: &Scene, count: u32, time: Duration, connections: u32) -> Measured {
+pub(crate) fn reloads(
+    scene: &Scene,
+    count: u32,
+    time: Duration,
+    connections: u32,
+    pause: Duration,
+) -> Measured {
     let servers: Vec<Nginx> = (11..14).map(|host| Nginx::start(scene, host, "")).collect();
     let weir = Weir::start(scene, &configuration(scene, &servers, 0));
     let (front, every) = (weir.front(), time / count);
     let seconds = time.as_secs() as u32 + 1;
     let busy = std::thread::scope(|scope| {
-        let load = scope.spawn(move || posts(scene, front, "/", connections, PAUSE, seconds));
+        let load = scope.spawn(move || posts(scene, front, "/", connections, pause, seconds));
         wait::until("the clients to be there", Duration::from_secs(10), || {
             let open = weir.metric("weir_listener_connections_open", &["listener=\"public\""]);
             (open >= f64::from(connections)).then_some(())
@@ -94,8 +106,8 @@ pub(crate) fn reloads(scene: &Scene, count: u32, time: Duration, connections: u3
         load.join().expect("wrk")
     });
     assert!(!load_ended_early(&busy, connections), "{busy:?}");
-    assert_eq!(not_completed(&weir), 0.0, "by Weir's own count");
-    let quiet = posts(scene, front, "/", connections, PAUSE, seconds);
+    assert_eq!(not_well(&weir), 0, "by Weir's own count");
+    let quiet = posts(scene, front, "/", connections, pause, seconds);
     let kept = weir.api("/api/v1/reloads");
     let kept = kept["reloads"].as_array().expect("receipts");
     assert_eq!(kept.len(), 50.min(count as usize));
@@ -136,13 +148,18 @@ fn load_ended_early(seen: &Posts, connections: u32) -> bool {
 
 /// An upgrade in the middle of `seconds` of load; then as long without any. The process that took
 /// over is still there.
-pub(crate) fn upgrade(scene: &Scene, seconds: u32, connections: u32) -> (Measured, Value, Heir) {
+pub(crate) fn upgrade(
+    scene: &Scene,
+    seconds: u32,
+    connections: u32,
+    pause: Duration,
+) -> (Measured, Value, Heir) {
     let servers: Vec<Nginx> = (11..14).map(|host| Nginx::start(scene, host, "")).collect();
     let mut weir = Weir::start(scene, &configuration(scene, &servers, 0));
     let old = weir.process().pid();
     let front = weir.front();
     let (busy, receipt, heir) = std::thread::scope(|scope| {
-        let load = scope.spawn(move || posts(scene, front, "/", connections, PAUSE, seconds));
+        let load = scope.spawn(move || posts(scene, front, "/", connections, pause, seconds));
         wait::measure_for(Duration::from_secs(u64::from(seconds) / 3));
         let (receipt, heir) = weir.upgrade(DRAIN + Duration::from_secs(5));
         (load.join().expect("wrk"), receipt, heir)
@@ -150,6 +167,6 @@ pub(crate) fn upgrade(scene: &Scene, seconds: u32, connections: u32) -> (Measure
     assert_ne!(heir.pid(), old);
     assert!(heir.is_running());
     assert_eq!(weir.api("/api/v1/status")["pid"], heir.pid());
-    let quiet = posts(scene, front, "/", connections, PAUSE, seconds);
+    let quiet = posts(scene, front, "/", connections, pause, seconds);
     (Measured { quiet, busy }, receipt, heir)
 }

@@ -49,6 +49,11 @@ impl Door {
         Door { listener, token }
     }
 
+    /// The token it asks for.
+    pub fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
+    }
+
     pub(crate) fn into_parts(self) -> (Listener, Option<Token>) {
         (self.listener, self.token)
     }

@@ -58,7 +58,7 @@ impl Token {
     }
 
     /// Whether `presented` is this token. Takes the same time whatever is presented.
-    pub(crate) fn is(&self, presented: &[u8]) -> bool {
+    pub fn is(&self, presented: &[u8]) -> bool {
         let same_length = (presented.len() as u64).ct_eq(&(self.length as u64));
         let same_bytes = padded(presented).ct_eq(&self.padded);
         (same_length & same_bytes).into()

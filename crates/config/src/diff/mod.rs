@@ -134,7 +134,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("resolver", resolver, &after.resolver, |resolver| {
         or(resolver.as_ref(), "the system's")
     });
-    let Log { access, format } = log;
+    let Log { access, format, tcp_info, decisions, explain_token_file } = log;
     words.value("log.access", access, &after.log.access, |access| match access {
         AccessLog::Off => "off".to_owned(),
         AccessLog::Stdout => "stdout".to_owned(),
@@ -144,6 +144,14 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         LogFormat::Json => "json".to_owned(),
         LogFormat::Text => "text".to_owned(),
     });
+    words.value("log.tcp_info", tcp_info, &after.log.tcp_info, f64::to_string);
+    words.value("log.decisions", decisions, &after.log.decisions, f64::to_string);
+    words.value(
+        "log.explain_token_file",
+        explain_token_file,
+        &after.log.explain_token_file,
+        |path| or(path.as_ref().map(|path| path.display()), "the admin API's"),
+    );
     let Reload { watch } = reload;
     words.value("reload.watch", watch, &after.reload.watch, yes_no);
     words.0

@@ -88,7 +88,8 @@ fn socket(path: &str) -> Result<PathBuf, Wrong> {
     Ok(PathBuf::from(path))
 }
 
-fn path(text: &str) -> Result<PathBuf, Wrong> {
+/// The path of a file, from the root on.
+pub(super) fn path(text: &str) -> Result<PathBuf, Wrong> {
     if text.contains('\0') || text.ends_with('/') || text.is_empty() {
         return Err(Wrong::new("not the path of a file"));
     }

@@ -81,7 +81,13 @@ fn reload(mut table: Table<'_>) -> Reload {
 }
 
 fn default_log() -> Log {
-    Log { access: AccessLog::Stdout, format: LogFormat::Json }
+    Log {
+        access: AccessLog::Stdout,
+        format: LogFormat::Json,
+        tcp_info: defaults::TCP_INFO,
+        decisions: defaults::DECISIONS,
+        explain_token_file: None,
+    }
 }
 
 fn log(mut table: Table<'_>) -> Log {
@@ -104,6 +110,10 @@ fn log(mut table: Table<'_>) -> Log {
         "text" => LogFormat::Text,
         _ => LogFormat::Json,
     };
+    let tcp_info = table.number("tcp_info").value;
+    let decisions = table.number("decisions").value;
+    let explain_token_file = table.text("explain_token_file", admin::path).map(|at| at.value);
     table.finish();
-    Log { access: access.map_or(AccessLog::Stdout, |access| access.value), format }
+    let access = access.map_or(AccessLog::Stdout, |access| access.value);
+    Log { access, format, tcp_info, decisions, explain_token_file }
 }

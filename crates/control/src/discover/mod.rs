@@ -88,6 +88,13 @@ impl Discovery {
         }
         let wanted: BTreeSet<&str> = snapshot.services.iter().flat_map(hosts).collect();
         self.names.retain(|host, _| wanted.contains(host.as_str()));
+        self.expect(snapshot, now);
+    }
+
+    /// Begins with the names of a configuration that may come into force; those of the present one
+    /// stay.
+    pub(crate) fn expect(&mut self, snapshot: &Snapshot, now: Moment) {
+        let wanted: BTreeSet<&str> = snapshot.services.iter().flat_map(hosts).collect();
         for host in wanted {
             self.names.entry(host.to_owned()).or_insert_with(|| Entry {
                 known: Known::default(),

@@ -33,6 +33,9 @@ pub fn leaves_work(cause: Cause) -> bool {
             | Cause::ConnectionLost
             | Cause::ServerMarkedDown
             | Cause::HttpProtocolError
+            | Cause::HttpResponseIncomplete
+            | Cause::HttpResponseTransferCoding
+            | Cause::HttpResponseTrailerTooLarge
     )
 }
 

@@ -1,6 +1,7 @@
 //! Admission as a whole: what a service does with requests, from outside and under many threads.
 
 mod admission;
+mod explain;
 pub(crate) mod interleave;
 mod reload;
 mod stress;

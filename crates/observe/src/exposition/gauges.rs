@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use model::TcpPathTotals;
+
 /// Everything that is not counted by workers. What is left empty is exposed without samples.
 #[derive(Clone, Debug, Default)]
 pub struct Gauges<'a> {
@@ -105,6 +107,8 @@ pub struct ServerGauges<'a> {
     pub failures: u64,
     /// Kept connections of all workers that wait for a request, if it is known.
     pub idle_connections: Option<u32>,
+    /// What TCP says of the way to it.
+    pub tcp: TcpPathTotals,
 }
 
 /// An address that is probed.

@@ -6,6 +6,7 @@
 mod families;
 mod gauges;
 mod servers;
+mod tcp;
 
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ pub fn write(totals: &Totals, gauges: &Gauges<'_>, format: Format, out: &mut Str
     write_services(totals, gauges, &mut families);
     write_durations(totals, &mut families);
     servers::write_servers(gauges, &mut families);
+    tcp::write_tcp(gauges, &mut families);
     servers::write_probes(gauges, &mut families);
     families.end();
 }

@@ -82,7 +82,7 @@ pub(super) fn write_servers(gauges: &Gauges<'_>, families: &mut Families<'_>) {
     }
 }
 
-fn server_labels<'a>(server: &'a ServerGauges<'_>) -> [Label<'a>; 4] {
+pub(super) fn server_labels<'a>(server: &'a ServerGauges<'_>) -> [Label<'a>; 4] {
     [
         ("service", &server.service),
         ("server", &server.name),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Cause, Timings};
+use model::{Cause, TcpPath, TcpSample, Timings};
 
 use super::*;
 use crate::Registry;
@@ -164,6 +164,11 @@ fn totals() -> Totals {
 }
 
 fn gauges() -> Gauges<'static> {
+    let way = TcpPath::default();
+    for round_trip in [Duration::from_micros(250), Duration::from_micros(251)] {
+        way.note(&TcpSample { round_trip, sent: 100, sent_again: 3, reordered: 2 });
+    }
+    way.note_syn_retries(1);
     let server = ServerGauges {
         service: "listings",
         name: "listings.internal:8080",
@@ -178,6 +183,7 @@ fn gauges() -> Gauges<'static> {
         requests: 12,
         failures: 1,
         idle_connections: Some(2),
+        tcp: way.totals(),
     };
     Gauges {
         version: "0.1.0",
@@ -238,7 +244,7 @@ fn both_formats_say_the_same_and_keep_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 12, "families with a unit");
+    assert_eq!(units, 14, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [
@@ -269,6 +275,15 @@ fn both_formats_say_the_same_and_keep_their_rules() {
             ("weir_probe_seconds_total", &[("address", "10.0.1.5:8080")], 0.035),
             ("weir_probe_last_seconds", &[("address", "10.0.1.5:8080")], 0.0025),
             ("weir_server_idle_connections", &[("server", "other")], 2.0),
+            ("weir_server_tcp_segments_retransmitted_total", &[("server", "other")], 6.0),
+            ("weir_server_tcp_samples_total", &[("server", "other")], 2.0),
+            (
+                "weir_zone_tcp_round_trip_seconds_bucket",
+                &[("zone", "eu-west-1a"), ("le", "0.00025")],
+                1.0,
+            ),
+            ("weir_zone_tcp_round_trip_seconds_count", &[("zone", "")], 2.0),
+            ("weir_zone_syn_retries_total", &[("zone", "eu-west-1a")], 1.0),
             ("process_cpu_seconds_total", &[], 1.5),
             ("weir_build_info", &[("version", "0.1.0")], 1.0),
         ] {

@@ -88,7 +88,7 @@ pub(super) async fn attempt(
         kept
     } else {
         let dialled = os::clock::now();
-        client.entry.set(Phase::AwaitingServer);
+        client.entry.set(Phase::Connecting);
         let mut dialling = pin!(upstream::dial(endpoint, timeouts, &worker.buffers));
         let fresh = poll_fn(|cx| match dialling.as_mut().poll(cx) {
             Poll::Pending if way.is_to_leave() => Poll::Ready(Err(Cause::ServerMarkedDown)),
@@ -112,7 +112,7 @@ pub(super) async fn attempt(
         head::write_request(&scratch.request, origin, &record.id, &changes, random, out);
     });
 
-    client.entry.set(Phase::AwaitingServer);
+    client.entry.set(Phase::AwaitingHead);
     let mut informational = 0;
     let outcome = loop {
         let fresh = informational == 0;
@@ -131,6 +131,9 @@ pub(super) async fn attempt(
         }
     };
     client.entry.set(Phase::Busy);
+    if outcome.is_err() {
+        record.ask_tcp(&mut server, endpoint);
+    }
     if let Err(Failure { cause: Cause::ServerClosedIdleConnection, .. }) = outcome {
         endpoint.slots.learner.failed(&server.busy, os::clock::now());
     }

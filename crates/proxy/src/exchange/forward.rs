@@ -20,6 +20,7 @@ use crate::answer::Answer;
 use crate::balance;
 use crate::connection::{After, Client};
 use crate::pump::{Framing, Patience, Pump, Source};
+use crate::roster::Phase;
 use crate::scratch::Scratch;
 use crate::tries::{self, Tries};
 use crate::watchdog::{Direction, Limits};
@@ -48,6 +49,7 @@ pub(super) async fn forward(
     let service = plane.published.snapshot.service(id);
     let live = &plane.published.services[id.0 as usize];
     record.service = Some(id);
+    client.entry.note(|flight| flight.service = Some(id));
     let request = Request { route, forward: to, live, service, limits: Limits::default() };
     if let Some(total) = service.timeouts.total {
         request.limits.set(Direction::Whole, record.started + total, Cause::TotalTimeout);
@@ -61,15 +63,21 @@ pub(super) async fn forward(
 
     loop {
         let ask = Ask { key: hash, affinity, avoid: &tries.failed };
+        client.entry.set(Phase::Queued);
+        record.considers(live, &ask, now);
         let Client { stream, buffer, watchdog, .. } = &mut *client;
         let place = Place { stream, buffer, watchdog, record, half_close: false };
-        let admitted = match tries.elsewhere(worker, live) {
+        let elsewhere = tries.elsewhere(worker, live);
+        let is_elsewhere = elsewhere.is_some();
+        let admitted = match elsewhere {
             Some(slot) => Ok((slot, now)),
             None => admission::admit(worker, live, service, &ask, place, now).await,
         };
+        record.decided(admitted.as_ref().ok(), is_elsewhere, now);
         let (slot, admitted_at) = match admitted {
             Ok(admitted) => admitted,
             Err(refused) => {
+                client.entry.set(Phase::Busy);
                 record.body_in = upload.bytes();
                 scratch.up = upload.into_pending();
                 let mut answer =
@@ -81,6 +89,7 @@ pub(super) async fn forward(
             }
         };
         record.server(&slot, admitted_at);
+        client.entry.attempt(slot.endpoint().row.address);
         let way = Way {
             slot: &slot,
             tries: &tries,

@@ -21,7 +21,7 @@ use std::task::Poll;
 use decide::rate;
 use model::path::has_dot_segments;
 use model::{Action, Cause};
-use wire::http1::RequestBody;
+use wire::http1::{RequestBody, RequestHead};
 
 use crate::account::{self, Record};
 use crate::answer::Answer;
@@ -37,8 +37,12 @@ use local::{location, respond_self};
 /// Carries one request, whose head is in `scratch`, to its end.
 pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> After {
     let plane = Rc::clone(&client.plane);
-    let id = RequestId::new(worker.rng.borrow_mut().u128(..));
+    let random = worker.rng.borrow_mut().u128(..);
+    let id = RequestId::new(random);
     let mut record = Record::new(os::clock::now(), id);
+    record.asks_tcp = plane.sampling.asks_tcp(random);
+    record.explanation = plane.explanation(random, Some(&scratch.request));
+    client.entry.begin(client.flight(&scratch.request, id, record.started));
     let walked = {
         let mut walk = pin!(walk(worker, &plane, client, scratch, &mut record));
         poll_fn(|cx| {
@@ -53,6 +57,7 @@ pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut 
         Some(after) => after,
         None => cut_off(worker, client, scratch, &mut record).await,
     };
+    client.entry.end();
     account::finish(worker, &plane, client, &scratch.request, &record);
     after
 }
@@ -79,7 +84,7 @@ async fn walk(
     scratch: &mut Scratch,
     record: &mut Record,
 ) -> After {
-    let request = &scratch.request;
+    let request: &RequestHead = &scratch.request;
     if let (RequestBody::Length(length), Some(max)) =
         (request.body(), client.settings().body_max_bytes)
         && length > max

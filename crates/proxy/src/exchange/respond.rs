@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use decide::Slot;
+use decide::retry::leaves_work;
 use decide::reuse::Promise;
 use model::{Balance, Cause, Service};
 use wire::http1::{ChunkError, ChunkLimits, ChunkedDecoder, Known, ResponseBody};
@@ -114,6 +115,7 @@ pub(super) async fn respond(
     });
     let result = watchdog.guard(&limits, moving).await;
 
+    record.ask_tcp(&mut server, slot.endpoint());
     record.body_in = upload.bytes();
     record.body_out = download.bytes();
     let uploaded = upload.is_done();
@@ -121,7 +123,7 @@ pub(super) async fn respond(
     scratch.down = download.into_pending();
     if let Err(cause) = result {
         record.end(cause);
-        if cause.is_client_gone() {
+        if leaves_work(cause) {
             abandon(service, slot, server);
         }
         // A body that a close would end looks whole if it ends with one.

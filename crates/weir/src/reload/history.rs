@@ -74,7 +74,7 @@ impl History {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let receipts = kept.receipts.iter().rev().map(|(receipt, used)| {
             let mut receipt = receipt.clone();
-            if let Some(first) = used.as_ref().and_then(|used| used.first_after_ms()) {
+            if let Some(first) = used.as_ref().and_then(Use::first_after_ms) {
                 receipt["first_used_after_ms"] = json!(first);
             }
             receipt

@@ -30,6 +30,9 @@ pub(crate) fn explained(snapshot: &Snapshot, plan: Value) -> Value {
                 LogFormat::Json => "json",
                 LogFormat::Text => "text",
             },
+            "tcp_info": snapshot.log.tcp_info,
+            "decisions": snapshot.log.decisions,
+            "explain_token_file": snapshot.log.explain_token_file,
         },
         "admin": snapshot.admin.as_ref().map(|admin| json!({
             "address": admin.address.to_string(),

@@ -11,7 +11,7 @@ use super::columns::Columns;
 /// Causes named per service; the rest is one number.
 const CAUSES_SHOWN_MAX: usize = 8;
 
-/// `look` is `/api/v1/status` with `services`, `requests` and `causes` beside.
+/// `look` is `/api/v1/status` with `services`, `requests`, `causes` and `under_way` beside.
 pub(crate) fn text(look: &Value, colour: bool) -> String {
     let (strong, weak) = if colour { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
     let mut out = process(look);
@@ -42,6 +42,35 @@ pub(crate) fn text(look: &Value, colour: bool) -> String {
     });
     if without != NOTHING {
         let _ = writeln!(out, "\nwithout a service: {without}");
+    }
+    out.push_str(&slowest(&look["under_way"]));
+    out
+}
+
+/// What has been under way for long, if anything has.
+fn slowest(under_way: &Value) -> String {
+    let requests = list(&under_way["requests"]);
+    if requests.is_empty() {
+        return String::new();
+    }
+    let (matching, all) = (count(&under_way["matching"]), count(&under_way["in_flight"]));
+    let mut out = format!("\nunder way for a second or more: {matching} of {all}\n");
+    let mut columns =
+        Columns::headed(["AGE", "STAGE", "REQUEST", "SERVICE", "SERVER", "ATTEMPTS", "CLIENT"]);
+    for request in requests {
+        let (method, host) = (word(&request["method"]), word(&request["host"]));
+        columns.row([
+            format!("{:.1} s", request["age_ms"].as_f64().unwrap_or(0.0) / 1e3),
+            word(&request["stage"]).to_owned(),
+            format!("{method} {host}{}", word(&request["path"])).trim().to_owned(),
+            word(&request["service"]).to_owned(),
+            word(&request["server"]).to_owned(),
+            count(&request["attempts"]),
+            word(&request["client"]).to_owned(),
+        ]);
+    }
+    for line in columns.text().lines() {
+        let _ = writeln!(out, "  {line}");
     }
     out
 }
@@ -244,6 +273,18 @@ mod tests {
                 { "name": "queue_full", "count": 1, "services": { "list/ings": 1 } },
                 { "name": "destination_not_found", "count": 4, "services": {} },
             ],
+            "under_way": { "in_flight": 17, "matching": 2, "requests": [
+                {
+                    "age_ms": 12_345.678, "stage": "response", "method": "POST",
+                    "host": "api.example.com", "path": "/listings", "service": "list/ings",
+                    "server": "10.0.0.2:80", "attempts": 2, "client": "192.0.2.1:40000",
+                },
+                {
+                    "age_ms": 1_050.0, "stage": "tunnel", "method": null, "host": null,
+                    "path": null, "service": "list/ings", "server": null, "attempts": 0,
+                    "client": "192.0.2.1:40001",
+                },
+            ] },
         });
         let expected = "\
 weir 1.2.3: ready, up 1d 1h, process 12, 2 workers, configuration 3, zone b
@@ -257,6 +298,11 @@ list/ings: 2 of 3 servers take new work, enough of the own zone is ready; 0 of 2
   ended: completed 99.9 % (999), queue_full 0.1 % (1)
 
 without a service: destination_not_found 100 % (4)
+
+under way for a second or more: 2 of 17
+  AGE     STAGE     REQUEST                        SERVICE    SERVER       ATTEMPTS  CLIENT
+  12.3 s  response  POST api.example.com/listings  list/ings  10.0.0.2:80  2         192.0.2.1:40000
+  1.1 s   tunnel                                   list/ings               0         192.0.2.1:40001
 ";
         assert_eq!(text(&look, false), expected);
         assert!(text(&look, true).contains("\u{1b}[1mlist/ings\u{1b}[0m"));

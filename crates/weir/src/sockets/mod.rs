@@ -253,8 +253,10 @@ impl Sockets {
     /// Says where less was granted than asked for, unless it said so before.
     pub(crate) fn say_shortfalls(&mut self) {
         let shortfalls = std::mem::take(&mut self.shortfalls);
-        for shortfall in shortfalls.iter().filter(|shortfall| !self.said.contains(shortfall)) {
-            shortfall.say();
+        for shortfall in &shortfalls {
+            if !self.said.iter().any(|said| shortfall.is_known_from(said)) {
+                shortfall.say();
+            }
         }
         self.said = shortfalls;
     }

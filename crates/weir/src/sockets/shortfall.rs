@@ -36,6 +36,17 @@ impl Shortfall {
             ),
         }
     }
+
+    /// Whether whoever has heard `said` knows of this one.
+    pub(super) fn is_known_from(&self, said: &Shortfall) -> bool {
+        match (self, said) {
+            // The limit is what it was; how much is wanted changes with every server.
+            (Shortfall::Files { granted, .. }, Shortfall::Files { granted: said, .. }) => {
+                granted == said
+            }
+            _ => self == said,
+        }
+    }
 }
 
 /// Raises the limit of open files as far as the system lets us.

@@ -11,6 +11,9 @@ use crate::flags::{Common, Exit, StatusArgs};
 use crate::render;
 use crate::signals::Signals;
 
+/// What has been under way for a second or more, the slowest of it.
+const SLOWEST: &str = "/api/v1/requests?longer_than_ms=1000&limit=5";
+
 /// Clears a terminal and begins at its top.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
 
@@ -46,6 +49,8 @@ fn look(client: &Client) -> Result<Value, ClientError> {
     status["services"] = services["services"].take();
     status["requests"] = causes["requests"].take();
     status["causes"] = causes["causes"].take();
+    // A balancer that cannot tell is shown without.
+    status["under_way"] = client.get(SLOWEST).unwrap_or_default();
     Ok(status)
 }
 

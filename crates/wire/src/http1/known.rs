@@ -58,6 +58,7 @@ known! {
     RetryAfter = "retry-after";
     UserAgent = "user-agent";
     Referer = "referer";
+    WeirExplain = "weir-explain";
 }
 
 impl Known {
@@ -81,7 +82,7 @@ impl Known {
                 Known::Tracestate,
             ],
             11 => &[Known::Traceparent, Known::RetryAfter],
-            12 => &[Known::ContentType, Known::XRequestId],
+            12 => &[Known::ContentType, Known::XRequestId, Known::WeirExplain],
             13 => &[Known::Authorization],
             14 => &[Known::ContentLength, Known::Http2Settings],
             15 => &[Known::XForwardedFor],

@@ -41,6 +41,8 @@ const NAME_PATTERN: &str = "^[A-Za-z0-9_.:*/-]{1,128}$";
 const ADDRESS: Kind = Kind::Text(patterned("address", ":[0-9]{1,5}$"));
 const PATH: Form = patterned("path", "^/");
 const FIELD_NAME: Form = patterned("field name", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$");
+/// A part of all requests.
+const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const TEXT: Kind = Kind::Text(form("text"));
 const HOST: Kind = Kind::Text(form("host"));
 
@@ -192,7 +194,7 @@ static LOG: TableSpec = TableSpec {
     heading: "[log]",
     path: "log",
     doc: "The access log: a line per request.",
-    example: "[log]\naccess = \"/var/log/weir/access.log\"\nformat = \"text\"\n",
+    example: "[log]\naccess = \"/var/log/weir/access.log\"\nformat = \"text\"\ndecisions = 0.001\nexplain_token_file = \"/etc/weir/explain.token\"\n",
     keys: &[
         key(
             "access",
@@ -205,6 +207,24 @@ static LOG: TableSpec = TableSpec {
             Kind::Choice(&["json", "text"]),
             Absent::Text("json"),
             "One JSON object a line, or text for people.",
+        ),
+        key(
+            "tcp_info",
+            SHARE,
+            Absent::Number(defaults::TCP_INFO),
+            "The share of requests for which the kernel is asked about both TCP connections: round-trip time and segments sent again, in the access line (`tcp`) and in metrics by server and zone. 1 asks for every request, which costs about 8 % more CPU; 0 never asks.",
+        ),
+        key(
+            "decisions",
+            SHARE,
+            Absent::Number(defaults::DECISIONS),
+            "The share of requests whose access line says why they got their server (`decision`): which were considered, and why each of the others was passed over. Beside these, any request that bears `Weir-Explain:` with the token of `explain_token_file` gets such a line.",
+        ),
+        key(
+            "explain_token_file",
+            Kind::Text(form("file path")),
+            Absent::Then("the admin API's `token_file`; without one, `Weir-Explain` is ignored"),
+            "A file with the token that `Weir-Explain` must bear, in the form of the admin API's. Read at the start and whenever another configuration comes into force. The field is never passed on to servers.",
         ),
     ],
 };

@@ -14,12 +14,14 @@ use decide::Published;
 use model::{AccessLog, AdminAddress, Snapshot};
 
 use crate::carried::{Carried, Known};
+use crate::explain_token::ExplainToken;
 use crate::outside::{Inside, Outside};
 use crate::signals::Signals;
 use crate::sockets::{self, Sockets};
 use crate::upgrade::ServerStates;
 
-/// How long servers given by name may keep a start waiting for their first resolution.
+/// How long servers given by name may keep a start, or a reload, waiting for their first
+/// resolution.
 const RESOLVE_MAX: Duration = Duration::from_secs(5);
 
 /// How often a stop looks whether the last connection has ended, or a second signal has come.
@@ -45,6 +47,7 @@ pub(crate) struct Balancer {
     workers: usize,
     sockets: Sockets,
     ready: Arc<AtomicBool>,
+    explain_token: ExplainToken,
     control: control::Control,
     proxy: proxy::Handle,
     outside: Outside,
@@ -76,6 +79,8 @@ impl Balancer {
         let (access, access_writer) = open_access_log(&snapshot.log.access)
             .and_then(proxy::AccessSink::start)
             .map_err(|error| vec![error.to_string()])?;
+        let explain_token = ExplainToken::new(door.as_ref());
+        let may_explain = explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
         drop_privileges(&snapshot)?;
         sockets.say_shortfalls();
 
@@ -92,9 +97,7 @@ impl Balancer {
         let options = control::Options { server_down: ring(&alarm), ..control::Options::default() };
         let control = control::start(Arc::clone(&registry), Arc::clone(&snapshot), options)
             .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
-        if !control.status().wait_resolved(RESOLVE_MAX) {
-            tracing::warn!("not every server's name is resolved yet; starting without them");
-        }
+        wait_resolved(&control);
         if let Some(mut carried) = carried {
             // Those that have an address only now.
             carried.restore(&registry.load_full(), os::clock::now());
@@ -109,6 +112,7 @@ impl Balancer {
             listeners,
             workers,
             access: access.clone(),
+            may_explain,
         })
         .map_err(|error| vec![format!("cannot start the workers: {error}")])?;
 
@@ -124,6 +128,7 @@ impl Balancer {
             control: control.status(),
             ready: &ready,
             workers,
+            onlooker: proxy.onlooker(),
             sources,
         };
         let outside = Outside::start(inside, door)?;
@@ -135,6 +140,7 @@ impl Balancer {
             workers,
             sockets,
             ready,
+            explain_token,
             control,
             proxy,
             outside,
@@ -152,13 +158,17 @@ impl Balancer {
             .then(|| open_access_log(&snapshot.log.access))
             .transpose()
             .map_err(|error| vec![error.to_string()])?;
+        let may_explain =
+            self.explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
+        let unavailable =
+            |error: control::Unavailable| vec![format!("nothing has changed: {error}")];
+        self.control.prepare(Arc::clone(&snapshot)).map_err(unavailable)?;
+        wait_resolved(&self.control);
         let known = Known::of(&before);
+        self.proxy.set_may_explain(may_explain);
 
         // One pointer is exchanged: whoever asks from here on is served by the new configuration.
-        let published = self
-            .control
-            .publish(Arc::clone(&snapshot))
-            .map_err(|error| vec![format!("nothing has changed: {error}")])?;
+        let published = self.control.publish(Arc::clone(&snapshot)).map_err(unavailable)?;
         if let Some(log) = log {
             self.redirect_access_log(log);
         }
@@ -285,6 +295,13 @@ impl Balancer {
 
 /// How long idle connections may take to close when a new process has taken over.
 const LAST_CLOSES: Duration = Duration::from_millis(500);
+
+/// New servers given by name are there from the first request on, if their names resolve in time.
+fn wait_resolved(control: &control::Control) {
+    if !control.status().wait_resolved(RESOLVE_MAX) {
+        tracing::warn!("not every server's name is resolved yet; going on without them");
+    }
+}
 
 /// What control calls when it has marked a server down; without workers there is nobody to tell.
 fn ring(alarm: &Arc<OnceLock<proxy::Alarm>>) -> Box<dyn Fn() + Send> {

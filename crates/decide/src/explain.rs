@@ -1,0 +1,329 @@
+//! Why a request gets the server that it gets: every server of its service, and why each of the
+//! others was passed over. For the few requests that ask for it; nothing here is on the way of
+//! the others.
+//!
+//! A [`Decision`] is taken just before the choice itself, so that it shows what the choice saw, as
+//! far as other workers leave it so; [`Decision::settle`] then says what was chosen.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Administrative, Balance, Health, Moment};
+
+use crate::admission::Ask;
+use crate::endpoints::{Endpoint, Endpoints};
+use crate::live::LiveService;
+use crate::pick::peak_ewma::latency_us;
+use crate::zones::{Reason, Tier};
+
+/// Servers told one by one; of the others only how many there are.
+pub const SERVERS_MAX: usize = 32;
+
+/// One choice, or a refusal to make one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The service.
+    pub service: Arc<str>,
+    /// How far out its eligible servers reached.
+    pub tier: Tier,
+    /// Why.
+    pub reason: Reason,
+    /// Requests that waited before this one.
+    pub queue_length: u32,
+    /// How the server was found; `None`: none was.
+    pub by: Option<By>,
+    /// The server.
+    pub chosen: Option<SocketAddr>,
+    /// Its servers in order of configuration: the first 32, the chosen one always among them.
+    pub servers: Vec<Considered>,
+    /// How many more there are, by why they were passed over.
+    pub more: Vec<(Why, u32)>,
+    balance: Balance,
+    keyed: bool,
+    bound: Option<SocketAddr>,
+    settled: bool,
+}
+
+/// A server that was considered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Considered {
+    /// As a person named it.
+    pub name: Arc<str>,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Where it stands.
+    pub zone: Option<Arc<str>>,
+    /// Its weight.
+    pub weight: u16,
+    /// Requests at its address then, of all services.
+    pub in_flight: u32,
+    /// How many there may be; 0: no limit.
+    pub in_flight_max: u32,
+    /// Time to its response head (peak-sensitive moving average), if known.
+    pub latency: Option<Duration>,
+    /// What spoke against it.
+    pub why: Why,
+}
+
+/// How a server was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Each in turn.
+    RoundRobin,
+    /// The fewest in flight.
+    LeastConnections,
+    /// The lower product of latency and requests in flight, of two.
+    PeakEwma,
+    /// The fewer in flight, of two.
+    Random,
+    /// By key.
+    Hash,
+    /// The client is bound to it.
+    Affinity,
+    /// It was the first to have a slot for a request that waited.
+    Queue,
+    /// Anywhere but where the request had just failed.
+    Elsewhere,
+}
+
+impl By {
+    /// The stable name: log.
+    pub fn name(self) -> &'static str {
+        match self {
+            By::RoundRobin => "round_robin",
+            By::LeastConnections => "least_connections",
+            By::PeakEwma => "peak_ewma",
+            By::Random => "random",
+            By::Hash => "hash",
+            By::Affinity => "affinity",
+            By::Queue => "queue",
+            By::Elsewhere => "elsewhere",
+        }
+    }
+
+    fn of(balance: &Balance) -> By {
+        match balance {
+            Balance::RoundRobin => By::RoundRobin,
+            Balance::LeastConnections => By::LeastConnections,
+            Balance::PeakEwma => By::PeakEwma,
+            Balance::Random => By::Random,
+            Balance::Hash(_) => By::Hash,
+        }
+    }
+}
+
+/// What speaks against a server: of several reasons the first in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Nothing: it was chosen.
+    Chosen,
+    /// A person lets it finish what it has.
+    Draining,
+    /// A person put it aside.
+    Maintenance,
+    /// Checks say that it is down.
+    Down,
+    /// Passive health keeps it out.
+    Ejected,
+    /// Its weight is 0.
+    WeightZero,
+    /// A backup, and the others are enough.
+    Backup,
+    /// Of another zone, and the own one is enough.
+    OtherZone,
+    /// This request has failed there already.
+    AlreadyTried,
+    /// As much is in flight as may be.
+    Full,
+    /// The client is bound to another.
+    ClientBound,
+    /// It had room, but for requests that had waited longer, or that are bound to it.
+    OthersWaited,
+    /// It had as much in flight for its weight as the chosen one, or more.
+    HigherLoad,
+    /// It was another's turn.
+    NotItsTurn,
+    /// It was not drawn, or was the busier of the two that were.
+    NotDrawn,
+    /// The request's key belongs to another.
+    OtherKey,
+    /// It could have been chosen, but nobody was.
+    NobodyChosen,
+}
+
+impl Why {
+    /// The stable name: log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Why::Chosen => "chosen",
+            Why::Draining => "draining",
+            Why::Maintenance => "maintenance",
+            Why::Down => "down",
+            Why::Ejected => "ejected",
+            Why::WeightZero => "weight_zero",
+            Why::Backup => "backup",
+            Why::OtherZone => "other_zone",
+            Why::AlreadyTried => "already_tried",
+            Why::Full => "full",
+            Why::ClientBound => "client_bound",
+            Why::OthersWaited => "others_waited",
+            Why::HigherLoad => "higher_load",
+            Why::NotItsTurn => "not_its_turn",
+            Why::NotDrawn => "not_drawn",
+            Why::OtherKey => "other_key",
+            Why::NobodyChosen => "nobody_chosen",
+        }
+    }
+}
+
+/// By which way whoever asked for a decision got its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// [`LiveService::admit`] gave one at once.
+    AtOnce,
+    /// It gave a place in the queue.
+    Queue,
+    /// [`LiveService::elsewhere`] gave one.
+    Elsewhere,
+}
+
+impl LiveService {
+    /// What a request that asks like this finds at `now`.
+    pub fn explain(&self, ask: &Ask<'_>, now: Moment) -> Decision {
+        let endpoints = self.endpoints();
+        let nobody_else = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
+        let avoid = if nobody_else { &[] } else { ask.avoid };
+        let bound = ask.affinity.and_then(|token| endpoints.by_token(token));
+        let mut decision = Decision {
+            service: Arc::clone(self.name()),
+            tier: endpoints.tier,
+            reason: endpoints.reason,
+            queue_length: self.queue_length(),
+            by: None,
+            chosen: None,
+            servers: Vec::new(),
+            more: Vec::new(),
+            balance: self.spec().balance.clone(),
+            keyed: ask.key.is_some(),
+            bound: bound.map(|endpoint| endpoint.row.address),
+            settled: false,
+        };
+        for (index, endpoint) in endpoints.all.iter().enumerate() {
+            let why = against(&endpoints, index, avoid);
+            if decision.servers.len() < SERVERS_MAX {
+                decision.servers.push(considered(endpoint, why, now));
+            } else {
+                decision.count_more(why);
+            }
+        }
+        decision
+    }
+}
+
+impl Decision {
+    /// The choice has been made: this server, in this way; or none.
+    pub fn settle(&mut self, winner: Option<&Endpoint>, way: Way, now: Moment) {
+        self.settled = true;
+        self.chosen = winner.map(|endpoint| endpoint.row.address);
+        self.by = winner.map(|endpoint| match way {
+            Way::Elsewhere => By::Elsewhere,
+            _ if self.bound == Some(endpoint.row.address) => By::Affinity,
+            Way::Queue => By::Queue,
+            Way::AtOnce => By::of(&self.balance),
+        });
+        let lost = self.lost_by();
+        for why in self.servers.iter_mut().map(|one| &mut one.why) {
+            if *why == Why::NobodyChosen {
+                *why = lost;
+            }
+        }
+        for (why, _) in &mut self.more {
+            if *why == Why::NobodyChosen {
+                *why = lost;
+            }
+        }
+        if let Some(endpoint) = winner {
+            self.show_chosen(endpoint, lost, now);
+        }
+    }
+
+    /// Whether the choice has been made.
+    pub fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    /// What speaks against those that could have been chosen.
+    fn lost_by(&self) -> Why {
+        match self.by {
+            None => Why::NobodyChosen,
+            Some(By::Affinity) => Why::ClientBound,
+            Some(By::Queue) => Why::OthersWaited,
+            Some(By::RoundRobin) => Why::NotItsTurn,
+            Some(By::LeastConnections) => Why::HigherLoad,
+            Some(By::Hash) if self.keyed => Why::OtherKey,
+            // A request without the part that is hashed is placed by chance.
+            Some(By::PeakEwma | By::Random | By::Hash | By::Elsewhere) => Why::NotDrawn,
+        }
+    }
+
+    fn show_chosen(&mut self, chosen: &Endpoint, lost: Why, now: Moment) {
+        let address = chosen.row.address;
+        if let Some(shown) = self.servers.iter_mut().find(|one| one.address == address) {
+            shown.why = Why::Chosen;
+            return;
+        }
+        // It is one of those that were only counted, as one that could be chosen most likely.
+        if let Some(hidden) = self.servers.pop() {
+            self.count_more(hidden.why);
+        }
+        if let Some((_, count)) = self.more.iter_mut().find(|(why, _)| *why == lost) {
+            *count -= 1;
+        }
+        self.more.retain(|(_, count)| *count > 0);
+        self.servers.push(considered(chosen, Why::Chosen, now));
+    }
+
+    fn count_more(&mut self, why: Why) {
+        match self.more.iter_mut().find(|(counted, _)| *counted == why) {
+            Some((_, count)) => *count += 1,
+            None => self.more.push((why, 1)),
+        }
+    }
+}
+
+/// What speaks against a server before any algorithm is asked; [`Why::NobodyChosen`]: nothing.
+fn against(endpoints: &Endpoints, index: usize, avoid: &[SocketAddr]) -> Why {
+    let endpoint = &endpoints.all[index];
+    if endpoints.is_eligible_at(index) {
+        return if avoid.contains(&endpoint.row.address) {
+            Why::AlreadyTried
+        } else if endpoint.slots.has_room() {
+            Why::NobodyChosen
+        } else {
+            Why::Full
+        };
+    }
+    match (endpoint.state.administrative(), endpoint.state.health()) {
+        (Administrative::Drain, _) => Why::Draining,
+        (Administrative::Maintenance, _) => Why::Maintenance,
+        (_, Health::Down) => Why::Down,
+        _ if endpoint.state.ejected_until().is_some() => Why::Ejected,
+        _ if endpoint.weight() == 0 => Why::WeightZero,
+        _ if endpoint.row.backup => Why::Backup,
+        _ => Why::OtherZone,
+    }
+}
+
+fn considered(endpoint: &Endpoint, why: Why, now: Moment) -> Considered {
+    Considered {
+        name: Arc::clone(&endpoint.row.name),
+        address: endpoint.row.address,
+        zone: endpoint.row.zone.clone(),
+        weight: endpoint.weight(),
+        in_flight: endpoint.slots.in_flight(),
+        in_flight_max: endpoint.slots.max(),
+        latency: latency_us(&endpoint.state, now).map(|us| Duration::from_micros(us as u64)),
+        why,
+    }
+}

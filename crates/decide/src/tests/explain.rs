@@ -1,0 +1,105 @@
+//! Why a server was chosen, against what is known of all of them.
+
+use model::{Administrative, Health};
+
+use super::*;
+use crate::explain::{By, Decision, SERVERS_MAX, Way, Why};
+
+fn whys(decision: &Decision) -> Vec<&'static str> {
+    decision.servers.iter().map(|one| one.why.name()).collect()
+}
+
+/// Explains a request, lets it choose, and says which way it came by its server.
+fn explained(live: &Arc<LiveService>, ask: &Ask<'_>) -> (Decision, Option<Slot>) {
+    let mut decision = live.explain(ask, NOW);
+    let slot = match admit_asking(live, ask) {
+        Admission::Go(slot) => Some(slot),
+        _ => None,
+    };
+    decision.settle(slot.as_ref().map(|slot| &**slot.endpoint()), Way::AtOnce, NOW);
+    (decision, slot)
+}
+
+#[test]
+fn each_server_that_is_passed_over_has_its_reason() {
+    let mut spec = service("app", &[1, 2, 3, 4, 5, 6, 7, 8, 9], 1, 0);
+    spec.zones = ZonePolicy { ready_min: 0.1, ready_recovered: 0.1 };
+    spec.servers[4].weight = 0;
+    spec.servers[5].backup = true;
+    let (_registry, live) = one(spec);
+    let endpoints = live.endpoints();
+    let state = |index: usize| &endpoints.all[index].state;
+    state(0).set_administrative(Administrative::Drain);
+    state(1).set_administrative(Administrative::Maintenance);
+    state(2).set_health(Health::Down, NOW);
+    state(3).eject(NOW + Duration::from_secs(9));
+    live.refresh(NOW);
+    let avoid = [address(7)];
+    let ask = Ask { avoid: &avoid, ..Ask::default() };
+    let (decision, slot) = explained(&live, &ask);
+    let chosen = slot.map(|slot| (port(&slot), slot)).unwrap();
+    let others =
+        if chosen.0 == 8 { ["chosen", "not_its_turn"] } else { ["not_its_turn", "chosen"] };
+    let mut expected = vec![
+        "draining",
+        "maintenance",
+        "down",
+        "ejected",
+        "weight_zero",
+        "backup",
+        "already_tried",
+    ];
+    expected.extend(others);
+    assert_eq!(whys(&decision), expected);
+    assert_eq!((decision.by, decision.chosen), (Some(By::RoundRobin), Some(address(chosen.0))));
+
+    let (decision, _second) = explained(&live, &ask);
+    assert!(whys(&decision)[7..].contains(&"full"), "{decision:?}");
+}
+
+#[test]
+fn a_refusal_is_explained_too() {
+    let (_registry, live) = one(service("app", &[1, 2], 1, 0));
+    let _held = [go(admit(&live)), go(admit(&live))];
+    let (decision, slot) = explained(&live, &Ask::default());
+    assert!(slot.is_none());
+    assert_eq!((decision.by, decision.chosen), (None, None));
+    assert_eq!(whys(&decision), ["full", "full"]);
+    for endpoint in &live.endpoints().all {
+        endpoint.state.set_health(Health::Down, NOW);
+    }
+    live.refresh(NOW);
+    let (decision, _) = explained(&live, &Ask::default());
+    assert_eq!(whys(&decision), ["down", "down"]);
+    assert_eq!(decision.reason.name(), "all_down");
+}
+
+#[test]
+fn a_bound_client_goes_where_it_is_bound() {
+    let (_registry, live) = one(service("app", &[1, 2, 3], 4, 0));
+    let affinity = Some(crate::affinity_token(address(2)));
+    let (decision, _slot) = explained(&live, &Ask { affinity, ..Ask::default() });
+    assert_eq!(decision.by, Some(By::Affinity));
+    assert_eq!(whys(&decision), ["client_bound", "chosen", "client_bound"]);
+}
+
+#[test]
+fn of_many_servers_the_chosen_one_is_told_and_the_rest_counted() {
+    let ports: Vec<u16> = (1..=100).collect();
+    let mut spec = service("app", &ports, 0, 0);
+    spec.balance = Balance::Hash(model::HashKey { on: model::HashOn::Client, load_factor: 2.0 });
+    let (_registry, live) = one(spec);
+    for endpoint in live.endpoints().all.iter().take(40) {
+        endpoint.state.set_health(Health::Down, NOW);
+    }
+    live.refresh(NOW);
+    for key in 0..20 {
+        let (decision, slot) = explained(&live, &Ask { key: Some(key), ..Ask::default() });
+        assert_eq!(decision.servers.len(), SERVERS_MAX);
+        let last = decision.servers.last().unwrap();
+        assert_eq!((last.why, Some(last.address)), (Why::Chosen, decision.chosen));
+        assert_eq!(last.in_flight, 1);
+        assert_eq!(decision.more, [(Why::Down, 9), (Why::OtherKey, 59)]);
+        drop(slot);
+    }
+}

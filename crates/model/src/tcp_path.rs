@@ -1,0 +1,167 @@
+//! What TCP says of the way to a server: round-trip times, segments sent again, reordering and
+//! repeated SYNs, added up over samples.
+//!
+//! A sample is what the kernel knows of one connection at the end of one exchange (`TCP_INFO`).
+//! Segments are counted from one sample of a connection to its next, so that none counts twice and
+//! a connection that lives long is told completely however few of its exchanges are sampled.
+//! Shares, such as segments sent again of segments sent, do not depend on how often is looked.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Upper bounds of the buckets that round-trip times are counted in, in microseconds: within a
+/// rack, a zone, a region, between continents. What is longer stands in one bucket more.
+pub const ROUND_TRIP_BOUNDS_US: [u64; 12] =
+    [50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000];
+
+/// Buckets of round-trip times.
+pub const ROUND_TRIP_BUCKETS: usize = ROUND_TRIP_BOUNDS_US.len() + 1;
+
+/// What one sample says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpSample {
+    /// The connection's smoothed round-trip time.
+    pub round_trip: Duration,
+    /// Data segments sent since the connection's last sample, those sent again included.
+    pub sent: u32,
+    /// Of these, those sent again.
+    pub sent_again: u32,
+    /// How often, since then, segments were seen to have overtaken others.
+    pub reordered: u32,
+}
+
+/// The way to one server, over its life. Written by all workers, but only for sampled exchanges
+/// and for connections that were slow to come about.
+#[derive(Debug, Default)]
+pub struct TcpPath {
+    round_trips: [AtomicU64; ROUND_TRIP_BUCKETS],
+    round_trip_sum_us: AtomicU64,
+    /// Moving average in microseconds (as f64 bits); tolerates a lost update.
+    average_us_bits: AtomicU64,
+    sent: AtomicU64,
+    sent_again: AtomicU64,
+    reordered: AtomicU64,
+    syn_retries: AtomicU64,
+}
+
+/// The same as plain numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TcpPathTotals {
+    /// Samples by round-trip time: up to each of [`ROUND_TRIP_BOUNDS_US`], then those above.
+    pub round_trips: [u64; ROUND_TRIP_BUCKETS],
+    /// The round-trip times of all samples together.
+    pub round_trip_sum: Duration,
+    /// Their moving average; `None` before the first sample.
+    pub round_trip: Option<Duration>,
+    /// Data segments sent, over sampled connections.
+    pub sent: u64,
+    /// Of these, those sent again.
+    pub sent_again: u64,
+    /// How often segments were seen to have overtaken others.
+    pub reordered: u64,
+    /// SYNs sent again before a connection came about, or was given up.
+    pub syn_retries: u64,
+}
+
+impl TcpPath {
+    /// Adds a sample.
+    pub fn note(&self, sample: &TcpSample) {
+        /// How much a sample counts in the average, as in RFC 6298 section 2.
+        const GAIN: f64 = 1.0 / 8.0;
+        let micros = u64::try_from(sample.round_trip.as_micros()).unwrap_or(u64::MAX);
+        let bucket = ROUND_TRIP_BOUNDS_US.partition_point(|&bound| bound < micros);
+        self.round_trips[bucket].fetch_add(1, Relaxed);
+        self.round_trip_sum_us.fetch_add(micros, Relaxed);
+        let average = f64::from_bits(self.average_us_bits.load(Relaxed));
+        let average =
+            if average > 0.0 { average + GAIN * (micros as f64 - average) } else { micros as f64 };
+        self.average_us_bits.store(average.to_bits(), Relaxed);
+        self.sent.fetch_add(u64::from(sample.sent), Relaxed);
+        self.sent_again.fetch_add(u64::from(sample.sent_again), Relaxed);
+        self.reordered.fetch_add(u64::from(sample.reordered), Relaxed);
+    }
+
+    /// A connection took `count` repetitions of its SYN to come about, or did not in spite of them.
+    pub fn note_syn_retries(&self, count: u32) {
+        self.syn_retries.fetch_add(u64::from(count), Relaxed);
+    }
+
+    /// What was added so far.
+    pub fn totals(&self) -> TcpPathTotals {
+        let average = f64::from_bits(self.average_us_bits.load(Relaxed));
+        TcpPathTotals {
+            round_trips: self.round_trips.each_ref().map(|bucket| bucket.load(Relaxed)),
+            round_trip_sum: Duration::from_micros(self.round_trip_sum_us.load(Relaxed)),
+            round_trip: (average > 0.0).then(|| Duration::from_secs_f64(average / 1e6)),
+            sent: self.sent.load(Relaxed),
+            sent_again: self.sent_again.load(Relaxed),
+            reordered: self.reordered.load(Relaxed),
+            syn_retries: self.syn_retries.load(Relaxed),
+        }
+    }
+}
+
+impl TcpPathTotals {
+    /// How many samples there are.
+    pub fn samples(&self) -> u64 {
+        self.round_trips.iter().sum()
+    }
+
+    /// Adds another's counts, for several servers together. Their average is that of neither and is
+    /// left out.
+    pub fn add(&mut self, other: &TcpPathTotals) {
+        for (sum, count) in self.round_trips.iter_mut().zip(other.round_trips) {
+            *sum += count;
+        }
+        self.round_trip = None;
+        self.round_trip_sum += other.round_trip_sum;
+        self.sent += other.sent;
+        self.sent_again += other.sent_again;
+        self.reordered += other.reordered;
+        self.syn_retries += other.syn_retries;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(micros: u64) -> TcpSample {
+        let round_trip = Duration::from_micros(micros);
+        TcpSample { round_trip, sent: 10, sent_again: 1, reordered: 2 }
+    }
+
+    #[test]
+    fn a_bucket_holds_its_bound() {
+        let path = TcpPath::default();
+        for micros in [0, 50, 51, 250_000, 250_001, 9_000_000] {
+            path.note(&sample(micros));
+        }
+        let totals = path.totals();
+        assert_eq!(totals.round_trips, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!((totals.samples(), totals.sent, totals.sent_again), (6, 60, 6));
+        assert_eq!(totals.round_trip_sum, Duration::from_micros(9_500_102));
+    }
+
+    #[test]
+    fn the_average_begins_with_the_first_and_follows_slowly() {
+        let path = TcpPath::default();
+        assert_eq!(path.totals().round_trip, None);
+        path.note(&sample(800));
+        assert_eq!(path.totals().round_trip, Some(Duration::from_micros(800)));
+        path.note(&sample(1600));
+        assert_eq!(path.totals().round_trip, Some(Duration::from_micros(900)));
+    }
+
+    #[test]
+    fn several_servers_add_up() {
+        let (one, other) = (TcpPath::default(), TcpPath::default());
+        one.note(&sample(80));
+        other.note(&sample(80));
+        other.note_syn_retries(3);
+        let mut sum = one.totals();
+        sum.add(&other.totals());
+        assert_eq!((sum.samples(), sum.reordered, sum.syn_retries), (2, 4, 3));
+        assert_eq!(sum.round_trip, None);
+    }
+}

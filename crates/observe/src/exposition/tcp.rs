@@ -1,0 +1,107 @@
+//! Families of what TCP says of the way to the servers, by server and by zone.
+
+use std::collections::BTreeMap;
+
+use model::TcpPathTotals;
+use model::tcp_path::ROUND_TRIP_BOUNDS_US;
+
+use super::families::{Families, Kind, Label};
+use super::servers::server_labels;
+use super::{Gauges, ServerGauges};
+
+/// A counter: its families by server and by zone, help, value.
+type PathCounter = (&'static str, &'static str, &'static str, fn(&TcpPathTotals) -> u64);
+
+const COUNTERS: [PathCounter; 4] = [
+    (
+        "weir_server_tcp_segments_sent",
+        "weir_zone_tcp_segments_sent",
+        "Data segments sent to the server, those sent again included, on sampled connections.",
+        |path| path.sent,
+    ),
+    (
+        "weir_server_tcp_segments_retransmitted",
+        "weir_zone_tcp_segments_retransmitted",
+        "Of these, those sent again; what matters is their share.",
+        |path| path.sent_again,
+    ),
+    (
+        "weir_server_tcp_reordering_seen",
+        "weir_zone_tcp_reordering_seen",
+        "How often segments on the way to the server were seen to have overtaken others, on \
+         sampled connections.",
+        |path| path.reordered,
+    ),
+    (
+        "weir_server_syn_retries",
+        "weir_zone_syn_retries",
+        "SYNs sent again before a connection to the server came about or was given up; every \
+         connection counts, sampled or not.",
+        |path| path.syn_retries,
+    ),
+];
+
+pub(super) fn write_tcp(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+    write_servers(&gauges.servers, families);
+    let mut zones: BTreeMap<&str, TcpPathTotals> = BTreeMap::new();
+    for server in &gauges.servers {
+        zones.entry(server.zone).or_default().add(&server.tcp);
+    }
+    write_zones(&zones, families);
+}
+
+fn write_servers(servers: &[ServerGauges<'_>], families: &mut Families<'_>) {
+    let mut round_trip = families.family(
+        "weir_server_tcp_round_trip_seconds",
+        Kind::Gauge,
+        Some("seconds"),
+        "Round-trip time to the server by TCP: a moving average over sampled requests.",
+    );
+    for server in servers {
+        if let Some(time) = server.tcp.round_trip {
+            round_trip.sample(&server_labels(server), time.as_secs_f64());
+        }
+    }
+    let mut samples = families.family(
+        "weir_server_tcp_samples",
+        Kind::Counter,
+        None,
+        "Requests after which TCP was asked about the connection to the server; see log.tcp_info.",
+    );
+    for server in servers {
+        samples.sample(&server_labels(server), server.tcp.samples());
+    }
+    for (name, _, help, value) in COUNTERS {
+        let mut family = families.family(name, Kind::Counter, None, help);
+        for server in servers {
+            family.sample(&server_labels(server), value(&server.tcp));
+        }
+    }
+}
+
+fn write_zones(zones: &BTreeMap<&str, TcpPathTotals>, families: &mut Families<'_>) {
+    let mut round_trips = families.family(
+        "weir_zone_tcp_round_trip_seconds",
+        Kind::Histogram,
+        Some("seconds"),
+        "Round-trip times by TCP to the servers of a zone, one for each sampled request.",
+    );
+    for (zone, path) in zones {
+        let label: Label<'_> = ("zone", zone);
+        let mut count = 0;
+        for (bound_us, in_bucket) in ROUND_TRIP_BOUNDS_US.iter().zip(path.round_trips) {
+            count += in_bucket;
+            let bound = *bound_us as f64 / 1e6;
+            round_trips.sample_of("_bucket", &[label, ("le", &bound)], count);
+        }
+        round_trips.sample_of("_bucket", &[label, ("le", &"+Inf")], path.samples());
+        round_trips.sample_of("_sum", &[label], path.round_trip_sum.as_secs_f64());
+        round_trips.sample_of("_count", &[label], path.samples());
+    }
+    for (_, name, help, value) in COUNTERS {
+        let mut family = families.family(name, Kind::Counter, None, help);
+        for (zone, path) in zones {
+            family.sample(&[("zone", zone)], value(path));
+        }
+    }
+}

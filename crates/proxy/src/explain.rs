@@ -1,0 +1,170 @@
+//! The decision record: for a request that asks for it with the right token, and for a share of
+//! all, what was considered at each choice of a server goes into the access line. What was
+//! considered is `decide::explain`'s; here is for whom it is asked, and how it is written.
+
+use std::sync::Arc;
+
+use decide::explain::{Considered, Decision, Way};
+use decide::{Ask, LiveService, Slot};
+use model::Moment;
+use serde_json::{Map, Value, json};
+
+/// Says whether what a request presents in `Weir-Explain` is the token, in a time that does not
+/// depend on it.
+pub type MayExplain = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
+/// Choices told of one request: the first ones.
+const TOLD_MAX: usize = 8;
+
+/// The choices made for one request.
+#[derive(Default)]
+pub(crate) struct Explanation {
+    decisions: Vec<Decision>,
+}
+
+impl Explanation {
+    /// A choice is about to be made.
+    pub(crate) fn considers(&mut self, live: &LiveService, ask: &Ask<'_>, now: Moment) {
+        if self.decisions.len() < TOLD_MAX {
+            self.decisions.push(live.explain(ask, now));
+        }
+    }
+
+    /// It has been made: this server at that moment, or none. `elsewhere`: by
+    /// [`LiveService::elsewhere`].
+    pub(crate) fn decided(
+        &mut self,
+        chosen: Option<&(Slot, Moment)>,
+        elsewhere: bool,
+        now: Moment,
+    ) {
+        let way = match chosen {
+            _ if elsewhere => Way::Elsewhere,
+            Some((_, at)) if *at > now => Way::Queue,
+            _ => Way::AtOnce,
+        };
+        if let Some(decision) = self.decisions.last_mut()
+            && !decision.is_settled()
+        {
+            decision.settle(chosen.map(|(slot, _)| &**slot.endpoint()), way, now);
+        }
+    }
+
+    /// One object for each choice, in order.
+    pub(crate) fn to_json(&self) -> String {
+        self.decisions.iter().map(decision).collect::<Value>().to_string()
+    }
+}
+
+fn decision(decision: &Decision) -> Value {
+    let more: Map<String, Value> =
+        decision.more.iter().map(|(why, count)| (why.name().to_owned(), json!(count))).collect();
+    json!({
+        "service": &*decision.service,
+        "tier": decision.tier.name(),
+        "reason": decision.reason.name(),
+        "queue_length": decision.queue_length,
+        "chosen": decision.chosen,
+        "by": decision.by.map(decide::explain::By::name),
+        "servers": decision.servers.iter().map(server).collect::<Value>(),
+        "more": more,
+    })
+}
+
+fn server(server: &Considered) -> Value {
+    json!({
+        "server": &*server.name,
+        "address": server.address,
+        "zone": server.zone.as_deref(),
+        "why": server.why.name(),
+        "weight": server.weight,
+        "in_flight": server.in_flight,
+        // 0 means "no limit" inside.
+        "in_flight_max": (server.in_flight_max > 0).then_some(server.in_flight_max),
+        "latency_ms": server.latency.map(|time| time.as_micros() as f64 / 1e3),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use decide::Registry;
+    use model::{
+        Balance, QueueLimits, Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts,
+        Snapshot, WhenAllDown, ZonePolicy,
+    };
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn live() -> (Registry, Arc<LiveService>) {
+        let second = Duration::from_secs(1);
+        let server = |port| ServerSpec {
+            target: ServerTarget::Address(SocketAddr::from(([10, 0, 0, 1], port))),
+            zone: Some("a".into()),
+            weight: 1,
+            backup: false,
+        };
+        let service = Service {
+            name: "app".into(),
+            balance: Balance::RoundRobin,
+            in_flight_max: Some(1),
+            queue: QueueLimits { length_max: 0, wait_max: second },
+            when_full: 429,
+            when_all_down: WhenAllDown::Refuse,
+            check: None,
+            passive: None,
+            zones: ZonePolicy { ready_min: 0.5, ready_recovered: 0.7 },
+            affinity: None,
+            slow_start: None,
+            timeouts: ServiceTimeouts {
+                connect: second,
+                response: second,
+                idle: second,
+                keep_alive: second,
+                total: None,
+            },
+            retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
+            idle_connections_max: 8,
+            servers: vec![server(1), server(2)],
+        };
+        let registry = Registry::new();
+        let snapshot = Snapshot { services: vec![service], ..Snapshot::empty() };
+        let live = Arc::clone(&registry.publish(Arc::new(snapshot), Moment::ZERO).services[0]);
+        (registry, live)
+    }
+
+    #[test]
+    fn each_choice_is_one_object() {
+        let (_registry, live) = live();
+        let (now, rng) = (Moment::from_millis(5), &mut fastrand::Rng::with_seed(1));
+        let mut explanation = Explanation::default();
+        let mut held = Vec::new();
+        for _ in 0..12 {
+            explanation.considers(&live, &Ask::default(), now);
+            let chosen = match live.admit(&Ask::default(), rng, now) {
+                decide::Admission::Go(slot) => Some((slot, now)),
+                _ => None,
+            };
+            explanation.decided(chosen.as_ref(), false, now);
+            held.extend(chosen);
+        }
+        let told: Value = serde_json::from_str(&explanation.to_json()).unwrap();
+        assert_eq!(told.as_array().unwrap().len(), TOLD_MAX);
+        assert_eq!(told[0]["by"], "round_robin");
+        assert_eq!(told[0]["chosen"], json!(held[0].0.row.address));
+        assert_eq!(told[0]["servers"][0]["zone"], "a");
+        assert_eq!(told[0]["servers"][0]["in_flight_max"], 1);
+        let whys = |at: usize| {
+            let servers = told[at]["servers"].as_array().unwrap();
+            let mut whys: Vec<_> = servers.iter().map(|one| one["why"].as_str().unwrap()).collect();
+            whys.sort_unstable();
+            whys
+        };
+        assert_eq!(whys(0), ["chosen", "not_its_turn"]);
+        assert_eq!(whys(1), ["chosen", "full"]);
+        // The others were refused, and so it stays.
+        assert_eq!((&told[2]["chosen"], &told[7]["by"]), (&Value::Null, &Value::Null));
+        assert_eq!(whys(7), ["full", "full"]);
+    }
+}

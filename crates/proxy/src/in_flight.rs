@@ -1,0 +1,125 @@
+//! What is in flight, for whoever asks. A connection's seat in the roster keeps what an exchange
+//! is about: a few stores per request, two of them pointers. Texts are copied only when somebody
+//! asks, on the worker's own thread and for so many that its requests hardly notice.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use model::{ListenerId, Moment, ServiceId};
+use observe::{InFlight, Stage};
+use wire::http1::{Known, RequestHead};
+
+use crate::head::RequestId;
+use crate::roster::{Phase, Roster};
+use crate::worker::{Plane, Shared};
+
+/// Told of one worker: those under way for longest. Copying so many takes about a millisecond.
+const TOLD_MAX: usize = 2048;
+/// Bytes of a host, a path or a request id that are told.
+const TEXT_MAX_BYTES: usize = 256;
+/// How long a worker may take to tell.
+const TELL_MAX: Duration = Duration::from_secs(1);
+
+/// What an exchange under way is about.
+pub(crate) struct Flight {
+    pub(crate) since: Moment,
+    pub(crate) id: RequestId,
+    pub(crate) client: SocketAddr,
+    /// Whether the client's own request id is believed.
+    pub(crate) trusted: bool,
+    pub(crate) plane: Rc<Plane>,
+    pub(crate) listener: ListenerId,
+    /// `None` in tcp mode.
+    pub(crate) request: Option<Rc<RequestHead>>,
+    pub(crate) service: Option<ServiceId>,
+    /// The server of the present attempt.
+    pub(crate) server: Option<SocketAddr>,
+    pub(crate) attempts: u32,
+}
+
+impl Flight {
+    fn tell(&self, phase: Phase) -> InFlight {
+        let snapshot = &self.plane.published.snapshot;
+        let request = self.request.as_deref();
+        let believed = request.filter(|_| self.trusted).and_then(|r| r.known(Known::XRequestId));
+        InFlight {
+            since: self.since,
+            stage: stage(phase),
+            request_id: text(believed.unwrap_or(self.id.as_bytes())),
+            client: self.client,
+            listener: Arc::clone(&snapshot.listeners[self.listener.0 as usize].name),
+            method: request.map_or_else(String::new, |r| r.method().to_owned()),
+            host: request.map_or_else(String::new, |r| text(r.authority().as_bytes())),
+            path: request.map_or_else(String::new, |r| text(r.path().as_bytes())),
+            service: self.service.map(|id| Arc::clone(&snapshot.service(id).name)),
+            server: self.server,
+            attempts: self.attempts,
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(TEXT_MAX_BYTES)]).into_owned()
+}
+
+fn stage(phase: Phase) -> Stage {
+    match phase {
+        Phase::Queued => Stage::Queue,
+        Phase::Connecting => Stage::Connect,
+        Phase::AwaitingHead => Stage::Response,
+        Phase::Tunnel => Stage::Tunnel,
+        // What is neither of these is answered: by a server, or by Weir itself.
+        Phase::Idle | Phase::Busy => Stage::Body,
+    }
+}
+
+/// What is under way at a worker.
+fn tell(roster: &Roster) -> Vec<InFlight> {
+    let mut seats = roster.flying();
+    if seats.len() > TOLD_MAX {
+        seats.select_nth_unstable_by_key(TOLD_MAX, |(since, _)| *since);
+        seats.truncate(TOLD_MAX);
+    }
+    seats.iter().filter_map(|(_, seat)| seat.flight(Flight::tell)).collect()
+}
+
+/// Whoever waits to be told by a worker.
+#[derive(Default)]
+pub(crate) struct Asking(Mutex<Vec<Sender<Vec<InFlight>>>>);
+
+impl Asking {
+    fn ask(&self) -> Receiver<Vec<InFlight>> {
+        let (sender, receiver) = channel();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        receiver
+    }
+
+    /// Tells all who wait. By the worker, when it was signalled.
+    pub(crate) fn answer(&self, roster: &Roster) {
+        let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for who in waiting {
+            // Who has stopped waiting is not told.
+            let _ = who.send(tell(roster));
+        }
+    }
+}
+
+/// Sees what is in flight.
+pub struct Onlooker(pub(crate) Arc<Shared>);
+
+impl Onlooker {
+    /// Requests, and connections in tcp mode, that are under way: of each worker up to 2048, those
+    /// under way for longest. Waits for the workers, a second at most; one that does not answer by
+    /// then is left out.
+    pub fn in_flight(&self) -> Vec<InFlight> {
+        let deadline = os::clock::now() + TELL_MAX;
+        let asked: Vec<_> = self.0.peers.iter().map(|peer| peer.asking.ask()).collect();
+        self.0.signal();
+        let told =
+            asked.iter().filter_map(|who| who.recv_timeout(deadline - os::clock::now()).ok());
+        told.flatten().collect()
+    }
+}

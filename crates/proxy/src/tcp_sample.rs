@@ -1,0 +1,137 @@
+//! What TCP says of both connections of an exchange, asked of the kernel (`TCP_INFO`) for a share
+//! of all exchanges: one system call a side, and nothing for the others. Which exchanges, and what
+//! an answer adds to what is known of the server.
+
+use std::time::Duration;
+
+use decide::Endpoint;
+use model::{Log, TcpSample};
+use observe::TcpSide;
+use os::tcp_info::TcpInfo;
+use transport::Stream;
+
+use crate::upstream::ServerConnection;
+
+/// A dial that took less cannot have sent its SYN twice: Linux waits a second for an answer (RFC
+/// 6298 section 2), and by no setting less than this, its smallest timeout. So that no connection
+/// that comes about as it should costs a system call more.
+pub(crate) const SYN_RETRY_MIN: Duration = Duration::from_millis(200);
+
+/// Which exchanges are looked at more closely. Drawn with bits of the random id that each has
+/// anyway, and which no client can choose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampling {
+    tcp_below: u64,
+    decisions_below: u64,
+}
+
+impl Sampling {
+    pub(crate) fn new(log: &Log) -> Sampling {
+        // 1.0 lies above every 32-bit number.
+        let below = |share: f64| (share * 4_294_967_296.0) as u64;
+        Sampling { tcp_below: below(log.tcp_info), decisions_below: below(log.decisions) }
+    }
+
+    /// Whether TCP is asked about the exchange of this id.
+    pub(crate) fn asks_tcp(self, id: u128) -> bool {
+        u64::from(id as u32) < self.tcp_below
+    }
+
+    /// Whether its choices are told.
+    pub(crate) fn tells_decisions(self, id: u128) -> bool {
+        u64::from((id >> 32) as u32) < self.decisions_below
+    }
+}
+
+/// What has been counted of a server connection already, so that nothing of it counts twice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    sent: u32,
+    sent_again: u32,
+    reordered: u32,
+}
+
+impl Told {
+    /// Before anything but the handshake.
+    fn after_handshake(info: &TcpInfo) -> Told {
+        Told { sent_again: info.total_retrans, ..Told::default() }
+    }
+
+    /// What has come since.
+    fn since(&mut self, info: &TcpInfo) -> TcpSample {
+        let reordered = info.reordering_seen.unwrap_or(0);
+        let now = Told { sent: info.data_segs_out, sent_again: info.total_retrans, reordered };
+        let before = std::mem::replace(self, now);
+        TcpSample {
+            round_trip: info.rtt,
+            sent: now.sent.wrapping_sub(before.sent),
+            sent_again: now.sent_again.wrapping_sub(before.sent_again),
+            reordered: now.reordered.wrapping_sub(before.reordered),
+        }
+    }
+}
+
+/// A connection to `endpoint` has come about after `took`.
+pub(crate) fn connected(stream: &Stream, endpoint: &Endpoint, took: Duration) -> Told {
+    if took < SYN_RETRY_MIN {
+        return Told::default();
+    }
+    let Ok(info) = stream.tcp_info() else { return Told::default() };
+    endpoint.state.tcp.note_syn_retries(info.total_retrans);
+    Told::after_handshake(&info)
+}
+
+/// Asks about the connection to a server, and notes what is new of it.
+pub(crate) fn server(connection: &mut ServerConnection, endpoint: &Endpoint) -> Option<TcpSide> {
+    let info = connection.stream.tcp_info().ok()?;
+    endpoint.state.tcp.note(&connection.told.since(&info));
+    Some(side(&info))
+}
+
+/// Asks about the connection to a client.
+pub(crate) fn client(stream: &Stream) -> Option<TcpSide> {
+    stream.tcp_info().ok().as_ref().map(side)
+}
+
+fn side(info: &TcpInfo) -> TcpSide {
+    TcpSide { round_trip: info.rtt, retransmits: info.total_retrans }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_that_share_and_all_is_all() {
+        let drawn = |share: f64| {
+            let sampling = Sampling::new(&Log { tcp_info: share, decisions: share, ..Log::none() });
+            let mut rng = fastrand::Rng::with_seed(7);
+            let ids: Vec<u128> = (0..100_000).map(|_| rng.u128(..)).chain([0, u128::MAX]).collect();
+            let tcp = ids.iter().filter(|id| sampling.asks_tcp(**id)).count();
+            (tcp, ids.iter().filter(|id| sampling.tells_decisions(**id)).count())
+        };
+        assert_eq!(drawn(0.0), (0, 0));
+        assert_eq!(drawn(1.0), (100_002, 100_002));
+        let (tcp, decisions) = drawn(0.1);
+        assert!((9_500..10_500).contains(&tcp), "{tcp}");
+        assert!((9_500..10_500).contains(&decisions), "{decisions}");
+    }
+
+    #[test]
+    fn nothing_of_a_connection_counts_twice() {
+        let info = |data_segs_out, total_retrans, reordering_seen| TcpInfo {
+            data_segs_out,
+            total_retrans,
+            reordering_seen,
+            ..TcpInfo::default()
+        };
+        // A repeated SYN is no segment that was sent again.
+        let mut told = Told::after_handshake(&info(0, 2, Some(0)));
+        let first = told.since(&info(10, 3, Some(1)));
+        assert_eq!((first.sent, first.sent_again, first.reordered), (10, 1, 1));
+        assert_eq!(told.since(&info(10, 3, Some(1))), TcpSample::default());
+        // Counters of the kernel wrap.
+        let mut told = Told { sent: u32::MAX, ..Told::default() };
+        assert_eq!(told.since(&info(4, 0, None)).sent, 5);
+    }
+}

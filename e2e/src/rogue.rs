@@ -1,0 +1,149 @@
+//! A server that goes wrong exactly as a test says: it runs inside the test, one thread for each
+//! connection, and what it does there is a closure. What behaves well is in [`crate::App`].
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Nobody keeps a rogue waiting for longer.
+const QUIET_MAX: Duration = Duration::from_mins(1);
+
+/// A running server; it accepts no more once this is dropped.
+pub struct Rogue {
+    address: SocketAddr,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Rogue {
+    /// Listens at `address` and does `behaviour` with each connection, which is closed when that
+    /// returns.
+    pub fn start(
+        address: SocketAddr,
+        behaviour: impl Fn(&mut Peer) + Send + Sync + 'static,
+    ) -> Rogue {
+        let listener = TcpListener::bind(address).expect("a free address");
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (stop, behaviour) = (Arc::clone(&stopped), Arc::new(behaviour));
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().flatten().enumerate() {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let behaviour = Arc::clone(&behaviour);
+                std::thread::spawn(move || {
+                    stream.set_nodelay(true).expect("TCP_NODELAY");
+                    stream.set_read_timeout(Some(QUIET_MAX)).expect("a timeout");
+                    stream.set_write_timeout(Some(QUIET_MAX)).expect("a timeout");
+                    behaviour(&mut Peer { stream, number, buffer: Vec::new() });
+                });
+            }
+        });
+        Rogue { address, stopped }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Rogue {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        // Wakes the thread that accepts.
+        drop(TcpStream::connect_timeout(&self.address, Duration::from_secs(1)));
+    }
+}
+
+/// A connection to a [`Rogue`].
+pub struct Peer {
+    /// The socket.
+    pub stream: TcpStream,
+    /// How many connections came before this one.
+    pub number: usize,
+    /// Received and not yet taken.
+    buffer: Vec<u8>,
+}
+
+impl Peer {
+    /// The next request head; `None` when the peer has closed.
+    pub fn head(&mut self) -> Option<String> {
+        loop {
+            let end = self.buffer.windows(4).position(|window| window == b"\r\n\r\n");
+            if let Some(end) = end {
+                let head = self.buffer.drain(..end + 4).collect::<Vec<_>>();
+                return Some(String::from_utf8_lossy(&head).into_owned());
+            }
+            self.read_more()?;
+        }
+    }
+
+    /// The next request, with a body that its Content-Length announces; `None` when the peer has
+    /// closed.
+    pub fn request(&mut self) -> Option<String> {
+        let head = self.head()?;
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let length: usize = length.map_or(0, |length| length.trim().parse().expect("a length"));
+        while self.buffer.len() < length {
+            self.read_more()?;
+        }
+        self.buffer.drain(..length);
+        Some(head)
+    }
+
+    /// Writes `bytes`; that the peer may be gone is no concern here.
+    pub fn say(&mut self, bytes: impl AsRef<[u8]>) {
+        drop(self.stream.write_all(bytes.as_ref()));
+    }
+
+    /// Waits until the peer closes or resets the connection, reading nothing of use.
+    pub fn hold(&mut self) {
+        while self.read_more().is_some() {
+            self.buffer.clear();
+        }
+    }
+
+    /// Lets what was said arrive, which a reset would discard, and then resets the connection.
+    pub fn reset(&mut self) {
+        std::thread::sleep(Duration::from_millis(50));
+        reset_on_close(&self.stream);
+    }
+
+    fn read_more(&mut self) -> Option<()> {
+        let mut piece = [0; 16 * 1024];
+        match self.stream.read(&mut piece) {
+            Ok(count) if count > 0 => {
+                self.buffer.extend_from_slice(&piece[..count]);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// From here on, closing `stream` resets the connection.
+pub fn reset_on_close(stream: &TcpStream) {
+    let linger = Some(Duration::ZERO);
+    rustix::net::sockopt::set_socket_linger(stream, linger).expect("SO_LINGER");
+}
+
+/// A socket that listens with the smallest queue and accepts nobody. Yields it with the connections
+/// that fill the queue, so that further SYNs are dropped.
+pub fn full_listen_queue(address: SocketAddr) -> io::Result<(rustix::fd::OwnedFd, Vec<TcpStream>)> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen, socket_with};
+    let listener = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    bind(&listener, &address)?;
+    listen(&listener, 0)?;
+    let mut queued = Vec::new();
+    // A queue of 0 holds one; Linux lets another in before it looks again.
+    for _ in 0..3 {
+        let flags = SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        // In progress; whether it completes is what fills the queue.
+        let _ = connect(&socket, &address);
+        queued.push(TcpStream::from(socket));
+    }
+    Ok((listener, queued))
+}

@@ -1,0 +1,77 @@
+//! Every request says how it ended: situations that go wrong, each made for real, and what must
+//! then stand in the access line, in the metric and in the answer.
+
+mod situations;
+
+use e2e::{NAMESPACES, Scene, run};
+use situations::Table;
+
+/// Causes that no situation here ends with, and why.
+const NOT_MADE: &[(&str, &str)] = &[
+    ("proxy_internal_error", "a bug, and none is known"),
+    ("dns_timeout", "a DNS server that is silent is not told from a name that is unknown yet"),
+];
+
+fn tables() -> [Table; 5] {
+    [
+        situations::on_loopback(),
+        situations::stopping(),
+        situations::in_zones(),
+        situations::out_of_ports(),
+        situations::unresolved(),
+    ]
+}
+
+#[test]
+fn what_goes_wrong_is_told() {
+    let Some(scene) = Scene::new("causes", &[]) else {
+        return;
+    };
+    situations::run(&scene, &situations::on_loopback());
+}
+
+#[test]
+fn what_is_cut_off_by_a_stop_is_told() {
+    let Some(scene) = Scene::new("causes-stop", &[]) else {
+        return;
+    };
+    situations::run(&scene, &situations::stopping());
+}
+
+#[test]
+fn what_a_network_does_is_told() {
+    let Some(scene) = Scene::new("causes-network", &[NAMESPACES]) else {
+        return;
+    };
+    situations::run(&scene, &situations::in_zones());
+}
+
+#[test]
+fn a_machine_without_ports_is_told() {
+    let Some(scene) = Scene::new("causes-ports", &[NAMESPACES]) else {
+        return;
+    };
+    situations::run(&scene, &situations::out_of_ports());
+}
+
+#[test]
+fn every_cause_is_made_or_it_is_said_why_not() {
+    let Some(scene) = Scene::new("causes-all", &[]) else {
+        return;
+    };
+    let listed = run(&scene, &["explain"]).stdout;
+    // Two spaces, then the name.
+    let names = listed.lines().filter_map(|line| line.strip_prefix("  "));
+    let mut names: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() > 40, "{listed}");
+    let made = situations::causes(&tables());
+    let strange = made.iter().filter(|name| !names.contains(name));
+    assert_eq!(strange.count(), 0, "{made:?}");
+    for (name, why) in NOT_MADE {
+        assert!(!made.contains(name), "{name} is made after all");
+        assert!(names.contains(name), "there is no {name}");
+        println!("not made: {name}: {why}");
+    }
+    names.retain(|name| !made.contains(name) && !NOT_MADE.iter().any(|(known, _)| known == name));
+    assert!(names.is_empty(), "no situation ends with {names:?}");
+}

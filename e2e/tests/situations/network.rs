@@ -1,0 +1,116 @@
+//! Networks that fail. Each zone stands for a host, or a part of a network, of its own.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use e2e::{Scene, wait};
+
+use super::servers::answers;
+use super::{Expected, Situation, Table};
+
+/// Long enough for the first packet to be sent again, which Linux does after a second.
+const PATIENT: &str = "timeouts = { connect = \"1500ms\" }";
+const HASTY: &str = "timeouts = { connect = \"300ms\" }";
+
+fn unanswered() -> Expected {
+    Expected::answered("connect_syn_unanswered", 504).not_retried("no other server")
+}
+
+/// On loopback.
+pub(super) fn table() -> Vec<Situation> {
+    vec![
+        Situation::new("listen-queue-full", unanswered()).service(PATIENT).full_listen_queue(),
+        Situation::new(
+            "listen-queue-full-and-another-stands-in",
+            Expected::passed("completed", 200).failed(&["connect_syn_unanswered"]),
+        )
+        .service(PATIENT)
+        .full_listen_queue()
+        .backup(answers),
+    ]
+}
+
+/// In networks of their own.
+pub(crate) fn in_zones() -> Table {
+    let timeout = Expected::answered("connection_timeout", 504).not_retried("no other server");
+    let unroutable =
+        || Expected::answered("destination_ip_unroutable", 502).not_retried("no other server");
+    let dark = |situation: Situation| {
+        situation.in_zone("dark", 11).act(|stage| {
+            stage.cut("dark");
+            stage.get()
+        })
+    };
+    let situations = vec![
+        dark(Situation::new("packets-are-dropped", timeout).service(HASTY)),
+        dark(Situation::new("packets-are-dropped-again", unanswered()).service(PATIENT)),
+        dark(
+            Situation::new(
+                "packets-are-dropped-and-another-stands-in",
+                Expected::passed("completed", 200).failed(&["connection_timeout"]),
+            )
+            .service(HASTY),
+        )
+        .backup(answers),
+        // There is no route at all; a documentation address (RFC 5737).
+        Situation::new("no-route-to-the-network", unroutable()).named("192.0.2.1:80"),
+        // Nobody answers for this address on its own network; Linux asks for three seconds.
+        Situation::new("no-such-host-on-the-network", unroutable())
+            .service("timeouts = { connect = \"6s\" }")
+            .in_zone("empty", 99),
+        Situation::new(
+            "falls-silent-in-an-upload",
+            Expected::answered("connection_lost", 504).not_retried("not idempotent"),
+        )
+        .service("timeouts = { response = \"1s\" }")
+        .server_in("lost", |peer| {
+            peer.head();
+            peer.hold();
+        })
+        .act(|stage| {
+            let mut connection = stage.send(
+                "POST /it HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\
+                 Content-Length: 4000000000\r\n\r\n",
+            );
+            let mut writer = connection.stream.try_clone().expect("a second handle");
+            std::thread::spawn(move || {
+                // Ends when Weir has given up.
+                while std::io::Write::write_all(&mut writer, &[b'x'; 65_536]).is_ok() {}
+            });
+            stage.wait_for_in_flight(1);
+            wait::measure_for(Duration::from_millis(200));
+            stage.cut("lost");
+            connection.response(false).into()
+        }),
+    ];
+    Table { zones: &["dark", "empty", "lost"], ..Table::of(situations) }
+}
+
+/// Names that do not resolve.
+pub(crate) fn unresolved() -> Table {
+    let situations = vec![
+        Situation::new("no-such-name", Expected::answered("dns_error", 502))
+            .named("missing.example:80"),
+    ];
+    Table { top: resolver, ..Table::of(situations) }
+}
+
+/// A DNS server that says of every name that there is none.
+fn resolver(scene: &Scene) -> String {
+    let address = scene.address(2, 5353);
+    let socket = UdpSocket::bind(address).expect("a free address");
+    std::thread::spawn(move || {
+        let mut message = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut message) {
+            // RFC 1035 section 4.1.1: a response, recursion available, NXDOMAIN; and nothing but
+            // the question, whatever else the query held.
+            message[2] |= 0x80;
+            message[3] = 0x83;
+            message[6..12].fill(0);
+            let name = message[12..length].iter().position(|&byte| byte == 0).unwrap_or(0);
+            let end = (12 + name + 5).min(length);
+            drop(socket.send_to(&message[..end], from));
+        }
+    });
+    format!("resolver = \"{address}\"")
+}

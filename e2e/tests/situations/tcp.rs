@@ -1,0 +1,64 @@
+//! Connections that are passed on as they are: there is no status and no answer.
+
+use e2e::rogue::reset_on_close;
+
+use super::{Expected, Seen, Situation, Stage};
+
+/// Says something, and waits for the end; a tunnel that ends in an orderly way ends with EOF.
+fn talk(stage: &Stage<'_>) -> Seen {
+    match stage.send("hello").rest() {
+        Ok(_) => Seen::Left,
+        Err(error) => Seen::Broken(error),
+    }
+}
+
+pub(super) fn table() -> Vec<Situation> {
+    vec![
+        Situation::new(
+            "tcp-refused",
+            Expected::closed("connection_refused").not_retried("no other server"),
+        )
+        .tcp()
+        .nobody()
+        .act(talk),
+        Situation::new(
+            "tcp-refused-and-another-stands-in",
+            Expected::gone("completed", None).failed(&["connection_refused"]),
+        )
+        .tcp()
+        .nobody()
+        .backup(|peer| peer.say("hello"))
+        .act(|stage| {
+            let mut connection = stage.open();
+            connection.exactly(5).expect("the other server's greeting");
+            connection.stream.shutdown(std::net::Shutdown::Write).expect("a half-close");
+            connection.rest().expect("an orderly end");
+            Seen::Left
+        }),
+        Situation::new("tcp-server-resets", Expected::closed("connection_reset"))
+            .tcp()
+            .server(|peer| {
+                drop(std::io::Read::read(&mut peer.stream, &mut [0; 5]));
+                peer.reset();
+            })
+            .act(talk),
+        Situation::new("tcp-client-resets", Expected::gone("client_reset", None))
+            .tcp()
+            .server(|peer| {
+                peer.say("hello");
+                peer.hold();
+            })
+            .act(|stage| {
+                let mut connection = stage.open();
+                connection.exactly(5).expect("the server's greeting");
+                reset_on_close(&connection.stream);
+                drop(connection);
+                Seen::Left
+            }),
+        Situation::new("tcp-idle", Expected::gone("tunnel_idle_timeout", None))
+            .tcp()
+            .service("timeouts = { idle = \"300ms\" }")
+            .server(e2e::rogue::Peer::hold)
+            .act(talk),
+    ]
+}

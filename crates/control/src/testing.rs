@@ -10,8 +10,8 @@ use std::time::Duration;
 use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use model::{
-    AccessLog, Balance, Check, Log, LogFormat, QueueLimits, Reload, Retries, ServerSpec,
-    ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
+    Balance, Check, Log, QueueLimits, Reload, Retries, ServerSpec, ServerTarget, Service,
+    ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
 };
 use tokio::net::UdpSocket;
 

@@ -311,8 +311,8 @@ impl fmt::Display for Names<'_> {
 mod tests {
     use super::*;
     use model::{
-        AccessLog, Balance, Check, ExpectStatus, Log, LogFormat, QueueLimits, Retries, ServerSpec,
-        Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
+        Balance, Check, ExpectStatus, Log, QueueLimits, Retries, ServerSpec, Service,
+        ServiceTimeouts, WhenAllDown, ZonePolicy,
     };
 
     fn asked(service: &str, path: &str, host: &str, interval_s: u64) -> Asked {

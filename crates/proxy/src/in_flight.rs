@@ -123,3 +123,116 @@ impl Onlooker {
         told.flatten().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use decide::Registry;
+    use model::{ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot};
+    use wire::http1::{HeadLimits, parse_request};
+
+    use super::*;
+    use crate::roster::Entry;
+
+    fn plane() -> Rc<Plane> {
+        let second = Duration::from_secs(1);
+        let listener = Listener {
+            name: "public".into(),
+            address: client(),
+            protocol: Protocol::Http,
+            backlog: None,
+            connections_max: 1,
+            trusted: Vec::new(),
+            forward_fields: ForwardFields {
+                x_forwarded: false,
+                forwarded: false,
+                request_id: false,
+                traceparent: false,
+            },
+            timeouts: ClientTimeouts { head: second, idle: second, body: second },
+            head_max_bytes: 0,
+            body_max_bytes: None,
+            proxy_status: false,
+        };
+        let registry = Arc::new(Registry::new());
+        let snapshot = Snapshot { listeners: vec![listener], ..Snapshot::empty() };
+        let published = registry.publish(Arc::new(snapshot), Moment::ZERO);
+        let shared = Shared::new(registry, Vec::new(), None);
+        Rc::new(Plane::new(published, &observe::Shard::default(), &shared))
+    }
+
+    fn client() -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], 40_000))
+    }
+
+    fn enter(roster: &Rc<Roster>) -> Entry {
+        match pin!(roster.enter()).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(entry) => entry,
+            Poll::Pending => unreachable!("nothing to wait for"),
+        }
+    }
+
+    fn flight(plane: &Rc<Plane>, since: u64, path: &str, trusted: bool) -> Flight {
+        let head = format!("GET /{path} HTTP/1.1\r\nHost: a\r\nX-Request-Id: theirs\r\n\r\n");
+        let limits = HeadLimits { head_max_bytes: 9_999, target_max_bytes: 9_999, fields_max: 9 };
+        let mut request = RequestHead::default();
+        parse_request(head.as_bytes(), &limits, &mut request).unwrap();
+        Flight {
+            since: Moment::from_millis(since),
+            id: RequestId::new(7),
+            client: client(),
+            trusted,
+            plane: Rc::clone(plane),
+            listener: ListenerId(0),
+            request: Some(Rc::new(request)),
+            service: None,
+            server: None,
+            attempts: 0,
+        }
+    }
+
+    #[test]
+    fn of_many_the_longest_are_told_and_of_long_texts_the_beginning() {
+        let (plane, roster) = (plane(), Rc::new(Roster::default()));
+        let path = "x".repeat(3_000);
+        let total = TOLD_MAX as u64 + 500;
+        let entries: Vec<Entry> = (0..total).map(|_| enter(&roster)).collect();
+        for (entry, since) in entries.iter().zip((0..total).rev()) {
+            entry.begin(flight(&plane, since, &path, false));
+        }
+        let told = tell(&roster);
+        assert_eq!(told.len(), TOLD_MAX);
+        assert!(told.iter().all(|one| one.since < Moment::from_millis(TOLD_MAX as u64)));
+        assert!(told.iter().all(|one| one.path.len() == TEXT_MAX_BYTES));
+    }
+
+    #[test]
+    fn only_what_is_under_way_is_told_as_far_as_it_has_come() {
+        let (plane, roster) = (plane(), Rc::new(Roster::default()));
+        let (entry, idle) = (enter(&roster), enter(&roster));
+        assert!(tell(&roster).is_empty());
+        entry.begin(flight(&plane, 5, "a", false));
+        for (phase, stage) in [
+            (Phase::Queued, Stage::Queue),
+            (Phase::Connecting, Stage::Connect),
+            (Phase::AwaitingHead, Stage::Response),
+            (Phase::Busy, Stage::Body),
+        ] {
+            entry.set(phase);
+            assert_eq!(tell(&roster)[0].stage, stage);
+        }
+        entry.attempt(client());
+        let told = tell(&roster);
+        assert_eq!((told[0].server, told[0].attempts, told.len()), (Some(client()), 1, 1));
+        assert_eq!(told[0].request_id.len(), 32, "who is not trusted has no say");
+        entry.end();
+        assert!(tell(&roster).is_empty());
+        idle.begin(flight(&plane, 5, "b", true));
+        assert_eq!(tell(&roster)[0].request_id, "theirs");
+        drop(idle);
+        assert!(tell(&roster).is_empty());
+    }
+}

@@ -260,7 +260,7 @@ impl Worker {
 }
 
 impl Plane {
-    fn new(published: Arc<Published>, shard: &Shard, shared: &Shared) -> Plane {
+    pub(crate) fn new(published: Arc<Published>, shard: &Shard, shared: &Shared) -> Plane {
         let snapshot = &published.snapshot;
         let access_format = (snapshot.log.access != AccessLog::Off).then_some(snapshot.log.format);
         Plane {

@@ -21,8 +21,9 @@ pub(crate) enum Errand {
     Reload(Reply),
     /// Let a new process take over.
     Upgrade(Reply),
-    /// Hear what the new process has to say: a line, or nothing if it ended before it had one.
-    HearSuccessor(String),
+    /// Hear what the new process of that number has to say: a line, or nothing if it ended before it
+    /// had one.
+    HearSuccessor(u32, String),
 }
 
 /// Where the answer goes.
@@ -59,8 +60,8 @@ impl Desk {
     }
 
     /// Passes on what the new process said.
-    pub(crate) fn hear_successor(&self, said: String) {
-        if self.0.try_send(Errand::HearSuccessor(said)).is_err() {
+    pub(crate) fn hear_successor(&self, pid: u32, said: String) {
+        if self.0.try_send(Errand::HearSuccessor(pid, said)).is_err() {
             // Then its deadline ends the wait.
             tracing::error!("what the new process said was not heard: too much is asked at once");
         }

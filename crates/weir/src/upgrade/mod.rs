@@ -109,10 +109,10 @@ fn start(balancer: &Balancer, desk: &Desk, program: &Program) -> Result<(Child, 
         .map_err(|error| format!("cannot start {program}: {error}"))?;
     // Ours is closed, so that the pipe ends with the new process.
     drop(says);
-    let desk = desk.clone();
+    let (desk, pid) = (desk.clone(), process.id());
     let listening = std::thread::Builder::new()
         .name("weir-successor".to_owned())
-        .spawn(move || desk.hear_successor(hear(hears)));
+        .spawn(move || desk.hear_successor(pid, hear(hears)));
     let handed = json!({
         "listeners": sockets.groups().iter().map(|group| &*group.name).collect::<Vec<_>>(),
         "sockets": sockets.groups().iter().map(|group| group.sockets.len()).sum::<usize>(),
@@ -150,6 +150,11 @@ impl Successor {
     /// Whether it has taken longer than any start should.
     pub(crate) fn is_late(&self) -> bool {
         os::clock::now() - self.began > READY_MAX
+    }
+
+    /// Whether it is the process of that number.
+    pub(crate) fn is_process(&self, pid: u32) -> bool {
+        self.process.id() == pid
     }
 
     /// Hears what the new process has to say, answers whoever asked for it, and yields whether it

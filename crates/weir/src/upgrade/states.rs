@@ -2,7 +2,7 @@
 //!
 //! Times are told as how long ago or how much longer: each process has a clock of its own. What is
 //! not carried: requests in flight (they end in the old process), rate limits' buckets, how far a
-//! slow start has come.
+//! slow start has come, what was learned of when servers close idle connections.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;

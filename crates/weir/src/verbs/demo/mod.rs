@@ -84,7 +84,7 @@ fn demo(args: &DemoArgs) -> Result<(), Error> {
     let shown = say_where_to_look(&services, public, admin, &file)
         .and_then(|()| tick(args.time, &balancer, &mut signals));
     drop(traffic);
-    balancer.stop(&mut signals);
+    balancer.stop("the demo ends", &mut signals);
     shown.map_err(Error::Output)
 }
 

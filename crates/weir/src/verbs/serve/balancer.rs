@@ -247,10 +247,12 @@ impl Balancer {
 
     /// Stops accepting, finishes what runs up to the configuration's `drain_max`, or until one more
     /// signal comes.
-    pub(crate) fn stop(mut self, signals: &mut Signals) {
+    pub(crate) fn stop(mut self, why: &str, signals: &mut Signals) {
         told(os::notify::stopping());
         self.sockets.close();
         self.proxy.begin_drain();
+        // Said once it is so: whoever reads it may rely on it.
+        tracing::info!("{why}: stopping; a second signal stops at once");
         self.end(signals, false);
     }
 

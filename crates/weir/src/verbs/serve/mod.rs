@@ -95,14 +95,14 @@ fn serve(
         }
         let (trigger, reply) = match event {
             Some(Event::Stop(signal)) => {
-                tracing::info!("{signal}: stopping; a second signal stops at once");
                 if let Some(successor) = successor {
                     successor.give_up("this process is stopping");
                 }
-                return balancer.stop(&mut events.close());
+                return balancer.stop(signal, &mut events.close());
             }
-            Some(Event::Asked(Errand::HearSuccessor(said))) => {
-                if let Some(heard) = successor.take()
+            Some(Event::Asked(Errand::HearSuccessor(pid, said))) => {
+                // One that was given up is not heard any more.
+                if let Some(heard) = successor.take_if(|successor| successor.is_process(pid))
                     && heard.takes_over(&said)
                 {
                     return balancer.leave(&mut events.close());

@@ -8,6 +8,11 @@ use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+/// What the kernel takes from us for a client that does not read, beyond what is on its way. Without
+/// a bound it is as much as net.ipv4.tcp_wmem allows, 4 MiB: a few hundred slow readers would use
+/// up the memory that all connections of the machine have together.
+const UNSENT_MAX_BYTES: u32 = 256 * 1024;
+
 /// A socket that listens.
 #[derive(Debug)]
 pub struct Bound {
@@ -141,6 +146,9 @@ fn open(address: SocketAddr) -> io::Result<Socket> {
         socket.set_only_v6(*v6.ip() != Ipv6Addr::UNSPECIFIED)?;
     }
     socket.set_reuse_address(true)?;
+    // Accepted connections inherit both, which spares each of them the calls.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_notsent_lowat(UNSENT_MAX_BYTES)?;
     Ok(socket)
 }
 
@@ -203,6 +211,16 @@ mod tests {
         let counts = (count(&first), count(&second));
         assert_eq!(counts.0 + counts.1, clients.len());
         assert!(counts.0 > 0 && counts.1 > 0, "{counts:?}");
+    }
+
+    #[test]
+    fn what_is_accepted_sends_at_once_and_takes_little_for_who_does_not_read() {
+        let bound = bind(loopback(), None, false).unwrap();
+        let _client = TcpStream::connect(bound.listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = crate::accept::accept(&bound.listener).unwrap();
+        let socket = socket2::SockRef::from(&accepted);
+        assert!(socket.tcp_nodelay().unwrap());
+        assert_eq!(socket.tcp_notsent_lowat().unwrap(), UNSENT_MAX_BYTES);
     }
 
     #[test]

@@ -15,6 +15,15 @@ pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
     }
 }
 
+/// A server's connection has come to its end, which is called `ended` unless a write to it failed
+/// before: the kernel tells of an error once, to whoever asks first, and later there is just an end.
+pub(crate) fn server_ended(write_failed: Option<ErrorKind>, ended: Cause) -> Cause {
+    match write_failed {
+        None | Some(ErrorKind::BrokenPipe | ErrorKind::WriteZero) => ended,
+        Some(kind) => server_failed(kind),
+    }
+}
+
 /// A client's connection failed with this; not to be asked about an orderly close.
 pub(crate) fn client_failed(kind: ErrorKind) -> Cause {
     match kind {

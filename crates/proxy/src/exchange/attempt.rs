@@ -13,7 +13,7 @@ use wire::http1::{self, HeadLimits, Parsed, RequestBody, ResponseError};
 use super::forward::Request;
 use crate::account::Record;
 use crate::admission::client_gone;
-use crate::blame::{client_failed, server_failed};
+use crate::blame::{client_failed, server_ended, server_failed};
 use crate::buffer::LARGE_BYTES;
 use crate::connection::Client;
 use crate::head::{self, RequestChanges};
@@ -174,13 +174,18 @@ async fn await_head(
     let may_leave = scratch.request.is_idempotent();
     let mut detail = "";
     let mut sending = true;
+    let mut write_failed = None;
     let waiting = poll_fn(|cx| {
         if sending
             && let Poll::Ready(sent) = upload.poll(cx, stream, buffer, &server.stream, limits)
         {
             match sent {
+                Ok(()) => sending = false,
                 // A server that stopped reading may have answered before.
-                Ok(()) | Err(PumpError::Write(_)) => sending = false,
+                Err(PumpError::Write(kind)) => {
+                    write_failed = Some(kind);
+                    sending = false;
+                }
                 Err(error) => {
                     let (cause, why) = request_failure(&error);
                     detail = why;
@@ -215,7 +220,7 @@ async fn await_head(
             let failed = match server.buffer.poll_fill(&server.stream, cx) {
                 Poll::Pending => break,
                 Poll::Ready(Ok(count)) if count > 0 => continue,
-                Poll::Ready(Ok(_)) => Cause::ConnectionTerminated,
+                Poll::Ready(Ok(_)) => server_ended(write_failed, Cause::ConnectionTerminated),
                 Poll::Ready(Err(error)) => server_failed(error.kind()),
             };
             let stale = nothing_came

@@ -18,7 +18,7 @@ use crate::account::Record;
 use crate::admission::client_gone;
 use crate::answer::Answer;
 use crate::balance;
-use crate::blame::{client_failed, server_failed};
+use crate::blame::{client_failed, server_ended, server_failed};
 use crate::connection::{After, Client};
 use crate::head::{self, ResponseForm};
 use crate::pump::{Framing, Patience, Pump, PumpError, Source};
@@ -83,14 +83,19 @@ pub(super) async fn respond(
 
     let Client { stream, buffer, watchdog, .. } = client;
     let mut sending = !upload.is_done();
+    let mut write_failed = None;
     let moving = poll_fn(|cx| {
         let before = upload.bytes();
         if sending
             && let Poll::Ready(sent) = upload.poll(cx, stream, buffer, &server.stream, &limits)
         {
             match sent {
+                Ok(()) => sending = false,
                 // It answered without wanting the rest; what it answers is what counts.
-                Ok(()) | Err(PumpError::Write(_)) => sending = false,
+                Err(PumpError::Write(kind)) => {
+                    write_failed = Some(kind);
+                    sending = false;
+                }
                 Err(error) => return Poll::Ready(Err(request_failure(&error).0)),
             }
             limits.clear(Direction::Up);
@@ -106,7 +111,7 @@ pub(super) async fn respond(
         moved.map_err(|error| match error {
             PumpError::Write(kind) => client_failed(kind),
             PumpError::Read(kind) => server_failed(kind),
-            PumpError::Incomplete => Cause::HttpResponseIncomplete,
+            PumpError::Incomplete => server_ended(write_failed, Cause::HttpResponseIncomplete),
             PumpError::Malformed(ChunkError::TrailersTooLarge) => {
                 Cause::HttpResponseTrailerTooLarge
             }

@@ -110,7 +110,9 @@ pub struct Nginx {
 
 impl Nginx {
     /// Starts one at the scene's address `host`, port 8080: `/` answers `hello`, `/status`
-    /// answers 200, `/files/` serves the scene's folder. `extra` goes into the server block.
+    /// answers 200, `/files/` serves the scene's folder. `extra` goes into the server block. Its
+    /// send buffers are bounded: hundreds of large responses that nobody takes would use up the
+    /// memory that all of the machine's connections have together.
     pub fn start(scene: &Scene, host: u8, extra: &str) -> Nginx {
         let address = scene.address(host, 8080);
         let folder = scene.folder().display();
@@ -126,7 +128,7 @@ impl Nginx {
                    fastcgi_temp_path {folder}/{name}-f; uwsgi_temp_path {folder}/{name}-u;
                    scgi_temp_path {folder}/{name}-s; default_type text/plain;
                    server {{
-                     listen {address} backlog=4096; add_header X-Served-By {name} always;
+                     listen {address} backlog=4096 sndbuf=256k; add_header X-Served-By {name} always;
                      location = /status {{ return 200 'ok'; }}
                      location /files/ {{ alias {folder}/; }}
                      location = / {{ return 200 'hello'; }}

@@ -160,12 +160,75 @@ pub fn curl(scene: &Scene, words: &[&str]) -> Finished {
     client(scene, "curl", &all, 25)
 }
 
-fn client(scene: &Scene, program: &str, words: &[&str], bound_seconds: u64) -> Finished {
+/// What h2load reports.
+#[derive(Debug)]
+pub struct H2load {
+    /// Responses received whole.
+    pub succeeded: u64,
+    /// Requests that failed, broke off or took too long, and responses of another status than 2xx.
+    pub failed: u64,
+    /// All it said.
+    pub text: String,
+}
+
+impl H2load {
+    /// Reads it from what h2load wrote.
+    pub fn read(text: &str) -> H2load {
+        let line = |with: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(with));
+            line.unwrap_or_else(|| panic!("no {with:?} in what h2load says:\n{text}"))
+        };
+        // "requests: 10 total, 10 started, 10 done, 10 succeeded, 0 failed, …"
+        let number = |line: &str, label: &str| -> u64 {
+            let part = line.split(',').find_map(|part| part.trim().strip_suffix(label));
+            part.and_then(|number| number.trim().parse().ok()).expect("a count")
+        };
+        let (requests, statuses) = (line("requests:"), line("status codes:"));
+        // What ended with another status has succeeded for h2load; one that did not end is both.
+        let lost = number(requests, "total").saturating_sub(number(requests, "succeeded"));
+        let odd: u64 = ["3xx", "4xx", "5xx"].iter().map(|kind| number(statuses, kind)).sum();
+        let succeeded = number(requests, "succeeded");
+        H2load { succeeded, failed: lost + odd, text: text.to_owned() }
+    }
+}
+
+/// Runs `h2load WORDS` to its end, at most a minute.
+pub fn h2load(scene: &Scene, words: &[&str]) -> H2load {
+    let finished = client(scene, "h2load", words, 60);
+    assert_eq!(finished.code, Some(0), "h2load: {}{}", finished.stdout, finished.stderr);
+    H2load::read(&finished.stdout)
+}
+
+/// Runs `openssl s_client WORDS`, with `says` for the server once TLS stands; until the server
+/// closes.
+pub fn s_client(scene: &Scene, address: SocketAddr, words: &[&str], says: &str) -> Finished {
+    let said = scene.file(&format!("said-{}", next_number()), says);
+    // Stays until the server closes, though its own input has ended.
+    let script = "exec openssl s_client -ign_eof \"$@\" <\"$SAID\""
+        .replace("$SAID", &said.to_string_lossy());
+    let address = address.to_string();
+    let words = [&["-c", &script, "s_client", "-connect", &address][..], words].concat();
+    client(scene, "sh", &words, 25)
+}
+
+/// Runs `SCRIPT WORDS` of this package by the Python that has the packages of
+/// [`crate::PYTHON_PEERS`], to its end, at most a minute.
+pub fn python_client(scene: &Scene, script: &str, words: &[&str]) -> Finished {
+    let script = file(script).to_string_lossy().into_owned();
+    client(scene, crate::PYTHON_PEERS, &[&[&*script][..], words].concat(), 60)
+}
+
+/// Runs `PROGRAM WORDS` to its end.
+pub fn client(scene: &Scene, program: &str, words: &[&str], bound_seconds: u64) -> Finished {
+    start(scene, program, words).wait(Duration::from_secs(bound_seconds))
+}
+
+/// Starts `PROGRAM WORDS`, with outputs of its own.
+pub fn start(scene: &Scene, program: &str, words: &[&str]) -> Process {
     // Outputs are appended to, and a test may run a client many times: look at the new part.
     let path = find(program).unwrap_or_else(|| panic!("no {program}"));
-    let name = format!("{program}-{}", next_number());
-    let mut process = Process::start(scene, &name, &path, words);
-    process.wait(Duration::from_secs(bound_seconds))
+    let name = program.rsplit('/').next().unwrap_or(program);
+    Process::start(scene, &format!("{name}-{}", next_number()), &path, words)
 }
 
 pub(crate) fn next_number() -> u32 {

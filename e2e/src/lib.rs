@@ -20,8 +20,10 @@
     reason = "a test harness fails by panicking"
 )]
 
+mod certificates;
 pub mod clients;
 mod counting;
+pub mod frames;
 pub mod http;
 mod namespace;
 pub mod paced;
@@ -33,12 +35,13 @@ mod servers;
 pub mod wait;
 mod weir;
 
+pub use certificates::{Authority, Pair, speak_tls};
 pub use counting::Counting;
 pub use namespace::Zones;
-pub use peers::{NAMESPACES, find};
+pub use peers::{H2SPEC, NAMESPACES, PYTHON_PEERS, find};
 pub use process::{Finished, Process};
 pub use scene::Scene;
-pub use servers::{App, Haproxy, Nginx};
+pub use servers::{App, Haproxy, Nginx, python_server};
 pub use weir::{Heir, Weir, binary, run, run_by};
 
 /// The `[[service.NAME.server]]` tables for servers at `addresses`.

@@ -6,10 +6,19 @@ use std::sync::OnceLock;
 
 /// A need that is no program: the right to make network namespaces (root).
 pub const NAMESPACES: &str = "namespaces";
+/// A Python that has grpcio, h2, websockets and wsproto, which `make peers` puts together. A need
+/// with a slash is a file of the workspace.
+pub const PYTHON_PEERS: &str = "target/peers/python/bin/python3";
+/// h2spec, which `make peers` builds where there is Go.
+pub const H2SPEC: &str = "target/peers/bin/h2spec";
 
 /// Where `command` is. Debian's own folders come first, so that a wrapper in a person's PATH
 /// does not stand between a process and its pid.
 pub fn find(command: &str) -> Option<PathBuf> {
+    if command.contains('/') {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(command);
+        return path.is_file().then_some(path);
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     ["/usr/bin", "/usr/sbin", "/bin", "/sbin"]
         .iter()

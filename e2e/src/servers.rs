@@ -166,3 +166,20 @@ impl Haproxy {
         Haproxy { process }
     }
 }
+
+/// Starts `SCRIPT --address ADDRESS WORDS` by the Python that has what speaks HTTP/2, gRPC and
+/// WebSocket ([`crate::PYTHON_PEERS`]), and waits until it listens.
+pub fn python_server(
+    scene: &Scene,
+    script: &str,
+    name: &str,
+    address: SocketAddr,
+    words: &[&str],
+) -> Process {
+    let (script, at) = (file(script).to_string_lossy().into_owned(), address.to_string());
+    let words = [&[&*script, "--address", &at][..], words].concat();
+    let python = find(crate::PYTHON_PEERS).expect("the peers' python");
+    let mut process = Process::start(scene, name, &python, words);
+    wait_until_listening(&mut process, address);
+    process
+}

@@ -7,10 +7,7 @@ use e2e::{NAMESPACES, Scene, run};
 use situations::Table;
 
 /// Causes that no situation here ends with, and why.
-const NOT_MADE: &[(&str, &str)] = &[
-    ("proxy_internal_error", "a bug, and none is known"),
-    ("dns_timeout", "a DNS server that is silent is not told from a name that is unknown yet"),
-];
+const NOT_MADE: &[(&str, &str)] = &[("proxy_internal_error", "a bug, and none is known")];
 
 fn tables() -> [Table; 5] {
     [

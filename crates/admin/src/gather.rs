@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 
 use decide::{EndpointView, Published, ServiceView};
 use model::{Administrative, Health, Moment};
-use observe::exposition::{Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges, write};
+use observe::exposition::{
+    CertificateGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges, write,
+};
 
 use crate::api::Context;
 use crate::process;
@@ -23,6 +25,7 @@ pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> Stri
         process: process::gauges(),
         reloads: context.sources.reload_gauges.as_ref().map(|gauges| gauges()),
         listeners: published.snapshot.listeners.iter().map(listener).collect(),
+        certificates: published.snapshot.listeners.iter().flat_map(certificates).collect(),
         services: views.iter().map(service).collect(),
         servers: views.iter().flat_map(|view| servers(view, idle.as_ref())).collect(),
         probes: (context.sources.probes)(),
@@ -39,6 +42,17 @@ pub(crate) fn views(published: &Published, now: Moment) -> Vec<ServiceView> {
 
 fn listener(listener: &model::Listener) -> ListenerGauges<'_> {
     ListenerGauges { name: &listener.name, connections_max: u64::from(listener.connections_max) }
+}
+
+/// Those that a listener shows. What was checked once is read again, which takes microseconds.
+fn certificates(listener: &model::Listener) -> impl Iterator<Item = CertificateGauges<'_>> {
+    let shown = listener.tls.iter().flat_map(|tls| &tls.certificates);
+    shown.filter_map(|certificate| {
+        let chain = &certificate.chain;
+        let file = chain.path.to_str().unwrap_or("?");
+        let not_after = tls::facts(chain).ok()?.not_after;
+        Some(CertificateGauges { listener: &listener.name, file, not_after })
+    })
 }
 
 fn service(service: &ServiceView) -> ServiceGauges<'_> {

@@ -16,6 +16,7 @@ mod page;
 mod problem;
 mod process;
 pub mod push;
+mod switches;
 #[cfg(test)]
 mod testing;
 
@@ -30,14 +31,16 @@ use std::time::Duration;
 
 use decide::Registry;
 use model::{AdminAddress, Snapshot};
-use observe::InFlight;
 use observe::exposition::{ProbeGauges, ReloadGauges};
+use observe::{InFlightTold, InFlightWanted};
 use serde_json::Value;
 use tokio::sync::watch;
 
 pub use door::{
     Door, Listener, NotLoopback, OpenError, Token, TokenError, UnixError, UnixSocket, check_address,
 };
+
+pub use switches::Switches;
 
 use door::SocketFile;
 
@@ -76,9 +79,9 @@ pub struct Sources {
     pub probes: Source<Vec<ProbeGauges>>,
     /// Kept connections that wait for a request, of all workers together, by server.
     pub idle_connections: Option<Source<HashMap<SocketAddr, u32>>>,
-    /// Requests and connections under way, in any order. May take its time: it is called on a
-    /// thread that nothing else waits for.
-    pub in_flight: Option<Source<Vec<InFlight>>>,
+    /// Requests and connections under way. May take its time: it is called on a thread that
+    /// nothing else waits for.
+    pub in_flight: Option<Arc<dyn Fn(InFlightWanted) -> InFlightTold + Send + Sync>>,
     /// Loads the configuration anew; the receipt says what changed. May take its time, too, and
     /// is never called twice at once.
     pub reload: Option<Source<Result<Value, ReloadError>>>,
@@ -88,6 +91,8 @@ pub struct Sources {
     pub reloads: Option<Source<Value>>,
     /// How reloads ended, for `/metrics`.
     pub reload_gauges: Option<Source<ReloadGauges>>,
+    /// Whether servers may be changed now.
+    pub switches: Switches,
 }
 
 /// Nothing to show.
@@ -103,6 +108,7 @@ impl Default for Sources {
             upgrade: None,
             reloads: None,
             reload_gauges: None,
+            switches: Switches::default(),
         }
     }
 }

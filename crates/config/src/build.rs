@@ -1,21 +1,28 @@
 //! A checked document becomes a [`Snapshot`]: names become ids, routes stand in the order in which
 //! they match.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use model::{
-    Action, Forward, HostPattern, Listener, PathMatch, Protocol, Route, RouteMatch, Snapshot, Split,
+    Action, Forward, HostPattern, Listener, PathMatch, Protocol, Route, RouteMatch, Service,
+    Snapshot, Split,
 };
 
 use crate::check::Names;
+use crate::diagnostic::At;
+use crate::files::Tls;
 use crate::raw::{Document, RawAction, RawAdmin, RawListener, RawProtocol, RawRoute};
 
 /// `None` if a name points at nothing, which `check` has reported.
-pub(crate) fn snapshot(document: Document, names: &Names) -> Option<Snapshot> {
+pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Snapshot> {
     let connections_max = document.connections_max.value;
     let listeners: Option<Vec<_>> =
         document.listeners.iter().map(|raw| listener(raw, connections_max, names)).collect();
-    let listeners = listeners?;
+    let mut listeners = listeners?;
+    for (listener, tls) in listeners.iter_mut().zip(tls.listeners) {
+        listener.tls = tls;
+    }
     let mut routes = Vec::new();
     for raw in &document.routes {
         let action = action(&raw.action, names)?;
@@ -42,7 +49,12 @@ pub(crate) fn snapshot(document: Document, names: &Names) -> Option<Snapshot> {
         reload: document.reload,
         listeners,
         routes,
-        services: document.services.into_iter().map(|raw| raw.service).collect(),
+        services: document
+            .services
+            .into_iter()
+            .zip(tls.services)
+            .map(|(raw, tls)| Service { tls, ..raw.service })
+            .collect(),
     })
 }
 
@@ -53,6 +65,9 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
         protocol: match &raw.protocol {
             RawProtocol::Http => Protocol::Http,
             RawProtocol::Tcp(service) => Protocol::Tcp(names.service(&service.value)?),
+            RawProtocol::TlsPassthrough { names: by_name, otherwise } => {
+                passthrough(by_name, otherwise.as_ref(), names)?
+            }
         },
         backlog: raw.backlog,
         connections_max: raw.connections_max.as_ref().map_or(connections_max, |at| at.value),
@@ -62,7 +77,36 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
         head_max_bytes: raw.head_max_bytes,
         body_max_bytes: raw.body_max_bytes,
         proxy_status: raw.proxy_status,
+        // Joined by `snapshot`.
+        tls: None,
+        http2: raw.http2,
+        proxy_protocol: raw.proxy_protocol.clone(),
     })
+}
+
+/// Exact names first, then wildcards, longer ones before shorter.
+fn passthrough(
+    by_name: &[(At<String>, At<Arc<str>>)],
+    otherwise: Option<&At<Arc<str>>>,
+    names: &Names,
+) -> Option<Protocol> {
+    let known = by_name.iter().map(|(name, service)| {
+        let pattern = match name.value.strip_prefix("*.") {
+            Some(suffix) => HostPattern::Wildcard(suffix.to_owned()),
+            None => HostPattern::Exact(name.value.clone()),
+        };
+        Some((pattern, names.service(&service.value)?))
+    });
+    let mut known = known.collect::<Option<Vec<_>>>()?;
+    known.sort_by_key(|(pattern, _)| match pattern {
+        HostPattern::Exact(_) => (0, Reverse(0)),
+        HostPattern::Wildcard(suffix) => (1, Reverse(suffix.len())),
+    });
+    let otherwise = match otherwise {
+        Some(service) => Some(names.service(&service.value)?),
+        None => None,
+    };
+    Some(Protocol::TlsPassthrough { names: known, otherwise })
 }
 
 fn action(raw: &RawAction, names: &Names) -> Option<Action> {

@@ -35,6 +35,8 @@ pub(crate) const CLIENT_HEAD: Duration = secs(10);
 pub(crate) const CLIENT_IDLE: Duration = secs(60);
 pub(crate) const CLIENT_BODY: Duration = secs(30);
 pub(crate) const HEAD_MAX_BYTES: u64 = 16_000;
+/// What RFC 9113 section 6.5.2 asks for at least.
+pub(crate) const STREAMS_MAX: u64 = 100;
 pub(crate) const FORWARD_FIELDS: &[&str] =
     &["x-forwarded", "forwarded", "x-request-id", "traceparent"];
 

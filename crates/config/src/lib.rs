@@ -2,7 +2,8 @@
 //! its place, what is wrong and what to write.
 //!
 //! The walk: `syntax` → `raw` reads each table into checked types → `check` compares what
-//! tables must agree on → `build` turns names into ids. Every key is described once, in `schema`:
+//! tables must agree on → `files` looks at what
+//! stands in the files that are named → `build` turns names into ids. Every key is described once, in `schema`:
 //! the reader, the JSON Schema and the reference in the documentation all come from there.
 //!
 //! Reads no file and opens no socket: text and bytes are handed in.
@@ -12,6 +13,7 @@ mod check;
 mod defaults;
 mod diagnostic;
 mod diff;
+mod files;
 mod raw;
 mod render;
 mod schema;
@@ -19,23 +21,56 @@ mod syntax;
 
 use std::path::Path;
 
+use model::Material;
+
 pub use diagnostic::{Diagnostic, Label, Severity, Span};
 pub use diff::{Changed, Changes, Diff, diff};
+pub use files::SYSTEM_AUTHORITIES;
 pub use raw::units::{show_duration, show_size};
 pub use render::render;
 pub use schema::{reference, schema};
 
 use diagnostic::Problems;
 
-/// Bytes of the files that a configuration names, handed in by a shell. No key names one yet.
-pub trait Files {
-    /// The bytes of the file at `path`, if it was handed in.
-    fn bytes(&self, path: &Path) -> Option<&[u8]>;
+/// What a configuration needs to know beyond its text, told by a shell.
+pub trait Surroundings {
+    /// The file that the configuration calls `path`. A relative path begins at the configuration's
+    /// own folder.
+    fn file(&self, path: &Path) -> Result<Found, Unreadable>;
+
+    /// Seconds since 1970-01-01 UTC, which certificates are compared with. `None`: unknown, and
+    /// they are not.
+    fn now_s(&self) -> Option<i64>;
 }
 
-/// No files.
-impl Files for () {
-    fn bytes(&self, _path: &Path) -> Option<&[u8]> {
+/// A file that a configuration names.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Where it was found, and what stands in it.
+    pub material: Material,
+    /// Nobody but root may read it.
+    pub only_root: bool,
+}
+
+/// Why a file cannot be read.
+#[derive(Clone, Debug)]
+pub struct Unreadable {
+    /// What the system says, for people.
+    pub why: String,
+    /// What to do.
+    pub help: Option<String>,
+    /// It is there, but this user may not read it.
+    pub is_denied: bool,
+}
+
+/// No files, and no clock.
+impl Surroundings for () {
+    fn file(&self, _path: &Path) -> Result<Found, Unreadable> {
+        let why = "files are not read here".to_owned();
+        Err(Unreadable { why, help: None, is_denied: false })
+    }
+
+    fn now_s(&self) -> Option<i64> {
         None
     }
 }
@@ -53,19 +88,24 @@ pub struct Checked {
 ///
 /// # Errors
 /// Every mistake (and warning) at once, in order of the text; at least one is an error.
-pub fn check(text: &str, _name: &str, _files: &dyn Files) -> Result<Checked, Vec<Diagnostic>> {
+pub fn check(
+    text: &str,
+    _name: &str,
+    surroundings: &dyn Surroundings,
+) -> Result<Checked, Vec<Diagnostic>> {
     let syntax = syntax::parse(text);
     let problems = Problems { broken: !syntax.mistakes.is_empty(), ..Problems::default() };
     let document = raw::document(syntax.tree.get_ref(), &problems);
     let names = check::Names::of(&document);
     check::document(&document, &names, &problems);
+    let tls = files::read(&document, surroundings, &problems);
     if problems.broken {
         return Err(syntax.with(text, problems.into_sorted()));
     }
     if problems.any_error() {
         return Err(problems.into_sorted());
     }
-    if let Some(snapshot) = build::snapshot(document, &names) {
+    if let Some(snapshot) = build::snapshot(document, &names, tls) {
         return Ok(Checked { snapshot, warnings: problems.into_sorted() });
     }
     problems.report(Diagnostic::error(

@@ -1,6 +1,8 @@
 //! Every file in `tests/cases` is checked; what is said of it stands beside it as `.expected`.
 //! `UPDATE_EXPECT=1` writes what is said now: read it before it is kept.
 
+mod files;
+
 use std::path::{Path, PathBuf};
 
 fn cases() -> Vec<PathBuf> {
@@ -25,7 +27,7 @@ fn each_case_is_told_as_expected() {
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
-        let (verdict, found) = match config::check(&text, name, &()) {
+        let (verdict, found) = match config::check(&text, name, files::made()) {
             Ok(checked) => ("valid", checked.warnings),
             Err(found) => ("refused", found),
         };

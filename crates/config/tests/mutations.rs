@@ -1,6 +1,8 @@
 //! However a file is broken, it is told so: no panic, and at least one mistake wherever the verdict
 //! is "refused". `WEIR_SEED=n` replays one seed.
 
+mod files;
+
 /// A small generator (xorshift64*), so that a seed means the same everywhere.
 struct Random(u64);
 
@@ -134,7 +136,7 @@ fn no_mutation_of_a_valid_file_panics() {
         let guard = Seed(seed);
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let text = mutate(if seed % 4 == 0 { minimal } else { full }, &mut random);
-        match config::check(&text, "mutation", &()) {
+        match config::check(&text, "mutation", files::made()) {
             Ok(checked) => drop(config::render(&checked.warnings, &text, "mutation", true)),
             Err(found) => {
                 let errors = found.iter().filter(|d| d.severity == config::Severity::Error);

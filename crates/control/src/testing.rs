@@ -67,6 +67,9 @@ pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Ser
         },
         retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
         idle_connections_max: 1,
+        tls: None,
+        http: model::HttpVersion::Http11,
+        send_proxy: None,
         servers: servers.iter().map(|server| spec(server)).collect(),
     }
 }

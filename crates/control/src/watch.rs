@@ -12,7 +12,7 @@ use std::time::Duration;
 use decide::{Endpoint, LiveService};
 use health::plan::{Consumer, ConsumerId};
 use health::verdict::{Change, Failure, ProbeEvent, ServerLoad, Verdict};
-use model::{Administrative, Check, Health, Moment};
+use model::{Administrative, Check, Health, Moment, ProbeIdentity};
 
 use crate::probe::Heard;
 
@@ -33,7 +33,7 @@ pub(crate) struct Watches {
 struct Watch {
     service: Arc<LiveService>,
     endpoint: Arc<Endpoint>,
-    check: Arc<Check>,
+    probe: Arc<ProbeIdentity>,
     verdict: Verdict,
 }
 
@@ -53,19 +53,23 @@ impl Watches {
             };
             let check = Arc::new(check.clone());
             for endpoint in &endpoints.all {
+                let Some(probe) = spec.probe(&endpoint.row.name, endpoint.row.address) else {
+                    continue;
+                };
+                let probe = Arc::new(probe);
                 let key = (service.name().clone(), endpoint.row.address);
                 let id = ids_before.get(&key).copied().unwrap_or_else(|| {
                     self.ids_given += 1;
                     ConsumerId(self.ids_given)
                 });
-                let verdict = carried(before.remove(&id), endpoint, &check);
+                let verdict = carried(before.remove(&id), endpoint, &check, &probe);
                 self.ids.insert(key, id);
                 self.by_id.insert(
                     id,
                     Watch {
                         service: service.clone(),
                         endpoint: endpoint.clone(),
-                        check: check.clone(),
+                        probe: probe.clone(),
                         verdict,
                     },
                 );
@@ -73,7 +77,7 @@ impl Watches {
                     id,
                     service: service.name().clone(),
                     check: check.clone(),
-                    server: endpoint.row.address,
+                    probe,
                 });
             }
         }
@@ -177,12 +181,15 @@ impl Watch {
 
 /// The verdict goes on where the same server of the same service was watched before; its state may
 /// be a new one (the service was away for a while), and then that state's health counts.
-fn carried(before: Option<Watch>, endpoint: &Endpoint, check: &Check) -> Verdict {
-    let address = endpoint.row.address;
+fn carried(
+    before: Option<Watch>,
+    endpoint: &Endpoint,
+    check: &Check,
+    probe: &ProbeIdentity,
+) -> Verdict {
     match before {
         Some(mut watch) if Arc::ptr_eq(&watch.endpoint.state, &endpoint.state) => {
-            let same_probe = watch.check.identity(address) == check.identity(address);
-            watch.verdict.retune(check, same_probe);
+            watch.verdict.retune(check, *watch.probe == *probe);
             watch.verdict
         }
         _ => Verdict::new(check, endpoint.state.health()),

@@ -8,4 +8,6 @@
 pub mod outlier;
 pub mod plan;
 pub mod report;
+#[cfg(test)]
+mod testing;
 pub mod verdict;

@@ -7,7 +7,6 @@
 //! told what ended.
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,10 +37,10 @@ pub struct Consumer {
     pub id: ConsumerId,
     /// The service that asks.
     pub service: Arc<str>,
-    /// What it asks for.
+    /// How it reads the results, and how often it wants them.
     pub check: Arc<Check>,
-    /// The server's address (the check's port is not applied here).
-    pub server: SocketAddr,
+    /// The probe that it makes of the server ([`model::Service::probe`]).
+    pub probe: Arc<ProbeIdentity>,
 }
 
 /// A distinct probe and those who need it.
@@ -116,8 +115,7 @@ impl Plan {
     pub fn update(&mut self, consumers: Vec<Consumer>, now: Moment) {
         let mut wanted: HashMap<Arc<ProbeIdentity>, Vec<Consumer>> = HashMap::new();
         for consumer in consumers {
-            let identity = Arc::new(consumer.check.identity(consumer.server));
-            wanted.entry(identity).or_default().push(consumer);
+            wanted.entry(Arc::clone(&consumer.probe)).or_default().push(consumer);
         }
         let gone: Vec<ProbeId> = self
             .by_identity
@@ -202,7 +200,7 @@ impl Plan {
             let identity = &planned.probe.identity;
             planned.probe.consumers.iter().map(|consumer| Asked {
                 endpoint: Endpoint::Address(identity.address),
-                kind: identity.kind.clone(),
+                spec: identity.spec.clone(),
                 interval: consumer.check.interval.max(INTERVAL_MIN),
                 service: consumer.service.clone(),
             })
@@ -253,219 +251,4 @@ impl Plan {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use model::{CheckKind, ExpectStatus};
-
-    fn http(host: Option<&str>, interval_ms: u64) -> Arc<Check> {
-        Arc::new(Check {
-            kind: CheckKind::Http {
-                method: "GET".into(),
-                path: "/status".into(),
-                host: host.map(Into::into),
-                fields: vec![],
-                expect: ExpectStatus(vec![(200, 200)]),
-                reuse: true,
-            },
-            port: None,
-            interval: Duration::from_millis(interval_ms),
-            timeout: Duration::from_secs(1),
-            rise: 2,
-            fall: 3,
-        })
-    }
-
-    fn address(n: u8) -> SocketAddr {
-        SocketAddr::from(([10, 0, n, 5], 8080))
-    }
-
-    fn consumer(id: u64, server: SocketAddr, check: Arc<Check>) -> Consumer {
-        Consumer { id: ConsumerId(id), service: format!("service-{id}").into(), check, server }
-    }
-
-    /// Runs the plan for `seconds`, each probe ending after `probe_ms`; returns the starts.
-    fn simulate(plan: &mut Plan, seconds: u64, probe_ms: u64) -> Vec<(Moment, ProbeId)> {
-        let end = Moment::from_millis(seconds * 1000);
-        let mut ends: BTreeSet<(Moment, ProbeId)> = BTreeSet::new();
-        let mut starts = Vec::new();
-        while let Some(now) = plan.next_due().filter(|&due| due < end) {
-            while let Some(&(at, id)) = ends.first().filter(|(at, _)| *at <= now) {
-                ends.remove(&(at, id));
-                plan.finished(id);
-            }
-            for id in plan.due(now, usize::MAX) {
-                starts.push((now, id));
-                ends.insert((now + Duration::from_millis(probe_ms), id));
-            }
-        }
-        starts
-    }
-
-    fn seventy_over_four(interval_ms: u64) -> Vec<Consumer> {
-        (0..280)
-            .map(|n| consumer(n, address((n % 4) as u8), http(Some("mesh"), interval_ms)))
-            .collect()
-    }
-
-    #[test]
-    fn seventy_services_over_four_endpoints_are_two_probes_a_second() {
-        let seed = fastrand::u64(..);
-        println!("seed {seed}");
-        let mut plan =
-            Plan::new(seventy_over_four(2000), Moment::ZERO, fastrand::Rng::with_seed(seed));
-        assert_eq!(plan.len(), 4);
-        let report = plan.report();
-        assert!((report.probes_per_s() - 2.0).abs() < 1e-9);
-        assert!((report.unshared_per_s() - 140.0).abs() < 1e-9);
-        assert_eq!(report.rows.len(), 4);
-        assert!(report.rows.iter().all(|row| (row.probes_per_s - 0.5).abs() < 1e-9));
-
-        let starts = simulate(&mut plan, 1000, 5);
-        assert!((1960..=2040).contains(&starts.len()), "{} starts in 1000 s", starts.len());
-    }
-
-    #[test]
-    fn first_starts_are_spread_evenly_and_later_ones_jittered_by_a_tenth() {
-        let seed = fastrand::u64(..);
-        println!("seed {seed}");
-        let consumers = (0..100).map(|n| consumer(n, address(n as u8), http(None, 2000))).collect();
-        let mut plan = Plan::new(consumers, Moment::ZERO, fastrand::Rng::with_seed(seed));
-        let starts = simulate(&mut plan, 60, 1);
-        // Of 100 probes, each tenth of the first interval gets its tenth, give or take one.
-        let mut first: HashMap<ProbeId, Moment> = HashMap::new();
-        for &(at, id) in &starts {
-            first.entry(id).or_insert(at);
-        }
-        let mut tenths = [0; 10];
-        for at in first.values() {
-            tenths[(at.as_micros() / 200_000) as usize] += 1;
-        }
-        assert_eq!(tenths.iter().sum::<i32>(), 100);
-        assert!(tenths.iter().all(|n| (8..=12).contains(n)), "{tenths:?}");
-
-        let mut last: HashMap<ProbeId, Moment> = HashMap::new();
-        let mut gaps = Vec::new();
-        for &(at, id) in &starts {
-            if let Some(before) = last.insert(id, at) {
-                gaps.push(at.since(before).as_secs_f64());
-            }
-        }
-        assert!(gaps.iter().all(|gap| (1.8..=2.2).contains(gap)));
-        assert!(gaps.iter().any(|gap| *gap < 1.85) && gaps.iter().any(|gap| *gap > 2.15));
-    }
-
-    #[test]
-    fn anything_that_could_change_the_answer_keeps_two_checks_apart() {
-        let now = Moment::ZERO;
-        let rng = fastrand::Rng::with_seed(1);
-        let hosts = vec![
-            consumer(1, address(1), http(Some("a"), 2000)),
-            consumer(2, address(1), http(Some("b"), 2000)),
-        ];
-        assert_eq!(Plan::new(hosts, now, rng.clone()).len(), 2);
-
-        let mut on_port = (*http(Some("a"), 2000)).clone();
-        on_port.port = Some(8080);
-        let same_after_port = vec![
-            consumer(1, address(1), http(Some("a"), 2000)),
-            consumer(2, SocketAddr::from(([10, 0, 1, 5], 9999)), Arc::new(on_port)),
-        ];
-        assert_eq!(Plan::new(same_after_port, now, rng).len(), 1);
-    }
-
-    #[test]
-    fn the_shortest_interval_asked_for_is_kept() {
-        let consumers = vec![
-            consumer(1, address(1), http(Some("a"), 10_000)),
-            consumer(2, address(1), http(Some("a"), 1000)),
-            consumer(3, address(1), http(Some("a"), 5000)),
-        ];
-        let mut plan = Plan::new(consumers, Moment::ZERO, fastrand::Rng::with_seed(7));
-        let report = plan.report();
-        assert!((report.probes_per_s() - 1.0).abs() < 1e-9);
-        assert!((report.unshared_per_s() - 1.3).abs() < 1e-9);
-        let starts = simulate(&mut plan, 100, 1);
-        assert!((97..=103).contains(&starts.len()), "{}", starts.len());
-    }
-
-    #[test]
-    fn a_probe_that_still_runs_is_not_started_again() {
-        let consumers = vec![consumer(1, address(1), http(None, 1000))];
-        let mut plan = Plan::new(consumers, Moment::ZERO, fastrand::Rng::with_seed(3));
-        let starts = simulate(&mut plan, 100, 2500);
-        // Each run spans two or three turns, and the next start is a turn of its own.
-        assert!((28..=36).contains(&starts.len()), "{}", starts.len());
-        assert!(starts.windows(2).all(|w| w[1].0.since(w[0].0) >= Duration::from_millis(2500)));
-    }
-
-    #[test]
-    fn without_room_a_probe_stays_due_and_starts_when_there_is() {
-        let consumers = (0..10).map(|n| consumer(n, address(n as u8), http(None, 1000))).collect();
-        let mut plan = Plan::new(consumers, Moment::ZERO, fastrand::Rng::with_seed(3));
-        let now = Moment::from_millis(1000);
-        assert_eq!(plan.due(now, 4).len(), 4);
-        assert!(plan.next_due().is_some_and(|due| due <= now));
-        assert_eq!(plan.due(now, 0).len(), 0);
-        assert_eq!(plan.due(now, 100).len(), 6);
-        assert!(plan.next_due().is_some_and(|due| due > now));
-    }
-
-    #[test]
-    fn after_a_long_stop_each_probe_starts_once_not_once_per_missed_turn() {
-        let consumers = (0..5).map(|n| consumer(n, address(n as u8), http(None, 1000))).collect();
-        let mut plan = Plan::new(consumers, Moment::ZERO, fastrand::Rng::with_seed(3));
-        let late = Moment::from_millis(3_600_000);
-        let started = plan.due(late, usize::MAX);
-        assert_eq!(started.len(), 5);
-        for id in started {
-            plan.finished(id);
-        }
-        assert_eq!(plan.due(late, usize::MAX).len(), 0);
-    }
-
-    #[test]
-    fn an_update_keeps_names_phases_and_running_probes() {
-        let start: Vec<_> =
-            (0..4).map(|n| consumer(n, address(n as u8), http(None, 10_000))).collect();
-        let mut plan = Plan::new(start.clone(), Moment::ZERO, fastrand::Rng::with_seed(11));
-        let due_before: Vec<_> = plan.queue.iter().copied().collect();
-        let (first_due, first) = due_before[0];
-        assert_eq!(plan.due(first_due, 1), vec![first]);
-        let queue_before: HashMap<_, _> = plan.queue.iter().map(|&(at, id)| (id, at)).collect();
-
-        let gone = due_before[3].1;
-        let gone_server = plan.probe(gone).expect("in the plan").consumers[0].server;
-        let mut next: Vec<_> = start.into_iter().filter(|c| c.server != gone_server).collect();
-        next.push(consumer(9, address(9), http(None, 10_000)));
-        let now = first_due + Duration::from_millis(1);
-        plan.update(next, now);
-
-        assert!(plan.probe(gone).is_none());
-        plan.finished(gone);
-        assert_eq!(plan.len(), 4);
-        for &(at, id) in &plan.queue {
-            match queue_before.get(&id) {
-                Some(before) => assert_eq!(at, *before, "the phase moved"),
-                None => assert!(at > now && at <= now + Duration::from_secs(10)),
-            }
-        }
-        // The running one is still running: its next turn starts nothing.
-        let far = queue_before[&first];
-        assert!(!plan.due(far, usize::MAX).contains(&first));
-        plan.finished(first);
-    }
-
-    #[test]
-    fn a_shorter_interval_takes_effect_within_itself() {
-        let mut plan = Plan::new(
-            vec![consumer(1, address(1), http(None, 3_600_000))],
-            Moment::ZERO,
-            fastrand::Rng::with_seed(2),
-        );
-        let now = Moment::from_millis(10);
-        plan.update(vec![consumer(1, address(1), http(None, 500))], now);
-        assert!(plan.next_due().is_some_and(|due| due <= now + Duration::from_millis(500)));
-        plan.update(vec![], now);
-        assert!(plan.is_empty() && plan.next_due().is_none());
-    }
-}
+mod tests;

@@ -51,6 +51,9 @@ pub enum Failure {
     Status(u16),
     /// No connection, or no valid response on it.
     Broken(Cause),
+    /// What these words say: TLS was refused by one side, or a health service does not call the
+    /// server fit.
+    Said(&'static str),
 }
 
 impl Failure {
@@ -65,6 +68,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Timeout => f.write_str("no answer in time"),
             Failure::Status(status) => write!(f, "status {status}"),
+            Failure::Said(words) => f.write_str(words),
             Failure::Broken(cause) => {
                 for (n, word) in cause.name().split('_').enumerate() {
                     let space = if n == 0 { "" } else { " " };

@@ -183,7 +183,8 @@ impl Client {
                 result => return self.keep(kept, result),
             }
         }
-        let options = DialOptions { connect_timeout: self.trickle.timeout, user_timeout: None };
+        let options =
+            DialOptions { connect_timeout: self.trickle.timeout, user_timeout: None, tls: None };
         let opened = Connection::open(self.trickle.address, &options).await;
         let mut fresh = opened.map_err(|error| error.cause)?;
         self.state.borrow_mut().summary.connections_opened += 1;

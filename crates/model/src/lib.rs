@@ -14,11 +14,12 @@ mod server_state;
 mod service;
 mod snapshot;
 pub mod tcp_path;
+mod tls;
 mod traffic;
 
 pub use admin::{Admin, AdminAddress, Metrics};
 pub use cause::{Cause, Fault, Page};
-pub use check::{Check, CheckKind, ExpectStatus, ProbeIdentity};
+pub use check::{Check, CheckKind, ExpectStatus, ProbeIdentity, ProbeSpec, ProbeTls};
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use moment::Moment;
 pub use outcome::{Attempt, Timings};
@@ -28,10 +29,14 @@ pub use service::{
     ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
 pub use snapshot::{
-    AccessLog, ClientTimeouts, ForwardFields, Listener, ListenerId, Log, LogFormat, Protocol,
-    Reload, ServiceId, Snapshot,
+    AccessLog, ClientHttp2, ClientTimeouts, ForwardFields, Listener, ListenerId, Log, LogFormat,
+    Protocol, Reload, ServiceId, Snapshot,
 };
 pub use tcp_path::{TcpPath, TcpPathTotals, TcpSample};
+pub use tls::{
+    Certificate, ClientCertificates, HttpVersion, ListenerTls, Material, ProxyVersion, ServiceTls,
+    TlsVersion,
+};
 pub use traffic::{
     Action, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey, RateLimit,
     Redirect, Rewrite, Route, RouteMatch, Split,

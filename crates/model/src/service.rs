@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Check;
+use crate::{Check, HttpVersion, ProxyVersion, ServiceTls};
 
 /// A named group of servers that answer for the same thing.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,12 @@ pub struct Service {
     pub retries: Retries,
     /// Idle connections kept per server and worker.
     pub idle_connections_max: u32,
+    /// TLS towards the servers; `None`: cleartext.
+    pub tls: Option<Arc<ServiceTls>>,
+    /// What is spoken to them.
+    pub http: HttpVersion,
+    /// Whether each connection to them begins with a PROXY protocol header.
+    pub send_proxy: Option<ProxyVersion>,
     /// The servers as configured, in order.
     pub servers: Vec<ServerSpec>,
 }

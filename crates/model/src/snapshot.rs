@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::{Admin, Metrics, Route, Service};
+use crate::{Admin, HostPattern, ListenerTls, Metrics, Route, Service};
 
 /// Index of a service in [`Snapshot::services`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -160,15 +160,35 @@ pub struct Listener {
     pub body_max_bytes: Option<u64>,
     /// Whether answers that Weir makes name their cause in `Proxy-Status` (RFC 9209).
     pub proxy_status: bool,
+    /// TLS; `None`: cleartext.
+    pub tls: Option<ListenerTls>,
+    /// HTTP/2 (RFC 9113) towards clients; `None`: not spoken.
+    pub http2: Option<ClientHttp2>,
+    /// Peers whose connections begin with a PROXY protocol header. Those of others must not.
+    pub proxy_protocol: Vec<IpNet>,
 }
 
 /// What a listener speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP, routed by request.
     Http,
     /// Bytes, all to one service.
     Tcp(ServiceId),
+    /// TLS that is not decrypted: bytes, to a service by the server name (SNI) asked for.
+    TlsPassthrough {
+        /// Exact names before wildcards, longer wildcards first.
+        names: Vec<(HostPattern, ServiceId)>,
+        /// For any other name, or none; `None`: refused.
+        otherwise: Option<ServiceId>,
+    },
+}
+
+/// Limits on HTTP/2 towards clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientHttp2 {
+    /// Requests at once on one connection.
+    pub streams_max: u32,
 }
 
 /// Which fields Weir adds to what it forwards.

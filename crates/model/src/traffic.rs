@@ -101,6 +101,18 @@ pub enum HostPattern {
     Wildcard(String),
 }
 
+impl HostPattern {
+    /// Whether it covers `host`, a name in lower case.
+    pub fn covers(&self, host: &str) -> bool {
+        match self {
+            HostPattern::Exact(name) => host == name,
+            HostPattern::Wildcard(suffix) => host
+                .strip_suffix(&**suffix)
+                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+        }
+    }
+}
+
 /// A path to match, kept in canonical form ([`crate::path::canonical`]) and compared with the
 /// canonical form of the request's path before the `?`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -140,8 +140,12 @@ pub struct ListenerCounters {
     pub connections_accepted: Counter,
     /// Of these, those that are over.
     pub connections_closed: Counter,
-    /// Connections closed at once since there were as many as `connections_max`.
-    pub connections_refused: Counter,
+    /// Times that accepting paused since there were as many as `connections_max`.
+    pub accept_pauses: Counter,
+    /// TLS handshakes that came about.
+    pub tls_handshakes: Counter,
+    /// Of these, those that went on with an earlier session.
+    pub tls_handshakes_resumed: Counter,
     /// How exchanges ended, those that found no service among them.
     pub exchanges: ExchangeCounters,
 }

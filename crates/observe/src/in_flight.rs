@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::Moment;
 
@@ -63,4 +64,44 @@ pub struct InFlight {
     pub server: Option<SocketAddr>,
     /// Attempts begun.
     pub attempts: u32,
+}
+
+/// Which of what is under way is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InFlightWanted {
+    /// Only of this service.
+    pub service: Option<String>,
+    /// Only what is under way for at least this long.
+    pub longer_than: Duration,
+}
+
+impl InFlightWanted {
+    /// Whether something of this service that has been under way since then is meant.
+    pub fn takes(&self, service: Option<&str>, since: Moment, now: Moment) -> bool {
+        let of_service = self.service.is_none() || service == self.service.as_deref();
+        of_service && now.since(since) >= self.longer_than
+    }
+}
+
+/// What is told of what is under way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InFlightTold {
+    /// All that is under way.
+    pub in_flight: usize,
+    /// What of it is asked for.
+    pub matching: usize,
+    /// Of these, those under way for longest, in any order; not all if there are very many.
+    pub requests: Vec<InFlight>,
+    /// Workers that did not answer in time; theirs is missing from all of the above.
+    pub workers_silent: usize,
+}
+
+impl InFlightTold {
+    /// Adds what another worker tells.
+    pub fn add(&mut self, other: InFlightTold) {
+        self.in_flight += other.in_flight;
+        self.matching += other.matching;
+        self.requests.extend(other.requests);
+        self.workers_silent += other.workers_silent;
+    }
 }

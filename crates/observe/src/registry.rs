@@ -141,8 +141,12 @@ pub struct ListenerTotals {
     pub connections_accepted: u64,
     /// See [`ListenerCounters::connections_closed`].
     pub connections_closed: u64,
-    /// See [`ListenerCounters::connections_refused`].
-    pub connections_refused: u64,
+    /// See [`ListenerCounters::accept_pauses`].
+    pub accept_pauses: u64,
+    /// See [`ListenerCounters::tls_handshakes`].
+    pub tls_handshakes: u64,
+    /// See [`ListenerCounters::tls_handshakes_resumed`].
+    pub tls_handshakes_resumed: u64,
     /// See [`ListenerCounters::exchanges`].
     pub exchanges: ExchangeTotals,
 }
@@ -158,7 +162,9 @@ impl ListenerTotals {
     fn add(&mut self, counters: &ListenerCounters) {
         self.connections_closed += counters.connections_closed.get();
         self.connections_accepted += counters.connections_accepted.get();
-        self.connections_refused += counters.connections_refused.get();
+        self.accept_pauses += counters.accept_pauses.get();
+        self.tls_handshakes += counters.tls_handshakes.get();
+        self.tls_handshakes_resumed += counters.tls_handshakes_resumed.get();
         counters.exchanges.add_to(&mut self.exchanges.0);
     }
 }

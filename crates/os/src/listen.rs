@@ -9,7 +9,7 @@ use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 /// What the kernel takes from us for a client that does not read, beyond what is on its way. Without
-/// a bound it is as much as net.ipv4.tcp_wmem allows, 4 MiB: a few hundred slow readers would use
+/// a bound it is as much as `net.ipv4.tcp_wmem` allows, 4 MiB: a few hundred slow readers would use
 /// up the memory that all connections of the machine have together.
 const UNSENT_MAX_BYTES: u32 = 128 * 1024;
 

@@ -21,6 +21,10 @@ pub(crate) fn abandon(service: &Service, slot: Slot, server: ServerConnection) {
     if slot.endpoint().slots.max() == 0 {
         return;
     }
+    if server.stream.is_exchange() {
+        // It is told so itself, in so many words; whether it heeds that shows in nothing.
+        return server.stream.reset();
+    }
     let patience = service.timeouts.response;
     let until = os::clock::now() + patience;
     tokio::task::spawn_local(async move {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{ListenerId, Protocol};
+use model::{Listener, ListenerId, Protocol};
+use observe::ListenerCounters;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -15,6 +16,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
 use transport::Stream;
 
+use crate::buffer::Buffer;
 use crate::connection;
 use crate::listener::LiveListener;
 use crate::tcp;
@@ -77,7 +79,11 @@ async fn accept(worker: Rc<Worker>, listener: Arc<LiveListener>, socket: Rc<Asyn
         match accept_batch(&worker, &listener, socket.get_ref()) {
             Batch::Emptied => ready.clear_ready(),
             Batch::More => tokio::task::yield_now().await,
-            Batch::AtLimit => tokio::time::sleep(PAUSE_AT_LIMIT).await,
+            Batch::AtLimit => {
+                let (plane, id) = worker.plane_of(&listener);
+                plane.listeners[id.0 as usize].accept_pauses.increment();
+                tokio::time::sleep(PAUSE_AT_LIMIT).await;
+            }
             Batch::Failed(error) => {
                 if !exhausted {
                     tracing::warn!(%error, "cannot accept a connection; pausing (is the \
@@ -176,29 +182,73 @@ fn start(worker: &Rc<Worker>, handed: Handed) {
         let (plane, listener) = worker.plane_of(&live);
         let counters = Arc::clone(&plane.listeners[listener.0 as usize]);
         counters.connections_accepted.increment();
-        let protocol = plane.published.snapshot.listeners[listener.0 as usize].protocol;
-        let accepted = Accepted { stream, peer, live, plane, listener };
-        match protocol {
-            Protocol::Http => connection::serve(&worker, accepted).await,
-            Protocol::Tcp(service) => tcp::serve(&worker, accepted, service).await,
+        let _closes = Closes(counters);
+        let is_http =
+            plane.published.snapshot.listeners[listener.0 as usize].protocol == Protocol::Http;
+        let buffer = Buffer::new(Rc::clone(&worker.buffers));
+        let accepted = Accepted { stream, peer, buffer, live, plane, listener };
+        if is_http {
+            connection::serve(&worker, accepted).await;
+        } else {
+            tcp::serve(&worker, accepted).await;
         }
-        counters.connections_closed.increment();
         drop(counted);
     });
+}
+
+/// Counts a connection as closed, however it ends.
+struct Closes(Arc<ListenerCounters>);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        self.0.connections_closed.increment();
+    }
 }
 
 /// A connection as it was accepted.
 pub(crate) struct Accepted {
     pub(crate) stream: Stream,
+    /// The client's address: that of the other end, or what a PROXY header says.
     pub(crate) peer: SocketAddr,
+    /// What has been read and not yet used.
+    pub(crate) buffer: Buffer,
     pub(crate) live: Arc<LiveListener>,
     /// The configuration that holds for it, and its listener's place there.
     pub(crate) plane: Rc<Plane>,
     pub(crate) listener: ListenerId,
 }
 
+/// A connection without its stream, while a handshake has that.
+pub(crate) struct Rest {
+    pub(crate) peer: SocketAddr,
+    buffer: Buffer,
+    live: Arc<LiveListener>,
+    pub(crate) plane: Rc<Plane>,
+    pub(crate) listener: ListenerId,
+}
+
+impl Accepted {
+    /// The listener as its configuration has it.
+    pub(crate) fn settings(&self) -> &Listener {
+        // `plane` and `listener` are only ever set together.
+        &self.plane.published.snapshot.listeners[self.listener.0 as usize]
+    }
+
+    /// The stream, and what is left.
+    pub(crate) fn split(self) -> (Stream, Rest) {
+        let Accepted { stream, peer, buffer, live, plane, listener } = self;
+        (stream, Rest { peer, buffer, live, plane, listener })
+    }
+}
+
+impl Rest {
+    /// Whole again.
+    pub(crate) fn with(self, stream: Stream) -> Accepted {
+        let Rest { peer, buffer, live, plane, listener } = self;
+        Accepted { stream, peer, buffer, live, plane, listener }
+    }
+}
+
 fn open(socket: TcpStream, peer: SocketAddr) -> io::Result<Stream> {
-    let stream = Stream::with_peer(socket, peer)?;
-    stream.set_nodelay()?;
-    Ok(stream)
+    Stream::with_peer(socket, peer)
 }

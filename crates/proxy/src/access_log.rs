@@ -2,7 +2,6 @@
 //! thread of their own. A writer that cannot keep up costs lines, which are counted, never time.
 
 use std::cell::{Cell, RefCell};
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
@@ -20,6 +19,9 @@ const REDIRECT_MAX: Duration = Duration::from_secs(1);
 /// How often it is tried meanwhile.
 const REDIRECT_EVERY: Duration = Duration::from_millis(5);
 
+/// How long the last lines may take to be written.
+const FINISH_MAX: Duration = Duration::from_secs(1);
+
 /// Where the workers' batches go.
 #[derive(Clone)]
 pub struct AccessSink(SyncSender<Order>);
@@ -35,31 +37,31 @@ enum Order {
 pub struct AccessTarget(Box<dyn Write + Send>);
 
 impl AccessTarget {
-    /// Opens what a configuration names.
+    /// Opens what a configuration names. `owner`: whom this process, still root, is about to become
+    /// (user and group ids); a new file is theirs then, and no link is followed.
     ///
     /// # Errors
     /// When the file cannot be opened for appending.
-    pub fn open(log: &AccessLog) -> io::Result<AccessTarget> {
+    pub fn open(log: &AccessLog, owner: Option<(u32, u32)>) -> io::Result<AccessTarget> {
         Ok(AccessTarget(match log {
             AccessLog::Off => Box::new(io::sink()),
             AccessLog::Stdout => Box::new(io::stdout()),
-            AccessLog::File(path) => Box::new(append(path)?),
+            AccessLog::File(path) => Box::new(os::log_file::append(path, owner)?),
         }))
     }
 }
 
 impl AccessSink {
-    /// Starts the log's writer. The thread ends when the last sink is dropped; join it then, so
-    /// that the last lines are written.
+    /// Starts the log's writer, whose thread ends when the last sink is dropped.
     ///
     /// # Errors
     /// When a thread cannot be made.
-    pub fn start(target: AccessTarget) -> io::Result<(AccessSink, thread::JoinHandle<()>)> {
+    pub fn start(target: AccessTarget) -> io::Result<(AccessSink, AccessWriter)> {
         let (sender, receiver) = sync_channel(ORDERS_MAX);
         let writer = thread::Builder::new()
             .name("access-log".into())
             .spawn(move || write_batches(target, &receiver))?;
-        Ok((AccessSink(sender), writer))
+        Ok((AccessSink(sender), AccessWriter(writer)))
     }
 
     /// Lets lines go to `target` from here on: a log file that was renamed is left for a new one of
@@ -80,8 +82,28 @@ impl AccessSink {
     }
 }
 
-fn append(path: &std::path::Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+/// The thread that writes.
+pub struct AccessWriter(thread::JoinHandle<()>);
+
+impl AccessWriter {
+    /// Waits until the last lines are written, once every sink is dropped; a second at most, since
+    /// whoever reads a pipe may have stopped reading for good. Then the thread is left to itself:
+    /// it ends with the process. False: lines are lost, which is said in the log.
+    pub fn finish(self) -> bool {
+        let deadline = os::clock::now() + FINISH_MAX;
+        while !self.0.is_finished() && os::clock::now() < deadline {
+            thread::park_timeout(REDIRECT_EVERY);
+        }
+        if !self.0.is_finished() {
+            tracing::error!("nobody takes the access log's last lines; they are lost");
+            return false;
+        }
+        if self.0.join().is_err() {
+            tracing::error!("the access log's writer ended by a panic");
+            return false;
+        }
+        true
+    }
 }
 
 fn write_batches(mut target: AccessTarget, orders: &Receiver<Order>) {
@@ -160,7 +182,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("weir-access-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (log, old) = (folder.join("access.log"), folder.join("access.log.1"));
-        let open = |log: &AccessLog| AccessTarget::open(log).unwrap();
+        let open = |log: &AccessLog| AccessTarget::open(log, None).unwrap();
         let (sink, writer) = AccessSink::start(open(&AccessLog::File(log.clone()))).unwrap();
         let batch = AccessBatch::new(sink.clone());
         let line = |text: &str| {
@@ -176,14 +198,27 @@ mod tests {
         assert!(sink.redirect(open(&AccessLog::Off)));
         line("four\n");
         drop((sink, batch));
-        writer.join().unwrap();
+        assert!(writer.finish());
         assert_eq!(std::fs::read_to_string(&old).unwrap(), "one\ntwo\n");
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "three\n");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
+    fn a_reader_that_stands_still_does_not_hold_up_the_end() {
+        let (reader, pipe) = io::pipe().unwrap();
+        let (sink, writer) = AccessSink::start(AccessTarget(Box::new(pipe))).unwrap();
+        let batch = AccessBatch::new(sink.clone());
+        // More than a pipe takes, whatever a system's pages are.
+        batch.line(|out| out.resize(4 << 20, b'x'));
+        drop((sink, batch));
+        assert!(!writer.finish());
+        drop(reader);
+    }
+
+    #[test]
     fn a_file_that_cannot_be_opened_is_an_error_before_anything_changes() {
-        assert!(AccessTarget::open(&AccessLog::File("/nonexistent/access.log".into())).is_err());
+        let log = AccessLog::File("/nonexistent/access.log".into());
+        assert!(AccessTarget::open(&log, None).is_err());
     }
 }

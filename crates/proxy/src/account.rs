@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use decide::{Ask, Endpoint, LiveService, Slot};
 use model::{Attempt, Cause, ListenerId, LogFormat, Moment, ServiceId, Timings};
-use observe::{AccessRecord, TcpRecord, TcpSide};
+use observe::{AccessRecord, TcpRecord, TcpSide, TlsRecord};
 use transport::Stream;
-use wire::http1::{Known, RequestHead};
+use wire::http1::{Known, RequestHead, Version};
 
-use crate::accept::Accepted;
+use crate::accept::{Accepted, Rest};
 use crate::answer::Answer;
-use crate::connection::Client;
+use crate::client::{Client, Common};
 use crate::explain::Explanation;
 use crate::head::RequestId;
 use crate::tcp_sample;
@@ -24,6 +24,8 @@ pub(crate) struct Record {
     pub(crate) id: RequestId,
     pub(crate) started: Moment,
     pub(crate) ended: Moment,
+    /// When it is to have ended at the latest, if there is a limit.
+    pub(crate) to_end: Option<Moment>,
     pub(crate) status: u16,
     pub(crate) cause: Cause,
     /// What exactly, where there is more to say than the cause does.
@@ -37,10 +39,12 @@ pub(crate) struct Record {
     pub(crate) tcp_server: Option<TcpSide>,
     /// What is told of its choices; `None`: nothing.
     pub(crate) explanation: Option<Box<Explanation>>,
-    /// Connections begun for it.
-    dialled: u32,
+    /// Connections made for it.
+    connections: u32,
     failed: Vec<Attempt>,
     pub(crate) not_retried: Option<&'static str>,
+    /// The status that a gRPC response ended with.
+    pub(crate) grpc_status: Option<u8>,
     pub(crate) body_in: u64,
     pub(crate) body_out: u64,
     timings: Timings,
@@ -55,6 +59,7 @@ impl Record {
             id,
             started: now,
             ended: now,
+            to_end: None,
             status: 0,
             cause: Cause::ProxyInternalError,
             detail: "",
@@ -64,9 +69,10 @@ impl Record {
             asks_tcp: false,
             tcp_server: None,
             explanation: None,
-            dialled: 0,
+            connections: 0,
             failed: Vec::new(),
             not_retried: None,
+            grpc_status: None,
             body_in: 0,
             body_out: 0,
             timings: Timings::default(),
@@ -87,9 +93,9 @@ impl Record {
     }
 
     /// A connection is there, or will not be, after this long.
-    pub(crate) fn connected(&mut self, took: Duration) {
+    pub(crate) fn dialled(&mut self, took: Duration, connected: bool) {
         self.timings.connect += took;
-        self.dialled += 1;
+        self.connections += u32::from(connected);
     }
 
     /// An attempt failed, and another follows.
@@ -194,6 +200,8 @@ pub(crate) fn finish(
         method: request.method().as_bytes(),
         host: request.authority().as_bytes(),
         path: request.path().as_bytes(),
+        protocol: protocol(&client.stream, request),
+        tls: tls_record(&client.stream),
         tcp_client: tcp_client(&client.stream, record),
     };
     close(worker, plane, &line, record);
@@ -202,8 +210,9 @@ pub(crate) fn finish(
 /// The same for a connection in tcp mode.
 pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) {
     let tcp_client = tcp_client(&accepted.stream, record);
+    let tls = tls_record(&accepted.stream);
     let bare = Line::bare(accepted.peer, accepted.listener, record.id.as_bytes());
-    let line = Line { tcp_client, ..bare };
+    let line = Line { protocol: "TCP", tls, tcp_client, ..bare };
     close(worker, &accepted.plane, &line, record);
 }
 
@@ -221,6 +230,38 @@ pub(crate) fn refused(
     close(worker, &client.plane, &line, &record);
 }
 
+/// The same for a connection that came to nothing before its protocol began.
+pub(crate) fn ungreeted(worker: &Worker, accepted: &Accepted, cause: Cause, detail: &'static str) {
+    let Accepted { peer, plane, listener, .. } = accepted;
+    count_ungreeted(worker, plane, *listener, *peer, (cause, detail));
+}
+
+/// The same where the stream is gone.
+pub(crate) fn ungreeted_rest(worker: &Worker, rest: &Rest, cause: Cause, detail: &'static str) {
+    let Rest { peer, plane, listener, .. } = rest;
+    count_ungreeted(worker, plane, *listener, *peer, (cause, detail));
+}
+
+/// The same for a connection that ended beside its exchanges.
+pub(crate) fn ended(worker: &Worker, common: &Common, cause: Cause) {
+    let (plane, listener, peer) = common.place();
+    count_ungreeted(worker, plane, listener, peer, (cause, ""));
+}
+
+fn count_ungreeted(
+    worker: &Worker,
+    plane: &Plane,
+    listener: ListenerId,
+    peer: SocketAddr,
+    (cause, detail): (Cause, &'static str),
+) {
+    let id = RequestId::new(worker.rng.borrow_mut().u128(..));
+    let mut record = Record::new(os::clock::now(), id);
+    record.detail = detail;
+    record.end(cause);
+    close(worker, plane, &Line::bare(peer, listener, id.as_bytes()), &record);
+}
+
 /// What a line says of who asked for what.
 struct Line<'a> {
     client: SocketAddr,
@@ -229,13 +270,43 @@ struct Line<'a> {
     method: &'a [u8],
     host: &'a [u8],
     path: &'a [u8],
+    protocol: &'static str,
+    tls: Option<TlsRecord<'a>>,
     tcp_client: Option<TcpSide>,
 }
 
 impl<'a> Line<'a> {
     fn bare(client: SocketAddr, listener: ListenerId, request_id: &'a [u8]) -> Line<'a> {
-        Line { client, listener, request_id, method: b"", host: b"", path: b"", tcp_client: None }
+        Line {
+            client,
+            listener,
+            request_id,
+            method: b"",
+            host: b"",
+            path: b"",
+            protocol: "",
+            tls: None,
+            tcp_client: None,
+        }
     }
+}
+
+/// What the client of an exchange speaks.
+fn protocol(stream: &Stream, request: &RequestHead) -> &'static str {
+    match request.version() {
+        _ if stream.is_exchange() => "HTTP/2",
+        Version::Http10 => "HTTP/1.0",
+        Version::Http11 => "HTTP/1.1",
+    }
+}
+
+fn tls_record(stream: &Stream) -> Option<TlsRecord<'_>> {
+    stream.tls().map(|tls| TlsRecord {
+        version: tls.version,
+        cipher: tls.cipher,
+        server_name: tls.server_name.as_deref(),
+        resumed: tls.resumed,
+    })
 }
 
 fn tcp_client(stream: &Stream, record: &Record) -> Option<TcpSide> {
@@ -260,6 +331,9 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
         method: line.method,
         host: line.host,
         path: line.path,
+        protocol: line.protocol,
+        tls: line.tls,
+        grpc_status: record.grpc_status,
         status,
         cause: record.cause,
         detail: (!record.detail.is_empty()).then_some(record.detail),
@@ -293,6 +367,6 @@ fn count_service(plane: &Plane, record: &Record, status: Option<u16>) {
     if !record.timings.queue.is_zero() {
         counters.queued.increment();
     }
-    counters.connections_opened.add(u64::from(record.dialled));
+    counters.connections_opened.add(u64::from(record.connections));
     counters.connections_reused.add(u64::from(record.reused));
 }

@@ -69,7 +69,7 @@ pub(crate) async fn admit(
         waiter.poll_slot(cx).map(Ok)
     });
     let wait_ends = now + spec.queue.wait_max;
-    let total_ends = spec.timeouts.total.map(|total| record.started + total);
+    let total_ends = record.to_end;
     let ends = total_ends.map_or(wait_ends, |total_ends| total_ends.min(wait_ends));
     let waited = watchdog.until(ends, waiting).await;
     let until = os::clock::now();
@@ -94,7 +94,11 @@ pub(crate) fn client_gone(
     buffer: &mut Buffer,
     cx: &mut Context<'_>,
 ) -> Poll<Cause> {
-    while buffer.has_room() {
+    if let Poll::Ready(kind) = stream.poll_abandoned(cx) {
+        return Poll::Ready(client_failed(kind));
+    }
+    // The end of what a stream's client sends is no sign that it has left.
+    while buffer.has_room() && !stream.is_exchange() {
         // Asked first, so that no memory is taken for a client that only waits.
         let filled = match ready!(stream.poll_read_ready(cx)) {
             Ok(()) => ready!(buffer.poll_fill(stream, cx)),

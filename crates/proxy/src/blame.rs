@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use model::Cause;
+use transport::http2::{PROTOCOL_VIOLATED, STREAM_REFUSED};
 
 /// A server's connection failed with this; not to be asked about an orderly close.
 pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
@@ -11,6 +12,12 @@ pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
         ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
             Cause::ConnectionLost
         }
+        // The kernel says this of no connection, TLS does: the server ended it with an alert.
+        ErrorKind::ConnectionAborted => Cause::TlsAlertReceived,
+        STREAM_REFUSED => Cause::HttpStreamRefused,
+        PROTOCOL_VIOLATED => Cause::HttpProtocolError,
+        // An extended CONNECT.
+        ErrorKind::Unsupported => Cause::HttpUpgradeFailed,
         _ => Cause::ConnectionReset,
     }
 }
@@ -27,9 +34,10 @@ pub(crate) fn server_ended(write_failed: Option<ErrorKind>, ended: Cause) -> Cau
 /// A client's connection failed with this; not to be asked about an orderly close.
 pub(crate) fn client_failed(kind: ErrorKind) -> Cause {
     match kind {
-        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
-            Cause::ClientReset
-        }
+        ErrorKind::ConnectionReset
+        | ErrorKind::BrokenPipe
+        | ErrorKind::ConnectionAborted
+        | PROTOCOL_VIOLATED => Cause::ClientReset,
         _ => Cause::ClientClosed,
     }
 }

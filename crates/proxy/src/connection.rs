@@ -1,107 +1,115 @@
-//! An HTTP/1.1 client connection: one request after another, until either side has had enough.
+//! An HTTP client connection: one request after another, until either side has had enough. What
+//! speaks HTTP/2 goes over to `http2`, which comes back here with each of its streams.
 
 use std::future::poll_fn;
-use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Poll, ready};
-use std::time::Duration;
+use std::task::{Context, Poll, Waker, ready};
 
-use model::{Cause, Listener, ListenerId, Moment};
-use transport::Stream;
-use wire::http1::{self, HeadLimits, Parsed, RequestHead};
+use model::Cause;
+use transport::http2::PREFACE;
+use wire::http1::{self, HeadLimits, Parsed};
 
 use crate::accept::Accepted;
 use crate::account;
 use crate::answer::{Answer, Occasion};
-use crate::blame::client_failed;
-use crate::buffer::Buffer;
+use crate::client::{After, Client};
 use crate::exchange;
-use crate::head::{Origin, RequestId};
-use crate::in_flight::Flight;
-use crate::linger::{Patience, linger};
-use crate::listener::LiveListener;
-use crate::roster::{Entry, Phase};
+use crate::greeting::{Greeted, greet};
+use crate::head::RequestId;
+use crate::http2;
+use crate::roster::Phase;
 use crate::scratch::Scratch;
 use crate::watchdog::Watchdog;
-use crate::worker::{Plane, Worker};
+use crate::worker::Worker;
 
 /// The longest request target; what nginx and Apache accept by default.
 const TARGET_MAX_BYTES: usize = 8 * 1024;
 /// Fields in a head.
 const FIELDS_MAX: usize = 128;
-/// How long a client that was refused is still listened to: closing with bytes unread would reset
-/// the connection and take our answer with it (RFC 9112 section 9.6).
-const LINGER_MAX: Duration = Duration::from_secs(30);
-/// The same for one that sends nothing.
-const QUIET_MAX: Duration = Duration::from_secs(5);
-/// The same when all connections are ending: just long enough for a request that was on its way.
-const LAST_QUIET_MAX: Duration = Duration::from_millis(500);
-
-/// A client connection, between and during its exchanges.
-pub(crate) struct Client {
-    pub(crate) stream: Stream,
-    pub(crate) buffer: Buffer,
-    pub(crate) origin: Origin,
-    live: Arc<LiveListener>,
-    /// The configuration that holds for the present exchange, and the listener's place there.
-    pub(crate) plane: Rc<Plane>,
-    pub(crate) listener: ListenerId,
-    pub(crate) entry: Entry,
-    pub(crate) watchdog: Watchdog,
-}
-
-/// What becomes of the connection after an exchange.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum After {
-    /// The next request may come.
-    Keep,
-    /// Both sides are done.
-    Close,
-    /// The client may still be sending what nobody will read.
-    Linger,
-    /// The client must not take what it got for whole.
-    Reset,
-}
-
 /// Serves a client connection to its end.
 pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
-    let Accepted { stream, peer, live, plane, listener } = accepted;
-    let settings = &plane.published.snapshot.listeners[listener.0 as usize];
-    let mut client = Client {
-        buffer: Buffer::new(Rc::clone(&worker.buffers)),
-        origin: Origin::new(peer, &settings.trusted, settings.forward_fields),
-        stream,
-        live,
-        plane,
-        listener,
-        entry: worker.roster.enter().await,
-        watchdog: Watchdog::new(),
-    };
-    loop {
-        if !first_byte(worker, &mut client).await {
-            return;
-        }
-        client.follow(worker);
-        let mut scratch = worker.scratch.take();
-        let after = match head(&mut client, &mut scratch).await {
-            Ok(()) => exchange::run(worker, &mut client, &mut scratch).await,
-            Err(refusal) => refuse(worker, &mut client, &mut scratch, refusal).await,
-        };
-        worker.scratch.give(scratch);
-        match after {
-            After::Keep => {}
-            After::Close => return,
-            After::Linger => {
-                let quiet_max = if client.is_last(worker) { LAST_QUIET_MAX } else { QUIET_MAX };
-                let until = os::clock::now() + LINGER_MAX;
-                let patience = Patience { until, quiet_max, bytes_max: u64::MAX };
-                let Client { stream, buffer, watchdog, .. } = &mut client;
-                return linger(stream, buffer, watchdog, patience).await;
+    let mut watchdog = Watchdog::new();
+    match greet(worker, accepted, &mut watchdog).await {
+        Greeted::Ready(accepted) => {
+            let is_http2 =
+                accepted.stream.tls().is_some_and(|tls| tls.alpn.as_deref() == Some(b"h2"));
+            let client = Client::new(worker, accepted, watchdog).await;
+            if is_http2 {
+                http2::serve(worker, client).await;
+            } else {
+                serve_requests(worker, client).await;
             }
-            After::Reset => return client.stream.reset(),
+        }
+        Greeted::ClearText(accepted) => {
+            let mut client = Client::new(worker, accepted, watchdog).await;
+            let cause = Cause::HttpRequestError;
+            let refused = Refused { cause, detail: "clear text where TLS is spoken: use https" };
+            let mut scratch = worker.scratch.take();
+            let after = refuse(worker, &mut client, &mut scratch, refused).await;
+            worker.scratch.give(scratch);
+            client.end(worker, after).await;
+        }
+        Greeted::Gone => {}
+    }
+}
+
+/// Serves one request after another.
+async fn serve_requests(worker: &Rc<Worker>, mut client: Client) {
+    if !first_byte(worker, &mut client).await {
+        return client.end(worker, After::Close).await;
+    }
+    if client.settings().http2.is_some() && begins_http2(&mut client).await {
+        return http2::serve(worker, client).await;
+    }
+    loop {
+        client.follow(worker);
+        let after = serve_one(worker, &mut client).await;
+        if after != After::Keep {
+            return client.end(worker, after).await;
+        }
+        if !first_byte(worker, &mut client).await {
+            return client.end(worker, After::Close).await;
         }
     }
+}
+
+/// Serves a stream of HTTP/2; yields whether the client has abandoned it.
+pub(crate) async fn serve_exchange(worker: &Rc<Worker>, mut client: Client) -> bool {
+    let after = serve_one(worker, &mut client).await;
+    let mut context = Context::from_waker(Waker::noop());
+    let abandoned = after != After::Keep && client.stream.poll_abandoned(&mut context).is_ready();
+    if after == After::Reset {
+        client.stream.reset();
+    }
+    abandoned
+}
+
+async fn serve_one(worker: &Rc<Worker>, client: &mut Client) -> After {
+    let mut scratch = worker.scratch.take();
+    let after = match head(client, &mut scratch).await {
+        Ok(()) => exchange::run(worker, client, &mut scratch).await,
+        Err(refusal) => refuse(worker, client, &mut scratch, refusal).await,
+    };
+    worker.scratch.give(scratch);
+    after
+}
+
+/// Whether the connection begins as one of HTTP/2 does, with prior knowledge (RFC 9113 section
+/// 3.3). Reads on as long as that is open.
+async fn begins_http2(client: &mut Client) -> bool {
+    let until = os::clock::now() + client.settings().timeouts.head;
+    let Client { stream, buffer, watchdog, .. } = client;
+    let reading = poll_fn(|cx| {
+        while buffer.len() < PREFACE.len() && PREFACE.starts_with(buffer) {
+            match ready!(buffer.poll_fill(stream, cx)) {
+                Ok(count) if count > 0 => {}
+                // Whoever reads on finds the same.
+                _ => break,
+            }
+        }
+        Poll::Ready(buffer.starts_with(PREFACE))
+    });
+    watchdog.until(until, reading).await.unwrap_or(false)
 }
 
 /// Waits, without holding memory, until a request begins. False: there will be none.
@@ -213,6 +221,7 @@ async fn refuse(
         request: None,
         request_id: id.as_bytes(),
         proxy_status: client.settings().proxy_status,
+        hsts: client.hsts(),
         close: true,
     };
     Rc::make_mut(&mut scratch.request).clear();
@@ -220,82 +229,10 @@ async fn refuse(
     let mut after = After::Close;
     if answer.status > 0 {
         answer.write(&occasion, &mut scratch.down);
-        if client.send(&scratch.down).await.is_ok() {
+        if client.send_last(&scratch.down).await.is_ok() {
             after = After::Linger;
         }
     }
     account::refused(worker, client, &answer, id, started);
     after
-}
-
-impl Client {
-    /// What an exchange is about, for whoever asks what is in flight.
-    pub(crate) fn flight(&self, request: &Rc<RequestHead>, id: RequestId, since: Moment) -> Flight {
-        Flight {
-            since,
-            id,
-            client: self.origin.peer,
-            trusted: self.origin.trusted,
-            plane: Rc::clone(&self.plane),
-            listener: self.listener,
-            request: Some(Rc::clone(request)),
-            service: None,
-            server: None,
-            attempts: 0,
-        }
-    }
-
-    /// Goes over to the configuration in force, as long as its listener is part of it.
-    fn follow(&mut self, worker: &Worker) {
-        let plane = worker.plane();
-        if !Rc::ptr_eq(&plane, &self.plane)
-            && !self.live.is_closing()
-            && let Some(listener) = self.live.place_in(&plane.published.snapshot)
-        {
-            let before = std::mem::replace(&mut self.plane, plane);
-            let before = &before.published.snapshot.listeners[self.listener.0 as usize];
-            self.listener = listener;
-            let Listener { trusted, forward_fields, .. } = self.settings();
-            if (trusted, forward_fields) != (&before.trusted, &before.forward_fields) {
-                self.origin = Origin::new(self.origin.peer, trusted, *forward_fields);
-            }
-        }
-    }
-
-    /// The listener as its configuration has it.
-    pub(crate) fn settings(&self) -> &Listener {
-        // `plane` and `listener` are only ever set together.
-        &self.plane.published.snapshot.listeners[self.listener.0 as usize]
-    }
-
-    /// Whether the present exchange is to be the connection's last.
-    pub(crate) fn is_last(&self, worker: &Worker) -> bool {
-        worker.shared.leaving() || self.live.is_closing()
-    }
-
-    /// How to end after an answer that said so to a request read to its end. Nothing unread is
-    /// left then, so that a close cannot turn into a reset, unless the client has sent more, or
-    /// may be about to since it did not expect the end.
-    pub(crate) fn after_last(&self, worker: &Worker) -> After {
-        if self.buffer.is_empty() && !self.is_last(worker) { After::Close } else { After::Linger }
-    }
-
-    /// Writes all of `bytes`, as patiently as the listener says; fails with the cause.
-    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), Cause> {
-        let patience = self.settings().timeouts.body;
-        let mut left = bytes;
-        let stream = &self.stream;
-        let writing = poll_fn(|cx| {
-            while !left.is_empty() {
-                let sent = ready!(stream.poll_write(cx, left))?;
-                left = &left[sent..];
-            }
-            Poll::Ready(io::Result::Ok(()))
-        });
-        let until = os::clock::now() + patience;
-        match self.watchdog.until(until, writing).await {
-            Some(written) => written.map_err(|error| client_failed(error.kind())),
-            None => Err(Cause::ClientWriteTimeout),
-        }
-    }
 }

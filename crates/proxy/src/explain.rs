@@ -86,7 +86,7 @@ fn server(server: &Considered) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use decide::Registry;
     use model::{
         Balance, QueueLimits, Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts,
@@ -97,7 +97,8 @@ mod tests {
 
     use super::*;
 
-    fn live() -> (Registry, Arc<LiveService>) {
+    /// A service "app" with two servers.
+    pub(crate) fn live() -> (Registry, Arc<LiveService>) {
         let second = Duration::from_secs(1);
         let server = |port| ServerSpec {
             target: ServerTarget::Address(SocketAddr::from(([10, 0, 0, 1], port))),
@@ -126,6 +127,9 @@ mod tests {
             },
             retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
             idle_connections_max: 8,
+            tls: None,
+            http: model::HttpVersion::Http11,
+            send_proxy: None,
             servers: vec![server(1), server(2)],
         };
         let registry = Registry::new();

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use model::{ListenerId, Moment, ServiceId};
-use observe::{InFlight, Stage};
+use observe::{InFlight, InFlightTold, InFlightWanted, Stage};
 use wire::http1::{Known, RequestHead};
 
 use crate::head::RequestId;
 use crate::roster::{Phase, Roster};
 use crate::worker::{Plane, Shared};
 
-/// Told of one worker: those under way for longest. Copying so many takes about a millisecond.
+/// Told of one worker: of what is asked for, those under way for longest. Copying so many takes about a millisecond.
 const TOLD_MAX: usize = 2048;
 /// Bytes of a host, a path or a request id that are told.
 const TEXT_MAX_BYTES: usize = 256;
@@ -41,6 +41,10 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
+    fn service(&self) -> Option<&Arc<str>> {
+        self.service.map(|id| &self.plane.published.snapshot.service(id).name)
+    }
+
     fn tell(&self, phase: Phase) -> InFlight {
         let snapshot = &self.plane.published.snapshot;
         let request = self.request.as_deref();
@@ -54,7 +58,7 @@ impl Flight {
             method: request.map_or_else(String::new, |r| r.method().to_owned()),
             host: request.map_or_else(String::new, |r| text(r.authority().as_bytes())),
             path: request.map_or_else(String::new, |r| text(r.path().as_bytes())),
-            service: self.service.map(|id| Arc::clone(&snapshot.service(id).name)),
+            service: self.service().cloned(),
             server: self.server,
             attempts: self.attempts,
         }
@@ -76,33 +80,49 @@ fn stage(phase: Phase) -> Stage {
     }
 }
 
-/// What is under way at a worker.
-fn tell(roster: &Roster) -> Vec<InFlight> {
+/// What is under way at a worker, of what is `wanted`; everything is counted.
+fn tell(roster: &Roster, wanted: &InFlightWanted, now: Moment) -> InFlightTold {
     let mut seats = roster.flying();
-    if seats.len() > TOLD_MAX {
+    let in_flight = seats.len();
+    // Before the longest are chosen: what is asked for may not be among those of all.
+    seats.retain(|(since, seat)| {
+        let is_wanted =
+            |flight: &Flight, _| wanted.takes(flight.service().map(|name| &**name), *since, now);
+        seat.flight(is_wanted).unwrap_or(false)
+    });
+    let matching = seats.len();
+    if matching > TOLD_MAX {
         seats.select_nth_unstable_by_key(TOLD_MAX, |(since, _)| *since);
         seats.truncate(TOLD_MAX);
     }
-    seats.iter().filter_map(|(_, seat)| seat.flight(Flight::tell)).collect()
+    let requests = seats.iter().filter_map(|(_, seat)| seat.flight(Flight::tell)).collect();
+    InFlightTold { in_flight, matching, requests, workers_silent: 0 }
+}
+
+/// One that waits to be told by a worker.
+struct Waiting {
+    wanted: Arc<InFlightWanted>,
+    told: Sender<InFlightTold>,
 }
 
 /// Whoever waits to be told by a worker.
 #[derive(Default)]
-pub(crate) struct Asking(Mutex<Vec<Sender<Vec<InFlight>>>>);
+pub(crate) struct Asking(Mutex<Vec<Waiting>>);
 
 impl Asking {
-    fn ask(&self) -> Receiver<Vec<InFlight>> {
-        let (sender, receiver) = channel();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+    fn ask(&self, wanted: &Arc<InFlightWanted>) -> Receiver<InFlightTold> {
+        let (told, receiver) = channel();
+        let waiting = Waiting { wanted: Arc::clone(wanted), told };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
         receiver
     }
 
     /// Tells all who wait. By the worker, when it was signalled.
     pub(crate) fn answer(&self, roster: &Roster) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for who in waiting {
+        for Waiting { wanted, told } in waiting {
             // Who has stopped waiting is not told.
-            let _ = who.send(tell(roster));
+            let _ = told.send(tell(roster, &wanted, os::clock::now()));
         }
     }
 }
@@ -111,17 +131,26 @@ impl Asking {
 pub struct Onlooker(pub(crate) Arc<Shared>);
 
 impl Onlooker {
-    /// Requests, and connections in tcp mode, that are under way: of each worker up to 2048, those
-    /// under way for longest. Waits for the workers, a second at most; one that does not answer by
-    /// then is left out.
-    pub fn in_flight(&self) -> Vec<InFlight> {
+    /// Requests, and connections in tcp mode, that are under way and `wanted`: of each worker up to
+    /// 2048, those under way for longest. Waits for the workers, a second at most; those that do
+    /// not answer by then are counted.
+    pub fn in_flight(&self, wanted: InFlightWanted) -> InFlightTold {
         let deadline = os::clock::now() + TELL_MAX;
-        let asked: Vec<_> = self.0.peers.iter().map(|peer| peer.asking.ask()).collect();
+        let wanted = Arc::new(wanted);
+        let asked: Vec<_> = self.0.peers.iter().map(|peer| peer.asking.ask(&wanted)).collect();
         self.0.signal();
-        let told =
-            asked.iter().filter_map(|who| who.recv_timeout(deadline - os::clock::now()).ok());
-        told.flatten().collect()
+        gather(&asked, deadline)
     }
+}
+
+/// What all workers tell by then.
+fn gather(asked: &[Receiver<InFlightTold>], deadline: Moment) -> InFlightTold {
+    let mut all = InFlightTold::default();
+    for worker in asked {
+        let told = worker.recv_timeout(deadline - os::clock::now());
+        all.add(told.unwrap_or(InFlightTold { workers_silent: 1, ..InFlightTold::default() }));
+    }
+    all
 }
 
 #[cfg(test)]
@@ -156,9 +185,13 @@ mod tests {
             head_max_bytes: 0,
             body_max_bytes: None,
             proxy_status: false,
+            tls: None,
+            http2: None,
+            proxy_protocol: Vec::new(),
         };
         let registry = Arc::new(Registry::new());
-        let snapshot = Snapshot { listeners: vec![listener], ..Snapshot::empty() };
+        let services = crate::explain::tests::live().0.load_full().snapshot.services.clone();
+        let snapshot = Snapshot { listeners: vec![listener], services, ..Snapshot::empty() };
         let published = registry.publish(Arc::new(snapshot), Moment::ZERO);
         let shared = Shared::new(registry, Vec::new(), None);
         Rc::new(Plane::new(published, &observe::Shard::default(), &shared))
@@ -194,6 +227,42 @@ mod tests {
         }
     }
 
+    /// With nothing in particular wanted, long after.
+    fn all(roster: &Roster) -> InFlightTold {
+        tell(roster, &InFlightWanted::default(), Moment::from_millis(1_000_000))
+    }
+
+    #[test]
+    fn what_is_wanted_is_chosen_before_the_longest_are() {
+        let (plane, roster) = (plane(), Rc::new(Roster::default()));
+        let total = TOLD_MAX as u64 + 10;
+        let entries: Vec<Entry> = (0..total).map(|_| enter(&roster)).collect();
+        for (entry, since) in entries.iter().zip(0..total) {
+            // The youngest alone have found their service.
+            let service = (since >= total - 3).then_some(ServiceId(0));
+            entry.begin(Flight { service, ..flight(&plane, since, "", false) });
+        }
+        let now = Moment::from_millis(total);
+        let app = InFlightWanted { service: Some("app".into()), longer_than: Duration::ZERO };
+        let told = tell(&roster, &app, now);
+        assert_eq!((told.in_flight, told.matching, told.requests.len()), (total as usize, 3, 3));
+        let other = InFlightWanted { service: Some("other".into()), ..app.clone() };
+        assert_eq!(tell(&roster, &other, now).matching, 0);
+        let longer_than = Duration::from_millis(2);
+        let told = tell(&roster, &InFlightWanted { longer_than, ..app }, now);
+        assert_eq!(told.matching, 2, "the last one has been under way for 1 ms");
+    }
+
+    #[test]
+    fn a_worker_that_does_not_answer_is_counted() {
+        let silent = Asking::default();
+        let (told, one) = (channel(), InFlightTold { in_flight: 2, ..InFlightTold::default() });
+        told.0.send(one).unwrap();
+        let asked = [silent.ask(&Arc::default()), told.1];
+        let all = gather(&asked, os::clock::now());
+        assert_eq!((all.in_flight, all.workers_silent), (2, 1));
+    }
+
     #[test]
     fn of_many_the_longest_are_told_and_of_long_texts_the_beginning() {
         let (plane, roster) = (plane(), Rc::new(Roster::default()));
@@ -203,7 +272,9 @@ mod tests {
         for (entry, since) in entries.iter().zip((0..total).rev()) {
             entry.begin(flight(&plane, since, &path, false));
         }
-        let told = tell(&roster);
+        let told = all(&roster);
+        assert_eq!((told.in_flight, told.matching), (total as usize, total as usize));
+        let told = told.requests;
         assert_eq!(told.len(), TOLD_MAX);
         assert!(told.iter().all(|one| one.since < Moment::from_millis(TOLD_MAX as u64)));
         assert!(told.iter().all(|one| one.path.len() == TEXT_MAX_BYTES));
@@ -213,7 +284,7 @@ mod tests {
     fn only_what_is_under_way_is_told_as_far_as_it_has_come() {
         let (plane, roster) = (plane(), Rc::new(Roster::default()));
         let (entry, idle) = (enter(&roster), enter(&roster));
-        assert!(tell(&roster).is_empty());
+        assert!(all(&roster).requests.is_empty());
         entry.begin(flight(&plane, 5, "a", false));
         for (phase, stage) in [
             (Phase::Queued, Stage::Queue),
@@ -222,17 +293,17 @@ mod tests {
             (Phase::Busy, Stage::Body),
         ] {
             entry.set(phase);
-            assert_eq!(tell(&roster)[0].stage, stage);
+            assert_eq!(all(&roster).requests[0].stage, stage);
         }
         entry.attempt(client());
-        let told = tell(&roster);
+        let told = all(&roster).requests;
         assert_eq!((told[0].server, told[0].attempts, told.len()), (Some(client()), 1, 1));
         assert_eq!(told[0].request_id.len(), 32, "who is not trusted has no say");
         entry.end();
-        assert!(tell(&roster).is_empty());
+        assert!(all(&roster).requests.is_empty());
         idle.begin(flight(&plane, 5, "b", true));
-        assert_eq!(tell(&roster)[0].request_id, "theirs");
+        assert_eq!(all(&roster).requests[0].request_id, "theirs");
         drop(idle);
-        assert!(tell(&roster).is_empty());
+        assert!(all(&roster).requests.is_empty());
     }
 }

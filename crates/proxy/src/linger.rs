@@ -27,10 +27,11 @@ pub(crate) async fn linger(
     watchdog: &mut Watchdog,
     patience: Patience,
 ) {
-    if poll_fn(|cx| stream.poll_close_write(cx)).await.is_err() {
+    let Patience { until, quiet_max, bytes_max } = patience;
+    let closed = watchdog.until(until, poll_fn(|cx| stream.poll_close_write(cx))).await;
+    if !matches!(closed, Some(Ok(()))) {
         return;
     }
-    let Patience { until, quiet_max, bytes_max } = patience;
     let mut left = bytes_max;
     loop {
         buffer.consume(buffer.len());

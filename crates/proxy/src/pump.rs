@@ -30,7 +30,7 @@ pub(crate) enum Source {
     Length(u64),
     /// Chunks. Boxed: the decoder keeps trailers, and most bodies have none.
     Chunked(Box<ChunkedDecoder>),
-    /// Until the sender closes.
+    /// Until the sender closes, or its stream ends.
     UntilClose,
 }
 
@@ -41,6 +41,8 @@ pub(crate) enum Framing {
     Raw,
     /// Chunks.
     Chunked,
+    /// Bytes as they are, whose end is that of the stream (HTTP/2).
+    Stream,
 }
 
 /// Why a body could not be moved to its end.
@@ -86,6 +88,10 @@ pub(crate) struct Pump {
     /// Bytes at the front of the source's buffer that are body and not yet written.
     run: usize,
     ended: bool,
+    /// The receiver's stream has been told of the end.
+    finished: bool,
+    /// Trailers that came beside the body.
+    trailers: Vec<u8>,
     has_sent: bool,
     /// All that was handed to the kernel, framing included.
     sent_bytes: u64,
@@ -116,6 +122,8 @@ impl Pump {
             head_bytes: 0,
             run: 0,
             ended: false,
+            finished: false,
+            trailers: Vec::new(),
             has_sent: false,
             sent_bytes: 0,
             blocked: Blocked::No,
@@ -156,6 +164,7 @@ impl Pump {
             self.pending.extend_from_slice(&body);
             return;
         }
+        self.finished = false;
         // A run still in the buffer has been kept too.
         buffer.consume(self.run);
         self.run = 0;
@@ -179,7 +188,8 @@ impl Pump {
 
     /// Whether the whole message has been handed to the kernel.
     pub(crate) fn is_done(&self) -> bool {
-        self.ended && self.run == 0 && self.pending.is_empty()
+        let is_told = self.finished || self.framing != Framing::Stream;
+        self.ended && self.run == 0 && self.pending.is_empty() && is_told
     }
 
     /// Whether any of the message has been handed to the kernel.
@@ -190,6 +200,11 @@ impl Pump {
     /// Body bytes read so far, without framing.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The lines of the trailers, once the body has been read to its end.
+    pub(crate) fn trailers(&self) -> &[u8] {
+        trailers(&self.source, &self.trailers)
     }
 
     /// The vector that framing was gathered in, to be used again.
@@ -234,7 +249,10 @@ impl Pump {
                 }
                 Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Read(e.kind()))),
                 Poll::Ready(Ok(0)) => match self.source {
-                    Source::UntilClose => self.finish(),
+                    Source::UntilClose => {
+                        self.trailers = from.take_trailers();
+                        self.finish();
+                    }
                     _ => return Poll::Ready(Err(PumpError::Incomplete)),
                 },
                 Poll::Ready(Ok(_)) => {}
@@ -313,14 +331,19 @@ impl Pump {
         self.ended = true;
         if self.framing == Framing::Chunked && self.run == 0 {
             self.pending.extend_from_slice(b"0\r\n");
-            if let Source::Chunked(decoder) = &self.source {
-                self.pending.extend_from_slice(decoder.trailers());
-            }
+            self.pending.extend_from_slice(trailers(&self.source, &self.trailers));
             self.pending.extend_from_slice(b"\r\n");
         }
     }
 
-    /// Writes what is pending, then the run.
+    /// Whether the stream ends with what is pending and the run.
+    fn is_last(&self) -> bool {
+        self.ended
+            && self.framing == Framing::Stream
+            && trailers(&self.source, &self.trailers).is_empty()
+    }
+
+    /// Writes what is pending, then the run, then tells a stream of the end.
     fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -329,8 +352,11 @@ impl Pump {
     ) -> Poll<io::Result<()>> {
         while self.run > 0 || !self.pending.is_empty() {
             let had_run = self.run > 0;
+            let last = self.is_last();
             let pending = &self.pending[self.pending_sent..];
             let sent = match (pending.is_empty(), self.run) {
+                (false, 0) if last => ready!(to.poll_write_last(cx, pending))?,
+                (true, run) if last => ready!(to.poll_write_last(cx, &buffer[..run]))?,
                 (false, 0) => ready!(to.poll_write(cx, pending))?,
                 (true, run) => ready!(to.poll_write(cx, &buffer[..run]))?,
                 (false, run) => {
@@ -343,10 +369,16 @@ impl Pump {
             }
             self.blocked = Blocked::No;
             self.sent(sent, buffer);
+            self.finished = last && self.run == 0 && self.pending.is_empty();
             if had_run && self.run == 0 && !self.ended {
                 // What ends this chunk leaves together with what comes next.
                 break;
             }
+        }
+        if self.ended && !self.finished && self.framing == Framing::Stream && self.run == 0 {
+            to.finish(trailers(&self.source, &self.trailers))?;
+            self.finished = true;
+            self.has_sent = true;
         }
         Poll::Ready(Ok(()))
     }
@@ -392,10 +424,18 @@ impl Pump {
     }
 }
 
+/// The lines of the trailers, wherever they came.
+fn trailers<'a>(source: &'a Source, beside: &'a [u8]) -> &'a [u8] {
+    match source {
+        Source::Chunked(decoder) => decoder.trailers(),
+        _ => beside,
+    }
+}
+
 /// Appends `run` as it stands, or as one chunk.
 fn frame_run(framing: Framing, run: &[u8], out: &mut Vec<u8>) {
     match framing {
-        Framing::Raw => out.extend_from_slice(run),
+        Framing::Raw | Framing::Stream => out.extend_from_slice(run),
         Framing::Chunked => {
             out.extend_from_slice(http1::chunk_header(run.len(), &mut [0; 18]));
             out.extend_from_slice(run);

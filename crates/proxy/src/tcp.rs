@@ -3,11 +3,12 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 
 use decide::Ask;
 use decide::retry::counts_against_server;
-use model::{Cause, ServiceId};
+use model::{Cause, Protocol, ServiceId};
+use wire::tls::client_hello::{self, Peeked};
 
 use crate::accept::Accepted;
 use crate::account::{self, Record};
@@ -15,17 +16,86 @@ use crate::admission::{self, Place};
 use crate::balance;
 use crate::buffer::Buffer;
 use crate::exchange::note_outcome;
+use crate::greeting::{Greeted, greet};
 use crate::head::RequestId;
 use crate::in_flight::Flight;
 use crate::roster::{Entry, Phase};
 use crate::tries::{self, Tries};
 use crate::tunnel::{self, End};
-use crate::upstream;
+use crate::upstream::{self, Introduced, Reach};
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
 /// Serves one connection of a tcp listener to its end.
-pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted, id: ServiceId) {
+pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
+    let mut watchdog = Watchdog::new();
+    let mut accepted = match greet(worker, accepted, &mut watchdog).await {
+        Greeted::Ready(accepted) => accepted,
+        Greeted::ClearText(accepted) => {
+            let detail = "clear text where TLS is spoken";
+            return account::ungreeted(worker, &accepted, Cause::ClientTlsError, detail);
+        }
+        Greeted::Gone => return,
+    };
+    match service(&mut accepted, &mut watchdog).await {
+        Ok(id) => passed(worker, accepted, watchdog, id).await,
+        Err((cause, detail)) => account::ungreeted(worker, &accepted, cause, detail),
+    }
+}
+
+/// The service that a connection is for: the listener's, or that of the server name which the
+/// client's first TLS message asks for.
+async fn service(
+    accepted: &mut Accepted,
+    watchdog: &mut Watchdog,
+) -> Result<ServiceId, (Cause, &'static str)> {
+    let settings = accepted.settings();
+    let (names, otherwise) = match &settings.protocol {
+        Protocol::Tcp(id) => return Ok(*id),
+        // Not served here.
+        Protocol::Http => return Err((Cause::ProxyInternalError, "")),
+        Protocol::TlsPassthrough { names, otherwise } => (names.clone(), *otherwise),
+    };
+    let until = os::clock::now() + settings.timeouts.head;
+    let Accepted { stream, buffer, .. } = accepted;
+    let reading = poll_fn(|cx| {
+        loop {
+            match client_hello::peek(buffer) {
+                Ok(Peeked::Complete(hello)) => return Poll::Ready(Ok(hello)),
+                Ok(Peeked::Partial) if buffer.has_room() || buffer.grow() => {}
+                Ok(Peeked::Partial) => return Poll::Ready(Err("the ClientHello does not end")),
+                Err(error) => return Poll::Ready(Err(error.detail())),
+            }
+            match ready!(buffer.poll_fill(stream, cx)) {
+                Ok(count) if count > 0 => {}
+                _ => return Poll::Ready(Err("the connection ended before its ClientHello")),
+            }
+        }
+    });
+    let read = watchdog.until(until, reading).await;
+    let hello = read
+        .unwrap_or(Err("the ClientHello did not come in time"))
+        .map_err(|detail| (Cause::ClientTlsError, detail))?;
+    let asked = hello.server_name();
+    let named = asked.and_then(|asked| names.iter().find(|(pattern, _)| pattern.covers(asked)));
+    match named.map(|(_, id)| *id).or(otherwise) {
+        Some(id) => Ok(id),
+        None if asked.is_some() => {
+            Err((Cause::DestinationNotFound, "no service has the server name asked for (SNI)"))
+        }
+        None => Err((Cause::DestinationNotFound, "the client asked for no server name (SNI)")),
+    }
+}
+
+/// Passes a connection on to a service.
+async fn passed(
+    worker: &Rc<Worker>,
+    mut accepted: Accepted,
+    mut watchdog: Watchdog,
+    id: ServiceId,
+) {
+    let mut buffer =
+        std::mem::replace(&mut accepted.buffer, Buffer::new(Rc::clone(&worker.buffers)));
     let random = worker.rng.borrow_mut().u128(..);
     let request_id = RequestId::new(random);
     let mut record = Record::new(os::clock::now(), request_id);
@@ -46,7 +116,8 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted, id: ServiceId
         attempts: 0,
     });
     let cause = {
-        let mut carry = pin!(carry(worker, &accepted, id, &entry, &mut record));
+        let place = (&mut buffer, &mut watchdog);
+        let mut carry = pin!(carry(worker, &accepted, place, id, &entry, &mut record));
         poll_fn(|cx| {
             if worker.shared.stopped() {
                 return Poll::Ready(Cause::ShuttingDown);
@@ -66,6 +137,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted, id: ServiceId
 async fn carry(
     worker: &Rc<Worker>,
     accepted: &Accepted,
+    (buffer, watchdog): (&mut Buffer, &mut Watchdog),
     id: ServiceId,
     entry: &Entry,
     record: &mut Record,
@@ -73,20 +145,19 @@ async fn carry(
     let plane = &accepted.plane;
     let service = plane.published.snapshot.service(id);
     let live = &plane.published.services[id.0 as usize];
-    let mut watchdog = Watchdog::new();
-    let mut buffer = Buffer::new(Rc::clone(&worker.buffers));
     let key = balance::client_key(service, accepted.peer.ip());
     let mut tries = Tries::new(service);
     let mut now = record.started;
     live.retries().note_request(worker.id, now);
+    record.to_end = service.timeouts.total.map(|total| now + total);
     loop {
         let ask = Ask { key, affinity: None, avoid: &tries.failed };
         entry.set(Phase::Queued);
         record.considers(live, &ask, now);
         let place = Place {
             stream: &accepted.stream,
-            buffer: &mut buffer,
-            watchdog: &mut watchdog,
+            buffer: &mut *buffer,
+            watchdog: &mut *watchdog,
             record,
             half_close: true,
         };
@@ -104,16 +175,18 @@ async fn carry(
         record.server(&slot, dialled);
         entry.attempt(slot.endpoint().row.address);
         entry.set(Phase::Connecting);
-        let dial = upstream::dial(slot.endpoint(), &service.timeouts, &worker.buffers).await;
+        let client = Introduced { peer: accepted.peer, stream: &accepted.stream };
+        let reach = Reach { service, tls: plane.tls.services[id.0 as usize].as_ref(), client };
+        let dial = upstream::dial(&reach, slot.endpoint(), &worker.buffers).await;
         now = os::clock::now();
-        record.connected(now - dialled);
+        record.dialled(now - dialled, dial.is_ok());
         match dial {
             Ok(mut server) => {
                 note_outcome(live, service, &slot, false, now);
                 entry.set(Phase::Tunnel);
-                let client = End { stream: &accepted.stream, buffer: &mut buffer };
+                let client = End { stream: &accepted.stream, buffer };
                 let far = End { stream: &server.stream, buffer: &mut server.buffer };
-                let ended = tunnel::run(client, far, service, &mut watchdog).await;
+                let ended = tunnel::run(client, far, service, watchdog).await;
                 record.ask_tcp(&mut server, slot.endpoint());
                 record.body_in = ended.bytes_up;
                 record.body_out = ended.bytes_down;
@@ -123,7 +196,9 @@ async fn carry(
                 return ended.cause;
             }
             Err(cause) => {
-                note_outcome(live, service, &slot, counts_against_server(cause), now);
+                if counts_against_server(cause) {
+                    note_outcome(live, service, &slot, true, now);
+                }
                 // A connection without a byte in it can be made again whatever it is for.
                 let failure = tries::Failure { cause, sent: false, idempotent: false, kept: true };
                 if let Err(why) = tries.again(live, slot.endpoint(), &failure, now) {

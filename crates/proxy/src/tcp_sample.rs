@@ -84,7 +84,10 @@ pub(crate) fn connected(stream: &Stream, endpoint: &Endpoint, took: Duration) ->
 /// Asks about the connection to a server, and notes what is new of it.
 pub(crate) fn server(connection: &mut ServerConnection, endpoint: &Endpoint) -> Option<TcpSide> {
     let info = connection.stream.tcp_info().ok()?;
-    endpoint.state.tcp.note(&connection.told.since(&info));
+    // A stream's connection is shared: what it tells of one exchange it tells of the others, too.
+    if !connection.stream.is_exchange() {
+        endpoint.state.tcp.note(&connection.told.since(&info));
+    }
     Some(side(&info))
 }
 

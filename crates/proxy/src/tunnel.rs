@@ -15,7 +15,7 @@ use transport::Stream;
 use crate::account::Record;
 use crate::blame::{client_failed, server_failed};
 use crate::buffer::Buffer;
-use crate::connection::{After, Client};
+use crate::client::{After, Client};
 use crate::head;
 use crate::pump::TURN_BYTES;
 use crate::roster::Phase;
@@ -171,6 +171,8 @@ impl Half {
                         self.bytes += sent as u64;
                     }
                     if buffer.is_bulk()
+                        && from.can_splice()
+                        && to.can_splice()
                         && let Ok(pipe) = Pipe::new(PIPE_BYTES)
                     {
                         buffer.release();

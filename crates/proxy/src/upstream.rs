@@ -5,7 +5,7 @@
 //! (`decide::reuse`); here it is told what was seen.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,12 +13,18 @@ use std::time::Duration;
 
 use decide::reuse::{self, Busy, Learner, Promise};
 use decide::{Endpoint, Slots};
-use model::{Cause, Moment, ServiceTimeouts};
+use model::{Cause, HttpVersion, Moment, ProxyVersion, Service};
+use rustc_hash::FxHashMap;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use transport::Stream;
 use transport::dial::{self, DialOptions};
+use wire::proxy_protocol::{self, Header, Origin, Ssl};
 
 use crate::buffer::{Buffer, BufferPool};
+use crate::multiplex::Multiplexed;
 use crate::tcp_sample::{self, Told};
+use crate::worker::Worker;
 
 /// How long the kernel keeps sending to a server that acknowledges nothing, beyond the response
 /// timeout: a server whose host vanished is noticed by `TCP_USER_TIMEOUT`, not by keep-alives.
@@ -32,6 +38,8 @@ pub(crate) struct ServerConnection {
     pub(crate) buffer: Buffer,
     /// What the learner needs to know of it.
     pub(crate) busy: Busy,
+    /// Whether it carried an exchange before this one, or carries others.
+    pub(crate) reused: bool,
     /// What has been counted of it.
     pub(crate) told: Told,
 }
@@ -48,7 +56,7 @@ impl Idle {
     fn take_up(self, learner: &Learner, buffers: &Rc<BufferPool>, now: Moment) -> ServerConnection {
         let buffer = Buffer::new(Rc::clone(buffers));
         let busy = learner.take(self.rest, now);
-        ServerConnection { stream: self.stream, buffer, busy, told: self.told }
+        ServerConnection { stream: self.stream, buffer, busy, reused: true, told: self.told }
     }
 }
 
@@ -60,10 +68,120 @@ struct Kept {
     told: u32,
 }
 
-/// A worker's idle server connections.
+/// A worker's idle server connections, and those of HTTP/2, which are shared.
 #[derive(Default)]
 pub(crate) struct Pool {
-    kept: RefCell<HashMap<SocketAddr, Kept>>,
+    // Keys are of the configuration, so that nobody can choose them to collide.
+    kept: RefCell<FxHashMap<Key, Kept>>,
+    multiplexed: Multiplexed,
+}
+
+/// What a connection is good for: a server, spoken to in a certain way.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    address: SocketAddr,
+    tls: Option<ByPointer>,
+    http: HttpVersion,
+}
+
+/// A configuration that is the same object is the same (`crate::tls`).
+#[derive(Clone)]
+struct ByPointer(Arc<ClientConfig>);
+
+impl PartialEq for ByPointer {
+    fn eq(&self, other: &ByPointer) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ByPointer {}
+
+impl Hash for ByPointer {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+/// How the servers of a service are reached, for a client.
+#[derive(Clone, Copy)]
+pub(crate) struct Reach<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) tls: Option<&'a Arc<ClientConfig>>,
+    /// Whom a PROXY header tells of.
+    pub(crate) client: Introduced<'a>,
+}
+
+/// A client, as a server is told of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Introduced<'a> {
+    pub(crate) peer: SocketAddr,
+    pub(crate) stream: &'a Stream,
+}
+
+impl Reach<'_> {
+    /// What its connections are good for.
+    pub(crate) fn key(&self, endpoint: &Endpoint) -> Key {
+        let tls = self.tls.map(|config| ByPointer(Arc::clone(config)));
+        Key { address: endpoint.row.address, tls, http: self.service.http }
+    }
+
+    /// Whether a connection is good for other clients, too.
+    fn is_shared(&self) -> bool {
+        self.service.send_proxy.is_none()
+    }
+
+    /// The PROXY header that begins a connection; empty: none does.
+    fn header(&self) -> Vec<u8> {
+        let Introduced { peer, stream } = self.client;
+        let mut out = Vec::new();
+        let Some(version) = self.service.send_proxy else { return out };
+        let origin = stream
+            .local()
+            .map_or(Origin::Unknown, |destination| Origin::Tcp { source: peer, destination });
+        match version {
+            ProxyVersion::V1 => proxy_protocol::write_v1(&mut out, origin),
+            ProxyVersion::V2 => {
+                let tls = stream.tls();
+                let shown = tls.is_some_and(|tls| tls.peer_certificate.is_some());
+                let name = tls.and_then(|tls| tls.peer_certificate.as_deref());
+                let name = name.and_then(tls::identity);
+                let ssl = tls.map(|tls| Ssl {
+                    tls: true,
+                    certificate_in_connection: shown && !tls.resumed,
+                    certificate_in_session: shown,
+                    verify: 0,
+                    version: Some(tls.version),
+                    cipher: Some(tls.cipher),
+                    common_name: name.as_deref().map(str::as_bytes),
+                });
+                let header = Header {
+                    origin,
+                    authority: tls.and_then(|tls| tls.server_name.as_deref()),
+                    alpn: tls.and_then(|tls| tls.alpn.as_deref()),
+                    unique_id: None,
+                    ssl,
+                };
+                proxy_protocol::write_v2(&mut out, &header);
+            }
+        }
+        out
+    }
+
+    /// The name that TLS asks `endpoint` for: as configured, else the server's host name or
+    /// address.
+    fn server_name(&self, endpoint: &Endpoint) -> Result<ServerName<'static>, Cause> {
+        let configured = self.service.tls.as_ref().and_then(|tls| tls.name.as_deref());
+        let address = || ServerName::IpAddress(endpoint.row.address.ip().into());
+        let host = match configured {
+            Some(name) => Some(name),
+            None => endpoint.row.name.rsplit_once(':').map(|(host, _)| host),
+        };
+        match host.map(|host| ServerName::try_from(host.to_owned())) {
+            Some(Ok(name)) => Ok(name),
+            Some(Err(_)) if configured.is_some() => Err(Cause::ProxyInternalError),
+            _ => Ok(address()),
+        }
+    }
 }
 
 impl Pool {
@@ -71,14 +189,22 @@ impl Pool {
     /// (`repeatable`), or may not.
     pub(crate) fn take(
         &self,
+        reach: &Reach<'_>,
         endpoint: &Endpoint,
         repeatable: bool,
-        keep_alive: Duration,
         buffers: &Rc<BufferPool>,
         now: Moment,
     ) -> Option<ServerConnection> {
+        if !reach.is_shared() {
+            return None;
+        }
+        let key = reach.key(endpoint);
+        if reach.service.http == HttpVersion::Http2 {
+            return self.multiplexed.take(&key, buffers, now);
+        }
+        let keep_alive = reach.service.timeouts.keep_alive;
         let mut kept = self.kept.borrow_mut();
-        let idle = &mut kept.get_mut(&endpoint.row.address)?.idle;
+        let idle = &mut kept.get_mut(&key)?.idle;
         let learner = &endpoint.slots.learner;
         // The kernel itself is asked last, and only where a request could not be sent again.
         let usable = |entry: &Idle| learner.may_reuse(&entry.rest, repeatable, keep_alive, now);
@@ -115,14 +241,17 @@ impl Pool {
     /// Keeps a connection whose exchange is complete, as far as the learner allows.
     pub(crate) fn give(
         &self,
+        reach: &Reach<'_>,
         endpoint: &Endpoint,
         connection: ServerConnection,
         promise: Promise,
-        keep_alive: Duration,
-        idle_max: u32,
         now: Moment,
     ) {
-        let ServerConnection { stream, buffer, busy, told } = connection;
+        let ServerConnection { stream, buffer, busy, told, .. } = connection;
+        if stream.is_exchange() || !reach.is_shared() {
+            return;
+        }
+        let keep_alive = reach.service.timeouts.keep_alive;
         // What follows a complete response was never asked for; such a server is not trusted to
         // frame the next response either.
         if !buffer.is_empty() {
@@ -135,18 +264,19 @@ impl Pool {
             return;
         }
         let mut kept = self.kept.borrow_mut();
-        let kept = kept.entry(endpoint.row.address).or_insert_with(|| Kept {
+        let kept = kept.entry(reach.key(endpoint)).or_insert_with(|| Kept {
             slots: Arc::clone(&endpoint.slots),
             idle: Vec::new(),
             told: 0,
         });
-        if kept.idle.len() < idle_max as usize {
+        if kept.idle.len() < reach.service.idle_connections_max as usize {
             kept.idle.push(Idle { stream, rest, told, keep_alive });
         }
     }
 
     /// Closes what its server closed or what is too old, and tells the learner of all.
     pub(crate) fn sweep(&self, now: Moment) {
+        self.multiplexed.sweep(now);
         self.kept.borrow_mut().retain(|_, kept| {
             let learner = &kept.slots.learner;
             let mut at = 0;
@@ -168,25 +298,45 @@ impl Pool {
     }
 }
 
-/// Opens a fresh connection.
-pub(crate) async fn dial(
+/// A fresh connection, or a stream on one that others may use as well.
+pub(crate) async fn open(
+    worker: &Worker,
+    reach: &Reach<'_>,
     endpoint: &Endpoint,
-    timeouts: &ServiceTimeouts,
+) -> Result<ServerConnection, Cause> {
+    if reach.service.http == HttpVersion::Http2 {
+        worker.pool.multiplexed.open(reach, endpoint, &worker.buffers).await
+    } else {
+        dial(reach, endpoint, &worker.buffers).await
+    }
+}
+
+/// Makes a connection.
+pub(crate) async fn dial(
+    reach: &Reach<'_>,
+    endpoint: &Endpoint,
     buffers: &Rc<BufferPool>,
 ) -> Result<ServerConnection, Cause> {
+    let timeouts = &reach.service.timeouts;
+    let tls = match reach.tls {
+        Some(config) => Some((Arc::clone(config), reach.server_name(endpoint)?)),
+        None => None,
+    };
     let options = DialOptions {
         connect_timeout: timeouts.connect,
         user_timeout: Some(timeouts.response.max(USER_TIMEOUT_MIN)),
+        tls,
     };
     let begun = os::clock::now();
-    let dialled = dial::dial(endpoint.row.address, &options).await;
+    let dialled = dial::dial_with(endpoint.row.address, &options, &reach.header()).await;
     let now = os::clock::now();
     let learner = &endpoint.slots.learner;
     match dialled {
         Ok(stream) => {
             let buffer = Buffer::new(Rc::clone(buffers));
             let told = tcp_sample::connected(&stream, endpoint, now - begun);
-            Ok(ServerConnection { stream, buffer, busy: learner.connected(now - begun), told })
+            let busy = learner.connected(now - begun);
+            Ok(ServerConnection { stream, buffer, busy, reused: false, told })
         }
         Err(error) => {
             if error.cause == Cause::ConnectionRefused {

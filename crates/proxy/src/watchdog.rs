@@ -59,6 +59,12 @@ impl Watchdog {
         limits: &Limits,
         work: impl Future<Output = Result<T, Cause>>,
     ) -> Result<T, Cause> {
+        if let Some((at, cause)) = limits.0[Direction::Whole as usize].get()
+            && os::clock::now() >= at
+        {
+            // Nothing is begun that has no time left.
+            return Err(cause);
+        }
         let mut work = pin!(work);
         poll_fn(|cx| {
             if let Poll::Ready(result) = work.as_mut().poll(cx) {

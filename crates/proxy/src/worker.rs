@@ -25,6 +25,7 @@ use crate::listener::LiveListener;
 use crate::roster::{Phase, Roster};
 use crate::scratch::ScratchPool;
 use crate::tcp_sample::Sampling;
+use crate::tls::{InUse, TlsConfigs};
 use crate::upstream::Pool;
 
 /// Connections handed to a worker that it has not yet taken.
@@ -91,6 +92,7 @@ pub(crate) struct Shared {
     draining: AtomicBool,
     stopped: AtomicBool,
     may_explain: Mutex<Option<MayExplain>>,
+    tls: TlsConfigs,
 }
 
 impl Shared {
@@ -108,6 +110,7 @@ impl Shared {
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             may_explain: Mutex::new(may_explain),
+            tls: TlsConfigs::default(),
         }
     }
 
@@ -209,6 +212,8 @@ pub(crate) struct Plane {
     /// Which exchanges are looked at more closely.
     pub(crate) sampling: Sampling,
     may_explain: Option<MayExplain>,
+    /// TLS towards clients and servers.
+    pub(crate) tls: InUse,
 }
 
 /// What the connections of one worker share. Lives on its thread.
@@ -269,6 +274,7 @@ impl Plane {
             access_format,
             sampling: Sampling::new(&snapshot.log),
             may_explain: shared.may_explain.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            tls: shared.tls.of(snapshot),
             published,
         }
     }
@@ -383,7 +389,7 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     };
     // Whoever has not heard its last word by then does not hear it.
     let _ = tokio::time::timeout(LAST_WORDS_MAX, ended).await;
-    worker.access.flush();
+    flush(&worker);
 }
 
 /// Lets exchanges that wait for a server look whether it is still up, if any was marked down, and
@@ -415,19 +421,22 @@ fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
 /// What must be done now and then, whether or not requests come.
 async fn housekeeping(worker: Rc<Worker>) {
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
-    let mut flush = tokio::time::interval(ACCESS_FLUSH_EVERY);
+    let mut flush_due = tokio::time::interval(ACCESS_FLUSH_EVERY);
     let mut news = tokio::time::interval(NEWS_EVERY);
     loop {
         tokio::select! {
             // One worker tells what all have learned together.
             _ = news.tick(), if worker.id == 0 => tell_news(&worker.plane().published),
             _ = sweep.tick() => worker.pool.sweep(os::clock::now()),
-            _ = flush.tick() => {
-                worker.access.flush();
-                worker.shard.access_lines_dropped.add(worker.access.take_dropped());
-            }
+            _ = flush_due.tick() => flush(&worker),
         }
     }
+}
+
+/// Hands the access lines on, and counts those that nobody took.
+fn flush(worker: &Worker) {
+    worker.access.flush();
+    worker.shard.access_lines_dropped.add(worker.access.take_dropped());
 }
 
 /// Says what has been learned of servers' habits since it was last asked.

@@ -1,22 +1,24 @@
-//! A small HTTP/1.1 client connection: for probes, demo traffic and the like.
+//! A small client of HTTP, one exchange after the other: for probes, demo traffic and the like.
 //!
 //! Not the way requests of clients take: it keeps whole bodies, up to a bound.
 
+mod error;
+
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use model::Cause;
-use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
-use wire::http1::{
-    self, FIELDS_MAX, HeadLimits, Parsed, ResponseBody, ResponseError, ResponseHead, encode,
-};
+use wire::http1::{self, FIELDS_MAX, HeadLimits, Parsed, ResponseBody, ResponseHead, encode};
 
-use crate::body::{Body, BodyError};
+use crate::body::Body;
 use crate::dial::{self, DialError, DialOptions};
+use crate::http2::Http2Client;
 use crate::{Inbox, Stream};
+
+pub use error::ClientError;
 
 /// What is sent. Host and Content-Length are added, so they must not be among `fields`; nor must
 /// Transfer-Encoding, Upgrade or Expect, which this client does not speak.
@@ -66,28 +68,47 @@ const INTERIM_MAX: u32 = 32;
 /// A connection to one server, used for one exchange after the other.
 #[derive(Debug)]
 pub struct Connection {
-    stream: Stream,
+    link: Link,
     inbox: Inbox,
     outbox: Vec<u8>,
     head: ResponseHead,
+    trailers: Vec<u8>,
     /// Between exchanges, with everything of the last one read and the server willing.
     idle: bool,
     exchanges: u64,
 }
 
+/// What an exchange goes over.
+enum Link {
+    /// All of them over this.
+    Http1(Stream),
+    /// Each over a stream of its own.
+    Http2(Http2Client),
+}
+
 impl Connection {
-    /// Connects.
+    /// Connects, for HTTP/1.1.
     pub async fn open(address: SocketAddr, options: &DialOptions) -> Result<Connection, DialError> {
         Ok(Connection::over(dial::dial(address, options).await?))
     }
 
-    /// Over a stream that is connected already.
+    /// HTTP/1.1 over a stream that is connected already.
     pub fn over(stream: Stream) -> Connection {
+        Connection::of(Link::Http1(stream))
+    }
+
+    /// HTTP/2, on a connection that nobody else uses, and whose driver somebody polls.
+    pub fn over_http2(client: Http2Client) -> Connection {
+        Connection::of(Link::Http2(client))
+    }
+
+    fn of(link: Link) -> Connection {
         Connection {
-            stream,
+            link,
             inbox: Inbox::default(),
             outbox: Vec::new(),
             head: ResponseHead::default(),
+            trailers: Vec::new(),
             idle: true,
             exchanges: 0,
         }
@@ -120,11 +141,23 @@ impl Connection {
         &self.head
     }
 
+    /// A field of the trailers of the last response, over HTTP/2; those of HTTP/1.1 are passed over.
+    pub fn trailer(&self, name: &str) -> Option<&[u8]> {
+        self.trailers.split(|&byte| byte == b'\n').find_map(|line| {
+            let (field, value) = line.split_at(line.iter().position(|&byte| byte == b':')?);
+            field.eq_ignore_ascii_case(name.as_bytes()).then(|| value[1..].trim_ascii())
+        })
+    }
+
     /// Whether another request may be sent on it: the last exchange ended cleanly, the server
     /// keeps the connection, and has not closed it meanwhile. No system call while nothing has
     /// happened.
     pub fn reusable(&self) -> bool {
-        self.idle && !self.stream.closed_or_readable_hint()
+        self.idle
+            && match &self.link {
+                Link::Http1(stream) => !stream.closed_or_readable_hint(),
+                Link::Http2(client) => client.is_open(),
+            }
     }
 
     /// Exchanges completed on it.
@@ -134,12 +167,16 @@ impl Connection {
 
     /// The server's address.
     pub fn peer(&self) -> SocketAddr {
-        self.stream.peer()
+        self.link.stream().peer()
     }
 
-    /// Closes with a reset, leaving no `TIME_WAIT`. (Dropping closes in the ordinary way.)
+    /// Closes with a reset, leaving no `TIME_WAIT`. (Dropping closes in the ordinary way.) Over
+    /// HTTP/2 it closes as soon as its driver is dropped, too.
     pub fn reset(self) {
-        self.stream.reset();
+        match self.link {
+            Link::Http1(stream) => stream.reset(),
+            Link::Http2(client) => client.connection().reset_when_dropped(),
+        }
     }
 
     /// One exchange. The response is put in place as soon as its head is known, so that a timeout
@@ -150,17 +187,32 @@ impl Connection {
         limits: &ExchangeLimits,
         response: &mut Option<Response>,
     ) -> Result<(), ClientError> {
-        request.encode(&mut self.outbox);
-        let mut stream = &self.stream;
+        let Connection { link, inbox, outbox, head, trailers, idle, exchanges } = self;
+        let exchange;
+        let stream = match link {
+            Link::Http1(stream) => &*stream,
+            Link::Http2(client) => {
+                *inbox = Inbox::default();
+                exchange = client.open();
+                &exchange
+            }
+        };
+        trailers.clear();
+        request.encode(outbox);
         // A server may answer and close before it has read everything: its answer counts, and a
         // broken connection shows itself again in the reading.
-        let sent = stream.write_all(&self.outbox).await;
-        self.read_head(sent.err()).await?;
+        let sent = send(stream, outbox).await;
+        read_head(stream, inbox, head, *exchanges > 0, sent.err()).await?;
 
-        let framing = self.head.body(request.method == "HEAD");
+        // A stream of HTTP/2 ends with the body, whatever the head says.
+        let framing = match head.body(request.method == "HEAD") {
+            _ if stream.is_exchange() => ResponseBody::UntilClose,
+            framing => framing,
+        };
+        let closes = matches!(framing, ResponseBody::UntilClose) && !stream.is_exchange();
         let response = response.insert(Response {
-            status: self.head.status(),
-            keep_alive: self.head.keep_alive() && !matches!(framing, ResponseBody::UntilClose),
+            status: head.status(),
+            keep_alive: head.keep_alive() && !closes,
             body: Vec::new(),
             truncated: false,
         });
@@ -173,53 +225,87 @@ impl Connection {
                 kept.extend_from_slice(&piece[..piece.len().min(room)]);
                 over = piece.len() > room;
             };
-            body.read(&self.stream, &mut self.inbox, keep).await?;
+            body.read(stream, inbox, keep).await?;
             if over {
                 response.truncated = true;
                 response.keep_alive = false;
                 break;
             }
         }
-        self.exchanges += 1;
+        *trailers = stream.take_trailers();
+        *exchanges += 1;
         // Bytes after the response are an answer to nothing: no later one could be trusted.
-        self.idle =
-            response.keep_alive && !request.asks_to_close() && self.inbox.unread().is_empty();
-        response.keep_alive = self.idle;
+        *idle = response.keep_alive && !request.asks_to_close() && inbox.unread().is_empty();
+        response.keep_alive = *idle;
         Ok(())
     }
+}
 
-    /// Reads the final response head, over interim ones.
-    async fn read_head(&mut self, send_error: Option<io::Error>) -> Result<(), ClientError> {
-        let mut interim = 0;
-        loop {
-            let parsed = http1::parse_response(self.inbox.unread(), &HEAD_LIMITS, &mut self.head);
-            match parsed.map_err(ClientError::of_head)? {
-                Parsed::Complete { consumed } => {
-                    self.inbox.take(consumed);
-                    if self.head.status() == 101 {
-                        return Err(ClientError::Malformed("101 without an Upgrade asked for"));
-                    }
-                    if !self.head.is_informational() {
-                        return Ok(());
-                    }
-                    interim += 1;
-                    if interim > INTERIM_MAX {
-                        return Err(ClientError::Malformed("too many interim responses"));
-                    }
+impl Link {
+    /// The connection itself.
+    fn stream(&self) -> &Stream {
+        match self {
+            Link::Http1(stream) => stream,
+            Link::Http2(client) => client.connection(),
+        }
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Link::Http1(_) => "Http1",
+            Link::Http2(_) => "Http2",
+        };
+        f.debug_tuple(name).field(self.stream()).finish()
+    }
+}
+
+/// Sends a whole request.
+async fn send(stream: &Stream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = poll_fn(|cx| stream.poll_write_last(cx, bytes)).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[count..];
+    }
+    Ok(())
+}
+
+/// Reads the final response head, over interim ones. `kept`: the connection has served before.
+async fn read_head(
+    stream: &Stream,
+    inbox: &mut Inbox,
+    head: &mut ResponseHead,
+    kept: bool,
+    send_error: Option<io::Error>,
+) -> Result<(), ClientError> {
+    let mut interim = 0;
+    loop {
+        let parsed = http1::parse_response(inbox.unread(), &HEAD_LIMITS, head);
+        match parsed.map_err(ClientError::of_head)? {
+            Parsed::Complete { consumed } => {
+                inbox.take(consumed);
+                if head.status() == 101 {
+                    return Err(ClientError::Malformed("101 without an Upgrade asked for"));
                 }
-                Parsed::Partial => {
-                    let source = match self.inbox.fill(&self.stream).await {
-                        Ok(0) => send_error,
-                        Ok(_) => continue,
-                        Err(error) => Some(error),
-                    };
-                    let nothing_came = interim == 0 && self.inbox.unread().is_empty();
-                    return Err(if nothing_came {
-                        ClientError::Closed { kept: self.exchanges > 0, source }
-                    } else {
-                        ClientError::Incomplete(source)
-                    });
+                if !head.is_informational() {
+                    return Ok(());
                 }
+                interim += 1;
+                if interim > INTERIM_MAX {
+                    return Err(ClientError::Malformed("too many interim responses"));
+                }
+            }
+            Parsed::Partial => {
+                let source = match inbox.fill(stream).await {
+                    Ok(0) => send_error,
+                    Ok(_) => continue,
+                    Err(error) => Some(error),
+                };
+                let begun = interim > 0 || !inbox.unread().is_empty();
+                return Err(ClientError::of_break(source, kept, begun));
             }
         }
     }
@@ -272,357 +358,5 @@ impl Request<'_> {
     }
 }
 
-/// Why an exchange failed.
-#[derive(Debug)]
-pub enum ClientError {
-    /// The request cannot be sent as it is; nothing was sent.
-    BadRequest(&'static str),
-    /// The server closed or reset the connection without having sent anything of a response. On a
-    /// kept connection that is the normal race with the server's idle timeout.
-    Closed {
-        /// Whether the connection had served an exchange before.
-        kept: bool,
-        /// What the system said, unless the stream simply ended.
-        source: Option<io::Error>,
-    },
-    /// The connection ended or broke within the response.
-    Incomplete(Option<io::Error>),
-    /// What came is no valid response; says which rule.
-    Malformed(&'static str),
-    /// The response head is larger than accepted.
-    HeadTooLarge,
-    /// Not done in time.
-    Timeout {
-        /// Whether the response head had arrived.
-        in_body: bool,
-    },
-}
-
-impl ClientError {
-    fn of_head(error: ResponseError) -> ClientError {
-        match error {
-            ResponseError::HeadTooLarge | ResponseError::TooManyFields => ClientError::HeadTooLarge,
-            other => ClientError::Malformed(other.detail()),
-        }
-    }
-
-    /// In the terms of an exchange's end.
-    pub fn cause(&self) -> Cause {
-        match self {
-            ClientError::BadRequest(_) => Cause::ProxyInternalError,
-            ClientError::Closed { kept: true, .. } => Cause::ServerClosedIdleConnection,
-            ClientError::Closed { kept: false, .. } => Cause::ConnectionTerminated,
-            ClientError::Incomplete(_) => Cause::HttpResponseIncomplete,
-            ClientError::Malformed(_) => Cause::HttpProtocolError,
-            ClientError::HeadTooLarge => Cause::HttpResponseHeadTooLarge,
-            ClientError::Timeout { in_body: false } => Cause::HttpResponseTimeout,
-            ClientError::Timeout { in_body: true } => Cause::ConnectionReadTimeout,
-        }
-    }
-}
-
-impl From<BodyError> for ClientError {
-    fn from(error: BodyError) -> ClientError {
-        match error {
-            BodyError::Io(error) => ClientError::Incomplete(Some(error)),
-            BodyError::Ended => ClientError::Incomplete(None),
-            BodyError::Chunk(error) => ClientError::Malformed(error.detail()),
-        }
-    }
-}
-
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClientError::BadRequest(why) => write!(f, "the request cannot be sent: {why}"),
-            ClientError::Closed { source: Some(source), .. } => {
-                write!(f, "connection lost before a response: {source}")
-            }
-            ClientError::Closed { .. } => f.write_str("connection closed before a response"),
-            ClientError::Incomplete(Some(source)) => {
-                write!(f, "connection lost within the response: {source}")
-            }
-            ClientError::Incomplete(None) => f.write_str("connection closed within the response"),
-            ClientError::Malformed(why) => write!(f, "not a valid HTTP/1.1 response: {why}"),
-            ClientError::HeadTooLarge => f.write_str("the response head is too large"),
-            ClientError::Timeout { in_body: false } => f.write_str("no response head in time"),
-            ClientError::Timeout { in_body: true } => {
-                f.write_str("the response body was not complete in time")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ClientError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ClientError::Closed { source, .. } | ClientError::Incomplete(source) => {
-                source.as_ref().map(|e| e as &(dyn std::error::Error + 'static))
-            }
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
-    use std::thread::JoinHandle;
-
-    /// What a scripted server does after its last reply.
-    #[derive(Clone, Copy)]
-    enum End {
-        Close,
-        Reset,
-        Hold,
-    }
-
-    /// A server for one connection: for each request, the next reply. Yields the requests.
-    fn server(replies: &[&str], end: End) -> (SocketAddr, JoinHandle<Vec<String>>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let replies: Vec<String> = replies.iter().map(ToString::to_string).collect();
-        let thread = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut requests = Vec::new();
-            for reply in replies {
-                requests.push(read_request(&mut stream));
-                // A client that has seen enough may be gone before the end.
-                let _ = stream.write_all(reply.as_bytes());
-            }
-            match end {
-                End::Close => {}
-                End::Reset => os::socket::set_linger_zero(&stream).unwrap(),
-                End::Hold => drop(stream.read_to_end(&mut Vec::new())),
-            }
-            requests
-        });
-        (address, thread)
-    }
-
-    /// Up to the empty line, and as many bytes after it as Content-Length says.
-    fn read_request(stream: &mut TcpStream) -> String {
-        let mut text = String::new();
-        let mut byte = [0];
-        while !text.ends_with("\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
-            text.push(char::from(byte[0]));
-        }
-        let length = text.lines().find_map(|line| line.strip_prefix("Content-Length: "));
-        let mut body = vec![0; length.map_or(0, |n| n.parse().unwrap())];
-        stream.read_exact(&mut body).unwrap();
-        text + &String::from_utf8(body).unwrap()
-    }
-
-    const GET: Request<'_> =
-        Request { method: "GET", path: "/status", host: "app.test", fields: &[], body: b"" };
-
-    const LIMITS: ExchangeLimits =
-        ExchangeLimits { timeout: Duration::from_secs(10), body_max_bytes: 1000 };
-
-    async fn open(address: SocketAddr) -> Connection {
-        let options = DialOptions { connect_timeout: Duration::from_secs(10), user_timeout: None };
-        Connection::open(address, &options).await.unwrap()
-    }
-
-    /// One exchange with a server that sends `reply`, then does `end`.
-    async fn one(reply: &str, end: End) -> (Connection, Result<Response, ClientError>) {
-        let (address, _thread) = server(&[reply], end);
-        let mut connection = open(address).await;
-        let result = connection.exchange(&GET, &LIMITS).await;
-        (connection, result)
-    }
-
-    #[tokio::test]
-    async fn one_connection_serves_many_exchanges_of_every_framing() {
-        let replies = [
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-            "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nT: 1\r\n\r\n",
-            "HTTP/1.1 204 No Content\r\n\r\n",
-            "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 3\r\n\r\n",
-        ];
-        let (address, thread) = server(&replies, End::Hold);
-        let mut connection = open(address).await;
-        let mut seen = Vec::new();
-        for _ in replies {
-            assert!(connection.reusable());
-            let response = connection.exchange(&GET, &LIMITS).await.unwrap();
-            assert!(response.keep_alive && !response.truncated);
-            seen.push((response.status, String::from_utf8(response.body).unwrap()));
-        }
-        let seen: Vec<_> = seen.iter().map(|(status, body)| (*status, body.as_str())).collect();
-        assert_eq!(seen, [(200, "hello"), (201, "abcdefg"), (204, ""), (503, "")]);
-        assert_eq!(connection.head().field("retry-after"), Some(&b"3"[..]));
-        assert_eq!(connection.exchanges(), 4);
-        connection.reset();
-        let requests = thread.join().unwrap();
-        assert_eq!(requests[0], "GET /status HTTP/1.1\r\nHost: app.test\r\n\r\n");
-    }
-
-    #[tokio::test]
-    async fn a_request_carries_its_fields_and_body() {
-        let reply = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-        let (address, thread) = server(&[reply], End::Close);
-        let mut connection = open(address).await;
-        let fields = [("X-Probe".to_owned(), "weir".to_owned())];
-        let request =
-            Request { method: "POST", path: "/a?b", host: "h:1", fields: &fields, body: b"{}" };
-        connection.exchange(&request, &LIMITS).await.unwrap();
-        assert_eq!(
-            thread.join().unwrap(),
-            ["POST /a?b HTTP/1.1\r\nHost: h:1\r\nX-Probe: weir\r\nContent-Length: 2\r\n\r\n{}"]
-        );
-    }
-
-    #[tokio::test]
-    async fn a_body_may_last_until_the_close() {
-        let (connection, result) = one("HTTP/1.1 200 OK\r\n\r\nall of it", End::Close).await;
-        let response = result.unwrap();
-        assert_eq!(response.body, b"all of it");
-        assert!(!response.keep_alive && !connection.reusable());
-    }
-
-    #[tokio::test]
-    async fn the_answer_to_head_has_no_body_whatever_it_announces() {
-        let reply = "HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n";
-        let (address, _thread) = server(&[reply], End::Hold);
-        let mut connection = open(address).await;
-        let response = connection.exchange(&Request { method: "HEAD", ..GET }, &LIMITS).await;
-        assert_eq!(response.unwrap().body, b"");
-        assert!(connection.reusable());
-    }
-
-    #[tokio::test]
-    async fn interim_responses_are_skipped_but_not_without_end() {
-        let hint = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
-        let reply = hint.repeat(3) + "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
-        let (connection, result) = one(&reply, End::Hold).await;
-        assert_eq!(result.unwrap().status, 200);
-        assert!(connection.reusable());
-
-        let (_, result) = one(&hint.repeat(100), End::Hold).await;
-        assert!(matches!(result, Err(ClientError::Malformed(_))));
-    }
-
-    #[tokio::test]
-    async fn a_body_over_the_bound_is_cut_off_and_ends_the_connection() {
-        for framing in ["Content-Length: 999999999\r\n\r\n", "Connection: close\r\n\r\n"] {
-            let reply = format!("HTTP/1.1 200 OK\r\n{framing}{}", "y".repeat(100_000));
-            let (connection, result) = one(&reply, End::Hold).await;
-            let response = result.unwrap();
-            assert_eq!(response.body, b"y".repeat(LIMITS.body_max_bytes));
-            assert!(response.truncated && !response.keep_alive && !connection.reusable());
-        }
-        let exact = format!("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}", "y".repeat(1000));
-        let (connection, result) = one(&exact, End::Hold).await;
-        assert!(!result.unwrap().truncated && connection.reusable());
-    }
-
-    #[tokio::test]
-    async fn the_wish_of_either_side_to_close_is_respected() {
-        let reply = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-        let (connection, result) = one(reply, End::Hold).await;
-        assert!(!result.unwrap().keep_alive && !connection.reusable());
-
-        let reply = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-        let (address, _thread) = server(&[reply], End::Hold);
-        let mut connection = open(address).await;
-        let fields = [("connection".to_owned(), "Close".to_owned())];
-        let request = Request { fields: &fields, ..GET };
-        connection.exchange(&request, &LIMITS).await.unwrap();
-        assert!(!connection.reusable());
-        assert!(connection.exchange(&GET, &LIMITS).await.is_err());
-    }
-
-    #[tokio::test]
-    async fn bytes_after_the_response_end_the_trust() {
-        let reply = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n";
-        let (connection, result) = one(reply, End::Hold).await;
-        assert_eq!(result.unwrap().body, b"ok");
-        assert!(!connection.reusable());
-    }
-
-    #[tokio::test]
-    async fn what_is_no_response_is_said_to_be_none() {
-        for (reply, cause) in [
-            ("SSH-2.0-OpenSSH_9.2\r\n", Cause::HttpProtocolError),
-            (
-                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
-                Cause::HttpProtocolError,
-            ),
-            (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-                Cause::HttpProtocolError,
-            ),
-            (
-                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
-                Cause::HttpProtocolError,
-            ),
-            ("HTTP/1.1 200 OK\r\nContent-Le", Cause::HttpResponseIncomplete),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", Cause::HttpResponseIncomplete),
-            (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf",
-                Cause::HttpResponseIncomplete,
-            ),
-            ("", Cause::ConnectionTerminated),
-        ] {
-            let (connection, result) = one(reply, End::Close).await;
-            let error = result.unwrap_err();
-            assert_eq!(error.cause(), cause, "{reply:?}: {error}");
-            assert!(!connection.reusable());
-        }
-        let huge = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "z".repeat(70_000));
-        let (_, result) = one(&huge, End::Hold).await;
-        assert!(matches!(result, Err(ClientError::HeadTooLarge)));
-    }
-
-    #[tokio::test]
-    async fn a_close_between_exchanges_is_told_from_one_within() {
-        let reply = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-        for end in [End::Close, End::Reset] {
-            let (address, thread) = server(&[reply], end);
-            let mut connection = open(address).await;
-            connection.exchange(&GET, &LIMITS).await.unwrap();
-            thread.join().unwrap();
-            std::future::poll_fn(|cx| connection.stream.poll_read_ready(cx)).await.unwrap();
-            assert!(!connection.reusable(), "seen while idle");
-            // Whoever does not ask first finds out by the error.
-            let error = connection.exchange(&GET, &LIMITS).await.unwrap_err();
-            assert_eq!(error.cause(), Cause::ServerClosedIdleConnection, "{error}");
-        }
-    }
-
-    #[tokio::test]
-    async fn silence_is_a_timeout_that_tells_where() {
-        let limits = ExchangeLimits { timeout: Duration::from_millis(50), ..LIMITS };
-        for (reply, cause) in [
-            ("HTTP/1.1 20", Cause::HttpResponseTimeout),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", Cause::ConnectionReadTimeout),
-        ] {
-            let (address, _thread) = server(&[reply], End::Hold);
-            let mut connection = open(address).await;
-            let error = connection.exchange(&GET, &limits).await.unwrap_err();
-            assert_eq!(error.cause(), cause, "{error}");
-            assert!(!connection.reusable());
-        }
-    }
-
-    #[tokio::test]
-    async fn what_would_not_be_one_request_is_not_sent() {
-        let (address, _thread) = server(&[], End::Hold);
-        let mut connection = open(address).await;
-        let fields = [("X".to_owned(), "a\r\nY: b".to_owned())];
-        for request in [
-            Request { method: "GET /x HTTP/1.1\r\n", ..GET },
-            Request { path: "/a b", ..GET },
-            Request { path: "", ..GET },
-            Request { host: "a\r\nb", ..GET },
-            Request { fields: &fields, ..GET },
-        ] {
-            let result = connection.exchange(&request, &LIMITS).await;
-            assert!(matches!(result, Err(ClientError::BadRequest(_))), "{request:?}");
-        }
-        assert!(connection.reusable(), "nothing happened on it");
-    }
-}
+mod tests;

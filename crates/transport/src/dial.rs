@@ -3,31 +3,68 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::Cause;
 use os::tcp_info::TcpState;
+use rustls::pki_types::ServerName;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
-use crate::Stream;
+use crate::{Stream, TlsError};
 
 /// How a connection is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct DialOptions {
-    /// The longest wait for the connection to be established.
+    /// The longest wait for the connection to be established, the TLS handshake included.
     pub connect_timeout: Duration,
     /// How long sent data may stay unacknowledged before the connection is given up
     /// (`TCP_USER_TIMEOUT`); `None`: the system's rule, about a quarter of an hour.
     pub user_timeout: Option<Duration>,
+    /// TLS, with the name that is asked for and verified; `None`: clear text.
+    pub tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
 }
 
 /// Connects to `address`, with `TCP_NODELAY`. Must be called within a runtime.
 pub async fn dial(address: SocketAddr, options: &DialOptions) -> Result<Stream, DialError> {
+    dial_with(address, options, &[]).await
+}
+
+/// As [`dial`]; `preface` is sent first of all, in clear text, before TLS: a PROXY protocol header.
+pub async fn dial_with(
+    address: SocketAddr,
+    options: &DialOptions,
+    preface: &[u8],
+) -> Result<Stream, DialError> {
+    let until = Instant::now() + options.connect_timeout;
+    let stream = dial_tcp(address, options, until).await?;
+    if preface.is_empty() && options.tls.is_none() {
+        return Ok(stream);
+    }
+    let begin = async {
+        (&stream).write_all(preface).await.map_err(DialError::from_io)?;
+        match &options.tls {
+            None => Ok(stream),
+            Some((config, name)) => stream
+                .connect_tls(Arc::clone(config), name.clone())
+                .await
+                .map_err(|refused| DialError::from_tls(refused.error)),
+        }
+    };
+    timeout_at(until, begin).await.unwrap_or_else(|_| Err(DialError::tls_timed_out()))
+}
+
+async fn dial_tcp(
+    address: SocketAddr,
+    options: &DialOptions,
+    until: Instant,
+) -> Result<Stream, DialError> {
     let begun = os::socket::connect_begin(address, options.user_timeout)
         .and_then(TcpStream::from_std)
         .map_err(DialError::from_io)?;
-    let tcp = match timeout(options.connect_timeout, connected(&begun)).await {
+    let tcp = match timeout_at(until, connected(&begun)).await {
         Ok(connected) => connected.map(|()| begun).map_err(DialError::from_io)?,
         Err(_) => return Err(DialError::timed_out(&begun)),
     };
@@ -50,7 +87,7 @@ async fn connected(tcp: &TcpStream) -> io::Result<()> {
 pub struct DialError {
     /// In the terms of an exchange's end.
     pub cause: Cause,
-    /// What the system said.
+    /// What the system said, or TLS: then a [`TlsError`] is inside.
     pub source: io::Error,
     /// How often the kernel had sent the SYN again, if patience ended.
     pub syn_retries: u32,
@@ -67,6 +104,22 @@ impl DialError {
         DialError { cause, source: io::ErrorKind::TimedOut.into(), syn_retries }
     }
 
+    /// The server took the connection and did not finish the TLS handshake in time.
+    fn tls_timed_out() -> DialError {
+        let source = io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long");
+        DialError { cause: Cause::ConnectionTimeout, source, syn_retries: 0 }
+    }
+
+    fn from_tls(error: TlsError) -> DialError {
+        let cause = match error {
+            TlsError::Io(source) => return DialError::from_io(source),
+            TlsError::Alert(_) => Cause::TlsAlertReceived,
+            TlsError::Certificate(_) | TlsError::CertificateMissing => Cause::TlsCertificateError,
+            TlsError::NotTls | TlsError::Protocol(_) | TlsError::Closed => Cause::TlsProtocolError,
+        };
+        DialError { cause, source: error.into(), syn_retries: 0 }
+    }
+
     fn from_io(source: io::Error) -> DialError {
         use io::ErrorKind as Kind;
         let cause = match source.kind() {
@@ -76,7 +129,9 @@ impl DialError {
             Kind::ConnectionRefused => Cause::ConnectionRefused,
             // The kernel's own patience, after every repetition of the SYN.
             Kind::TimedOut => Cause::ConnectSynUnanswered,
-            Kind::ConnectionReset | Kind::ConnectionAborted => Cause::ConnectionReset,
+            Kind::ConnectionReset | Kind::ConnectionAborted | Kind::BrokenPipe => {
+                Cause::ConnectionReset
+            }
             // No route, an interface that is down, a packet filter of this machine that forbids
             // it, an address family it does not have, a link-local address without its interface.
             _ => Cause::DestinationIpUnroutable,
@@ -111,7 +166,7 @@ mod tests {
     use super::*;
 
     fn options(connect_timeout: Duration) -> DialOptions {
-        DialOptions { connect_timeout, user_timeout: Some(Duration::from_secs(5)) }
+        DialOptions { connect_timeout, user_timeout: Some(Duration::from_secs(5)), tls: None }
     }
 
     const LONG: Duration = Duration::from_secs(10);

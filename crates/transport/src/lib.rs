@@ -1,14 +1,16 @@
 //! A connection, made once for all who need one: the stream itself, dialing, and a small HTTP/1.1
 //! client.
 //!
-//! What is sent where, and when to try again, is decided elsewhere. TLS will be a second kind of
-//! [`Stream`], invisible to its users.
+//! What is sent where, and when to try again, is decided elsewhere. TLS is a second kind of
+//! [`Stream`] and a stream of HTTP/2 a third, nearly invisible to their users.
 
 pub mod body;
 pub mod client;
 pub mod dial;
+pub mod http2;
 mod inbox;
 mod stream;
+mod websocket;
 
 pub use inbox::Inbox;
-pub use stream::Stream;
+pub use stream::{Stream, TlsError, TlsFacts, TlsRefused};

@@ -59,11 +59,11 @@ impl Desk {
         self.ask(Errand::Upgrade)
     }
 
-    /// Passes on what the new process said.
+    /// Passes on what the new process said. Waits for room, on a thread of its own: unheard, a
+    /// process that serves would be given up.
     pub(crate) fn hear_successor(&self, pid: u32, said: String) {
-        if self.0.try_send(Errand::HearSuccessor(pid, said)).is_err() {
-            // Then its deadline ends the wait.
-            tracing::error!("what the new process said was not heard: too much is asked at once");
+        if self.0.blocking_send(Errand::HearSuccessor(pid, said)).is_err() {
+            tracing::debug!("what the new process said comes too late: this one is ending");
         }
     }
 
@@ -88,6 +88,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_new_process_is_heard_though_much_is_asked_at_once() {
+        let (desk, mut errands) = open();
+        for _ in 0..ERRANDS_MAX {
+            let (reply, _) = sync_channel(1);
+            assert!(desk.0.try_send(Errand::Reload(Reply(reply))).is_ok());
+        }
+        let heard = std::thread::spawn({
+            let desk = desk.clone();
+            move || desk.hear_successor(7, "ready".to_owned())
+        });
+        drop(desk);
+        for _ in 0..ERRANDS_MAX {
+            assert!(matches!(errands.blocking_recv(), Some(Errand::Reload(_))));
+        }
+        let last = errands.blocking_recv();
+        assert!(matches!(last, Some(Errand::HearSuccessor(7, _))));
+        heard.join().unwrap();
+    }
 
     #[test]
     fn whoever_asks_gets_an_answer_even_if_nobody_gives_one() {

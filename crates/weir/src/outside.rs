@@ -67,7 +67,7 @@ impl Outside {
                 render::json::explained(snapshot, report::plan(&plan))
             }),
             probes: Arc::new(move || report::probes(&probed)),
-            in_flight: Some(Arc::new(move || onlooker.in_flight())),
+            in_flight: Some(Arc::new(move |wanted| onlooker.in_flight(wanted))),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             ..sources
         };

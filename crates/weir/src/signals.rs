@@ -89,7 +89,50 @@ impl Events {
     }
 
     /// Answers no more: whoever asks is told that it is stopping.
-    pub(crate) fn close(self) -> Signals {
-        self.signals
+    pub(crate) fn close(self) -> LastSignals {
+        LastSignals { signals: self.signals, hangup: Some(self.hangup) }
+    }
+}
+
+/// What is heard to the very end.
+pub(crate) struct LastSignals {
+    signals: Signals,
+    /// `None`: it was not caught before either.
+    hangup: Option<Signal>,
+}
+
+/// What a balancer that ends is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastWish {
+    /// To stop at once; the signal's name.
+    Stop(&'static str),
+    /// SIGHUP: the access log was moved away.
+    Reopen,
+}
+
+impl LastSignals {
+    /// Blocks until the next signal, but not longer than `time`.
+    pub(crate) fn wait_at_most(&mut self, time: Duration) -> Option<LastWish> {
+        let LastSignals { signals: Signals { runtime, terminate, interrupt }, hangup } = self;
+        let hung_up = async {
+            match hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let wish = async {
+            tokio::select! {
+                biased;
+                signal = ending(terminate, interrupt) => LastWish::Stop(signal),
+                _ = hung_up => LastWish::Reopen,
+            }
+        };
+        runtime.block_on(async { tokio::time::timeout(time, wish).await.ok() })
+    }
+}
+
+impl From<Signals> for LastSignals {
+    fn from(signals: Signals) -> LastSignals {
+        LastSignals { signals, hangup: None }
     }
 }

@@ -68,12 +68,17 @@ struct Balancer {
 
 impl Balancer {
     fn start(name: &str) -> Balancer {
+        Balancer::start_with(name, |text| text, Stdio::inherit())
+    }
+
+    fn start_with(name: &str, change: impl Fn(String) -> String, stdout: Stdio) -> Balancer {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         // The log says which port it got in the end.
         let public = own_address(name);
-        let file = File::new(name, &configuration(public, server.local_addr().unwrap()));
-        let mut process =
-            weir(&["serve", file.0.to_str().unwrap()]).stderr(Stdio::piped()).spawn().unwrap();
+        let text = change(configuration(public, server.local_addr().unwrap()));
+        let file = File::new(name, &text);
+        let mut command = weir(&["serve", file.0.to_str().unwrap()]);
+        let mut process = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
         let log = BufReader::new(process.stderr.take().unwrap());
         let mut balancer = Balancer { process, log, public, server, _file: file };
         balancer.read_log_until("ready");
@@ -150,6 +155,36 @@ fn a_second_signal_stops_at_once() {
     let mut answer = Vec::new();
     let _ = client.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+}
+
+#[test]
+fn who_reads_the_access_log_and_stands_still_does_not_hold_up_the_end() {
+    // Answered by the balancer itself, with lines on a pipe that nobody empties.
+    let change = |text: String| {
+        let to_stdout = text.replace("access = \"off\"", "access = \"stdout\"");
+        to_stdout.replace("route = [{ service", "route = [{ path = \"/no\", service")
+    };
+    let mut balancer = Balancer::start_with("stuck-log", change, Stdio::piped());
+    let mut client = TcpStream::connect(balancer.public).unwrap();
+    let request = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(1_000));
+    let mut answers = BufReader::new(client.try_clone().unwrap());
+    // More than a pipe takes.
+    for _ in 0..500 {
+        client.write_all(request.as_bytes()).unwrap();
+        let (mut line, mut length) = (String::new(), 0);
+        while line != "\r\n" {
+            line.clear();
+            assert_ne!(answers.read_line(&mut line).unwrap(), 0, "no answer");
+            let lower = line.to_ascii_lowercase();
+            if let Some(value) = lower.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        answers.read_exact(&mut vec![0; length]).unwrap();
+    }
+    balancer.signal("TERM");
+    balancer.read_log_until("they are lost");
+    assert_eq!(balancer.exit_code(), Some(0));
 }
 
 #[test]

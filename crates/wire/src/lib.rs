@@ -4,4 +4,8 @@
 //! Input is a slice, output is a value or bytes appended to the caller's buffer.
 
 pub mod date;
+pub mod grpc;
 pub mod http1;
+pub mod http2;
+pub mod proxy_protocol;
+pub mod tls;

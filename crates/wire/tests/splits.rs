@@ -1,6 +1,9 @@
 //! However a message's bytes are split on their way, it is read the same: random messages, sound
 //! and broken, whole and in pieces. The seed is printed; `WEIR_SEED` replays it.
 
+mod common;
+
+use common::rng;
 use fastrand::Rng;
 use wire::http1::{
     ChunkLimits, ChunkedDecoder, HeadLimits, Parsed, RequestHead, ResponseHead, parse_request,
@@ -10,13 +13,6 @@ use wire::http1::{
 const ROUNDS: usize = 20_000;
 
 const LIMITS: HeadLimits = HeadLimits { head_max_bytes: 300, target_max_bytes: 60, fields_max: 8 };
-
-fn rng() -> Rng {
-    let seed = std::env::var("WEIR_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("WEIR_SEED={seed}");
-    Rng::with_seed(seed)
-}
 
 fn pick<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
     from[rng.usize(..from.len())]

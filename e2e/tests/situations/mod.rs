@@ -7,6 +7,7 @@ mod clients;
 mod expected;
 mod network;
 mod queues;
+mod secured;
 mod servers;
 mod tcp;
 
@@ -268,8 +269,14 @@ impl Table {
 
 /// What needs nothing but loopback.
 pub(crate) fn on_loopback() -> Table {
-    let tables =
-        [clients::table(), servers::table(), queues::table(), network::table(), tcp::table()];
+    let tables = [
+        clients::table(),
+        servers::table(),
+        queues::table(),
+        network::table(),
+        tcp::table(),
+        secured::table(),
+    ];
     Table::of(tables.into_iter().flatten().collect())
 }
 
@@ -404,9 +411,18 @@ fn make(situation: &Situation, stage: &Stage<'_>, outlives: bool) -> (Seen, Vec<
     if outlives {
         let listener = format!("listener=\"{}\"", situation.name);
         let cause = format!("cause=\"{}\"", expected.cause);
-        let counted = stage.weir.metric("weir_listener_requests_total", &[&listener, &cause]);
-        if counted < 1.0 {
-            wrong.push(format!("the metric counts {counted} requests with that cause"));
+        let counted = || stage.weir.metric("weir_listener_requests_total", &[&listener, &cause]);
+        // Each request is counted once, and has one line; those beside it may still be ending.
+        let logged = || {
+            let lines = stage.weir.access();
+            let of_it = |line: &&Value| {
+                line["listener"] == situation.name && line["cause"] == expected.cause
+            };
+            lines.iter().filter(of_it).count() as f64
+        };
+        if wait::within(SOON, || (counted() == logged()).then_some(())).is_none() {
+            let (counted, logged) = (counted(), logged());
+            wrong.push(format!("the metric counts {counted} with that cause, of {logged} lines"));
         }
     }
     (seen, wrong)

@@ -11,7 +11,7 @@ use decide::{Endpoint, LiveService};
 use model::Administrative;
 use serde::Deserialize;
 
-use super::{Api, Indented, find_service, services, unreadable_body, unreadable_path};
+use super::{Api, Context, Indented, find_service, services, unreadable_body, unreadable_path};
 use crate::problem::Problem;
 
 /// As in the configuration.
@@ -50,7 +50,7 @@ pub(super) async fn set_state(
         AskedState::Drain => Administrative::Drain,
         AskedState::Maintenance => Administrative::Maintenance,
     };
-    change(service, &server, |endpoint| {
+    change(&api, service, &server, |endpoint| {
         endpoint.state.set_administrative(state);
         tracing::info!(
             service = %service.name(),
@@ -86,7 +86,7 @@ pub(super) async fn set_weight(
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         return Err(Problem::new(status, "body_not_readable", message));
     }
-    change(service, &server, |endpoint| {
+    change(&api, service, &server, |endpoint| {
         endpoint.state.set_weight(weight);
         tracing::info!(
             service = %service.name(),
@@ -102,6 +102,7 @@ pub(super) async fn set_weight(
 /// Changes something about the service's server of that name or address (a name may stand for
 /// several addresses), and lets it count at once.
 fn change(
+    api: &Context,
     service: &LiveService,
     server: &str,
     change: impl Fn(&Endpoint),
@@ -121,8 +122,14 @@ fn change(
         );
         return Err(Problem::not_found("server_not_found", message));
     }
-    for endpoint in found {
-        change(endpoint);
+    let turned = api.sources.switches.turn(|| found.into_iter().for_each(|one| change(one)));
+    if turned.is_none() {
+        let message =
+            "nothing has changed: a new process is taking over and would not hear of it; \
+                       say it again when the upgrade has ended"
+                .to_owned();
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        return Err(Problem::new(status, "upgrade_under_way", message));
     }
     let now = os::clock::now();
     if let Some(tier) = service.refresh(now) {

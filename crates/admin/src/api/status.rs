@@ -35,7 +35,7 @@ fn listener(listener: &Listener, totals: &Totals) -> Value {
         "address": listener.address,
         "protocol": match listener.protocol {
             Protocol::Http => "http",
-            Protocol::Tcp(_) => "tcp",
+            Protocol::Tcp(_) | Protocol::TlsPassthrough { .. } => "tcp",
         },
         "connections": {
             "open": counted.map_or(0, ListenerTotals::connections_open),

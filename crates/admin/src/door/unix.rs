@@ -3,13 +3,14 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::{self, Metadata, Permissions};
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -57,16 +58,10 @@ impl UnixSocket {
             Ok(_) => return Err(UnixError { path: new, why: Why::NotASocket }),
             Err(_) => {}
         }
-        let socket = open().map_err(|error| failed(error.into()))?;
-        let address = SocketAddrUnix::new(&new).map_err(|error| failed(error.into()))?;
-        rustix::net::bind(&socket, &address).map_err(|error| failed(error.into()))?;
+        let socket = bound(&new).map_err(failed)?;
         let listening = || -> io::Result<FileId> {
-            fs::set_permissions(&new, Permissions::from_mode(MODE))?;
-            if let Some((user, group)) = owner {
-                std::os::unix::fs::chown(&new, Some(user), Some(group))?;
-            }
+            let file = give_to(&new, owner)?;
             rustix::net::listen(&socket, BACKLOG)?;
-            let file = FileId::of(&fs::symlink_metadata(&new)?);
             fs::rename(&new, path)?;
             Ok(file)
         };
@@ -123,6 +118,33 @@ impl SocketFile {
 fn open() -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
+/// A socket bound to `path`, whose file has its permissions from its first moment on.
+fn bound(path: &Path) -> io::Result<OwnedFd> {
+    let socket = open()?;
+    // Linux makes the file with the mode that the socket has by then. Changed afterwards, by name,
+    // it could be another file's.
+    rustix::fs::fchmod(&socket, Mode::from_raw_mode(MODE))?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+/// Gives the socket's file to `owner`. Where the directory is somebody else's, they can put another
+/// file in its place at any time: no link is followed, and what is no socket is left alone.
+fn give_to(path: &Path, owner: Option<(u32, u32)>) -> io::Result<FileId> {
+    let file =
+        rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let file = fs::File::from(file);
+    let metadata = file.metadata()?;
+    if !metadata.file_type().is_socket() {
+        return Err(io::Error::other("another file has taken its place"));
+    }
+    if let Some((user, group)) = owner {
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        rustix::fs::chownat(&file, c"", Some(user), Some(group), AtFlags::EMPTY_PATH)?;
+    }
+    Ok(FileId::of(&metadata))
 }
 
 /// Nothing at `path`, or a socket that nobody listens on.
@@ -212,10 +234,43 @@ impl std::error::Error for UnixError {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::os::unix::net::UnixStream;
 
     use super::*;
     use crate::testing::Directory;
+
+    #[test]
+    fn at_no_moment_may_others_connect() {
+        let directory = Directory::new("unix-mode");
+        let path = directory.path("admin.sock");
+        let _socket = bound(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+    }
+
+    #[test]
+    fn what_takes_its_place_is_left_alone() {
+        let directory = Directory::new("unix-swapped");
+        let (precious, link) = (directory.path("precious"), directory.path("admin.sock.new"));
+        fs::write(&precious, "precious").unwrap();
+        fs::set_permissions(&precious, fs::Permissions::from_mode(0o640)).unwrap();
+        let before = fs::metadata(&precious).unwrap();
+        symlink(&precious, &link).unwrap();
+        // Whom only root could give it to; and for anybody else, it is theirs already.
+        let nobody = Some((65_534, 65_534)).filter(|_| rustix::process::geteuid().is_root());
+        for path in [&link, &precious] {
+            let message = give_to(path, nobody).unwrap_err().to_string();
+            assert!(message.contains("has taken its place"), "{message}");
+        }
+        let after = fs::metadata(&precious).unwrap();
+        assert_eq!((after.uid(), after.mode()), (before.uid(), before.mode()));
+        // What it is meant for.
+        let socket = directory.path("socket");
+        let _socket = bound(&socket).unwrap();
+        give_to(&socket, nobody).unwrap();
+        let owner = fs::metadata(&socket).unwrap().uid();
+        assert_eq!(owner, nobody.map_or(before.uid(), |(user, _)| user));
+    }
 
     #[test]
     fn its_owner_alone_may_connect_and_its_file_goes_with_it() {

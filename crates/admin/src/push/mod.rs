@@ -17,6 +17,7 @@ use std::time::Duration;
 use decide::Registry;
 use model::{Metrics, ServerTarget};
 use observe::Totals;
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
@@ -76,9 +77,16 @@ pub fn start(options: Options) -> io::Result<Option<Handle>> {
         if let Err(error) = rustix::process::nice(NICER) {
             tracing::debug!(%error, "the thread that pushes metrics keeps its priority");
         }
-        runtime.block_on(run(options, before, stopped));
+        to_its_end(runtime, run(options, before, stopped));
     })?;
     Ok(Some(Handle { stop, thread }))
+}
+
+/// Runs `work`, and waits for nothing beside it: a name that is still being looked up, on a thread
+/// of its own that cannot be told to stop, may take the system half a minute.
+fn to_its_end(runtime: Runtime, work: impl Future<Output = ()>) {
+    runtime.block_on(work);
+    runtime.shutdown_background();
 }
 
 async fn run(options: Options, mut before: Totals, mut stopped: watch::Receiver<bool>) {

@@ -148,8 +148,8 @@ impl Names<'_> {
         self.exchanges(&totals.exchanges, &before.exchanges);
         let (now, then) = (totals.connections_accepted, before.connections_accepted);
         self.count("connections_accepted", now, then);
-        let (now, then) = (totals.connections_refused, before.connections_refused);
-        self.count("connections_refused", now, then);
+        let (now, then) = (totals.accept_pauses, before.accept_pauses);
+        self.count("accept_pauses", now, then);
         self.gauge("connections_open", totals.connections_open() as f64);
     }
 

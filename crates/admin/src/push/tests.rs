@@ -317,3 +317,26 @@ fn names_are_looked_up() {
     let length = socket.recv(&mut datagram).unwrap();
     assert!(datagram[..length].starts_with(b"weir."));
 }
+
+#[test]
+fn a_name_that_is_still_being_looked_up_does_not_hold_up_the_end() {
+    use std::sync::mpsc::channel;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ((release, held), (say_done, done)) = (channel::<()>(), channel());
+    let thread = std::thread::spawn(move || {
+        to_its_end(runtime, async move {
+            // As the system's resolver does it: on a thread that blocks.
+            let (begin, begun) = tokio::sync::oneshot::channel();
+            drop(tokio::task::spawn_blocking(move || {
+                begin.send(()).unwrap();
+                held.recv()
+            }));
+            begun.await.unwrap();
+        });
+        say_done.send(()).unwrap();
+    });
+    let ended = done.recv_timeout(DEADLINE);
+    drop(release);
+    thread.join().unwrap();
+    assert!(ended.is_ok(), "the end waited for the look-up");
+}

@@ -31,6 +31,30 @@ fn a_server_is_put_aside_and_back() {
 }
 
 #[test]
+fn what_a_new_process_would_not_hear_of_is_not_said_to_be_done() {
+    let sources = sources();
+    let switches = sources.switches.clone();
+    let api = Api::with(sources);
+    let server = "/api/v1/services/listings/servers/127.0.0.1:5001";
+    let says = [
+        (format!("{server}/state"), r#"{"state": "drain"}"#),
+        (format!("{server}/weight"), r#"{"weight": 7}"#),
+    ];
+    let state = api.registry.current().services[0].endpoints().all[0].state.clone();
+    switches.hold();
+    for (path, body) in &says {
+        let message = api.post(path, body).problem(503, "upgrade_under_way");
+        assert!(message.starts_with("nothing has changed"), "{message}");
+    }
+    assert_eq!((state.administrative(), state.weight_set()), (Administrative::Ready, None));
+    switches.release();
+    for (path, body) in &says {
+        api.post(path, body).json();
+    }
+    assert_eq!((state.administrative(), state.weight_set()), (Administrative::Drain, Some(7)));
+}
+
+#[test]
 fn a_mistake_is_told_and_changes_nothing() {
     let api = Api::start();
     let path = "/api/v1/services/listings/servers/127.0.0.1:5001/state";

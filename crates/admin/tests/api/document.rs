@@ -183,6 +183,11 @@ fn every_refusal_is_described_too() {
                 assert_eq!(answer.status, status, "{url} {body}");
                 assert_documented(&answer, operation, &document, path);
             }
+            let upgraded = admin::Sources::default();
+            upgraded.switches.hold();
+            let answer = Api::with(upgraded).post(&url, body(operation));
+            assert_eq!(answer.status, 503, "{url}");
+            assert_documented(&answer, operation, &document, path);
         }
     }
     let none = "/api/v1/services/{service}";

@@ -178,6 +178,8 @@ fn what_is_under_way_is_shown_slowest_first() {
     assert_eq!(ids("?service=listings").1.len(), 2);
     assert_eq!(ids("?service=other"), (json!(0), vec![]));
     assert_eq!(ids("?longer_than_ms=86400000").0, json!(0));
+    assert_eq!(api.get("/api/v1/requests").json()["workers_silent"], 1);
+    assert_eq!(api.get("/api/v1/requests?service=other").json()["in_flight"], 2);
     let one = &api.get("/api/v1/requests").json()["requests"][0];
     assert_eq!((&one["stage"], &one["server"]), (&json!("response"), &json!("127.0.0.1:5001")));
     api.get("/api/v1/requests?limit=few").problem(400, "query_not_readable");

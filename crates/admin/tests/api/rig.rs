@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use admin::{Door, Listener, Sources, Token};
 use decide::Registry;
-use model::{AdminAddress, Cause, Moment, TcpSample, Timings};
+use model::{AdminAddress, Cause, Material, Moment, TcpSample, Timings};
 use observe::exposition::{ProbeGauges, ReloadGauges};
-use observe::{InFlight, Stage};
+use observe::{InFlight, InFlightTold, Stage};
 use serde_json::{Value, json};
 
 const CONFIGURATION: &str = r#"
@@ -21,6 +22,7 @@ zone = "a"
 [[listener]]
 name = "public"
 address = "127.0.0.1:8080"
+tls = { certificates = [{ chain = "a.pem" }] }
 
 [[route]]
 host = "api.example.com"
@@ -38,6 +40,29 @@ zone = "a"
 address = "[::1]:5002"
 zone = "b"
 "#;
+
+/// A certificate and its key, whatever file is asked for.
+struct Certificate(String);
+
+impl Certificate {
+    fn make() -> Certificate {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let names = vec!["api.example.com".to_owned()];
+        let chain = rcgen::CertificateParams::new(names).unwrap().self_signed(&key).unwrap();
+        Certificate(format!("{}{}", chain.pem(), key.serialize_pem()))
+    }
+}
+
+impl config::Surroundings for Certificate {
+    fn file(&self, path: &Path) -> Result<config::Found, config::Unreadable> {
+        let material = Material { path: path.to_path_buf(), bytes: self.0.as_bytes().into() };
+        Ok(config::Found { material, only_root: true })
+    }
+
+    fn now_s(&self) -> Option<i64> {
+        None
+    }
+}
 
 pub(crate) struct Api {
     pub(crate) handle: admin::Handle,
@@ -62,7 +87,14 @@ pub(crate) fn sources() -> Sources {
             }]
         }),
         idle_connections: Some(Arc::new(|| HashMap::from([(address("127.0.0.1:5001"), 3)]))),
-        in_flight: Some(Arc::new(|| vec![in_flight("a", 30), in_flight("b", 10)])),
+        in_flight: Some(Arc::new(|wanted| {
+            let all = vec![in_flight("a", 30), in_flight("b", 10)];
+            let (in_flight, now) = (all.len(), os::clock::now());
+            let is_wanted = |one: &InFlight| wanted.takes(one.service.as_deref(), one.since, now);
+            let requests: Vec<_> = all.into_iter().filter(is_wanted).collect();
+            // As if one worker had told of no more than these.
+            InFlightTold { in_flight, matching: requests.len(), requests, workers_silent: 1 }
+        })),
         reload: Some(Arc::new(|| Ok(receipt()))),
         upgrade: Some(Arc::new(|| {
             Ok(json!({
@@ -82,6 +114,7 @@ pub(crate) fn sources() -> Sources {
             last_refused: false,
             last_at: Some(Duration::from_secs(1_763_619_180)),
         })),
+        switches: admin::Switches::default(),
     }
 }
 
@@ -135,7 +168,7 @@ impl Api {
     }
 
     pub(crate) fn behind(door: Door, sources: Sources) -> Api {
-        let checked = config::check(CONFIGURATION, "weir.toml", &())
+        let checked = config::check(CONFIGURATION, "weir.toml", &Certificate::make())
             .unwrap_or_else(|errors| panic!("{errors:#?}"));
         let registry = Arc::new(Registry::with_seed(0));
         registry.publish(Arc::new(checked.snapshot), Moment::from_millis(1));

@@ -16,6 +16,7 @@ pub(super) fn check(document: &Document, problems: &Problems) {
     admin(document, problems);
     limits(document, problems);
     idle_http(document, problems);
+    tls(document, problems);
 }
 
 fn nothing_listens() -> Diagnostic {
@@ -112,6 +113,53 @@ fn limits(document: &Document, problems: &Problems) {
             } else {
                 warning.other(all.span.clone(), "all together")
             });
+        }
+    }
+}
+
+/// TLS where the rest of the listener has no use for it.
+fn tls(document: &Document, problems: &Problems) {
+    for listener in &document.listeners {
+        let Some(tls) = &listener.tls else { continue };
+        if let RawProtocol::TlsPassthrough { names, .. } = &listener.protocol {
+            let mut error = Diagnostic::error(
+                "TLS is either decrypted or passed through",
+                tls.span.clone(),
+                "decrypts",
+            );
+            if let Some((name, _)) = names.first() {
+                error = error.other(name.span.clone(), "passed through by name");
+            }
+            problems.report(error.help(
+                "leave `tls` out, since the servers have the certificates; or leave `server_names` out and write routes, with protocol = \"http\"",
+            ));
+        }
+        if let Some(hsts) = &tls.hsts
+            && !matches!(listener.protocol, RawProtocol::Http)
+        {
+            problems.report(
+                Diagnostic::error(
+                    "`hsts` is a field of HTTP responses",
+                    hsts.span.clone(),
+                    "this listener is tcp",
+                )
+                .help("leave it out, or write protocol = \"http\""),
+            );
+        }
+    }
+    for listener in &document.listeners {
+        if !matches!(listener.protocol, RawProtocol::TlsPassthrough { .. }) {
+            continue;
+        }
+        for name in listener.protocol.services() {
+            let named = document.services.iter().find(|raw| raw.service.name == name.value);
+            if let Some(tls) = named.and_then(|raw| raw.tls.as_ref()) {
+                problems.report(
+                    Diagnostic::warning("TLS within TLS", name.span.clone(), "passed through")
+                        .other(tls.span.clone(), "and encrypted once more")
+                        .help("what clients send is TLS already: leave the service's `tls` out"),
+                );
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use model::{ListenerId, ServiceId};
 
 use crate::diagnostic::{At, Diagnostic, Problems, nearest, quote};
-use crate::raw::{Document, RawAction, RawProtocol};
+use crate::raw::{Document, RawAction};
 
 /// Names of a document and what they stand for; of a name that stands twice, the first.
 pub(crate) struct Names {
@@ -54,7 +54,7 @@ pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) 
 /// Every name points at something.
 fn references(document: &Document, names: &Names, problems: &Problems) {
     for listener in &document.listeners {
-        if let RawProtocol::Tcp(service) = &listener.protocol {
+        for service in listener.protocol.services() {
             known_service(service, names, problems);
         }
     }

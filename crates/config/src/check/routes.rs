@@ -56,19 +56,19 @@ fn only_http(route: &RawRoute, document: &Document, names: &Names, problems: &Pr
             continue;
         };
         let listener = &document.listeners[id.0 as usize];
-        if let RawProtocol::Tcp(service) = &listener.protocol {
-            problems.report(
-                Diagnostic::error(
-                    "a tcp listener has no routes",
-                    name.span.clone(),
-                    "passes bytes on without reading requests",
-                )
-                .other(
-                    listener.name.span.clone(),
-                    format!("all of it goes to service \"{}\"", service.value),
-                ),
-            );
-        }
+        let to = match &listener.protocol {
+            RawProtocol::Http => continue,
+            RawProtocol::Tcp(service) => format!("all of it goes to service \"{}\"", service.value),
+            RawProtocol::TlsPassthrough { .. } => "its server_names say where it goes".to_owned(),
+        };
+        problems.report(
+            Diagnostic::error(
+                "a tcp listener has no routes",
+                name.span.clone(),
+                "passes bytes on without reading requests",
+            )
+            .other(listener.name.span.clone(), to),
+        );
     }
 }
 

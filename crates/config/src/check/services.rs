@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use model::{Balance, HashOn, ServerTarget};
+use model::{Balance, Check, CheckKind, HashOn, HttpVersion, ServerTarget};
 
 use crate::diagnostic::{Diagnostic, Problems, nearest, quote};
-use crate::raw::{Document, RawAction, RawProtocol, RawService};
+use crate::raw::{Document, RawAction, RawService};
 
 pub(super) fn check(document: &Document, problems: &Problems) {
     for service in &document.services {
@@ -172,10 +172,8 @@ fn use_of_services(document: &Document, problems: &Problems) {
     let tcp: HashSet<&str> = document
         .listeners
         .iter()
-        .filter_map(|listener| match &listener.protocol {
-            RawProtocol::Tcp(service) => Some(service.value.as_ref()),
-            RawProtocol::Http => None,
-        })
+        .flat_map(|listener| listener.protocol.services())
+        .map(|service| service.value.as_ref())
         .collect();
     let mut http: HashSet<&str> = HashSet::new();
     for route in &document.routes {
@@ -222,6 +220,17 @@ fn tcp_only(raw: &RawService, problems: &Problems) {
             unused("`affinity`"),
             span.clone(),
             "bytes have no cookies",
+        ));
+    }
+    let asks = |check: &Check| check.kind != CheckKind::Tcp;
+    if let Some(span) = &raw.http
+        && raw.service.http == HttpVersion::Http2
+        && !raw.service.check.as_ref().is_some_and(asks)
+    {
+        problems.report(Diagnostic::warning(
+            unused("`http`"),
+            span.clone(),
+            "bytes are passed on as they are",
         ));
     }
 }

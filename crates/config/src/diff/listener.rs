@@ -1,7 +1,9 @@
 //! What changes about listeners.
 
-use model::{ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot};
+use ipnet::IpNet;
+use model::{ClientHttp2, ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot};
 
+use super::tls::pattern;
 use super::{Changes, Words, or, time, yes_no};
 use crate::raw::units::show_size;
 
@@ -32,18 +34,18 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
         head_max_bytes,
         body_max_bytes,
         proxy_status,
+        tls,
+        http2,
+        proxy_protocol,
     } = old;
     let mut words = Words::default();
     words.value("address", address, &new.address, ToString::to_string);
     let (protocol, new_protocol) =
-        (protocol_name(*protocol, before), protocol_name(new.protocol, after));
+        (protocol_name(protocol, before), protocol_name(&new.protocol, after));
     words.value("protocol", &protocol, &new_protocol, String::clone);
     words.value("backlog", backlog, &new.backlog, |n| or(n.as_ref(), "net.core.somaxconn"));
     words.value("connections_max", connections_max, &new.connections_max, u32::to_string);
-    words.value("trusted", trusted, &new.trusted, |networks| {
-        let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
-        if networks.is_empty() { "nobody".to_owned() } else { networks.join(" ") }
-    });
+    words.value("trusted", trusted, &new.trusted, |networks| networks_or_nobody(networks));
     words.value("forward_fields", forward_fields, &new.forward_fields, fields);
     words.value("timeouts.head", head, &new.timeouts.head, time);
     words.value("timeouts.idle", idle, &new.timeouts.idle, time);
@@ -53,13 +55,33 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
         or(n.map(show_size), "no limit")
     });
     words.value("proxy_status", proxy_status, &new.proxy_status, yes_no);
+    super::tls::listener(tls.as_ref(), new.tls.as_ref(), &mut words);
+    words.value("http2", http2, &new.http2, |http2| {
+        or(http2.map(|ClientHttp2 { streams_max }| format!("{streams_max} streams")), "off")
+    });
+    words.value("proxy_protocol", proxy_protocol, &new.proxy_protocol, |networks| {
+        networks_or_nobody(networks)
+    });
     words
 }
 
-fn protocol_name(protocol: Protocol, of: &Snapshot) -> String {
+fn networks_or_nobody(networks: &[IpNet]) -> String {
+    let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
+    if networks.is_empty() { "nobody".to_owned() } else { networks.join(" ") }
+}
+
+fn protocol_name(protocol: &Protocol, of: &Snapshot) -> String {
     match protocol {
         Protocol::Http => "http".to_owned(),
-        Protocol::Tcp(service) => format!("tcp to {}", of.service(service).name),
+        Protocol::Tcp(service) => format!("tcp to {}", of.service(*service).name),
+        Protocol::TlsPassthrough { names, otherwise } => {
+            let names = names
+                .iter()
+                .map(|(name, to)| format!("{} to {}", pattern(name), of.service(*to).name));
+            let otherwise = otherwise.map(|to| format!("others to {}", of.service(to).name));
+            let all: Vec<_> = names.chain(otherwise).collect();
+            format!("tcp by server name: {}", all.join(", "))
+        }
     }
 }
 

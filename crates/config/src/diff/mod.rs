@@ -10,6 +10,7 @@ mod route;
 mod service;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::fmt::Display;
 use std::time::Duration;

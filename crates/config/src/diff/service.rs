@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use model::{
-    Affinity, Balance, Check, CheckKind, HashKey, HashOn, PassiveHealth, QueueLimits, Retries,
-    ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
+    Affinity, Balance, Check, CheckKind, HashKey, HashOn, HttpVersion, PassiveHealth, ProxyVersion,
+    QueueLimits, Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot,
+    WhenAllDown, ZonePolicy,
 };
 
 use super::{Changes, Words, or, time, yes_no};
@@ -71,6 +72,9 @@ fn words(old: &Service, new: &Service) -> Words {
         timeouts,
         retries: Retries { attempts_max, body_kept_max_bytes },
         idle_connections_max,
+        tls,
+        http,
+        send_proxy,
         servers: _,
     } = old;
     let mut words = Words::default();
@@ -103,9 +107,6 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("timeouts.response", response, &new.timeouts.response, time);
     words.value("timeouts.idle", idle, &new.timeouts.idle, time);
     words.value("timeouts.keep_alive", keep_alive, &new.timeouts.keep_alive, time);
-    words.value("timeouts.total", total, &new.timeouts.total, |total| {
-        or(total.map(show_duration), "none")
-    });
     words.value("timeouts.total", total, &new.timeouts.total, |time| {
         or(time.map(show_duration), "no limit")
     });
@@ -114,6 +115,16 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("retries.body_kept_max", body_kept_max_bytes, kept, |n| show_size(u64::from(*n)));
     let idle_max = &new.idle_connections_max;
     words.value("idle_connections_max", idle_connections_max, idle_max, u32::to_string);
+    super::tls::service(tls.as_deref(), new.tls.as_deref(), &mut words);
+    words.value("http", http, &new.http, |http| match http {
+        HttpVersion::Http11 => "1.1".to_owned(),
+        HttpVersion::Http2 => "2".to_owned(),
+    });
+    words.value("send_proxy", send_proxy, &new.send_proxy, |version| match version {
+        None => "none".to_owned(),
+        Some(ProxyVersion::V1) => "v1".to_owned(),
+        Some(ProxyVersion::V2) => "v2".to_owned(),
+    });
     words
 }
 
@@ -142,6 +153,11 @@ fn check_words(old: Option<&Check>, new: Option<&Check>, words: &mut Words) {
     };
     let Check { kind, port, interval, timeout, rise, fall } = old;
     words.value("check", kind, &new.kind, show_kind);
+    if let (CheckKind::Grpc { host, .. }, CheckKind::Grpc { host: new_host, .. }) =
+        (kind, &new.kind)
+    {
+        words.value("check.host", host, new_host, |host| or(host.as_ref(), "the server's address"));
+    }
     if let (
         CheckKind::Http { method: _, path: _, host, fields, expect, reuse },
         CheckKind::Http {
@@ -174,6 +190,8 @@ fn show_kind(kind: &CheckKind) -> String {
     match kind {
         CheckKind::Tcp => "tcp".to_owned(),
         CheckKind::Http { method, path, .. } => format!("{method} {path}"),
+        CheckKind::Grpc { service, .. } if service.is_empty() => "grpc".to_owned(),
+        CheckKind::Grpc { service, .. } => format!("grpc {service}"),
     }
 }
 

@@ -1,5 +1,9 @@
 //! Two texts, and what is said of the way from one to the other.
 
+use std::sync::Arc;
+
+use model::{Certificate, ListenerTls, Material, ServiceTls, TlsVersion};
+
 use super::*;
 
 fn snapshot(text: &str) -> Snapshot {
@@ -142,6 +146,38 @@ fn every_change_is_told_in_the_words_of_the_file() {
 }
 
 #[test]
+fn each_change_is_told_once() {
+    let text = BEFORE
+        .replace(
+            "in_flight_max = 4",
+            "in_flight_max = 8\nbalance = \"random\"\nslow_start = \"1s\"\nhttp = \"2\"\n\
+             when_full = 503\nwhen_all_down = \"try-all\"\naffinity = { cookie = \"c\" }\n\
+             idle_connections_max = 3\nqueue = { length_max = 7, wait_max = \"3s\" }\n\
+             retries = { attempts_max = 2, body_kept_max = \"1KiB\" }\n\
+             zones = { ready_min = 0.1, ready_recovered = 0.2 }\n\
+             timeouts = { connect = \"7s\", response = \"8s\", idle = \"9s\", \
+             keep_alive = \"11s\", total = \"12s\" }",
+        )
+        .replace("timeouts = { idle = \"60s\" }", "timeouts = { idle = \"5s\", head = \"1s\" }")
+        .replace("path = \"/status\"", "path = \"/other\", interval = \"5s\", expect = 204");
+    let found = diff(&snapshot(BEFORE), &snapshot(&text));
+    let key = |what: &String| what.split(':').next().unwrap_or_default().to_owned();
+    let mut told = Vec::new();
+    for changes in [&found.listeners, &found.routes, &found.services, &found.servers] {
+        for Changed { name, what } in &changes.changed {
+            let mut keys: Vec<_> = what.iter().map(key).collect();
+            told.extend(keys.clone());
+            keys.sort_unstable();
+            keys.dedup();
+            assert_eq!(keys.len(), what.len(), "{name}: {what:?}");
+        }
+    }
+    for key in ["timeouts.total", "timeouts.head", "queue.wait_max", "check", "http"] {
+        assert!(told.iter().any(|it| it == key), "{key} is missing in {told:?}");
+    }
+}
+
+#[test]
 fn a_tcp_listener_names_its_service_and_a_route_what_becomes_of_it() {
     let text = BEFORE
         .replace("service = \"stays\"\n[[route]]", "service = \"app\"\n[[route]]")
@@ -152,4 +188,74 @@ fn a_tcp_listener_names_its_service_and_a_route_what_becomes_of_it() {
         found.routes.changed,
         [changed("*/gone", &["action: deny 410 → redirect 308 example.com"])]
     );
+}
+
+#[test]
+fn a_renewed_certificate_is_told_and_its_bytes_are_not() {
+    let material =
+        |path: &str, bytes: &str| Material { path: path.into(), bytes: bytes.as_bytes().into() };
+    let with = |chain: &str, key: &str, ca: &str| {
+        let mut snapshot = snapshot(BEFORE);
+        snapshot.listeners[0].tls = Some(ListenerTls {
+            certificates: vec![Certificate {
+                chain: material("a.pem", chain),
+                key: material("a.key", key),
+                ocsp: None,
+            }],
+            version_min: TlsVersion::Tls12,
+            client_certificates: None,
+            hsts: None,
+        });
+        let app = snapshot.services.iter_mut().find(|service| &*service.name == "app").unwrap();
+        app.tls = Some(Arc::new(ServiceTls {
+            name: None,
+            verify: true,
+            ca: material("ca.pem", ca),
+            certificate: None,
+        }));
+        snapshot
+    };
+    let before = with("one", "secret", "one");
+    let found = diff(&before, &with("two", "other secret", "two"));
+    assert_eq!(
+        found.listeners.changed,
+        [changed("public", &["tls.certificates: the certificate in a.pem was replaced"])]
+    );
+    assert_eq!(
+        found.services.changed,
+        [changed("app", &["tls.ca: the contents of ca.pem changed"])]
+    );
+    assert!(diff(&before, &before.clone()).is_empty());
+
+    let mut next = with("one", "secret", "one");
+    let tls = next.listeners[0].tls.as_mut().unwrap();
+    tls.certificates.push(tls.certificates[0].clone());
+    tls.certificates[1].chain.path = "b.pem".into();
+    tls.version_min = TlsVersion::Tls13;
+    next.listeners[0].http2 = None;
+    let what = &[
+        "tls.certificates: a.pem → a.pem b.pem",
+        "tls.version_min: 1.2 → 1.3",
+        "http2: 100 streams → off",
+    ];
+    assert_eq!(diff(&before, &next).listeners.changed, [changed("public", what)]);
+    assert_eq!(
+        diff(&snapshot(BEFORE), &before).listeners.changed,
+        [changed("public", &["tls: off → on"])]
+    );
+}
+
+#[test]
+fn a_check_that_becomes_one_of_grpc_is_told_by_what_it_asks_for() {
+    let grpc = |check: &str| {
+        let check = format!("http = \"2\"\ncheck = {{ kind = \"grpc\"{check} }}");
+        snapshot(&BEFORE.replace("check = { path = \"/status\" }", &check))
+    };
+    let before = grpc("");
+    let what = |before: &Snapshot, after: &Snapshot, what: &[&str]| {
+        assert_eq!(diff(before, after).services.changed, [changed("app", what)]);
+    };
+    what(&snapshot(BEFORE), &before, &["check: GET /status → grpc", "http: 1.1 → 2"]);
+    let named = grpc(", grpc_service = \"a.B\", host = \"h\"");
+    what(&before, &named, &["check: grpc → grpc a.B", "check.host: the server's address → h"]);
 }

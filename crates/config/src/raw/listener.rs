@@ -1,11 +1,12 @@
 //! Reads `[[listener]]`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::{ClientTimeouts, ForwardFields};
 
 use super::table::{Table, choose};
-use super::{RawListener, RawProtocol, name, net};
+use super::{RawListener, RawProtocol, name, net, tls};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic};
 
@@ -21,6 +22,9 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let head_max_bytes = u32::try_from(table.size("head_max").value).unwrap_or(u32::MAX);
     let body_max_bytes = table.size_if("body_max").map(|at| at.value);
     let proxy_status = table.boolean("proxy_status");
+    let tls = tls::of_listener(&mut table);
+    let http2 = tls::http2(&mut table);
+    let proxy_protocol = table.texts("proxy_protocol", net::network).unwrap_or_default();
     let span = table.span.clone();
     table.finish();
     let name = given.unwrap_or_else(|| match &address {
@@ -31,7 +35,6 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
         name,
         address,
         span,
-        protocol,
         backlog,
         connections_max,
         trusted: trusted.into_iter().map(|at| at.value).collect(),
@@ -40,25 +43,24 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
         head_max_bytes,
         body_max_bytes,
         proxy_status,
+        http2: if matches!(protocol, RawProtocol::Http) { http2 } else { None },
+        tls,
+        proxy_protocol: proxy_protocol.into_iter().map(|at| at.value).collect(),
+        protocol,
     }
 }
 
 fn protocol(table: &mut Table<'_>) -> RawProtocol {
     let protocol = table.choice("protocol");
     let service = table.text("service", name);
+    let by_name = server_names(table);
     match (protocol.value, service) {
+        ("tcp", otherwise) if by_name.is_some() => {
+            warn_of_http_keys(table);
+            RawProtocol::TlsPassthrough { names: by_name.unwrap_or_default(), otherwise }
+        }
         ("tcp", Some(service)) => {
-            let of_http =
-                ["trusted", "forward_fields", "timeouts", "head_max", "body_max", "proxy_status"];
-            for key in of_http {
-                if let Some(span) = table.key_span(key) {
-                    table.problems.report(Diagnostic::warning(
-                        format!("`{key}` means nothing to a tcp listener"),
-                        span,
-                        "not used",
-                    ));
-                }
-            }
+            warn_of_http_keys(table);
             RawProtocol::Tcp(service)
         }
         ("tcp", None) => {
@@ -69,7 +71,20 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
                         protocol.span,
                         "tcp, but to whom?",
                     )
-                    .help("write service = \"NAME\" beside it: all of its connections go there"),
+                    .help("write service = \"NAME\" beside it: all of its connections go there; or server_names, for TLS that is passed through"),
+                );
+            }
+            RawProtocol::Http
+        }
+        (_, _) if by_name.is_some() => {
+            if let Some(span) = table.key_span("server_names") {
+                table.problems.report(
+                    Diagnostic::error(
+                        "`server_names` is for TLS that is passed through undecrypted",
+                        span,
+                        "this listener is http",
+                    )
+                    .help("write protocol = \"tcp\" beside it; or tls = { … } and [[route]] with host = \"…\""),
                 );
             }
             RawProtocol::Http
@@ -89,6 +104,29 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
             RawProtocol::Http
         }
         (_, None) => RawProtocol::Http,
+    }
+}
+
+/// Server names and the services they lead to.
+type ByName = Vec<(At<String>, At<Arc<str>>)>;
+
+/// `server_names`, if it is there.
+fn server_names(table: &mut Table<'_>) -> Option<ByName> {
+    let names = table.map("server_names", net::server_name, name);
+    table.key_span("server_names").map(|_| names)
+}
+
+fn warn_of_http_keys(table: &Table<'_>) {
+    let of_http =
+        ["trusted", "forward_fields", "timeouts", "head_max", "body_max", "proxy_status", "http2"];
+    for span_of in of_http.map(|key| (key, table.key_span(key))) {
+        if let (key, Some(span)) = span_of {
+            table.problems.report(Diagnostic::warning(
+                format!("`{key}` means nothing to a tcp listener"),
+                span,
+                "not used",
+            ));
+        }
     }
 }
 

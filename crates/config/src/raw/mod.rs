@@ -12,6 +12,7 @@ mod route;
 mod service;
 mod table;
 mod tables;
+mod tls;
 mod top;
 pub(crate) mod units;
 
@@ -22,10 +23,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AdminAddress, ClientTimeouts, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log,
-    Metrics, PathMatch, RateLimit, Redirect, Reload, Rewrite,
+    AdminAddress, ClientHttp2, ClientTimeouts, FieldChanges, FieldMatch, ForwardFields,
+    HostPattern, Log, Metrics, PathMatch, RateLimit, Redirect, Reload, Rewrite,
 };
 
+pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls};
 pub(crate) use top::document;
 
 use crate::diagnostic::{At, Diagnostic, Span};
@@ -103,13 +105,33 @@ pub(crate) struct RawListener {
     pub(crate) head_max_bytes: u32,
     pub(crate) body_max_bytes: Option<u64>,
     pub(crate) proxy_status: bool,
+    pub(crate) tls: Option<RawListenerTls>,
+    pub(crate) http2: Option<ClientHttp2>,
+    pub(crate) proxy_protocol: Vec<ipnet::IpNet>,
 }
 
-/// What a listener speaks, its service by name.
+/// What a listener speaks, its services by name.
 #[derive(Debug)]
 pub(crate) enum RawProtocol {
     Http,
     Tcp(At<Arc<str>>),
+    TlsPassthrough {
+        /// By server name, in lower case, with or without `*.` before it.
+        names: Vec<(At<String>, At<Arc<str>>)>,
+        otherwise: Option<At<Arc<str>>>,
+    },
+}
+
+impl RawProtocol {
+    /// Those that it names; an http listener's routes do.
+    pub(crate) fn services(&self) -> impl Iterator<Item = &At<Arc<str>>> {
+        let (by_name, other) = match self {
+            RawProtocol::Http => (&[][..], None),
+            RawProtocol::Tcp(service) => (&[][..], Some(service)),
+            RawProtocol::TlsPassthrough { names, otherwise } => (&names[..], otherwise.as_ref()),
+        };
+        by_name.iter().map(|(_, service)| service).chain(other)
+    }
 }
 
 /// `[[route]]`.
@@ -162,6 +184,10 @@ pub(crate) struct RawService {
     pub(crate) queue: Option<Span>,
     /// Of `hash.on`.
     pub(crate) hash_on: Option<Span>,
+    /// What its files make of it becomes the service's `tls`.
+    pub(crate) tls: Option<RawServiceTls>,
+    /// Of `http`.
+    pub(crate) http: Option<Span>,
     /// Of `affinity`.
     pub(crate) affinity: Option<Span>,
     /// Of the address of each of its servers.

@@ -217,6 +217,21 @@ pub(crate) fn host_pattern(text: &str) -> Result<Option<HostPattern>, Wrong> {
     })
 }
 
+/// A server name that TLS clients ask for (RFC 6066 section 3), in lower case, `*.` before it if
+/// wanted.
+pub(crate) fn server_name(text: &str) -> Result<String, Wrong> {
+    if text == "*" {
+        return Err(Wrong::new("every name").help("write service = \"NAME\" for all other names"));
+    }
+    if text.parse::<IpAddr>().is_ok() {
+        return Err(Wrong::new("clients ask for names, never for addresses"));
+    }
+    match host_pattern(text)? {
+        Some(HostPattern::Wildcard(suffix)) => Ok(format!("*.{}", host_name(&suffix)?)),
+        Some(HostPattern::Exact(_)) | None => host_name(text),
+    }
+}
+
 /// The value of a Host field: a host, with a port if wanted.
 pub(crate) fn authority(text: &str) -> Result<String, Wrong> {
     if let Some((name, port)) = text.rsplit_once(':')

@@ -8,30 +8,48 @@ use super::numbers::integer;
 use super::table::Table;
 use super::{Wrong, http, net, units};
 use crate::defaults;
-use crate::diagnostic::{Diagnostic, Problems};
+use crate::diagnostic::{At, Diagnostic, Problems, quote};
 
-const HTTP_ONLY: [&str; 6] = ["path", "method", "host", "header", "expect", "reuse"];
+/// The longest name of a gRPC service.
+const GRPC_SERVICE_MAX_BYTES: usize = 1024;
 
-pub(super) fn read(mut table: Table<'_>) -> Check {
-    let http = http_kind(&mut table);
+/// Keys that mean something to some kinds of check only, and to which.
+const KEYS_OF_KINDS: [(&str, &[&str]); 7] = [
+    ("path", &["http"]),
+    ("method", &["http"]),
+    ("host", &["http", "grpc"]),
+    ("header", &["http"]),
+    ("expect", &["http"]),
+    ("reuse", &["http"]),
+    ("grpc_service", &["grpc"]),
+];
+
+/// `speaks_http1`: the servers are certainly not spoken to in HTTP/2.
+pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
+    let host = table.text("host", net::authority).map(|at| at.value);
+    let http = http_kind(&mut table, host.clone());
+    let service = table.text("grpc_service", grpc_service);
     let kind = table.choice("kind");
-    let kind = if kind.value == "tcp" {
-        for key in HTTP_ONLY {
-            if let Some(span) = table.key_span(key) {
+    unused_keys(&mut table, &kind);
+    let kind = match kind.value {
+        "tcp" => CheckKind::Tcp,
+        "grpc" => {
+            if speaks_http1 {
                 table.problems.report(
                     Diagnostic::error(
-                        format!("`{key}` has no effect on a tcp check"),
-                        span,
-                        "never used",
+                        "a grpc check needs HTTP/2",
+                        kind.span,
+                        "gRPC is spoken over nothing else",
                     )
-                    .other(kind.span.clone(), "connects, and sends nothing")
-                    .help(format!("write kind = \"http\", or leave `{key}` out")),
+                    .help(
+                        "write http = \"2\" beside `check`: requests go to the servers by it, too",
+                    ),
                 );
             }
+            let service = service.map(|at| at.value).unwrap_or_default();
+            CheckKind::Grpc { service, host }
         }
-        CheckKind::Tcp
-    } else {
-        http
+        _ => http,
     };
     let interval = table.duration("interval");
     let timeout = table.duration("timeout");
@@ -62,7 +80,57 @@ pub(super) fn read(mut table: Table<'_>) -> Check {
     check
 }
 
-fn http_kind(table: &mut Table<'_>) -> CheckKind {
+/// Reports what is there and means nothing to a check of this kind.
+fn unused_keys(table: &mut Table<'_>, kind: &At<&'static str>) {
+    // An unknown word may have been meant to be any kind.
+    if table.peek("kind").is_some_and(|word| word.as_str() != Some(kind.value)) {
+        return;
+    }
+    let does = match kind.value {
+        "tcp" => "connects, and sends nothing",
+        "grpc" => "asks the gRPC health service",
+        _ => "asks for a path",
+    };
+    for (key, kinds) in KEYS_OF_KINDS {
+        let Some(span) = table.key_span(key).filter(|_| !kinds.contains(&kind.value)) else {
+            continue;
+        };
+        let diagnostic = Diagnostic::error(
+            format!("`{key}` has no effect on {} {} check", article(kind.value), kind.value),
+            span,
+            "never used",
+        );
+        // The kind may stand nowhere: then it is http.
+        let diagnostic = match table.key_span("kind") {
+            Some(_) => diagnostic.other(kind.span.clone(), does),
+            None => diagnostic,
+        };
+        let help = format!("write kind = \"{}\", or leave `{key}` out", kinds[0]);
+        table.problems.report(diagnostic.help(help));
+    }
+}
+
+fn article(kind: &str) -> &'static str {
+    if kind == "http" { "an" } else { "a" }
+}
+
+fn grpc_service(text: &str) -> Result<String, Wrong> {
+    if text.contains('/') {
+        let name = text.trim_start_matches('/').split('/').next().unwrap_or_default();
+        return Err(
+            Wrong::new("the name of a service has no slash").help(format!("write {}", quote(name)))
+        );
+    }
+    if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err(Wrong::new("no spaces or control characters may stand here"));
+    }
+    if text.len() > GRPC_SERVICE_MAX_BYTES {
+        return Err(Wrong::new(format!("longer than {GRPC_SERVICE_MAX_BYTES} bytes")));
+    }
+    Ok(text.to_owned())
+}
+
+fn http_kind(table: &mut Table<'_>, host: Option<String>) -> CheckKind {
     let text = |default: &str| default.to_owned();
     let fields = table.map("header", http::changeable_field_name, http::field_value);
     CheckKind::Http {
@@ -72,7 +140,7 @@ fn http_kind(table: &mut Table<'_>) -> CheckKind {
         path: table
             .text("path", http::path_and_query)
             .map_or_else(|| text(defaults::CHECK_PATH), |at| at.value),
-        host: table.text("host", net::authority).map(|at| at.value),
+        host,
         fields: fields.into_iter().map(|(name, value)| (name.value, value.value)).collect(),
         expect: expect(table),
         reuse: table.boolean("reuse"),

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use model::{
-    Affinity, Balance, HashKey, HashOn, PassiveHealth, QueueLimits, Retries, ServerSpec, Service,
-    ServiceTimeouts, WhenAllDown, ZonePolicy,
+    Affinity, Balance, HashKey, HashOn, HttpVersion, PassiveHealth, ProxyVersion, QueueLimits,
+    Retries, ServerSpec, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
 use toml::de::DeValue;
 
 use super::table::Table;
-use super::{RawServerSpans, RawService, http, name, net, probe, route::unknown_key_part};
+use super::{RawServerSpans, RawService, http, name, net, probe, route::unknown_key_part, tls};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Span};
 
@@ -17,11 +17,17 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let (balance, hash_on) = balance(&mut table);
     let in_flight_max: Option<At<u32>> = table.integer_if("in_flight_max");
     let (servers, server_spans) = servers(&mut table);
+    let version = table.choice("http").value;
+    // What could not be read may have been meant to be "2".
+    let certain = table.peek("http").is_none_or(|word| word.as_str() == Some(version));
+    let speaks_http1 = certain && version != "2";
     let raw = RawService {
         name: at.span,
         in_flight_max: in_flight_max.as_ref().map(|at| at.span.clone()),
         queue: table.key_span("queue"),
         hash_on,
+        tls: tls::of_service(&mut table),
+        http: table.key_span("http"),
         affinity: table.key_span("affinity"),
         servers: server_spans,
         service: Service {
@@ -34,7 +40,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
                 "try-all" => WhenAllDown::TryAll,
                 _ => WhenAllDown::Refuse,
             },
-            check: table.table("check").map(probe::read),
+            check: table.table("check").map(|table| probe::read(table, speaks_http1)),
             passive: passive(&mut table),
             zones: zones(table.table("zones")),
             affinity: table.table("affinity").and_then(affinity),
@@ -42,6 +48,16 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             timeouts: timeouts(table.table("timeouts")),
             retries: retries(table.table("retries")),
             idle_connections_max: table.integer("idle_connections_max").value,
+            // Made of `tls` by `files`.
+            tls: None,
+            http: match version {
+                "2" => HttpVersion::Http2,
+                _ => HttpVersion::Http11,
+            },
+            send_proxy: table.choice_if("send_proxy").map(|at| match at.value {
+                "v1" => ProxyVersion::V1,
+                _ => ProxyVersion::V2,
+            }),
             servers,
         },
     };

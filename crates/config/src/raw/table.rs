@@ -335,6 +335,11 @@ pub(super) fn mismatch(key: &str, kind: &Kind, value: &Value<'_>) -> Diagnostic 
         (Kind::Table(spec), DeValue::Integer(_)) => {
             diagnostic.help(format!("write {key} = {{ … }} with {}", spec.names()))
         }
+        (Kind::Choice([first, .., last]), DeValue::Integer(_) | DeValue::Float(_)) => diagnostic
+            .help(format!("in quotes: {key} = {} or {key} = {}", quote(first), quote(last))),
+        (Kind::Text(_), DeValue::Table(_)) => {
+            diagnostic.help("a key with dots in it stands in quotes: \"a.example.com\" = …")
+        }
         _ => diagnostic,
     }
 }

@@ -5,13 +5,15 @@
 //! could not be made none is kept until a probe succeeds. Every connection is closed with a reset,
 //! which leaves `TIME_WAIT` on neither side; all that was sent has been answered by then.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use health::verdict::Failure;
 use model::{Cause, CheckKind, ProbeIdentity};
-use transport::client::{ClientError, Connection, ExchangeLimits, Request};
-use transport::dial::{DialOptions, dial};
+use transport::client::{ClientError, ExchangeLimits, Request, Response};
+use wire::grpc as messages;
+
+use super::grpc;
+use super::way::{Configs, Line, Way, of_io};
 
 /// Probes on one connection.
 const PROBES_PER_CONNECTION_MAX: u64 = 10;
@@ -20,14 +22,28 @@ const PROBES_PER_CONNECTION_MAX: u64 = 10;
 const BODY_MAX_BYTES: usize = 64 * 1024;
 
 /// The connection kept for a probe and what was learnt of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lane {
+    /// `None`: there is none, for a reason that lies here.
+    way: Option<Way>,
     kept: Option<Line>,
     /// The last new connection could not be made; nothing is kept until a probe succeeds.
     fresh_only: bool,
 }
 
+/// What one probe asks.
+struct Asked<'a> {
+    probe: &'a ProbeIdentity,
+    limits: ExchangeLimits,
+    request: Request<'a>,
+}
+
 impl Lane {
+    /// For `probe` and no other.
+    pub(crate) fn new(probe: &ProbeIdentity, configs: &mut Configs) -> Lane {
+        Lane { way: Way::of(probe, configs), kept: None, fresh_only: false }
+    }
+
     /// Runs the probe once. `give_up` lies beyond any timeout of its consumers: who waits for the
     /// result decides what is too late, and drops this future then.
     pub(crate) async fn run(
@@ -35,122 +51,107 @@ impl Lane {
         probe: &ProbeIdentity,
         give_up: Duration,
     ) -> Result<(), Failure> {
-        let options = DialOptions { connect_timeout: give_up, user_timeout: None };
-        match &probe.kind {
-            CheckKind::Tcp => match dial(probe.address, &options).await {
-                Ok(stream) => {
-                    stream.reset();
-                    Ok(())
-                }
-                Err(error) => Err(Failure::Broken(error.cause)),
-            },
-            CheckKind::Http { method, path, host, fields, expect, reuse } => {
-                let http = Http {
-                    address: probe.address,
-                    options,
-                    limits: ExchangeLimits { timeout: give_up, body_max_bytes: BODY_MAX_BYTES },
-                    request: Request {
-                        method,
-                        path,
-                        host: host.as_deref().unwrap_or_default(),
-                        fields: &with_defaults(fields, *reuse),
-                        body: &[],
-                    },
-                    reuse: *reuse,
-                };
-                if self.fresh_only {
-                    self.kept = None;
-                }
-                let status = self.http(&http).await.map_err(Failure::Broken)?;
-                if !expect.contains(status) {
-                    return Err(Failure::Status(status));
-                }
-                self.fresh_only = false;
+        let limits = ExchangeLimits { timeout: give_up, body_max_bytes: BODY_MAX_BYTES };
+        match &probe.spec.kind {
+            CheckKind::Tcp => {
+                let stream = self.way()?.connect(probe.address, give_up).await?;
+                stream.reset();
                 Ok(())
+            }
+            CheckKind::Http { method, path, host, fields, expect, reuse } => {
+                let fields = &with_defaults(fields.clone(), *reuse);
+                let host = host.as_deref().unwrap_or_default();
+                let request = Request { method, path, host, fields, body: &[] };
+                self.ask(&Asked { probe, limits, request }, *reuse, |response, _| {
+                    let status = response.status;
+                    if expect.contains(status) { Ok(()) } else { Err(Failure::Status(status)) }
+                })
+                .await
+            }
+            CheckKind::Grpc { service, host } => {
+                let fields = &with_defaults(grpc::fields(), true);
+                let mut body = Vec::new();
+                messages::put_check_request(&mut body, service);
+                let request = grpc::request(host.as_deref().unwrap_or_default(), fields, &body);
+                self.ask(&Asked { probe, limits, request }, true, grpc::judge).await
             }
         }
     }
 
-    /// The status that came back. What is kept for the next probe is put into `self.kept`.
-    async fn http(&mut self, http: &Http<'_>) -> Result<u16, Cause> {
-        if let Some(line) = self.kept.take()
-            && line.is_fit()
+    fn way(&self) -> Result<&Way, Failure> {
+        self.way.as_ref().ok_or(Failure::Broken(Cause::ProxyInternalError))
+    }
+
+    /// Asks, and judges the answer. The connection is kept if `reuse`.
+    async fn ask(
+        &mut self,
+        asked: &Asked<'_>,
+        reuse: bool,
+        judge: impl Fn(&Response, &transport::client::Connection) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if self.fresh_only {
+            self.kept = None;
+        }
+        let (mut line, response) = self.answer(asked).await?;
+        let judged = line.connection().map_or(Ok(()), |connection| judge(&response, connection));
+        if reuse {
+            self.kept = Some(line);
+        }
+        if judged.is_ok() {
+            self.fresh_only = false;
+        }
+        judged
+    }
+
+    /// What came back, and over what.
+    async fn answer(&mut self, asked: &Asked<'_>) -> Result<(Line, Response), Failure> {
+        if let Some(mut line) = self.kept.take()
+            && is_fit(&mut line)
         {
             // The server may close a kept connection whenever it likes: that says nothing of its
             // health, a new connection does.
-            match self.exchange(line, http).await {
+            match exchange(&mut line, asked).await {
                 Err(ClientError::Closed { .. }) => {}
-                result => return result.map_err(|error| error.cause()),
+                result => return result.map(|response| (line, response)).map_err(of_client),
             }
         }
-        match Connection::open(http.address, &http.options).await {
-            Ok(connection) => {
-                let line = Line(Some(connection));
-                self.exchange(line, http).await.map_err(|error| error.cause())
-            }
-            Err(error) => {
-                self.fresh_only = true;
-                Err(error.cause)
-            }
-        }
-    }
-
-    async fn exchange(&mut self, mut line: Line, http: &Http<'_>) -> Result<u16, ClientError> {
-        let status = line.exchange(http).await?;
-        if http.reuse {
-            self.kept = Some(line);
-        }
-        Ok(status)
+        let opened = self.way()?.open(asked.probe.address, asked.limits.timeout).await;
+        let mut line = opened.inspect_err(|_| self.fresh_only = true)?;
+        let response = exchange(&mut line, asked).await.map_err(of_client)?;
+        Ok((line, response))
     }
 }
 
-/// What one HTTP probe needs.
-struct Http<'a> {
-    address: SocketAddr,
-    options: DialOptions,
-    limits: ExchangeLimits,
-    request: Request<'a>,
-    reuse: bool,
+fn is_fit(line: &mut Line) -> bool {
+    line.connection().is_some_and(|connection| {
+        connection.reusable() && connection.exchanges() < PROBES_PER_CONNECTION_MAX
+    })
 }
 
-/// A connection that is reset however it is dropped, also in the middle of an exchange. Holds one
-/// until then.
-#[derive(Debug)]
-struct Line(Option<Connection>);
-
-impl Line {
-    fn is_fit(&self) -> bool {
-        self.0.as_ref().is_some_and(|connection| {
-            connection.reusable() && connection.exchanges() < PROBES_PER_CONNECTION_MAX
-        })
-    }
-
-    async fn exchange(&mut self, http: &Http<'_>) -> Result<u16, ClientError> {
-        let Some(connection) = &mut self.0 else {
-            return Err(ClientError::Closed { kept: false, source: None });
-        };
-        Ok(connection.exchange(&http.request, &http.limits).await?.status)
+async fn exchange(line: &mut Line, asked: &Asked<'_>) -> Result<Response, ClientError> {
+    match line.connection() {
+        Some(connection) => connection.exchange(&asked.request, &asked.limits).await,
+        // It is there until the line is dropped.
+        None => Err(ClientError::Closed { kept: false, source: None }),
     }
 }
 
-impl Drop for Line {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            connection.reset();
-        }
-    }
+fn of_client(error: ClientError) -> Failure {
+    let cause = error.cause();
+    error.io().map_or(Failure::Broken(cause), |error| of_io(error, cause))
 }
 
-/// The configured fields; a User-Agent that names us unless one is given, so that a server's own
-/// log tells probes from people; and a word to the server when the connection ends here.
-fn with_defaults(fields: &[(String, String)], reuse: bool) -> Vec<(String, String)> {
-    let given = |name: &str| fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));
-    let mut all = fields.to_vec();
-    if !given("user-agent") {
-        all.push(("User-Agent".into(), concat!("weir/", env!("CARGO_PKG_VERSION")).into()));
+/// These fields; a User-Agent that names us unless one is given, so that a server's own log tells
+/// probes from people; and a word to the server when the connection ends here.
+fn with_defaults(mut fields: Vec<(String, String)>, reuse: bool) -> Vec<(String, String)> {
+    let given = |fields: &[(String, String)], name: &str| {
+        fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name))
+    };
+    if !given(&fields, "user-agent") {
+        fields.push(("User-Agent".into(), concat!("weir/", env!("CARGO_PKG_VERSION")).into()));
     }
-    if !reuse && !given("connection") {
-        all.push(("Connection".into(), "close".into()));
+    if !reuse && !given(&fields, "connection") {
+        fields.push(("Connection".into(), "close".into()));
     }
-    all
+    fields
 }

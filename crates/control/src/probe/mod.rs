@@ -4,7 +4,9 @@
 //! by `watch`); here a probe is started, watched until the last of its consumers' timeouts, and
 //! given up. Probes take no slot of their server's limit.
 
+mod grpc;
 mod lane;
+mod way;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,6 +21,7 @@ use model::{Moment, ProbeIdentity};
 use tokio::sync::mpsc;
 
 use lane::Lane;
+use way::Configs;
 
 /// Added to the longest timeout of a probe's consumers, so that it is always they who give up.
 const GIVE_UP_MARGIN: Duration = Duration::from_secs(1);
@@ -50,6 +53,7 @@ pub(crate) struct Heard {
 pub(crate) struct Prober {
     plan: Plan,
     lanes: HashMap<ProbeId, Lane>,
+    tls: Configs,
     running: usize,
     probes_running_max: usize,
     messages: mpsc::Sender<Message>,
@@ -62,6 +66,7 @@ impl Prober {
         Prober {
             plan: Plan::new(Vec::new(), Moment::ZERO, fastrand::Rng::new()),
             lanes: HashMap::new(),
+            tls: Configs::default(),
             running: 0,
             probes_running_max: probes_running_max.max(1),
             messages,
@@ -72,6 +77,7 @@ impl Prober {
     pub(crate) fn follow(&mut self, consumers: Vec<Consumer>, now: Moment) {
         self.plan.update(consumers, now);
         self.lanes.retain(|id, _| self.plan.probe(*id).is_some());
+        self.tls.forget_unused();
     }
 
     /// Starts the probes that are due. One all of whose consumers are not `wanted` at present is
@@ -86,11 +92,12 @@ impl Prober {
                 self.plan.finished(id);
                 continue;
             }
+            let lane = self.lanes.remove(&id);
             let run = Run {
                 id,
                 identity: probe.identity.clone(),
                 timeouts: probe.timeouts(),
-                lane: self.lanes.remove(&id).unwrap_or_default(),
+                lane: lane.unwrap_or_else(|| Lane::new(&probe.identity, &mut self.tls)),
                 messages: self.messages.clone(),
             };
             self.running += 1;

@@ -1,5 +1,10 @@
 //! Probes against real servers on loopback.
 
+mod grpc;
+mod http2;
+mod pki;
+mod secured;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,14 +14,14 @@ use std::time::Duration;
 
 use health::plan::{Consumer, ConsumerId};
 use health::verdict::{Change, ProbeEvent, ServerLoad, Verdict};
-use model::{Check, CheckKind, ExpectStatus, Health};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use model::{Check, CheckKind, ExpectStatus, Health, Service};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::Prober;
-use crate::testing::{DEADLINE, block_on};
+use crate::testing::{DEADLINE, block_on, service};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
@@ -82,7 +87,7 @@ impl Server {
     }
 }
 
-async fn serve(mut stream: TcpStream, mode: &Cell<Mode>, seen: &Seen) {
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, mode: &Cell<Mode>, seen: &Seen) {
     let mut buffer = Vec::new();
     for nth in 1.. {
         let head = loop {
@@ -182,6 +187,11 @@ fn http(host: Option<&str>, reuse: bool) -> CheckKind {
 }
 
 fn consumer(id: u64, server: SocketAddr, kind: CheckKind, times_ms: (u64, u64)) -> Consumer {
+    of_service(id, server, &server.to_string(), &checked_by(kind, times_ms))
+}
+
+/// A service with this check and nothing else that matters.
+fn checked_by(kind: CheckKind, times_ms: (u64, u64)) -> Service {
     let check = Check {
         kind,
         port: None,
@@ -190,7 +200,22 @@ fn consumer(id: u64, server: SocketAddr, kind: CheckKind, times_ms: (u64, u64)) 
         rise: 2,
         fall: 3,
     };
-    Consumer { id: ConsumerId(id), service: "listings".into(), check: Arc::new(check), server }
+    service("listings", &[], Some(check))
+}
+
+/// A server of `service`, by the name that the configuration gives it.
+fn of_service(id: u64, server: SocketAddr, name: &str, service: &Service) -> Consumer {
+    let probe = Arc::new(service.probe(name, server).expect("a check"));
+    let check = Arc::new(service.check.clone().expect("a check"));
+    Consumer { id: ConsumerId(id), service: service.name.clone(), check, probe }
+}
+
+/// Runs the check of `service` on `address` until it says up or down; why.
+async fn verdict(service: &Service, address: SocketAddr) -> (Health, String) {
+    let all = vec![of_service(1, address, &address.to_string(), service)];
+    let mut rig = Rig::new(all, 8);
+    rig.until(|rig| rig.health(1) != Health::Unknown).await;
+    (rig.health(1), rig.changes[0].1.evidence.to_string())
 }
 
 #[test]

@@ -7,7 +7,13 @@ use model::{Cause, Fault};
 /// it was marked down.
 pub fn counts_against_server(cause: Cause) -> bool {
     matches!(cause.fault(), Fault::Server | Fault::Network)
-        && !matches!(cause, Cause::ServerClosedIdleConnection | Cause::ServerMarkedDown)
+        && !matches!(
+            cause,
+            Cause::ServerClosedIdleConnection
+                | Cause::ServerMarkedDown
+                // Said in good order, as by a server that is stopping.
+                | Cause::HttpStreamRefused
+        )
 }
 
 /// Whether its server cannot be reached, and others of the same zone may not be either.
@@ -32,6 +38,9 @@ pub fn leaves_work(cause: Cause) -> bool {
             | Cause::ConnectionReset
             | Cause::ConnectionLost
             | Cause::ServerMarkedDown
+            | Cause::HttpStreamRefused
+            | Cause::TlsProtocolError
+            | Cause::TlsAlertReceived
             | Cause::HttpProtocolError
             | Cause::HttpResponseIncomplete
             | Cause::HttpResponseTransferCoding

@@ -163,6 +163,9 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::ConnectSynUnanswered
         | Cause::DestinationIpUnroutable
         | Cause::ConnectionLimitReached
+        | Cause::TlsProtocolError
+        | Cause::TlsCertificateError
+        | Cause::TlsAlertReceived
         | Cause::ServerMarkedDown => Remedy::OtherServer,
         // The request has had the time it was given (a second server's would come on top), the
         // response has begun or would be the same again, or no attempt was made.

@@ -55,6 +55,9 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
         },
         retries: Retries { attempts_max: 1, body_kept_max_bytes: 0 },
         idle_connections_max: 8,
+        tls: None,
+        http: model::HttpVersion::Http11,
+        send_proxy: None,
         servers: ports.iter().copied().map(server).collect(),
     }
 }

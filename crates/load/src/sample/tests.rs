@@ -27,7 +27,7 @@ fn quick() -> SampleSpec {
     SampleSpec { work: Duration::ZERO, ..SampleSpec::default() }
 }
 
-const DIAL: DialOptions = DialOptions { connect_timeout: LONG, user_timeout: None };
+const DIAL: DialOptions = DialOptions { connect_timeout: LONG, user_timeout: None, tls: None };
 
 async fn get(connection: &mut Connection, method: &str, path: &str) -> Response {
     let request = Request { method, path, host: "sample.test", fields: &[], body: b"" };

@@ -4,9 +4,8 @@
 //! of its own (it also stands in answers to strangers, so it names nothing of theirs or ours), one
 //! on why it usually does, one on what to do. `weir explain` and docs/causes.md are made from it.
 //!
-//! Names start from the proxy error types of RFC 9209 section 2.3 and go further where those do
-//! not tell enough. A name, once released, stays. A cause stands here only if a real situation
-//! brings it about.
+//! Names start from those of RFC 9209 section 2.3 and go further where those do not tell enough. A
+//! name, once released, stays. Each stands for a situation that really occurs.
 
 causes! {
     /// The response was passed on whole, or a tunnel ended as its ends wished.
@@ -137,6 +136,28 @@ causes! {
     /// Look whether it is one client or one network. Resets after a silence of a constant length
     /// point to a firewall's idle timeout in between.
     ClientReset = "client_reset", Client, 0;
+    /// The client and the listener could not agree on TLS.
+    ///
+    /// A scanner, a client in clear text on a TLS port, one too old for the listener's
+    /// `version_min`, one that does not trust the certificate, or one without the certificate that
+    /// the listener requires. `detail` says which.
+    ///
+    /// Nothing, if it is scanners. `openssl s_client -connect` shows what a client sees.
+    ClientTlsError = "client_tls_error", Client, 0;
+    /// A connection did not begin with the PROXY protocol header that its peer has to send.
+    ///
+    /// The balancer before Weir does not send it, or somebody reaches the listener past that
+    /// balancer from an address in `proxy_protocol`. `detail` says what is wrong with it.
+    ///
+    /// Turn the PROXY protocol on there, or take its address out of the listener's
+    /// `proxy_protocol`.
+    ProxyProtocolError = "proxy_protocol_error", Client, 0;
+    /// The client began and abandoned so many HTTP/2 requests that its connection was closed.
+    ///
+    /// An attack (rapid reset, CVE-2023-44487), seldom a broken client.
+    ///
+    /// Look at the client's address in the access log, and limit it before Weir if it goes on.
+    EnhanceYourCalm = "enhance_your_calm", Client, 0;
     /// The client stopped reading its response.
     /// None of it could be sent for the listener's `timeouts.body`; the connection was cut.
     ///
@@ -180,25 +201,16 @@ causes! {
     /// it went down. If the servers answer by hand, the `check` is wrong: mend its `path` or
     /// `expect`. `when_all_down = "try-all"` sends requests all the same.
     DestinationUnavailable = "destination_unavailable", Server, 503;
-    /// The name of the server could not be resolved: the DNS says that there is none.
-    /// Since the start no address has been found for any server of the service. Once one has been
-    /// found, it is kept when the DNS fails later.
+    /// No address is known for any server of the service.
+    /// Since the start the DNS has given none. Once it has given one, that is kept when the DNS
+    /// fails later.
     ///
-    /// A typing error in `address`, a record that has not been published yet, or a resolver that
-    /// does not know the internal zone.
+    /// A typing error in `address`, a record that has not been published yet, a resolver that does
+    /// not know the internal zone, or none that answers: the log says which.
     ///
     /// Try the name with `dig` on this machine, against the resolver that Weir uses: `resolver` in
     /// the configuration, or /etc/resolv.conf. It is asked again by itself until it answers.
     DnsError = "dns_error", Configuration, 502;
-    /// The name of the server could not be resolved: no DNS server answered in time.
-    /// Since the start no address has been found for any server of the service. Once one has been
-    /// found, it is kept when the DNS fails later.
-    ///
-    /// The resolver is down or cannot be reached from here, or a firewall drops UDP port 53.
-    ///
-    /// Try the name with `dig` on this machine, against the resolver that Weir uses: `resolver` in
-    /// the configuration, or /etc/resolv.conf. It is asked again by itself until it answers.
-    DnsTimeout = "dns_timeout", Network, 504;
     /// Every server is at its limit, and the queue is full.
     /// The answer's status is the service's `when_full`, and its Retry-After says when a place is
     /// likely to be free.
@@ -273,6 +285,32 @@ causes! {
     /// `idle_connections_max`; widen `net.ipv4.ip_local_port_range`; at start-up Weir says if the
     /// limit on open files is too low.
     ConnectionLimitReached = "connection_limit_reached", Balancer, 503;
+    /// The server and the balancer could not agree on TLS.
+    ///
+    /// A server that speaks clear text on that port, one too old for TLS 1.2, or one that hung up.
+    ///
+    /// Try `openssl s_client -connect` with its address. Mend its `address` or the service's `tls`.
+    TlsProtocolError = "tls_protocol_error", Server, 502;
+    /// The TLS certificate of the server is not to be trusted.
+    ///
+    /// It has expired, is for another name, or is from an authority that is not known here.
+    ///
+    /// The log says what is wrong with it. Renew it, or mend the service's `tls.name` or `tls.ca`.
+    TlsCertificateError = "tls_certificate_error", Server, 502;
+    /// The server refused TLS with an alert.
+    ///
+    /// It requires a certificate, or does not know the server name that was asked for.
+    ///
+    /// The log says which alert. Mend the service's `tls.name` or `tls.certificate`.
+    TlsAlertReceived = "tls_alert_received", Server, 502;
+    /// The server refused an HTTP/2 stream before it began to process it.
+    ///
+    /// It is stopping, or has as many requests on the connection as it takes. It says so by
+    /// `REFUSED_STREAM` or GOAWAY, and the request may be sent again, whatever its method.
+    ///
+    /// Nothing, if it is rare. Otherwise compare the server's limit on concurrent streams with the
+    /// service's `in_flight_max`.
+    HttpStreamRefused = "http_stream_refused", Server, 502;
     /// The server closed the connection before its response began.
     /// It closed in the usual way (FIN), on a fresh connection or in the midst of a response head.
     ///
@@ -354,8 +392,7 @@ causes! {
     /// The server was marked down while the request waited for its response.
     /// The request was given up there, and no other server could take it.
     ///
-    /// The server's check failed, or it was ejected, with requests still waiting on it. Each of
-    /// them goes elsewhere if it may be sent again; this one had no attempt or no server left.
+    /// The server's check failed with requests still waiting on it. Each of them goes elsewhere if it may be sent again; this one had no attempt or no server left.
     ///
     /// Look why the server went down. Raise `attempts_max` of the service's `retries` if there are
     /// other servers to try.

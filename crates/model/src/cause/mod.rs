@@ -160,6 +160,9 @@ mod tests {
             Cause::HttpRequestIncomplete,
             Cause::ClientClosed,
             Cause::ClientReset,
+            Cause::ClientTlsError,
+            Cause::ProxyProtocolError,
+            Cause::EnhanceYourCalm,
             Cause::ClientWriteTimeout,
         ];
         assert_eq!(gone, expected);

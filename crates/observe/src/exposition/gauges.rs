@@ -20,6 +20,8 @@ pub struct Gauges<'a> {
     pub reloads: Option<ReloadGauges>,
     /// One per listener.
     pub listeners: Vec<ListenerGauges<'a>>,
+    /// One per certificate of each listener.
+    pub certificates: Vec<CertificateGauges<'a>>,
     /// One per service.
     pub services: Vec<ServiceGauges<'a>>,
     /// One per server of each service; no two of the same service, name and address.
@@ -65,6 +67,17 @@ pub struct ListenerGauges<'a> {
     pub name: &'a str,
     /// Connections it may have at once.
     pub connections_max: u64,
+}
+
+/// A certificate that a listener shows.
+#[derive(Clone, Copy, Debug)]
+pub struct CertificateGauges<'a> {
+    /// The listener's name.
+    pub listener: &'a str,
+    /// The file that it was read from.
+    pub file: &'a str,
+    /// The last second in which it is valid, since 1970-01-01 UTC.
+    pub not_after: i64,
 }
 
 /// A service.

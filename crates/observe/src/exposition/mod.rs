@@ -18,7 +18,8 @@ use crate::registry::{ExchangeTotals, ListenerTotals, ServiceTotals, Totals};
 pub use families::Format;
 use families::{Families, Kind, Label};
 pub use gauges::{
-    Gauges, ListenerGauges, ProbeGauges, ProcessGauges, ReloadGauges, ServerGauges, ServiceGauges,
+    CertificateGauges, Gauges, ListenerGauges, ProbeGauges, ProcessGauges, ReloadGauges,
+    ServerGauges, ServiceGauges,
 };
 
 /// Appends everything in `format` to `out`.
@@ -26,6 +27,7 @@ pub fn write(totals: &Totals, gauges: &Gauges<'_>, format: Format, out: &mut Str
     let mut families = Families::new(out, format);
     write_process(gauges, &mut families);
     write_listeners(totals, gauges, &mut families);
+    write_certificates(gauges, &mut families);
     write_services(totals, gauges, &mut families);
     write_durations(totals, &mut families);
     servers::write_servers(gauges, &mut families);
@@ -117,10 +119,36 @@ fn write_reloads(reloads: ReloadGauges, families: &mut Families<'_>) {
     }
 }
 
+/// When certificates end: to be told of before they do.
+fn write_certificates(gauges: &Gauges<'_>, families: &mut Families<'_>) {
+    let mut ends = families.family(
+        "weir_certificate_not_after_timestamp_seconds",
+        Kind::Gauge,
+        Some("seconds"),
+        "The last second in which a listener's certificate is valid, since 1970-01-01 UTC.",
+    );
+    for CertificateGauges { listener, file, not_after } in &gauges.certificates {
+        ends.sample(&[("listener", listener), ("file", file)], *not_after as f64);
+    }
+}
+
 /// A listener's metric: family, kind, help, value.
 type ListenerMetric = (&'static str, Kind, &'static str, fn(&ListenerTotals) -> u64);
 
-const LISTENER_METRICS: [ListenerMetric; 3] = [
+const LISTENER_METRICS: [ListenerMetric; 5] = [
+    (
+        "weir_listener_tls_handshakes",
+        Kind::Counter,
+        "TLS handshakes with clients that came about. Those that failed are requests with the cause \
+         client_tls_error.",
+        |listener| listener.tls_handshakes,
+    ),
+    (
+        "weir_listener_tls_handshakes_resumed",
+        Kind::Counter,
+        "Of these, those that went on with an earlier session.",
+        |listener| listener.tls_handshakes_resumed,
+    ),
     (
         "weir_listener_connections_accepted",
         Kind::Counter,
@@ -134,10 +162,10 @@ const LISTENER_METRICS: [ListenerMetric; 3] = [
         ListenerTotals::connections_open,
     ),
     (
-        "weir_listener_connections_refused",
+        "weir_listener_accept_pauses",
         Kind::Counter,
-        "Client connections closed at once since connections_max was reached.",
-        |listener| listener.connections_refused,
+        "Times that accepting paused since connections_max was reached; clients waited in the listen queue.",
+        |listener| listener.accept_pauses,
     ),
 ];
 

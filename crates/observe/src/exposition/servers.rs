@@ -52,7 +52,7 @@ const SERVER_METRICS: [ServerMetric; 8] = [
     (
         "weir_server_failures",
         Kind::Counter,
-        "Of these, those that ended by the server's or the network's fault.",
+        "Of these, those that count against the server: they failed before a response, or were answered 5xx where passive health counts that.",
         |server| server.failures,
     ),
 ];

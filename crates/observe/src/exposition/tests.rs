@@ -204,6 +204,11 @@ fn gauges() -> Gauges<'static> {
             last_at: Some(Duration::from_secs(1_763_619_999)),
         }),
         listeners: vec![ListenerGauges { name: "public", connections_max: 20_000 }],
+        certificates: vec![CertificateGauges {
+            listener: "public",
+            file: "/etc/weir/a.pem",
+            not_after: 1_800_000_000,
+        }],
         services: vec![ServiceGauges { name: "listings", queue_length: 7, queue_length_max: 200 }],
         servers: vec![server, ServerGauges { name: "other", ready: false, zone: "", ..server }],
         probes: vec![ProbeGauges {
@@ -244,7 +249,7 @@ fn both_formats_say_the_same_and_keep_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 14, "families with a unit");
+    assert_eq!(units, 15, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [

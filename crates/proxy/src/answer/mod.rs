@@ -15,7 +15,7 @@ use std::time::Duration;
 use model::{Cause, Fault};
 use wire::http1::{RequestHead, Version};
 
-use crate::head::Bytes;
+use crate::head::{Bytes, write_hsts};
 
 use accept::Form;
 use body::Facts;
@@ -43,6 +43,8 @@ pub(crate) struct Occasion<'a> {
     pub(crate) request_id: &'a [u8],
     /// Whether the listener names causes in `Proxy-Status`.
     pub(crate) proxy_status: bool,
+    /// For how long the client is to use TLS alone.
+    pub(crate) hsts: Option<Duration>,
     /// Whether the connection ends with this answer.
     pub(crate) close: bool,
 }
@@ -121,6 +123,9 @@ impl<'a> Answer<'a> {
         out.extend_from_slice(b"X-Request-Id: ");
         body::write_id(occasion.request_id, out);
         out.extend_from_slice(b"\r\n");
+        if let Some(max_age) = occasion.hsts {
+            write_hsts(max_age, out);
+        }
         if let Some(wait) = self.retry_after {
             // Whole seconds (RFC 9110 section 10.2.3); 0 would ask for a storm.
             let seconds = wait.as_millis().div_ceil(1000).max(1);

@@ -21,7 +21,7 @@ fn asking_for(accept: &str) -> RequestHead {
 }
 
 fn occasion(request: Option<&RequestHead>) -> Occasion<'_> {
-    Occasion { request, request_id: b"00ff", proxy_status: true, close: false }
+    Occasion { request, request_id: b"00ff", proxy_status: true, hsts: None, close: false }
 }
 
 fn written(answer: &Answer<'_>, occasion: &Occasion<'_>) -> String {

@@ -1,6 +1,7 @@
 //! One attempt: the request goes to one server, and its response head comes back, or not.
 
 use std::future::{Future, poll_fn};
+use std::io::ErrorKind;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -15,7 +16,7 @@ use crate::account::Record;
 use crate::admission::client_gone;
 use crate::blame::{client_failed, server_ended, server_failed};
 use crate::buffer::LARGE_BYTES;
-use crate::connection::Client;
+use crate::client::Client;
 use crate::head::{self, RequestChanges};
 use crate::pump::{Pump, PumpError};
 use crate::roster::Phase;
@@ -78,27 +79,28 @@ pub(super) async fn attempt(
     way: Way<'_>,
 ) -> Result<ServerConnection, Failure> {
     let endpoint = way.slot.endpoint();
-    let timeouts = &request.service.timeouts;
     let repeatable = is_repeatable(&scratch.request, request.service);
-    let kept = || {
-        let keep_alive = timeouts.keep_alive;
-        worker.pool.take(endpoint, repeatable, keep_alive, &worker.buffers, record.begun_at())
-    };
+    let Client { stream, origin, watchdog, entry, .. } = &mut *client;
+    let reach = request.reach(origin.peer, stream);
+    let kept =
+        || worker.pool.take(&reach, endpoint, repeatable, &worker.buffers, record.begun_at());
     let mut server = if let Some(kept) = (!way.tries.fresh).then(kept).flatten() {
         kept
     } else {
         let dialled = os::clock::now();
-        client.entry.set(Phase::Connecting);
-        let mut dialling = pin!(upstream::dial(endpoint, timeouts, &worker.buffers));
+        entry.set(Phase::Connecting);
+        // Of an attempt before this one.
+        request.limits.clear(Direction::Up);
+        let mut dialling = pin!(upstream::open(worker, &reach, endpoint));
         let fresh = poll_fn(|cx| match dialling.as_mut().poll(cx) {
             Poll::Pending if way.is_to_leave() => Poll::Ready(Err(Cause::ServerMarkedDown)),
             dialled => dialled,
         });
-        let fresh = fresh.await;
-        record.connected(os::clock::now() - dialled);
+        let fresh = watchdog.guard(&request.limits, fresh).await;
+        record.dialled(os::clock::now() - dialled, fresh.is_ok());
         fresh.map_err(|cause| Failure::new(cause, false))?
     };
-    record.reused = server.busy.reused();
+    record.reused = server.reused;
 
     let random = worker.rng.borrow_mut().u64(..);
     let changes = RequestChanges {
@@ -106,6 +108,7 @@ pub(super) async fn attempt(
         rewrite: &request.forward.rewrite,
         fields: &request.forward.request_fields,
         server: endpoint.row.address,
+        http: request.service.http,
     };
     let Client { buffer, origin, .. } = &mut *client;
     upload.rewind(buffer, |out| {
@@ -221,6 +224,10 @@ async fn await_head(
                 Poll::Pending => break,
                 Poll::Ready(Ok(count)) if count > 0 => continue,
                 Poll::Ready(Ok(_)) => server_ended(write_failed, Cause::ConnectionTerminated),
+                // TLS without its last word, or a stream that was given up: an end all the same.
+                Poll::Ready(Err(error)) if error.kind() == ErrorKind::UnexpectedEof => {
+                    server_ended(write_failed, Cause::ConnectionTerminated)
+                }
                 Poll::Ready(Err(error)) => server_failed(error.kind()),
             };
             let stale = nothing_came
@@ -237,7 +244,11 @@ async fn await_head(
     });
     let result = watchdog.guard(limits, waiting).await;
     limits.clear(Direction::Down);
-    result.map_err(|cause| Failure { detail, ..Failure::new(cause, upload.has_sent()) })
+    result.map_err(|cause| {
+        // By the server's own word, none of it was looked at.
+        let sent = upload.has_sent() && cause != Cause::HttpStreamRefused;
+        Failure { detail, ..Failure::new(cause, sent) }
+    })
 }
 
 /// What a failure to read the request's body is called.

@@ -1,5 +1,6 @@
 //! The loop over servers: a place, an attempt, and another if that is safe.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,7 +8,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use decide::retry::counts_against_server;
 use decide::{Ask, LiveService, Slot, route};
 use health::outlier::{self, ServiceCounts};
-use model::{Cause, Forward, Health, Moment, Route, Service};
+use model::{Cause, Forward, Health, HttpVersion, Moment, Route, Service};
+use rustls::ClientConfig;
+use transport::Stream;
 use wire::http1::{ChunkLimits, ChunkedDecoder, RequestBody};
 
 use super::attempt::{Way, attempt};
@@ -18,11 +21,12 @@ use crate::account::Record;
 use crate::admission::{self, Place};
 use crate::answer::Answer;
 use crate::balance;
-use crate::connection::{After, Client};
+use crate::client::{After, Client};
 use crate::pump::{Framing, Patience, Pump, Source};
 use crate::roster::Phase;
 use crate::scratch::Scratch;
 use crate::tries::{self, Tries};
+use crate::upstream::{Introduced, Reach};
 use crate::watchdog::{Direction, Limits};
 use crate::worker::{Plane, Worker};
 
@@ -32,7 +36,15 @@ pub(super) struct Request<'a> {
     pub(super) forward: &'a Forward,
     pub(super) live: &'a Arc<LiveService>,
     pub(super) service: &'a Service,
+    tls: Option<&'a Arc<ClientConfig>>,
     pub(super) limits: Limits,
+}
+
+impl Request<'_> {
+    /// How its servers are reached.
+    pub(super) fn reach<'a>(&'a self, peer: SocketAddr, stream: &'a Stream) -> Reach<'a> {
+        Reach { service: self.service, tls: self.tls, client: Introduced { peer, stream } }
+    }
 }
 
 /// Gives the request to a server, and to another if the first fails it and that is safe.
@@ -50,9 +62,12 @@ pub(super) async fn forward(
     let live = &plane.published.services[id.0 as usize];
     record.service = Some(id);
     client.entry.note(|flight| flight.service = Some(id));
-    let request = Request { route, forward: to, live, service, limits: Limits::default() };
-    if let Some(total) = service.timeouts.total {
-        request.limits.set(Direction::Whole, record.started + total, Cause::TotalTimeout);
+    let tls = plane.tls.services[id.0 as usize].as_ref();
+    let request = Request { route, forward: to, live, service, tls, limits: Limits::default() };
+    if let Some(total) = decide::deadline::total(service, &scratch.request) {
+        let to_end = record.started + total;
+        record.to_end = Some(to_end);
+        request.limits.set(Direction::Whole, to_end, Cause::TotalTimeout);
     }
     let mut upload = upload(client, scratch, service);
     let hash = balance::key(service, &scratch.request, client.origin.peer.ip());
@@ -105,7 +120,10 @@ pub(super) async fn forward(
                 Err(failure) => failure,
             };
         now = os::clock::now();
-        note_outcome(live, service, &slot, counts_against_server(failure.cause), now);
+        // What says nothing against the server says nothing for it either.
+        if counts_against_server(failure.cause) {
+            note_outcome(live, service, &slot, true, now);
+        }
         let endpoint = Arc::clone(slot.endpoint());
         match failure.server {
             Some(server) => abandon(service, slot, server),
@@ -133,13 +151,20 @@ pub(super) async fn forward(
 /// The request on its way up, with what another attempt would need.
 fn upload(client: &Client, scratch: &mut Scratch, service: &Service) -> Pump {
     let listener = client.settings();
-    let (source, framing) = match scratch.request.body() {
-        RequestBody::None => (Source::Length(0), Framing::Raw),
-        RequestBody::Length(length) => (Source::Length(length), Framing::Raw),
-        RequestBody::Chunked => (
-            Source::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default()))),
-            Framing::Chunked,
-        ),
+    let body = scratch.request.body();
+    let source = match body {
+        RequestBody::None => Source::Length(0),
+        _ if client.stream.is_exchange() => Source::UntilClose,
+        RequestBody::Length(length) => Source::Length(length),
+        RequestBody::Chunked => {
+            Source::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default())))
+        }
+    };
+    let framing = match (service.http, body) {
+        // What follows an upgrade is no body, and the stream goes on.
+        (HttpVersion::Http2, _) if scratch.request.upgrade().is_none() => Framing::Stream,
+        (HttpVersion::Http11, RequestBody::Chunked) => Framing::Chunked,
+        _ => Framing::Raw,
     };
     let patience = Patience {
         direction: Direction::Up,
@@ -150,7 +175,8 @@ fn upload(client: &Client, scratch: &mut Scratch, service: &Service) -> Pump {
     if let Some(max) = listener.body_max_bytes {
         upload.limit_bytes(max);
     }
-    if scratch.request.is_idempotent() {
+    // Servers of HTTP/2 may refuse a stream of any method, and it may then be sent again.
+    if scratch.request.is_idempotent() || service.http == HttpVersion::Http2 {
         upload.keep(service.retries.body_kept_max_bytes as usize);
     }
     upload

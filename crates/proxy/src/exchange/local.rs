@@ -7,8 +7,8 @@ use wire::http1::RequestBody;
 
 use crate::account::{self, Record};
 use crate::answer::{Answer, Occasion};
-use crate::connection::{After, Client};
-use crate::head;
+use crate::client::{After, Client};
+use crate::head::{self, Scheme};
 use crate::scratch::Scratch;
 use crate::worker::Worker;
 
@@ -27,6 +27,8 @@ pub(super) async fn respond_self(
     // What is left of a body would be taken for the next request.
     let whole = match scratch.request.body() {
         RequestBody::None => true,
+        // A stream ends with its exchange, whatever of it was read.
+        _ if client.stream.is_exchange() => false,
         RequestBody::Length(length) => {
             let all_here = record.body_in == 0 && length <= client.buffer.len() as u64;
             if all_here {
@@ -41,11 +43,12 @@ pub(super) async fn respond_self(
         request: Some(&scratch.request),
         request_id: account::request_id(client, &scratch.request, &record.id),
         proxy_status: client.settings().proxy_status,
+        hsts: client.hsts(),
         close: !keep,
     };
     scratch.down.clear();
     answer.write(&occasion, &mut scratch.down);
-    let sent = client.send(&scratch.down).await;
+    let sent = client.send_last(&scratch.down).await;
     record.ended = os::clock::now();
     match sent {
         Ok(()) if keep => After::Keep,
@@ -59,9 +62,14 @@ pub(super) async fn respond_self(
 }
 
 /// Where a redirect points to (RFC 9110 section 10.2.2).
-pub(super) fn location(redirect: &Redirect, route: &Route, scratch: &Scratch) -> String {
+pub(super) fn location(
+    redirect: &Redirect,
+    route: &Route,
+    scratch: &Scratch,
+    scheme: Scheme,
+) -> String {
     let request = &scratch.request;
-    let scheme = redirect.scheme.as_deref().unwrap_or("http");
+    let scheme = redirect.scheme.as_deref().unwrap_or(scheme.name());
     let mut out = format!("{scheme}://").into_bytes();
     match (&redirect.host, redirect.port, &redirect.scheme) {
         (Some(host), _, _) => out.extend_from_slice(host.as_bytes()),

@@ -14,6 +14,7 @@ mod local;
 mod respond;
 
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -25,7 +26,7 @@ use wire::http1::{RequestBody, RequestHead};
 
 use crate::account::{self, Record};
 use crate::answer::Answer;
-use crate::connection::{After, Client};
+use crate::client::{After, Client};
 use crate::head::RequestId;
 use crate::scratch::Scratch;
 use crate::worker::{Plane, Worker};
@@ -47,33 +48,37 @@ pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut 
         let mut walk = pin!(walk(worker, &plane, client, scratch, &mut record));
         poll_fn(|cx| {
             if worker.shared.stopped() {
-                return Poll::Ready(None);
+                return Poll::Ready(Err(Cause::ShuttingDown));
             }
-            walk.as_mut().poll(cx).map(Some)
+            // A bug in one exchange ends that exchange, with its account closed as any other's.
+            match catch_unwind(AssertUnwindSafe(|| walk.as_mut().poll(cx))) {
+                Ok(polled) => polled.map(Ok),
+                Err(_) => Poll::Ready(Err(Cause::ProxyInternalError)),
+            }
         })
         .await
     };
     let after = match walked {
-        Some(after) => after,
-        None => cut_off(worker, client, scratch, &mut record).await,
+        Ok(after) => after,
+        Err(cause) => cut_off(worker, client, scratch, &mut record, cause).await,
     };
     client.entry.end();
     account::finish(worker, &plane, client, &scratch.request, &record);
     after
 }
 
-/// The drain's time is over: who has not been answered yet is told so.
+/// The exchange ends here, whatever its stage: who has not been answered yet is told why.
 async fn cut_off(
     worker: &Rc<Worker>,
     client: &mut Client,
     scratch: &mut Scratch,
     record: &mut Record,
+    cause: Cause,
 ) -> After {
     if record.status == 0 {
-        let answer = Answer::of(Cause::ShuttingDown);
-        return respond_self(worker, client, scratch, record, answer).await;
+        return respond_self(worker, client, scratch, record, Answer::of(cause)).await;
     }
-    record.end(Cause::ShuttingDown);
+    record.end(cause);
     After::Reset
 }
 
@@ -119,7 +124,7 @@ async fn walk(
             respond_self(worker, client, scratch, record, answer).await
         }
         Action::Redirect(redirect) => {
-            let location = location(redirect, route, scratch);
+            let location = location(redirect, route, scratch, client.origin.scheme);
             let answer = Answer {
                 status: redirect.status,
                 location: Some(&location),

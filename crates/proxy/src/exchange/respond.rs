@@ -1,6 +1,7 @@
 //! The response on its way to the client, beside what is left of the request.
 
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -8,7 +9,8 @@ use decide::Slot;
 use decide::retry::leaves_work;
 use decide::reuse::Promise;
 use model::{Balance, Cause, Service};
-use wire::http1::{ChunkError, ChunkLimits, ChunkedDecoder, Known, ResponseBody};
+use wire::http1::{ChunkError, ChunkLimits, ChunkedDecoder, Known, ResponseBody, ResponseHead};
+use wire::http2::trailer;
 
 use super::attempt::request_failure;
 use super::forward::{Request, note_outcome};
@@ -19,8 +21,8 @@ use crate::admission::client_gone;
 use crate::answer::Answer;
 use crate::balance;
 use crate::blame::{client_failed, server_ended, server_failed};
-use crate::connection::{After, Client};
-use crate::head::{self, ResponseForm};
+use crate::client::{After, Client};
+use crate::head::{self, Additions, ResponseForm};
 use crate::pump::{Framing, Patience, Pump, PumpError, Source};
 use crate::scratch::Scratch;
 use crate::tunnel;
@@ -46,7 +48,7 @@ pub(super) async fn respond(
     exchange: Answered,
 ) -> After {
     let Answered { slot, mut server, mut upload, affinity } = exchange;
-    let Request { forward, live, service, limits, .. } = request;
+    let Request { forward, live, service, ref limits, .. } = request;
     let status = scratch.response.status();
     record.head_arrived(status);
     let state = &slot.endpoint().state;
@@ -55,15 +57,16 @@ pub(super) async fn respond(
     if service.balance == Balance::PeakEwma {
         decide::observe_latency(state, record.server_time(), record.head_at());
     }
-    let failed = status >= 500 && service.passive.is_some_and(|p| p.count_5xx);
+    // The two sides must agree on where the request ends and the new protocol begins.
+    let is_unasked = status == 101 && (scratch.request.upgrade().is_none() || !upload.is_done());
+    let failed =
+        is_unasked || (status >= 500 && service.passive.is_some_and(|passive| passive.count_5xx));
     note_outcome(live, service, &slot, failed, record.head_at());
 
     if status == 101 {
-        let uploaded = upload.is_done();
         record.body_in = upload.bytes();
         scratch.up = upload.into_pending();
-        // The two sides must agree on where the request ends and the new protocol begins.
-        if scratch.request.upgrade().is_none() || !uploaded {
+        if is_unasked {
             let detail = "101 to a request that asked for no upgrade, or before its end";
             let received_status = Some(status);
             let cause = Cause::HttpUpgradeFailed;
@@ -77,9 +80,15 @@ pub(super) async fn respond(
     let keep = scratch.request.keep_alive() && !client.is_last(worker) && upload.is_done();
     let form = ResponseForm::new(body, scratch.request.version(), keep);
     let cookie = balance::set_affinity(service, affinity, &slot);
-    let mut download = download(client, scratch, service, body, form);
+    // A stream that ends with its head is passed on as one: to gRPC it is not the same as one that
+    // ends with data, even if there is none.
+    let nothing_follows = server.buffer.is_empty() && server.stream.is_ended();
+    let body_or_none = if nothing_follows { ResponseBody::None } else { body };
+    let from_stream = server.stream.is_exchange();
+    let mut download = download(client, scratch, service, body_or_none, form, from_stream);
     let changes = &forward.response_fields;
-    head::write_response(&scratch.response, form, changes, cookie.as_deref(), download.pending());
+    let additions = Additions { set_cookie: cookie.as_deref(), hsts: client.hsts() };
+    head::write_response(&scratch.response, form, changes, additions, download.pending());
 
     let Client { stream, buffer, watchdog, .. } = client;
     let mut sending = !upload.is_done();
@@ -87,7 +96,7 @@ pub(super) async fn respond(
     let moving = poll_fn(|cx| {
         let before = upload.bytes();
         if sending
-            && let Poll::Ready(sent) = upload.poll(cx, stream, buffer, &server.stream, &limits)
+            && let Poll::Ready(sent) = upload.poll(cx, stream, buffer, &server.stream, limits)
         {
             match sent {
                 Ok(()) => sending = false,
@@ -100,29 +109,33 @@ pub(super) async fn respond(
             }
             limits.clear(Direction::Up);
         }
-        let moved = download.poll(cx, &server.stream, &mut server.buffer, stream, &limits);
+        let moved = download.poll(cx, &server.stream, &mut server.buffer, stream, limits);
         if moved.is_pending() {
             if sending && upload.bytes() > before {
                 // The server may be waiting for just that.
-                download.wait_anew(&limits);
+                download.wait_anew(limits);
             }
             return if sending { Poll::Pending } else { client_gone(stream, buffer, cx).map(Err) };
         }
         moved.map_err(|error| match error {
             PumpError::Write(kind) => client_failed(kind),
+            // TLS without its last word, or a stream that was given up, is no whole body either.
+            PumpError::Incomplete | PumpError::Read(ErrorKind::UnexpectedEof) => {
+                server_ended(write_failed, Cause::HttpResponseIncomplete)
+            }
             PumpError::Read(kind) => server_failed(kind),
-            PumpError::Incomplete => server_ended(write_failed, Cause::HttpResponseIncomplete),
             PumpError::Malformed(ChunkError::TrailersTooLarge) => {
                 Cause::HttpResponseTrailerTooLarge
             }
             PumpError::Malformed(_) | PumpError::TooLarge => Cause::HttpResponseTransferCoding,
         })
     });
-    let result = watchdog.guard(&limits, moving).await;
+    let result = watchdog.guard(limits, moving).await;
 
     record.ask_tcp(&mut server, slot.endpoint());
     record.body_in = upload.bytes();
     record.body_out = download.bytes();
+    record.grpc_status = grpc_status(&scratch.response, download.trailers());
     let uploaded = upload.is_done();
     scratch.up = upload.into_pending();
     scratch.down = download.into_pending();
@@ -130,6 +143,9 @@ pub(super) async fn respond(
         record.end(cause);
         if leaves_work(cause) {
             abandon(service, slot, server);
+        }
+        if client.stream.is_exchange() {
+            return After::Reset;
         }
         // A body that a close would end looks whole if it ends with one.
         let unframed = matches!(body, ResponseBody::Chunked | ResponseBody::UntilClose);
@@ -139,15 +155,23 @@ pub(super) async fn respond(
     if uploaded && scratch.response.keep_alive() && body != ResponseBody::UntilClose {
         let promise =
             scratch.response.known(Known::KeepAlive).map_or(Promise::NONE, Promise::parse);
-        let keep_alive = service.timeouts.keep_alive;
-        let idle_max = service.idle_connections_max;
-        worker.pool.give(slot.endpoint(), server, promise, keep_alive, idle_max, record.ended);
+        let reach = request.reach(client.origin.peer, &client.stream);
+        worker.pool.give(&reach, slot.endpoint(), server, promise, record.ended);
     }
     match (form.close, uploaded) {
         (false, true) => After::Keep,
         (true, true) => client.after_last(worker),
         (_, false) => After::Linger,
     }
+}
+
+/// The status that a gRPC response ends with: in the trailers, or in the head if that is all there
+/// is.
+fn grpc_status(head: &ResponseHead, trailers: &[u8]) -> Option<u8> {
+    let of_grpc =
+        head.known(Known::ContentType).is_some_and(|kind| kind.starts_with(b"application/grpc"));
+    let digits = head.known(Known::GrpcStatus).or_else(|| trailer(trailers, b"grpc-status"))?;
+    of_grpc.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
 }
 
 /// The response on its way down.
@@ -157,9 +181,11 @@ fn download(
     service: &Service,
     body: ResponseBody,
     form: ResponseForm,
+    from_stream: bool,
 ) -> Pump {
     let source = match body {
         ResponseBody::None => Source::Length(0),
+        _ if from_stream => Source::UntilClose,
         ResponseBody::Length(length) => Source::Length(length),
         ResponseBody::Chunked => {
             Source::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default())))
@@ -171,6 +197,10 @@ fn download(
         read: (service.timeouts.idle, Cause::ConnectionReadTimeout),
         write: (client.settings().timeouts.body, Cause::ClientWriteTimeout),
     };
-    let framing = if form.chunked { Framing::Chunked } else { Framing::Raw };
+    let framing = match form.chunked {
+        _ if client.stream.is_exchange() => Framing::Stream,
+        true => Framing::Chunked,
+        false => Framing::Raw,
+    };
     Pump::new(source, framing, patience, std::mem::take(&mut scratch.down))
 }

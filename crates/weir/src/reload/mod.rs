@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use admin::ReloadError;
+use control::load::{Load, Seen};
 use observe::TimestampCache;
 use serde_json::{Value, json};
 
@@ -26,7 +27,7 @@ pub(crate) enum Trigger {
     Signal,
     /// The admin API, for instance by `weir reload`.
     Api,
-    /// The file has changed.
+    /// The file has changed, or one that it names.
     File,
 }
 
@@ -47,9 +48,15 @@ pub(crate) struct Reloader {
 }
 
 impl Reloader {
-    /// For `file`, which is about to be read for the first time.
+    /// For the configuration in `file`.
     pub(crate) fn new(file: &Path) -> Reloader {
         Reloader { watch: Watch::new(file), history: Arc::default() }
+    }
+
+    /// The configuration and the files that it names were read; what `seen` tells of them is no
+    /// news any more.
+    pub(crate) fn has_read(&mut self, seen: Vec<Seen>) {
+        self.watch.has_read(seen);
     }
 
     /// What the admin API does and shows of reloads and upgrades.
@@ -65,7 +72,8 @@ impl Reloader {
         }
     }
 
-    /// Whether the file has changed since it was read last, if it is watched at all.
+    /// Whether the file, or one that it names, has changed since it was read last, if they are
+    /// watched at all.
     pub(crate) fn has_changed(&mut self, watched: bool) -> bool {
         watched && self.watch.has_settled()
     }
@@ -74,8 +82,8 @@ impl Reloader {
     pub(crate) fn reload(&mut self, balancer: &mut Balancer, trigger: Trigger) -> Answer {
         told(os::notify::reloading());
         let began = os::clock::now();
-        self.watch.about_to_read();
-        let loaded = control::load::load(self.watch.file(), false);
+        let Load { outcome: loaded, seen } = control::load::load(self.watch.file(), false);
+        self.watch.has_read(seen);
         let warnings = loaded.as_ref().map_or("", |loaded| &loaded.warnings).to_owned();
         let outcome = match loaded {
             Err(error) => Err(error.to_string()),
@@ -120,10 +128,14 @@ impl Reloader {
         }
     }
 
-    /// Loads nothing: a new process is about to take over, and reads the file itself.
-    pub(crate) fn put_off(trigger: Trigger) -> Answer {
+    /// Loads nothing: a new process is about to take over, and may have read the file already. A
+    /// signal does at once what cannot wait, and is made up for; whoever else asks is told.
+    pub(crate) fn put_off(balancer: &Balancer, trigger: Trigger) -> Answer {
+        if trigger == Trigger::Signal {
+            balancer.reopen_access_log();
+        }
         let why = "an upgrade is under way; try again when it has ended";
-        tracing::warn!(trigger = trigger.name(), "not reloaded: {why}");
+        tracing::warn!(trigger = trigger.name(), "not reloaded: an upgrade is under way");
         Err(ReloadError::Failed(why.to_owned()))
     }
 }

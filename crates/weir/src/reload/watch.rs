@@ -1,81 +1,61 @@
-//! Whether the configuration file has changed.
+//! Whether the configuration file, or one of the files that it names, has changed.
 //!
-//! The file's stamp is looked at now and then. That is one system call, needs no descriptor, and
+//! Their stamps are looked at now and then. That is a system call each, needs no descriptor, and
 //! works where notifications do not: for a link that comes to point elsewhere (as Kubernetes
 //! exchanges a `ConfigMap`), on network file systems, for editors that write a new file and rename
-//! it. A change counts once the stamp has stayed the same from one look to the next, so that a file
-//! that is still being written is left alone.
+//! it. A change counts once all stamps have stayed the same from one look to the next, so that files
+//! that are still being written are left alone: a certificate and its key are renewed together.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Looks at one file.
+use control::load::{Seen, Stamp};
+
+/// Looks at the configuration and what it names.
 #[derive(Debug)]
 pub(crate) struct Watch {
     file: PathBuf,
-    /// The stamp of what was read last.
-    read: Option<Stamp>,
-    /// Another one that was seen at the last look.
-    seen: Option<Stamp>,
-}
-
-/// What changes when a file is written to or exchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    length: u64,
-    /// Seconds and nanoseconds.
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    /// Links are followed. `None`: there is no such file at present.
-    fn of(file: &Path) -> Option<Stamp> {
-        let metadata = fs::metadata(file).ok()?;
-        Some(Stamp {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            length: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        })
-    }
+    /// As they were when they were read last.
+    read: Vec<Seen>,
+    /// Other stamps, in the same order, that were seen at the last look.
+    changed: Option<Vec<Option<Stamp>>>,
 }
 
 impl Watch {
     /// Watches `file`, which is about to be read.
     pub(crate) fn new(file: &Path) -> Watch {
-        Watch { read: Stamp::of(file), seen: None, file: file.to_path_buf() }
+        Watch { read: vec![Seen::now(file)], changed: None, file: file.to_path_buf() }
     }
 
     pub(crate) fn file(&self) -> &Path {
         &self.file
     }
 
-    /// It is about to be read: what it is now is no news any more.
-    pub(crate) fn about_to_read(&mut self) {
-        self.read = Stamp::of(&self.file);
-        self.seen = None;
+    /// These were read: what they are is no news any more, and no others are watched.
+    pub(crate) fn has_read(&mut self, seen: Vec<Seen>) {
+        self.read = seen;
+        self.changed = None;
     }
 
-    /// Whether it has changed since it was read, and has been left alone since the last call.
+    /// Whether any has changed since it was read, and all have been left alone since the last call.
     pub(crate) fn has_settled(&mut self) -> bool {
-        let now = Stamp::of(&self.file);
-        if now.is_none() || now == self.read {
-            self.seen = None;
+        let now: Vec<_> = self.read.iter().map(|seen| Stamp::of(&seen.path)).collect();
+        let pairs = || self.read.iter().zip(&now);
+        // One that is gone is about to be put there anew.
+        let is_gone = pairs().any(|(read, now)| read.stamp.is_some() && now.is_none());
+        if is_gone || pairs().all(|(read, now)| read.stamp == *now) {
+            self.changed = None;
             return false;
         }
-        let settled = now == self.seen;
-        self.seen = now;
+        let settled = self.changed.as_ref() == Some(&now);
+        self.changed = Some(now);
         settled
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -92,7 +72,7 @@ mod tests {
         fs::write(&file, "still being written").unwrap();
         assert!(!watch.has_settled(), "it has changed again");
         assert!(watch.has_settled());
-        watch.about_to_read();
+        watch.has_read(vec![Seen::now(&file)]);
         assert!(!watch.has_settled() && !watch.has_settled());
 
         // As editors do it; for a moment there is none.
@@ -101,7 +81,7 @@ mod tests {
         fs::write(folder.join("new"), "still being written").unwrap();
         fs::rename(folder.join("new"), &file).unwrap();
         assert!(!watch.has_settled() && watch.has_settled());
-        watch.about_to_read();
+        watch.has_read(vec![Seen::now(&file)]);
 
         // A link that comes to point elsewhere.
         let link = folder.join("link.toml");
@@ -109,6 +89,35 @@ mod tests {
         let mut watch = Watch::new(&link);
         std::os::unix::fs::symlink(folder.join("backup"), folder.join("link.new")).unwrap();
         fs::rename(folder.join("link.new"), &link).unwrap();
+        assert!(!watch.has_settled() && watch.has_settled());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn files_that_are_named_are_watched_too() {
+        let folder = std::env::temp_dir().join(format!("weir-named-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let [file, chain, key] = ["weir.toml", "a.pem", "a.key"].map(|name| folder.join(name));
+        for path in [&file, &chain] {
+            fs::write(path, "one").unwrap();
+        }
+        let mut watch = Watch::new(&file);
+        let seen = || [&file, &chain, &key].map(|path| Seen::now(path)).to_vec();
+        watch.has_read(seen());
+        assert!(!watch.has_settled() && !watch.has_settled(), "that one is missing is no news");
+
+        // A certificate is renewed, and then its key.
+        fs::write(&chain, "renewed").unwrap();
+        assert!(!watch.has_settled());
+        fs::write(&key, "renewed").unwrap();
+        assert!(!watch.has_settled(), "another one has changed meanwhile");
+        assert!(watch.has_settled());
+        watch.has_read(seen());
+        assert!(!watch.has_settled() && !watch.has_settled());
+
+        fs::remove_file(&key).unwrap();
+        assert!(!watch.has_settled() && !watch.has_settled(), "it is about to come back");
+        fs::write(&key, "back again").unwrap();
         assert!(!watch.has_settled() && watch.has_settled());
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -2,10 +2,13 @@
 
 use config::{Diagnostic, Label, Severity};
 use model::{
-    AccessLog, Action, Balance, CheckKind, FieldChanges, FieldMatch, HashOn, HostPattern, Listener,
-    LogFormat, PathMatch, Protocol, RateKey, Route, Service, Snapshot, WhenAllDown,
+    AccessLog, Action, Balance, CheckKind, FieldChanges, FieldMatch, HashOn, HttpVersion, Listener,
+    LogFormat, PathMatch, Protocol, ProxyVersion, RateKey, Route, Service, Snapshot, TlsVersion,
+    WhenAllDown,
 };
 use serde_json::{Value, json};
+
+use super::tls::{certificate, pattern_text};
 
 /// What a valid configuration will do; keys are in order of the text form.
 pub(crate) fn explained(snapshot: &Snapshot, plan: Value) -> Value {
@@ -82,15 +85,42 @@ fn millis(duration: std::time::Duration) -> u64 {
 }
 
 fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
-    let (protocol, to) = match listener.protocol {
+    let (protocol, to) = match &listener.protocol {
         Protocol::Http => ("http", None),
-        Protocol::Tcp(id) => ("tcp", Some(snapshot.service(id).name.to_string())),
+        Protocol::Tcp(id) => ("tcp", Some(snapshot.service(*id).name.to_string())),
+        Protocol::TlsPassthrough { otherwise, .. } => {
+            ("tcp", otherwise.map(|id| snapshot.service(id).name.to_string()))
+        }
     };
     json!({
         "name": listener.name.as_ref(),
         "address": listener.address.to_string(),
         "protocol": protocol,
         "service": to,
+        "server_names": match &listener.protocol {
+            Protocol::Http | Protocol::Tcp(_) => Value::Null,
+            Protocol::TlsPassthrough { names, .. } => names
+                .iter()
+                .map(|(name, id)| {
+                    json!({ "name": pattern_text(name), "service": snapshot.service(*id).name })
+                })
+                .collect(),
+        },
+        "tls": listener.tls.as_ref().map(|tls| json!({
+            "certificates": tls.certificates.iter().map(certificate).collect::<Value>(),
+            "version_min": match tls.version_min {
+                TlsVersion::Tls12 => "1.2",
+                TlsVersion::Tls13 => "1.3",
+            },
+            "client_certificates": tls.client_certificates.as_ref().map(|clients| json!({
+                "ca": clients.ca.path,
+                "required": clients.required,
+            })),
+            "hsts_s": tls.hsts.map(|hsts| hsts.as_secs()),
+        })),
+        "http2": listener.http2.map(|http2| json!({ "streams_max": http2.streams_max })),
+        "proxy_protocol":
+            listener.proxy_protocol.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "backlog": listener.backlog,
         "connections_max": listener.connections_max,
         "trusted": listener.trusted.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -127,10 +157,7 @@ fn route(
     json!({
         "name": route.name.as_ref(),
         "listeners": names,
-        "host": matches.host.as_ref().map(|host| match host {
-            HostPattern::Exact(host) => host.clone(),
-            HostPattern::Wildcard(suffix) => format!("*.{suffix}"),
-        }),
+        "host": matches.host.as_ref().map(pattern_text),
         "path": path,
         "method": matches.method,
         "header": pairs(&matches.fields),
@@ -225,6 +252,15 @@ fn service(service: &Service) -> Value {
             WhenAllDown::Refuse => "refuse",
             WhenAllDown::TryAll => "try-all",
         },
+        "tls": service.tls.as_deref().map(super::tls::service),
+        "http": match service.http {
+            HttpVersion::Http11 => "1.1",
+            HttpVersion::Http2 => "2",
+        },
+        "send_proxy": service.send_proxy.map(|version| match version {
+            ProxyVersion::V1 => "v1",
+            ProxyVersion::V2 => "v2",
+        }),
         "check": check(service),
         "passive": service.passive.map(|passive| json!({
             "failures": passive.failures,
@@ -267,15 +303,23 @@ fn check(service: &Service) -> Value {
         "rise": check.rise,
         "fall": check.fall,
     });
-    if let CheckKind::Http { method, path, host, fields, expect, reuse } = &check.kind {
-        value["kind"] = json!("http");
-        value["method"] = json!(method);
-        value["path"] = json!(path);
-        value["host"] = json!(host);
-        let fields = fields.iter().map(|(name, value)| json!({ "name": name, "value": value }));
-        value["header"] = fields.collect();
-        value["expect"] = json!(expect.0);
-        value["reuse"] = json!(reuse);
+    match &check.kind {
+        CheckKind::Tcp => {}
+        CheckKind::Http { method, path, host, fields, expect, reuse } => {
+            value["kind"] = json!("http");
+            value["method"] = json!(method);
+            value["path"] = json!(path);
+            value["host"] = json!(host);
+            let fields = fields.iter().map(|(name, value)| json!({ "name": name, "value": value }));
+            value["header"] = fields.collect();
+            value["expect"] = json!(expect.0);
+            value["reuse"] = json!(reuse);
+        }
+        CheckKind::Grpc { service, host } => {
+            value["kind"] = json!("grpc");
+            value["grpc_service"] = json!(service);
+            value["host"] = json!(host);
+        }
     }
     value
 }

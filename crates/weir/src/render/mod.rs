@@ -6,6 +6,7 @@ mod columns;
 mod plan;
 mod routes;
 mod services;
+mod tls;
 
 pub(crate) mod json;
 pub(crate) mod status;
@@ -14,7 +15,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use health::report::Report;
-use model::{AccessLog, LogFormat, Metrics, Protocol, Snapshot};
+use model::{AccessLog, Listener, LogFormat, Metrics, Protocol, Snapshot};
 
 use columns::Columns;
 
@@ -24,6 +25,9 @@ pub(crate) fn explain(snapshot: &Snapshot, plan: &Report, colour: bool) -> Strin
     let mut out = String::new();
     section(&mut out, "Balancer", &balancer(snapshot), colour);
     section(&mut out, "Listeners", &listeners(snapshot), colour);
+    if let Some(tls) = tls::text(snapshot) {
+        section(&mut out, "TLS", &tls, colour);
+    }
     section(&mut out, "Routes, in the order in which they match", &routes::table(snapshot), colour);
     section(&mut out, "Services", &services::text(snapshot), colour);
     section(&mut out, "Probe plan", &plan::text(plan), colour);
@@ -88,21 +92,36 @@ fn listeners(snapshot: &Snapshot) -> String {
     let mut columns =
         Columns::headed(["NAME", "ADDRESS", "PROTOCOL", "TO", "CONNECTIONS", "TRUSTED"]);
     for listener in &snapshot.listeners {
-        let (protocol, to) = match listener.protocol {
-            Protocol::Http => ("http", "routes".to_owned()),
-            Protocol::Tcp(id) => ("tcp", format!("service {}", snapshot.service(id).name)),
+        let to = match &listener.protocol {
+            Protocol::Http => "routes".to_owned(),
+            Protocol::Tcp(id) => format!("service {}", snapshot.service(*id).name),
+            Protocol::TlsPassthrough { names, .. } => format!("{} by server name", names.len()),
         };
         let trusted: Vec<_> = listener.trusted.iter().map(ToString::to_string).collect();
         columns.row([
             listener.name.to_string(),
             listener.address.to_string(),
-            protocol.to_owned(),
+            spoken(listener),
             to,
             format!("at most {}", listener.connections_max),
             if trusted.is_empty() { "nobody".to_owned() } else { trusted.join(" ") },
         ]);
     }
     columns.text()
+}
+
+/// In a word or two: `http over TLS`; `http/1.1` where HTTP/2 is off.
+fn spoken(listener: &Listener) -> String {
+    let protocol = match (&listener.protocol, listener.http2) {
+        (Protocol::Http, None) => "http/1.1",
+        (Protocol::Http, Some(_)) => "http",
+        (Protocol::Tcp(_), _) => "tcp",
+        (Protocol::TlsPassthrough { .. }, _) => return "tcp, TLS passed through".to_owned(),
+    };
+    match &listener.tls {
+        None => protocol.to_owned(),
+        Some(_) => format!("{protocol} over TLS"),
+    }
 }
 
 /// The first few names, then how many more.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use health::report::{Report, Row};
+use health::report::{Endpoint, Report, Row};
 
 use super::columns::Columns;
 use super::few;
@@ -49,12 +49,20 @@ pub(super) fn text(plan: &Report) -> String {
 
 /// Each probe of an endpoint and whom it serves, told so that endpoints may be compared.
 fn probes(row: &Row) -> Vec<[String; 2]> {
-    // The comma keeps port 80 from being found in port 8080.
-    let own = format!("Host {},", row.endpoint);
+    let own_host = format!("Host {}", row.endpoint);
+    let own_tls = match &row.endpoint {
+        Endpoint::Address(address) => format!("TLS as {}", address.ip()),
+        Endpoint::Name(..) => String::new(),
+    };
     row.probes
         .iter()
         .map(|probe| {
-            let what = probe.what.replace(&own, "Host its address,");
+            let parts = probe.what.split(", ").map(|part| match part {
+                part if part == own_host => "Host its address",
+                part if part == own_tls => "TLS as its address",
+                part => part,
+            });
+            let what = parts.collect::<Vec<_>>().join(", ");
             let every = config::show_duration(probe.interval);
             [format!("{what}, every {every}"), few(probe.services.iter(), SERVICES_SHOWN_MAX)]
         })

@@ -98,10 +98,15 @@ fn check(service: &Service) -> String {
     let interval = config::show_duration(check.interval);
     let port = check.port.map(|port| format!(" on port {port}")).unwrap_or_default();
     match &check.kind {
+        CheckKind::Tcp if service.tls.is_some() => format!("tcp and TLS{port} every {interval}"),
         CheckKind::Tcp => format!("tcp{port} every {interval}"),
         CheckKind::Http { method, path, host, .. } => {
             let host = host.as_ref().map(|host| format!(" of {host}")).unwrap_or_default();
             format!("{method} {path}{host}{port} every {interval}")
+        }
+        CheckKind::Grpc { service, .. } => {
+            let of = if service.is_empty() { String::new() } else { format!(" of {service}") };
+            format!("gRPC health{of}{port} every {interval}")
         }
     }
 }

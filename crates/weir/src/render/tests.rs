@@ -7,8 +7,7 @@ fn explained(text: &str) -> String {
         Ok(checked) => checked,
         Err(found) => panic!("{}", config::render(&found, text, "test", false)),
     };
-    let plan = health::report::of_snapshot(&checked.snapshot);
-    explain(&checked.snapshot, &plan, false)
+    text_of(&checked.snapshot)
 }
 
 /// Seventy services over the same four endpoints.
@@ -87,4 +86,124 @@ fn programs_are_told_the_same() {
     assert_eq!(value["services"][3]["servers"][2]["zone"], "b");
     assert_eq!(value["routes"][0]["host"], "s00.example.com");
     assert_eq!(value["probe_plan"]["unshared_per_s"], 140.0);
+}
+
+/// One certificate, whatever file is asked for.
+struct OneFile(Vec<u8>);
+
+impl config::Surroundings for OneFile {
+    fn file(&self, path: &std::path::Path) -> Result<config::Found, config::Unreadable> {
+        let bytes = self.0.as_slice().into();
+        let material = model::Material { path: path.to_path_buf(), bytes };
+        Ok(config::Found { material, only_root: false })
+    }
+
+    fn now_s(&self) -> Option<i64> {
+        None
+    }
+}
+
+#[test]
+fn what_tls_will_do_is_told() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let names = vec!["a.example.com".to_owned(), "*.b.example.com".to_owned()];
+    let mut params = rcgen::CertificateParams::new(names).unwrap();
+    params.not_after = rcgen::date_time_ymd(2031, 2, 3);
+    let file = OneFile(
+        format!("{}{}", params.self_signed(&key).unwrap().pem(), key.serialize_pem()).into(),
+    );
+    let text = r#"
+        [[listener]]
+        name = "public"
+        address = "0.0.0.0:8443"
+        tls = { certificates = [{ chain = "a.pem" }, { chain = "b.pem" }], client_certificates = { ca = "ca.pem" }, hsts = "365d" }
+        [[listener]]
+        name = "passed"
+        address = "0.0.0.0:443"
+        protocol = "tcp"
+        server_names = { "*.c.example.com" = "app", "d.c.example.com" = "other" }
+        [[route]]
+        split = [{ service = "app" }, { service = "other" }]
+        [service.app]
+        server = [{ address = "10.0.0.1:443" }]
+        tls = { verify = false }
+        [service.other]
+        server = [{ address = "10.0.0.2:443" }]
+        tls = { ca = "ca.pem", name = "x.internal", certificate = { chain = "c.pem" } }
+        "#;
+    let checked = config::check(text, "test", &file).unwrap();
+    let said = text_of(&checked.snapshot);
+    for line in [
+        "LISTENER  CERTIFICATE  FOR                             ENDS        FROM     CLIENTS             HSTS",
+        "public    a.pem        a.example.com, *.b.example.com  2031-02-03  TLS 1.2  show a certificate  365d",
+        "passed    d.c.example.com  service other",
+        "          *.c.example.com  service app",
+        "          any other        closed",
+        "app      nobody: anyone may be spoken to  its own name  none",
+        "other    ca.pem                           x.internal    a.example.com, *.b.example.com, ends 2031-02-03",
+        "public  0.0.0.0:8443  http over TLS            routes            at most 32768  nobody",
+        "passed  0.0.0.0:443   tcp, TLS passed through  2 by server name  at most 32768  nobody",
+    ] {
+        assert!(said.lines().any(|said| said.trim_end() == format!("  {line}")), "{line}\n{said}");
+    }
+    let json = json::explained(&checked.snapshot, serde_json::Value::Null);
+    let certificate = &json["listeners"][0]["tls"]["certificates"][1];
+    assert_eq!(certificate["names"][1], "*.b.example.com");
+    assert_eq!(
+        (&certificate["chain"], &certificate["not_after"]),
+        (&"b.pem".into(), &"2031-02-03".into())
+    );
+    assert_eq!(json["listeners"][1]["server_names"][0]["service"], "other");
+    assert_eq!(json["services"][0]["tls"]["ca"], serde_json::Value::Null);
+}
+
+fn text_of(snapshot: &Snapshot) -> String {
+    explain(snapshot, &health::report::of_snapshot(snapshot), false)
+}
+
+#[test]
+fn the_probe_plan_shows_tls_http2_grpc_and_the_proxy_header() {
+    let text = r#"
+        [[listener]]
+        address = "0.0.0.0:8080"
+        [[route]]
+        service = "app"
+        [[route]]
+        path = "/listings"
+        service = "listings"
+        [service.app]
+        send_proxy = "v2"
+        check = { path = "/status", expect = 200 }
+        server = [{ address = "10.0.1.5:80" }, { address = "10.0.1.50:80" }]
+        [service.listings]
+        http = "2"
+        check = { kind = "grpc", grpc_service = "listings.Listings" }
+        server = [{ address = "10.0.2.5:80" }]
+        "#;
+    let mut snapshot = match config::check(text, "test", &()) {
+        Ok(checked) => checked.snapshot,
+        Err(found) => panic!("{}", config::render(&found, text, "test", false)),
+    };
+    let ca = model::Material { path: "ca.pem".into(), bytes: b"".as_slice().into() };
+    let tls = model::ServiceTls { name: None, verify: true, ca, certificate: None };
+    for service in &mut snapshot.services {
+        service.tls = Some(tls.clone().into());
+    }
+    let said = plan::text(&health::report::of_snapshot(&snapshot));
+    // Two servers in one line: each is asked for by its own address.
+    assert!(
+        said.contains(
+            "GET /status, Host its address, expects 200, TLS as its address, PROXY v2, every 2s"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains(
+            "gRPC health of listings.Listings, Host its address, expects SERVING, \
+             TLS as its address, HTTP/2, every 2s"
+        ),
+        "{said}"
+    );
+    let services = services::text(&snapshot);
+    assert!(services.contains("gRPC health of listings.Listings every 2s"), "{services}");
 }

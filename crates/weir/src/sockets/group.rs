@@ -28,7 +28,7 @@ impl Group {
         Group {
             name: Arc::clone(&listener.name),
             address: listener.address,
-            is_tcp: matches!(listener.protocol, Protocol::Tcp(_)),
+            is_tcp: !matches!(listener.protocol, Protocol::Http),
             backlog: listener.backlog,
             sockets,
         }

@@ -307,9 +307,9 @@ fn open_door(
     }
 }
 
-/// Whose the admin API's Unix socket shall be: whom the balancer becomes. Who that is, is said with
-/// what is wrong about it when it becomes so.
-fn owner(snapshot: &Snapshot) -> Option<(u32, u32)> {
+/// Whose the admin API's Unix socket and a new access log shall be: whom the balancer becomes. Who
+/// that is, is said with what is wrong about it when it becomes so.
+pub(crate) fn owner(snapshot: &Snapshot) -> Option<(u32, u32)> {
     let (user, group) = snapshot.run_as.as_ref()?;
     os::privileges::ids(user, group.as_deref()).ok()
 }

@@ -63,7 +63,7 @@ pub(super) fn files_wanted(snapshot: &Snapshot, workers: u64) -> u64 {
     let sum = |tcp: bool| -> u64 {
         let listeners = snapshot.listeners.iter();
         listeners
-            .filter(|listener| matches!(listener.protocol, Protocol::Tcp(_)) == tcp)
+            .filter(|listener| !matches!(listener.protocol, Protocol::Http) == tcp)
             .map(|listener| u64::from(listener.connections_max))
             .sum()
     };

@@ -15,14 +15,16 @@ mod program;
 mod states;
 
 use std::fmt::Display;
-use std::io::{BufRead, BufReader, PipeReader, Read};
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::process::Child;
+use std::process::{Child, ExitStatus};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use admin::ReloadError;
 use model::Moment;
+use os::process::Ask;
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, Reply};
@@ -45,12 +47,18 @@ const READY_MAX: Duration = Duration::from_secs(30);
 /// The longest message of a new process.
 const MESSAGE_MAX_BYTES: u64 = 256 * 1024;
 
-/// How long a new process that has failed may take to end by itself.
-const END_MAX: Duration = Duration::from_secs(2);
+/// Longer than `drain_max`, a new process that was given up is not left to end by itself.
+const END_MARGIN: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether it has ended.
+const END_LOOK: Duration = Duration::from_millis(50);
 
 /// A new process that is not ready yet.
 pub(crate) struct Successor {
     process: Child,
+    /// How long it may take to end if it is given up.
+    end_max: Duration,
+    switches: admin::Switches,
     began: Moment,
     handed: Value,
     reply: Option<Reply>,
@@ -71,12 +79,21 @@ pub(crate) fn begin(
              container in its place"
             .to_owned())
     } else {
-        start(balancer, desk, program)
+        // Before it is told of the servers: what is said of them later, it would not hear.
+        balancer.switches().hold();
+        start(balancer, desk, program).inspect_err(|_| balancer.switches().release())
     };
     match started {
         Ok((process, handed)) => {
             tracing::info!(pid = process.id(), %program, "upgrade: a new process is starting");
-            *successor = Some(Successor { process, began: os::clock::now(), handed, reply });
+            *successor = Some(Successor {
+                process,
+                end_max: end_max(balancer),
+                switches: balancer.switches().clone(),
+                began: os::clock::now(),
+                handed,
+                reply,
+            });
         }
         Err(why) => fail(reply, &why),
     }
@@ -85,7 +102,7 @@ pub(crate) fn begin(
 /// Starts the program with everything that it is to take over.
 fn start(balancer: &Balancer, desk: &Desk, program: &Program) -> Result<(Child, Value), String> {
     let cannot = |what: &str, error: &dyn Display| format!("cannot {what}: {error}");
-    let (hears, says) = std::io::pipe().map_err(|error| cannot("make a pipe", &error))?;
+    let (hears, says) = io::pipe().map_err(|error| cannot("make a pipe", &error))?;
     let sockets = balancer.sockets();
     let states = ServerStates::of(&balancer.published(), os::clock::now());
     let manifest = json!({
@@ -121,7 +138,7 @@ fn start(balancer: &Balancer, desk: &Desk, program: &Program) -> Result<(Child, 
     match listening {
         Ok(_) => Ok((process, handed)),
         Err(error) => {
-            end(process);
+            end(process, end_max(balancer));
             Err(cannot("make a thread", &error))
         }
     }
@@ -157,9 +174,9 @@ impl Successor {
         self.process.id() == pid
     }
 
-    /// Hears what the new process has to say, answers whoever asked for it, and yields whether it
-    /// serves. If it does not, it is ended.
-    pub(crate) fn takes_over(self, said: &str) -> bool {
+    /// Hears what the new process has to say, answers whoever asked for it, and yields its number if
+    /// it serves. If it does not, it is ended.
+    pub(crate) fn takes_over(self, said: &str) -> Option<u32> {
         let message: Value = serde_json::from_str(said).unwrap_or(Value::Null);
         let pid = message["ready"].as_u64().and_then(|pid| u32::try_from(pid).ok());
         let Some(pid) = pid else {
@@ -168,7 +185,7 @@ impl Successor {
                 None => "it ended before it was ready; its last words are in the log".to_owned(),
             };
             self.give_up(&why);
-            return false;
+            return None;
         };
         let version = message["version"].as_str().unwrap_or("unknown");
         let took = os::clock::now() - self.began;
@@ -184,33 +201,99 @@ impl Successor {
                 "handed_over": self.handed,
             })));
         }
-        true
+        Some(pid)
     }
 
     /// Ends it; this process goes on.
     pub(crate) fn give_up(self, why: &str) {
-        end(self.process);
+        end(self.process, self.end_max);
+        self.switches.release();
         fail(self.reply, why);
     }
 }
 
-/// Waits a moment for it to end by itself, then ends it.
-fn end(mut process: Child) {
-    let deadline = os::clock::now() + END_MAX;
-    while matches!(process.try_wait(), Ok(None)) && os::clock::now() < deadline {
-        std::thread::park_timeout(Duration::from_millis(5));
+/// Passes SIGHUP on to the process that serves now.
+pub(crate) fn hang_up(heir: u32) {
+    if let Err(error) = os::process::signal(heir, Ask::HangUp) {
+        tracing::error!(%error, pid = heir, "SIGHUP cannot be passed on to the new process");
     }
-    // It may have ended meanwhile; then there is nothing to do.
-    let _ = process.kill();
-    match process.wait() {
-        Ok(status) => tracing::debug!(%status, "the new process has ended"),
-        Err(error) => tracing::warn!(%error, "the new process cannot be waited for"),
+}
+
+fn end_max(balancer: &Balancer) -> Duration {
+    balancer.published().snapshot.drain_max + END_MARGIN
+}
+
+/// Has it end, beside whatever else happens here. It may serve already, unheard: so it is asked to
+/// finish what it has, and killed only when it has had `end_max` for that.
+fn end(process: Child, end_max: Duration) -> Option<JoinHandle<io::Result<ExitStatus>>> {
+    let pid = process.id();
+    let ending = move || wait_for_end(process, end_max);
+    match std::thread::Builder::new().name("weir-successor-end".to_owned()).spawn(ending) {
+        Ok(thread) => Some(thread),
+        Err(error) => {
+            // Its number stays its own: nobody has waited for its end.
+            let asked = os::process::signal(pid, Ask::Terminate);
+            tracing::warn!(%error, ?asked, pid, "the end of the new process is not watched");
+            None
+        }
     }
+}
+
+fn wait_for_end(mut process: Child, end_max: Duration) -> io::Result<ExitStatus> {
+    let deadline = os::clock::now() + end_max;
+    if process.try_wait()?.is_none() {
+        os::process::signal(process.id(), Ask::Terminate)?;
+    }
+    while process.try_wait()?.is_none() {
+        if os::clock::now() >= deadline {
+            tracing::warn!(pid = process.id(), "the new process does not end; it is killed");
+            process.kill()?;
+            break;
+        }
+        std::thread::park_timeout(END_LOOK);
+    }
+    let status = process.wait();
+    tracing::debug!(?status, "the new process has ended");
+    status
 }
 
 fn fail(reply: Option<Reply>, why: &str) {
     tracing::error!("upgrade failed, this process serves on: {why}");
     if let Some(reply) = reply {
         reply.send(Err(ReloadError::Failed(why.to_owned())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// A shell that does `this` when it is asked to end, and is past the point where it could miss
+    /// that.
+    fn shell(this: &str) -> Child {
+        let script = format!("trap '{this}' TERM; echo ready; while :; do sleep 0.01; done");
+        let mut command = Command::new("sh");
+        let mut child =
+            command.args(["-c", &script]).stdout(Stdio::piped()).spawn().expect("a shell");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("a pipe");
+        BufReader::new(stdout).read_line(&mut line).expect("its word");
+        assert_eq!(line, "ready\n");
+        child
+    }
+
+    #[test]
+    fn one_that_is_given_up_may_finish_what_it_has() {
+        let thread = end(shell("exit 7"), Duration::from_mins(1)).unwrap();
+        assert_eq!(thread.join().unwrap().unwrap().code(), Some(7));
+    }
+
+    #[test]
+    fn one_that_does_not_end_is_killed() {
+        let thread = end(shell(""), Duration::from_millis(100)).unwrap();
+        assert_eq!(thread.join().unwrap().unwrap().signal(), Some(9));
     }
 }

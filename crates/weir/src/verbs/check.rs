@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use control::load::{FILE_MAX_BYTES, LoadError};
+use control::load::{FILE_MAX_BYTES, Folder, LoadError};
 use serde_json::{Value, json};
 
 use crate::flags::{CheckArgs, Common, Exit};
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &CheckArgs, common: Common) -> Exit {
         }
     };
     let name = args.file.display().to_string();
-    let checked = config::check(&text, &name, &());
+    let checked = config::check(&text, &name, &Folder::of(&args.file));
     let found = match &checked {
         Ok(checked) => &checked.warnings,
         Err(found) => found,

@@ -218,15 +218,16 @@ What to do
         for (word, names) in [
             ("connection_refuesd", &["connection_refused"][..]),
             ("conection_reset", &["connection_reset"]),
-            ("refused", &["connection_refused"]),
+            ("refused", &["connection_refused", "http_stream_refused"]),
             ("dns_eror", &["dns_error"]),
-            ("dns", &["dns_error", "dns_timeout"]),
+            ("dns", &["dns_error"]),
             ("banana", &[]),
             ("", &[]),
         ] {
             assert_eq!(meant(word), names, "{word}");
         }
-        assert!(unknown("dns").ends_with("; did you mean dns_error or dns_timeout?"));
+        let both = "; did you mean connection_refused or http_stream_refused?";
+        assert!(unknown("refused").ends_with(both));
         assert_eq!(find("Connection-Refused"), Some(Cause::ConnectionRefused));
         assert!(with_status(504).contains(&Cause::HttpResponseTimeout));
         assert!(with_status(503).contains(&Cause::QueueFull));

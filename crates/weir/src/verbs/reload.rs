@@ -1,12 +1,16 @@
 //! `weir reload`: asks a running balancer to load its configuration anew, and prints the receipt.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::check::{print, print_json};
 use crate::api_client::{Client, ClientError};
 use crate::flags::{Exit, ReceiptArgs};
+
+/// Longer than names of new servers, and a last push of metrics, may keep a reload waiting.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(args: &ReceiptArgs) -> Exit {
     match ask(args) {
@@ -25,7 +29,7 @@ pub(crate) fn run(args: &ReceiptArgs) -> Exit {
 }
 
 fn ask(args: &ReceiptArgs) -> Result<Value, ClientError> {
-    Client::new(&args.admin)?.post("/api/v1/reload", &json!({}))
+    Client::new(&args.admin)?.patient(ANSWER_MAX).post("/api/v1/reload", &json!({}))
 }
 
 /// The receipt, for people.

@@ -59,6 +59,12 @@ known! {
     UserAgent = "user-agent";
     Referer = "referer";
     WeirExplain = "weir-explain";
+    ClientCert = "client-cert";
+    ClientCertChain = "client-cert-chain";
+    XClientSubject = "x-client-subject";
+    GrpcTimeout = "grpc-timeout";
+    GrpcStatus = "grpc-status";
+    StrictTransportSecurity = "strict-transport-security";
 }
 
 impl Known {
@@ -81,14 +87,20 @@ impl Known {
                 Known::SetCookie,
                 Known::Tracestate,
             ],
-            11 => &[Known::Traceparent, Known::RetryAfter],
-            12 => &[Known::ContentType, Known::XRequestId, Known::WeirExplain],
+            11 => &[Known::Traceparent, Known::RetryAfter, Known::ClientCert, Known::GrpcStatus],
+            12 => &[Known::ContentType, Known::XRequestId, Known::WeirExplain, Known::GrpcTimeout],
             13 => &[Known::Authorization],
             14 => &[Known::ContentLength, Known::Http2Settings],
             15 => &[Known::XForwardedFor],
-            16 => &[Known::XForwardedHost, Known::XForwardedPort, Known::ProxyConnection],
-            17 => &[Known::TransferEncoding, Known::XForwardedProto],
+            16 => &[
+                Known::XForwardedHost,
+                Known::XForwardedPort,
+                Known::ProxyConnection,
+                Known::XClientSubject,
+            ],
+            17 => &[Known::TransferEncoding, Known::XForwardedProto, Known::ClientCertChain],
             19 => &[Known::ProxyAuthorization],
+            25 => &[Known::StrictTransportSecurity],
             _ => &[],
         };
         // Setting bit 5 is a cheap lower-casing; a false match is settled by the comparison.
@@ -130,6 +142,9 @@ impl Known {
                 | Known::XForwardedHost
                 | Known::XForwardedPort
                 | Known::XRealIp
+                | Known::ClientCert
+                | Known::ClientCertChain
+                | Known::XClientSubject
         )
     }
 

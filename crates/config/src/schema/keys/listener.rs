@@ -1,5 +1,6 @@
 //! Keys of `[[listener]]`.
 
+use super::tls::{HTTP2, LISTENER_TLS};
 use super::{ADDRESS, NAME, TIMEOUT, U32_MAX, form};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
@@ -28,13 +29,37 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             "protocol",
             Kind::Choice(&["http", "tcp"]),
             Absent::Text("http"),
-            "`\"http\"` is routed by request; `\"tcp\"` passes bytes to one `service`.",
+            "`\"http\"` is routed by request; `\"tcp\"` passes bytes to one `service`, or to one of several by `server_names`.",
         ),
         key(
             "service",
             NAME,
-            Absent::Then("required with `protocol = \"tcp\"`"),
-            "The service of a tcp listener.",
+            Absent::Then("required with `protocol = \"tcp\"`, unless there are `server_names`"),
+            "The service of a tcp listener; beside `server_names`, that of all other names.",
+        ),
+        key(
+            "server_names",
+            Kind::Map(form("server name"), &NAME),
+            Absent::Then("none"),
+            "TLS passed through undecrypted: services by the name that a client asks for (SNI), `{ \"a.example.com\" = \"app\", \"*.b.example.com\" = \"other\" }`. Only with `protocol = \"tcp\"`. Exact names come before wildcards, which stand for one label or more, longer ones before shorter. A connection that asks for no such name goes to `service`, or is closed.",
+        ),
+        key(
+            "tls",
+            Kind::Table(&LISTENER_TLS),
+            Absent::Then("cleartext"),
+            "TLS towards clients. With `protocol = \"tcp\"`, what was decrypted is passed on.",
+        ),
+        key(
+            "http2",
+            Kind::Either(&[Kind::Table(&HTTP2), Kind::Boolean]),
+            Absent::Boolean(true),
+            "HTTP/2 towards clients. `false`: HTTP/1.1 alone.",
+        ),
+        key(
+            "proxy_protocol",
+            Kind::List(&NETWORK),
+            Absent::Then("`[]`: nobody"),
+            "Peers, as networks, whose connections begin with a header of the PROXY protocol, version 1 or 2, before anything else: balancers that stand before this one. The client's address is taken from it. A peer in one of these networks that sends none is closed; so is any other that sends one.",
         ),
         key(
             "backlog",

@@ -5,6 +5,7 @@
 mod listener;
 mod route;
 mod service;
+mod tls;
 
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::tls::SERVICE_TLS;
 use super::{
     ADDRESS, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, TEXT, TIMEOUT, U32_MAX, duration, form,
 };
@@ -103,6 +104,24 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             Absent::Integer(defaults::IDLE_CONNECTIONS_MAX),
             "Idle connections kept per server and worker.",
         ),
+        key(
+            "tls",
+            Kind::Table(&SERVICE_TLS),
+            Absent::Then("cleartext"),
+            "TLS towards the servers, and towards what checks them.",
+        ),
+        key(
+            "http",
+            Kind::Choice(&["1.1", "2"]),
+            Absent::Text("1.1"),
+            "The version of HTTP spoken to the servers. `\"2\"`: by ALPN with `tls`, from the first byte on without it.",
+        ),
+        key(
+            "send_proxy",
+            Kind::Choice(&["v1", "v2"]),
+            Absent::Then("none is sent"),
+            "Each connection to a server begins with a header of the PROXY protocol that names the client; the servers must expect it.",
+        ),
         key("server", Kind::Tables(&SERVER), Absent::Required, "The servers."),
     ],
 };
@@ -152,14 +171,14 @@ static QUEUE: TableSpec = TableSpec {
 static CHECK: TableSpec = TableSpec {
     heading: "check of [service.NAME]",
     path: "service.NAME.check",
-    doc: "Probes that find out which servers are up. Services whose probes of one address are the same in everything that is sent and expected share one probe, run at the shortest of their intervals; `rise`, `fall` and `timeout` stay each service's own. `weir check` prints the plan.",
+    doc: "Probes that find out which servers are up. Services whose probes of one address are the same in everything that is sent and expected share one probe, run at the shortest of their intervals; `rise`, `fall` and `timeout` stay each service's own. They go to the servers as requests do: by TLS with the name, authorities and certificate of `tls`, in the version of HTTP that `http` says, after a header of the PROXY protocol if `send_proxy` asks for one; that header tells of no client (LOCAL in v2, UNKNOWN in v1). `weir check` prints the plan.",
     example: "[service.listings]\ncheck = { kind = \"http\", path = \"/status\", expect = 200, interval = \"2s\", timeout = \"1s\", rise = 2, fall = 3 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
             "kind",
-            Kind::Choice(&["http", "tcp"]),
+            Kind::Choice(&["http", "tcp", "grpc"]),
             Absent::Text("http"),
-            "`\"http\"`: a request whose status must be expected. `\"tcp\"`: a connection, closed at once.",
+            "`\"http\"`: a request whose status must be expected. `\"tcp\"`: a connection, closed at once; with `tls` the TLS handshake must succeed first. `\"grpc\"`: the gRPC health checking protocol (`grpc.health.v1.Health/Check`), which must answer SERVING; the service needs `http = \"2\"`.",
         ),
         key(
             "path",
@@ -177,7 +196,7 @@ static CHECK: TableSpec = TableSpec {
             "host",
             HOST,
             Absent::Then("the server's address"),
-            "http: the Host field, with a port if wanted.",
+            "http and grpc: the Host field, with a port if wanted.",
         ),
         key(
             "header",
@@ -190,6 +209,12 @@ static CHECK: TableSpec = TableSpec {
             Kind::Either(&[STATUS, STATUS_RANGE, Kind::List(&STATUS_OR_RANGE)]),
             Absent::Text(defaults::CHECK_EXPECT),
             "http: the statuses that count as success: `200`, `[200, 204]` or `\"200-399\"`.",
+        ),
+        key(
+            "grpc_service",
+            Kind::Text(form("gRPC service")),
+            Absent::Then("the server as a whole"),
+            "grpc: the service that is asked about, as in `\"listings.Listings\"`.",
         ),
         key(
             "port",

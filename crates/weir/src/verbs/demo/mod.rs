@@ -84,7 +84,7 @@ fn demo(args: &DemoArgs) -> Result<(), Error> {
     let shown = say_where_to_look(&services, public, admin, &file)
         .and_then(|()| tick(args.time, &balancer, &mut signals));
     drop(traffic);
-    balancer.stop("the demo ends", &mut signals);
+    balancer.stop("the demo ends", &mut signals.into());
     shown.map_err(Error::Output)
 }
 
@@ -103,7 +103,7 @@ fn open(services: &[Service]) -> Result<Opened, Error> {
     let mut admin = SocketAddr::from((Ipv4Addr::LOCALHOST, ADMIN_PORT));
     loop {
         let text = configuration::text(servers::ZONES[0], public, admin, services);
-        let snapshot = control::load::check(&text, "the demo's configuration", false)
+        let snapshot = control::load::check(&text, "the demo's configuration", &(), false)
             .map_err(|error| Error::Start(vec![error.to_string()]))?
             .snapshot;
         let error = match sockets::open(&snapshot, Handed::default()) {

@@ -6,7 +6,6 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use config::Diff;
@@ -16,7 +15,7 @@ use model::{AccessLog, AdminAddress, Snapshot};
 use crate::carried::{Carried, Known};
 use crate::explain_token::ExplainToken;
 use crate::outside::{Inside, Outside};
-use crate::signals::Signals;
+use crate::signals::{LastSignals, LastWish};
 use crate::sockets::{self, Sockets};
 use crate::upgrade::ServerStates;
 
@@ -51,8 +50,9 @@ pub(crate) struct Balancer {
     control: control::Control,
     proxy: proxy::Handle,
     outside: Outside,
+    switches: admin::Switches,
     access: proxy::AccessSink,
-    access_writer: JoinHandle<()>,
+    access_writer: proxy::AccessWriter,
 }
 
 /// A configuration that has come into force.
@@ -76,7 +76,8 @@ impl Balancer {
         let workers = sockets::workers(&snapshot);
 
         // What only root may do comes first, and all of it.
-        let (access, access_writer) = open_access_log(&snapshot.log.access)
+        let owner = sockets::owner(&snapshot);
+        let (access, access_writer) = open_access_log(&snapshot.log.access, owner)
             .and_then(proxy::AccessSink::start)
             .map_err(|error| vec![error.to_string()])?;
         let explain_token = ExplainToken::new(door.as_ref());
@@ -121,6 +122,7 @@ impl Balancer {
 
         // Last the API, which shows what is there by now.
         let ready = Arc::new(AtomicBool::new(true));
+        let switches = sources.switches.clone();
         let inside = Inside {
             snapshot: &snapshot,
             registry: &registry,
@@ -144,6 +146,7 @@ impl Balancer {
             control,
             proxy,
             outside,
+            switches,
             access,
             access_writer,
         })
@@ -155,7 +158,7 @@ impl Balancer {
         // All that can fail comes first: what is new is bound and opened, and used by nobody yet.
         let change = self.sockets.prepare(&snapshot, self.workers).map_err(|error| error.lines)?;
         let log = (snapshot.log.access != before.snapshot.log.access)
-            .then(|| open_access_log(&snapshot.log.access))
+            .then(|| open_access_log(&snapshot.log.access, None))
             .transpose()
             .map_err(|error| vec![error.to_string()])?;
         let may_explain =
@@ -195,8 +198,12 @@ impl Balancer {
     pub(crate) fn reopen_access_log(&self) {
         let access = self.registry.current().snapshot.log.access.clone();
         if matches!(access, AccessLog::File(_)) {
-            match open_access_log(&access) {
-                Ok(target) => self.redirect_access_log(target),
+            match open_access_log(&access, None) {
+                Ok(target) => {
+                    if self.redirect_access_log(target) {
+                        tracing::info!("the access log is opened anew");
+                    }
+                }
                 Err(error) => tracing::error!(%error, "the access log goes where it went before"),
             }
         }
@@ -210,6 +217,11 @@ impl Balancer {
     /// Its sockets.
     pub(crate) fn sockets(&self) -> &Sockets {
         &self.sockets
+    }
+
+    /// Holds back what people change about servers.
+    pub(crate) fn switches(&self) -> &admin::Switches {
+        &self.switches
     }
 
     /// Client connections that are open.
@@ -239,15 +251,17 @@ impl Balancer {
         waiting
     }
 
-    fn redirect_access_log(&self, target: proxy::AccessTarget) {
-        if !self.access.redirect(target) {
+    fn redirect_access_log(&self, target: proxy::AccessTarget) -> bool {
+        let redirected = self.access.redirect(target);
+        if !redirected {
             tracing::error!("the access log's writer is stuck; lines go where they went before");
         }
+        redirected
     }
 
     /// Stops accepting, finishes what runs up to the configuration's `drain_max`, or until one more
     /// signal comes.
-    pub(crate) fn stop(mut self, why: &str, signals: &mut Signals) {
+    pub(crate) fn stop(mut self, why: &str, signals: &mut LastSignals) {
         told(os::notify::stopping());
         self.sockets.close();
         self.proxy.begin_drain();
@@ -259,7 +273,7 @@ impl Balancer {
     /// A new process accepts and answers in our place. What runs is finished; connections that wait
     /// for a request are kept for one, up to `drain_max`, since closing one could cross with a
     /// request on its way.
-    pub(crate) fn leave(mut self, signals: &mut Signals) {
+    pub(crate) fn leave(mut self, signals: &mut LastSignals) {
         self.sockets.close();
         self.proxy.leave();
         self.outside.hand_over();
@@ -269,13 +283,18 @@ impl Balancer {
 
     /// The rest of a stop. Probes and what is left of the API go on until the last connection has
     /// ended, so that a drain can be watched.
-    fn end(self, signals: &mut Signals, replaced: bool) {
+    fn end(self, signals: &mut LastSignals, replaced: bool) {
         self.ready.store(false, Relaxed);
         let mut deadline = os::clock::now() + self.registry.current().snapshot.drain_max;
         while self.proxy.connections() > 0 && os::clock::now() < deadline {
-            if let Some(signal) = signals.wait_at_most(DRAIN_LOOK) {
-                tracing::info!("{signal}: stopping at once");
-                deadline = os::clock::now();
+            match signals.wait_at_most(DRAIN_LOOK) {
+                Some(LastWish::Stop(signal)) => {
+                    tracing::info!("{signal}: stopping at once");
+                    deadline = os::clock::now();
+                }
+                // What still runs leaves lines, and the log may be rotated meanwhile.
+                Some(LastWish::Reopen) => self.reopen_access_log(),
+                None => {}
             }
         }
         // Whoever still waits for a request has none: closed now, it is not cut off.
@@ -285,9 +304,7 @@ impl Balancer {
         self.outside.stop();
         self.control.shutdown();
         drop(self.access);
-        if self.access_writer.join().is_err() {
-            tracing::error!("the access log's writer ended by a panic");
-        }
+        self.access_writer.finish();
         match cut_off {
             0 => tracing::info!("stopped"),
             connections => tracing::warn!(connections, "stopped; connections were cut off"),
@@ -315,9 +332,13 @@ fn ring(alarm: &Arc<OnceLock<proxy::Alarm>>) -> Box<dyn Fn() + Send> {
     })
 }
 
-/// Opens the log; at the start, while the program may still be root.
-fn open_access_log(access: &AccessLog) -> io::Result<proxy::AccessTarget> {
-    proxy::AccessTarget::open(access).map_err(|error| {
+/// Opens the log; at the start, while the program may still be root, for the `owner` that it is
+/// about to become.
+fn open_access_log(
+    access: &AccessLog,
+    owner: Option<(u32, u32)>,
+) -> io::Result<proxy::AccessTarget> {
+    proxy::AccessTarget::open(access, owner).map_err(|error| {
         let what = match access {
             AccessLog::File(path) => path.display().to_string(),
             AccessLog::Stdout | AccessLog::Off => "standard output".to_owned(),

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 pub(crate) use balancer::{Balancer, Beginning, Followed, told};
 
+use control::load::Load;
+
 use crate::desk::{self, Desk, Errand};
 use crate::flags::{Common, Exit, ServeArgs};
 use crate::log;
@@ -30,9 +32,10 @@ pub(crate) fn run(args: &ServeArgs, common: Common) -> Exit {
             return Exit::Failed;
         }
     };
-    // What the file says is compared with the file from before it was read.
-    let reloader = Reloader::new(&args.file);
-    let snapshot = match control::load::load(&args.file, common.colours_stderr()) {
+    let mut reloader = Reloader::new(&args.file);
+    let Load { outcome, seen } = control::load::load(&args.file, common.colours_stderr());
+    reloader.has_read(seen);
+    let snapshot = match outcome {
         Ok(loaded) => {
             eprint!("{}", loaded.warnings);
             loaded.snapshot
@@ -88,9 +91,16 @@ fn serve(
     program: &Program,
 ) {
     let mut successor: Option<Successor> = None;
+    // SIGHUP has come while there was one: whoever serves in the end follows it.
+    let mut hung_up = false;
     loop {
+        if successor.is_none() && std::mem::take(&mut hung_up) {
+            let _ = reloader.reload(&mut balancer, Trigger::Signal);
+        }
         let event = events.next(LOOK_EVERY);
-        if let Some(late) = successor.take_if(|successor| successor.is_late()) {
+        // One that serves by now is not late, however long it took to be heard.
+        let is_heard = matches!(event, Some(Event::Asked(Errand::HearSuccessor(..))));
+        if !is_heard && let Some(late) = successor.take_if(|successor| successor.is_late()) {
             late.give_up("it was not ready in time");
         }
         let (trigger, reply) = match event {
@@ -103,8 +113,11 @@ fn serve(
             Some(Event::Asked(Errand::HearSuccessor(pid, said))) => {
                 // One that was given up is not heard any more.
                 if let Some(heard) = successor.take_if(|successor| successor.is_process(pid))
-                    && heard.takes_over(&said)
+                    && let Some(heir) = heard.takes_over(&said)
                 {
+                    if hung_up {
+                        upgrade::hang_up(heir);
+                    }
                     return balancer.leave(&mut events.close());
                 }
                 continue;
@@ -119,12 +132,18 @@ fn serve(
             }
             Some(Event::Reload) => (Trigger::Signal, None),
             Some(Event::Asked(Errand::Reload(reply))) => (Trigger::Api, Some(reply)),
-            None if reloader.has_changed(balancer.watches()) => (Trigger::File, None),
+            // A successor has read the file or watches it; if it fails, it is still a change.
+            None if successor.is_none() && reloader.has_changed(balancer.watches()) => {
+                (Trigger::File, None)
+            }
             None => continue,
         };
         let answer = match &successor {
             // It may have read the file already, and it has the present sockets.
-            Some(_) => Reloader::put_off(trigger),
+            Some(_) => {
+                hung_up |= trigger == Trigger::Signal;
+                Reloader::put_off(&balancer, trigger)
+            }
             None => reloader.reload(&mut balancer, trigger),
         };
         if let Some(reply) = reply {

@@ -1,13 +1,17 @@
 //! Message heads as the next hop gets them: hop-by-hop fields taken out, what the configuration
 //! changes changed, and who asked for what written in.
 
-use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
+mod origin;
 
-use ipnet::IpNet;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use model::path::behind_prefix;
-use model::{FieldChanges, ForwardFields, PathMatch, Rewrite};
+use model::{FieldChanges, ForwardFields, HttpVersion, PathMatch, Rewrite};
 use wire::http1::{Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version, encode};
+
+pub(crate) use origin::{Origin, Scheme};
 
 /// An id that joins what client, balancer, server and log say of one request: 32 hexadecimal
 /// digits, also the trace id of a `traceparent` that Weir starts.
@@ -34,37 +38,6 @@ fn hex(number: u128) -> [u8; 32] {
     digits
 }
 
-/// What a connection says of its requests, written once per connection.
-pub(crate) struct Origin {
-    /// The client's address.
-    pub(crate) peer: SocketAddr,
-    /// Whether the peer's own forwarding fields are believed.
-    pub(crate) trusted: bool,
-    fields: ForwardFields,
-    /// `X-Forwarded-For`, the whole field line.
-    x_forwarded_for: Vec<u8>,
-    /// `for=…;proto=…` of `Forwarded`.
-    forwarded: Vec<u8>,
-}
-
-impl Origin {
-    pub(crate) fn new(peer: SocketAddr, trusted: &[IpNet], fields: ForwardFields) -> Origin {
-        let ip = peer.ip().to_canonical();
-        let line = format!("X-Forwarded-For: {ip}\r\n");
-        let forwarded = match ip {
-            IpAddr::V4(v4) => format!("for={v4};proto=http"),
-            IpAddr::V6(v6) => format!("for=\"[{v6}]\";proto=http"),
-        };
-        Origin {
-            peer,
-            trusted: trusted.iter().any(|net| net.contains(&ip)),
-            fields,
-            x_forwarded_for: line.into_bytes(),
-            forwarded: forwarded.into_bytes(),
-        }
-    }
-}
-
 /// What a route changes on a request's way to the server.
 pub(crate) struct RequestChanges<'a> {
     pub(crate) matched: &'a PathMatch,
@@ -72,6 +45,8 @@ pub(crate) struct RequestChanges<'a> {
     pub(crate) fields: &'a FieldChanges,
     /// What stands for a host that the client did not name.
     pub(crate) server: SocketAddr,
+    /// What is spoken to the server.
+    pub(crate) http: HttpVersion,
 }
 
 /// Appends the head that the server gets.
@@ -108,6 +83,10 @@ pub(crate) fn write_request(
         }
     }
     write_origin(head, origin, id, random, out);
+    if changes.http == HttpVersion::Http2 && head.accepts_trailers() {
+        // All that HTTP/2 has left of it (RFC 9113 section 8.2.2); gRPC asks for it.
+        out.extend_from_slice(b"TE: trailers\r\n");
+    }
     match head.body() {
         RequestBody::None => {}
         RequestBody::Length(length) => encode::put_number_field(out, b"Content-Length", length),
@@ -148,6 +127,7 @@ fn write_origin(
         if origin.trusted { head.known(known) } else { None }
     };
     let fields = origin.fields;
+    out.extend_from_slice(&origin.certificate);
     if fields.x_forwarded {
         if let Some(before) = believed(Known::XForwardedFor) {
             out.extend_from_slice(b"X-Forwarded-For: ");
@@ -157,7 +137,7 @@ fn write_origin(
             out.extend_from_slice(&origin.x_forwarded_for);
         }
         if believed(Known::XForwardedProto).is_none() {
-            out.extend_from_slice(b"X-Forwarded-Proto: http\r\n");
+            encode::put_field(out, b"X-Forwarded-Proto", origin.scheme.name().as_bytes());
         }
         if believed(Known::XForwardedHost).is_none() && !head.authority().is_empty() {
             out.extend_from_slice(b"X-Forwarded-Host: ");
@@ -266,12 +246,26 @@ impl ResponseForm {
     }
 }
 
-/// Appends the head that the client gets. `set_cookie` is a whole value.
+/// What Weir itself says to a client beside what the server says.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Additions<'a> {
+    /// A whole value.
+    pub(crate) set_cookie: Option<&'a str>,
+    /// For how long the client is to use TLS alone.
+    pub(crate) hsts: Option<Duration>,
+}
+
+/// Appends Strict-Transport-Security (RFC 6797 section 6.1).
+pub(crate) fn write_hsts(max_age: Duration, out: &mut Vec<u8>) {
+    let _ = write!(Bytes(out), "Strict-Transport-Security: max-age={}\r\n", max_age.as_secs());
+}
+
+/// Appends the head that the client gets.
 pub(crate) fn write_response(
     head: &ResponseHead,
     form: ResponseForm,
     changes: &FieldChanges,
-    set_cookie: Option<&str>,
+    additions: Additions<'_>,
     out: &mut Vec<u8>,
 ) {
     encode::put_status_line(out, Version::Http11, head.status(), head.reason());
@@ -280,6 +274,7 @@ pub(crate) fn write_response(
             Known::TransferEncoding => true,
             // With a transfer coding, a length has no meaning (RFC 9112 section 6.3).
             Known::ContentLength => form.chunked || field.hop_by_hop,
+            Known::StrictTransportSecurity => additions.hsts.is_some(),
             _ => field.hop_by_hop,
         };
         if !drop && !changed(changes, field.name) {
@@ -294,10 +289,11 @@ pub(crate) fn write_response(
     } else if form.say_keep_alive {
         out.extend_from_slice(b"Connection: keep-alive\r\n");
     }
-    if let Some(cookie) = set_cookie {
-        out.extend_from_slice(b"Set-Cookie: ");
-        out.extend_from_slice(cookie.as_bytes());
-        out.extend_from_slice(b"\r\n");
+    if let Some(cookie) = additions.set_cookie {
+        encode::put_field(out, b"Set-Cookie", cookie.as_bytes());
+    }
+    if let Some(max_age) = additions.hsts {
+        write_hsts(max_age, out);
     }
     write_changes(changes, out);
     out.extend_from_slice(b"\r\n");
@@ -346,121 +342,4 @@ impl std::fmt::Write for Bytes<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use wire::http1::{Parsed, parse_request, parse_response};
-
-    use super::*;
-
-    const LIMITS: wire::http1::HeadLimits =
-        wire::http1::HeadLimits { head_max_bytes: 4096, target_max_bytes: 1024, fields_max: 64 };
-    const ALL: ForwardFields =
-        ForwardFields { x_forwarded: true, forwarded: true, request_id: true, traceparent: true };
-
-    fn request(text: &str) -> RequestHead {
-        let mut head = RequestHead::default();
-        let parsed = parse_request(text.as_bytes(), &LIMITS, &mut head);
-        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}");
-        head
-    }
-
-    fn forwarded(text: &str, trusted: &[&str]) -> String {
-        let trusted: Vec<IpNet> = trusted.iter().map(|net| net.parse().unwrap()).collect();
-        let origin = Origin::new("192.0.2.7:4711".parse().unwrap(), &trusted, ALL);
-        let changes = RequestChanges {
-            matched: &PathMatch::Prefix(String::new()),
-            rewrite: &Rewrite::default(),
-            fields: &FieldChanges::default(),
-            server: "10.0.0.1:80".parse().unwrap(),
-        };
-        let mut out = Vec::new();
-        write_request(&request(text), &origin, &RequestId::new(1), &changes, 2, &mut out);
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn a_strangers_forwarding_fields_are_replaced() {
-        let out = forwarded(
-            "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\n\
-             X-Request-Id: mine\r\ntraceparent: mine\r\nX-Forwarded-Proto: https\r\n\r\n",
-            &[],
-        );
-        assert!(
-            !out.contains("6.6.6.6") && !out.contains("mine") && !out.contains("https"),
-            "{out}"
-        );
-        assert!(out.contains("X-Forwarded-For: 192.0.2.7\r\n"), "{out}");
-        assert!(out.contains("Forwarded: for=192.0.2.7;proto=http;host=\"a\"\r\n"), "{out}");
-        assert!(out.contains("X-Request-Id: 00000000000000000000000000000001\r\n"), "{out}");
-        let parent = "traceparent: 00-00000000000000000000000000000001-0000000000000003-00\r\n";
-        assert!(out.contains(parent), "{out}");
-    }
-
-    #[test]
-    fn a_trusted_peers_forwarding_fields_are_extended_or_kept() {
-        let out = forwarded(
-            "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-For: 2.2.2.2\r\n\
-             Forwarded: for=1.1.1.1\r\nX-Request-Id: theirs\r\nX-Forwarded-Proto: https\r\n\r\n",
-            &["192.0.2.0/24"],
-        );
-        assert!(out.contains("X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\n"), "{out}");
-        assert!(out.contains("Forwarded: for=1.1.1.1, for=192.0.2.7;"), "{out}");
-        assert_eq!(out.matches("X-Request-Id").count(), 1, "{out}");
-        assert!(out.contains("X-Request-Id: theirs\r\n"), "{out}");
-        assert_eq!(out.matches("X-Forwarded-Proto").count(), 1, "{out}");
-        assert!(out.contains("X-Forwarded-Proto: https\r\n"), "{out}");
-    }
-
-    #[test]
-    fn prefixes_are_replaced_on_segment_boundaries() {
-        let cases = [
-            ("/a/b", "/a", "/x", "/x/b"),
-            ("/a", "/a", "/x", "/x"),
-            ("/a/b", "/a", "/", "/b"),
-            ("/a", "/a", "/", "/"),
-            ("/a/", "/a", "/x/", "/x/"),
-            ("/b", "", "/x", "/x/b"),
-            ("/", "", "/x", "/x/"),
-            ("*", "", "/x", "*"),
-        ];
-        for (path, prefix, replacement, expected) in cases {
-            let mut out = Vec::new();
-            write_path(path, &PathMatch::Prefix(prefix.into()), Some(replacement), &mut out);
-            assert_eq!(String::from_utf8_lossy(&out), expected, "{path} {prefix} {replacement}");
-        }
-        let mut out = Vec::new();
-        write_path("/a/b", &PathMatch::Exact("/a/b".into()), Some("/c"), &mut out);
-        assert_eq!(out, b"/c");
-    }
-
-    fn response(text: &str, version: Version, keep: bool) -> (String, ResponseForm) {
-        let mut head = ResponseHead::default();
-        let parsed = parse_response(text.as_bytes(), &LIMITS, &mut head);
-        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}");
-        let form = ResponseForm::new(head.body(false), version, keep);
-        let mut out = Vec::new();
-        write_response(&head, form, &FieldChanges::default(), None, &mut out);
-        (String::from_utf8(out).unwrap(), form)
-    }
-
-    #[test]
-    fn a_response_is_framed_as_its_client_understands() {
-        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let (out, form) = response(chunked, Version::Http11, true);
-        assert_eq!(out, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-        assert!(!form.close);
-        let (out, form) = response(chunked, Version::Http10, true);
-        assert_eq!(out, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
-        assert!(form.close && !form.chunked);
-
-        let until_close = "HTTP/1.1 200 OK\r\nConnection: close\r\nX: y\r\n\r\n";
-        let (out, form) = response(until_close, Version::Http11, true);
-        assert_eq!(out, "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n");
-        assert!(!form.close, "the server's close is not the client's");
-
-        let length = "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n";
-        let (out, _) = response(length, Version::Http10, true);
-        assert_eq!(out, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n");
-        let (out, _) = response(length, Version::Http11, false);
-        assert_eq!(out, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n");
-    }
-}
+mod tests;

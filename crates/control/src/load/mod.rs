@@ -1,11 +1,17 @@
-//! Reads a configuration file and has it checked. What is wrong is told as a person reads it.
+//! Reads a configuration file and the files that it names, and has them checked. What is wrong is
+//! told as a person reads it.
+
+mod folder;
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use config::Surroundings;
 use model::Snapshot;
+
+pub use folder::{Folder, NAMED_FILE_MAX_BYTES, Seen, Stamp};
 
 /// The largest configuration file that is read.
 pub const FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -67,17 +73,41 @@ impl std::error::Error for LoadError {
     }
 }
 
+/// What came of loading a configuration file.
+#[derive(Debug)]
+pub struct Load {
+    /// The configuration, or why there is none.
+    pub outcome: Result<Loaded, LoadError>,
+    /// The file itself, then every file that it names, as they were just before they were read. A
+    /// change of any of them may change the outcome.
+    pub seen: Vec<Seen>,
+}
+
 /// Loads the configuration file at `path`. `colour`: whether what is rendered may use terminal
 /// colours.
-pub fn load(path: &Path, colour: bool) -> Result<Loaded, LoadError> {
-    let text =
-        read(path).map_err(|source| LoadError::Unreadable { path: path.to_path_buf(), source })?;
-    check(&text, &path.display().to_string(), colour)
+pub fn load(path: &Path, colour: bool) -> Load {
+    let mut seen = vec![Seen::now(path)];
+    let text = match read(path) {
+        Ok(text) => text,
+        Err(source) => {
+            let path = path.to_path_buf();
+            return Load { outcome: Err(LoadError::Unreadable { path, source }), seen };
+        }
+    };
+    let folder = Folder::of(path);
+    let outcome = check(&text, &path.display().to_string(), &folder, colour);
+    seen.extend(folder.into_seen());
+    Load { outcome, seen }
 }
 
 /// Checks a configuration's text; `name` stands for it in what is rendered.
-pub fn check(text: &str, name: &str, colour: bool) -> Result<Loaded, LoadError> {
-    match config::check(text, name, &()) {
+pub fn check(
+    text: &str,
+    name: &str,
+    surroundings: &dyn Surroundings,
+    colour: bool,
+) -> Result<Loaded, LoadError> {
+    match config::check(text, name, surroundings) {
         Ok(checked) => Ok(Loaded {
             warnings: match checked.warnings.as_slice() {
                 [] => String::new(),
@@ -107,20 +137,22 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_read_is_one_line_that_says_how_to_mend_it() {
-        let missing = load(Path::new("/nonexistent/weir.toml"), false).expect_err("no such file");
+        let missing =
+            load(Path::new("/nonexistent/weir.toml"), false).outcome.expect_err("no such file");
         let text = missing.to_string();
         assert!(text.starts_with("cannot read /nonexistent/weir.toml: "), "{text}");
         assert!(text.ends_with("is the path right?"), "{text}");
         assert_eq!(text.lines().count(), 1);
 
-        let directory = load(Path::new("/"), false).expect_err("a directory");
+        let directory = load(Path::new("/"), false).outcome.expect_err("a directory");
         assert!(directory.to_string().ends_with("name a file in it"), "{directory}");
     }
 
     #[test]
     fn every_mistake_is_counted_and_shown_under_the_files_name() {
         let text = "nonsense = 1\nworkers = \"many\"\n";
-        let Err(LoadError::Invalid { mistakes, rendered }) = check(text, "weir.toml", false) else {
+        let Err(LoadError::Invalid { mistakes, rendered }) = check(text, "weir.toml", &(), false)
+        else {
             panic!("two mistakes");
         };
         assert!(mistakes >= 2, "{mistakes}: {rendered}");

@@ -1,0 +1,124 @@
+//! What changes about TLS, towards clients and towards servers. Files that stay where they are and
+//! hold something else are told apart: that is how a renewed certificate comes into force.
+
+use std::fmt::Write as _;
+
+use model::{
+    Certificate, ClientCertificates, HostPattern, ListenerTls, Material, ServiceTls, TlsVersion,
+};
+
+use super::{Words, or};
+use crate::raw::units::show_duration;
+
+/// TLS of a listener that stays.
+pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, words: &mut Words) {
+    let (Some(old), Some(new)) = (old, new) else {
+        return words.value("tls", &old.is_some(), &new.is_some(), on_off);
+    };
+    let ListenerTls { certificates, version_min, client_certificates, hsts } = old;
+    if paths(certificates) == paths(&new.certificates) {
+        for (old, new) in certificates.iter().zip(&new.certificates) {
+            renewed("tls.certificates", old, new, words);
+        }
+    } else {
+        words.value("tls.certificates", certificates, &new.certificates, |all| chains(all));
+        // One of several keys, say, which the chains do not show.
+        if chains(certificates) == chains(&new.certificates) {
+            words.hidden("tls.certificates", certificates, &new.certificates);
+        }
+    }
+    words.value("tls.version_min", version_min, &new.version_min, |version| match version {
+        TlsVersion::Tls12 => "1.2".to_owned(),
+        TlsVersion::Tls13 => "1.3".to_owned(),
+    });
+    let of = &new.client_certificates;
+    words.value("tls.client_certificates", client_certificates, of, |clients| match clients {
+        None => "not asked for".to_owned(),
+        Some(ClientCertificates { ca, required }) => {
+            let by = ca.path.display();
+            format!("{} by {by}", if *required { "required, issued" } else { "optional, issued" })
+        }
+    });
+    let ca = client_certificates.as_ref().map(|clients| &clients.ca);
+    let new_ca = of.as_ref().map(|clients| &clients.ca);
+    if let (Some(old), Some(new)) = (ca, new_ca) {
+        material("tls.client_certificates.ca", old, new, words);
+    }
+    words.value("tls.hsts", hsts, &new.hsts, |hsts| or(hsts.map(show_duration), "none"));
+}
+
+/// TLS of a service that stays.
+pub(super) fn service(old: Option<&ServiceTls>, new: Option<&ServiceTls>, words: &mut Words) {
+    let (Some(old), Some(new)) = (old, new) else {
+        return words.value("tls", &old.is_some(), &new.is_some(), on_off);
+    };
+    let ServiceTls { name, verify, ca, certificate } = old;
+    words.value("tls.name", name, &new.name, |name| or(name.as_ref(), "the server's"));
+    words.value("tls.verify", verify, &new.verify, bool::to_string);
+    words.value("tls.ca", ca, &new.ca, |ca| ca.path.display().to_string());
+    material("tls.ca", ca, &new.ca, words);
+    match (certificate, &new.certificate) {
+        (Some(old), Some(new)) if one_path(old) == one_path(new) => {
+            renewed("tls.certificate", old, new, words);
+        }
+        (old, new) => words.value("tls.certificate", old, new, |certificate| {
+            or(certificate.as_ref().map(|it| it.chain.path.display()), "none")
+        }),
+    }
+}
+
+/// A server-name table in the order in which it matches.
+pub(super) fn pattern(pattern: &HostPattern) -> String {
+    match pattern {
+        HostPattern::Exact(name) => name.clone(),
+        HostPattern::Wildcard(suffix) => format!("*.{suffix}"),
+    }
+}
+
+/// A certificate whose files stay where they are.
+fn renewed(key: &str, old: &Certificate, new: &Certificate, words: &mut Words) {
+    let Certificate { chain, key: secret, ocsp } = old;
+    if chain.bytes == new.chain.bytes && secret.bytes == new.key.bytes {
+        if let (Some(old), Some(new)) = (ocsp, &new.ocsp)
+            && old.bytes != new.bytes
+        {
+            words
+                .0
+                .push(format!("{key}: the OCSP response in {} was replaced", old.path.display()));
+        }
+        return;
+    }
+    words.0.push(format!("{key}: the certificate in {} was replaced", chain.path.display()));
+}
+
+/// A file that stays where it is and holds something else.
+fn material(key: &str, old: &Material, new: &Material, words: &mut Words) {
+    if old.path == new.path && old.bytes != new.bytes {
+        words.0.push(format!("{key}: the contents of {} changed", old.path.display()));
+    }
+}
+
+type Paths<'a> = (&'a std::path::Path, &'a std::path::Path, Option<&'a std::path::Path>);
+
+fn one_path(certificate: &Certificate) -> Paths<'_> {
+    let ocsp = certificate.ocsp.as_ref().map(|ocsp| &*ocsp.path);
+    (&certificate.chain.path, &certificate.key.path, ocsp)
+}
+
+fn paths(certificates: &[Certificate]) -> Vec<Paths<'_>> {
+    certificates.iter().map(one_path).collect()
+}
+
+fn chains(certificates: &[Certificate]) -> String {
+    let mut text = String::new();
+    for certificate in certificates {
+        let gap = if text.is_empty() { "" } else { " " };
+        let _ = write!(text, "{gap}{}", certificate.chain.path.display());
+    }
+    text
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "shown as every other value is")]
+fn on_off(is_on: &bool) -> String {
+    if *is_on { "on" } else { "off" }.to_owned()
+}

@@ -1,0 +1,336 @@
+//! The files that a configuration names: their bytes are asked for, looked at, and become part of
+//! it. What is wrong with one is told at the key that names it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{Certificate, ClientCertificates, ListenerTls, Material, ServiceTls};
+use tls::{Facts, KeyKind, Mistake, Part, Validity};
+
+use crate::diagnostic::{At, Diagnostic, Problems, Span};
+use crate::raw::{Document, RawCertificate, RawListenerTls, RawServiceTls};
+use crate::{Surroundings, Unreadable};
+
+/// Where systems keep the authorities they know: Debian, Alpine and Arch; Fedora and its kin;
+/// `SUSE`; Alpine again. The first that can be read is taken.
+pub const SYSTEM_AUTHORITIES: &[&str] = &[
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// A certificate that ends sooner than this should have been renewed: those that are renewed by
+/// themselves, for 90 days, are so when a third of that is left.
+const ENDS_SOON_S: i64 = 30 * 24 * 3600;
+
+/// What the files made of the configuration's TLS; `None` also where there is a mistake, which is
+/// reported.
+pub(crate) struct Tls {
+    /// In order of the listeners.
+    pub(crate) listeners: Vec<Option<ListenerTls>>,
+    /// In order of the services.
+    pub(crate) services: Vec<Option<Arc<ServiceTls>>>,
+}
+
+/// Reads every file that the document names.
+pub(crate) fn read(
+    document: &Document,
+    surroundings: &dyn Surroundings,
+    problems: &Problems,
+) -> Tls {
+    let user = document.run_as.as_ref().map(|(user, _)| user.as_str());
+    let reader = Reader { surroundings, problems, user };
+    let listeners = document.listeners.iter();
+    let services = document.services.iter();
+    Tls {
+        listeners: listeners
+            .map(|listener| listener.tls.as_ref().and_then(|raw| reader.listener(raw)))
+            .collect(),
+        services: services
+            .map(|service| service.tls.as_ref().and_then(|raw| reader.service(raw)).map(Arc::new))
+            .collect(),
+    }
+}
+
+struct Reader<'a> {
+    surroundings: &'a dyn Surroundings,
+    problems: &'a Problems,
+    /// Whom Weir becomes after its start.
+    user: Option<&'a str>,
+}
+
+/// A certificate that can be used, and where its chain is named.
+struct Usable {
+    certificate: Certificate,
+    facts: Facts,
+    span: Span,
+}
+
+impl Reader<'_> {
+    fn listener(&self, raw: &RawListenerTls) -> Option<ListenerTls> {
+        // All are looked at, whatever is wrong with the first.
+        let usable: Vec<_> =
+            raw.certificates.iter().map(|certificate| self.certificate(certificate)).collect();
+        let clients = raw.clients.as_ref().map(|clients| {
+            Some(ClientCertificates {
+                ca: self.authorities(clients.ca.as_ref()?)?,
+                required: clients.required,
+            })
+        });
+        self.twice(usable.iter().flatten());
+        if raw.certificates.is_empty() {
+            let diagnostic = Diagnostic::error(
+                "TLS needs a certificate",
+                raw.span.clone(),
+                "none is shown to clients",
+            );
+            self.problems.report_absence(
+                diagnostic.help("write certificates = [{ chain = \"…\", key = \"…\" }]"),
+            );
+            return None;
+        }
+        let certificates: Option<Vec<_>> = usable.into_iter().collect();
+        Some(ListenerTls {
+            certificates: certificates?.into_iter().map(|usable| usable.certificate).collect(),
+            version_min: raw.version_min,
+            client_certificates: clients.map_or(Some(None), |clients| clients.map(Some))?,
+            hsts: raw.hsts.as_ref().map(|at| at.value),
+        })
+    }
+
+    fn service(&self, raw: &RawServiceTls) -> Option<ServiceTls> {
+        let certificate = raw.certificate.as_ref().map(|certificate| self.certificate(certificate));
+        let ca = match &raw.ca {
+            Some(at) => {
+                let ca = self.authorities(at);
+                if !raw.verify {
+                    self.problems.report(
+                        Diagnostic::warning("nothing is verified", at.span.clone(), "not used")
+                            .help("leave `verify = false` out, or this"),
+                    );
+                }
+                ca
+            }
+            None if raw.ca_unreadable => None,
+            None if raw.verify => self.system_authorities(raw),
+            None => Some(Material { path: PathBuf::new(), bytes: Arc::default() }),
+        };
+        Some(ServiceTls {
+            name: raw.name.clone(),
+            verify: raw.verify,
+            ca: ca?,
+            certificate: match certificate {
+                Some(certificate) => Some(certificate?.certificate),
+                None => None,
+            },
+        })
+    }
+
+    /// A certificate with its key, if it can be used today.
+    fn certificate(&self, raw: &RawCertificate) -> Option<Usable> {
+        let chain = raw.chain.as_ref().and_then(|at| self.file(at));
+        let key = raw.key.as_ref().and_then(|at| self.file(at));
+        let ocsp = raw.ocsp.as_ref().map(|at| self.file(at));
+        let certificate = Certificate {
+            chain: chain?,
+            key: key?,
+            ocsp: match ocsp {
+                Some(ocsp) => Some(ocsp?),
+                None => None,
+            },
+        };
+        let at = raw.chain.as_ref()?;
+        let facts = match tls::certificate(&certificate) {
+            Ok(facts) => facts,
+            Err(mut mistake) => {
+                if mistake.about == Part::Key && raw.key == raw.chain {
+                    mistake.help = Some("name the file of its key: key = \"…\"".to_owned());
+                }
+                let place = match mistake.about {
+                    Part::Key => raw.key.as_ref(),
+                    Part::Ocsp => raw.ocsp.as_ref(),
+                    Part::Chain | Part::Ca => None,
+                };
+                self.report_mistake(mistake, place.unwrap_or(at));
+                return None;
+            }
+        };
+        if let Some(stranger) = &facts.followed_by_stranger {
+            self.problems.report(
+                Diagnostic::warning(
+                    "a chain with a gap",
+                    at.span.clone(),
+                    format!("issued by {}, but followed by {stranger}", facts.issuer),
+                )
+                .help(
+                    "many clients will not trust it; each certificate is followed by its issuer's",
+                ),
+            );
+        }
+        self.is_valid_today(&facts, &at.span).then(|| Usable {
+            certificate,
+            facts,
+            span: at.span.clone(),
+        })
+    }
+
+    fn is_valid_today(&self, facts: &Facts, span: &Span) -> bool {
+        let Some(now_s) = self.surroundings.now_s() else { return true };
+        let whose = whose(facts);
+        let (diagnostic, valid) = match facts.validity(now_s) {
+            Validity::Valid { left_s } if left_s > ENDS_SOON_S => return true,
+            Validity::Valid { left_s } => {
+                let warning = Diagnostic::warning(
+                    format!("the certificate of {whose} ends soon"),
+                    span.clone(),
+                    format!("on {}, {} from now", tls::date(facts.not_after), days(left_s)),
+                );
+                (warning.help("clients refuse it from then on; should it have been renewed?"), true)
+            }
+            Validity::Expired => {
+                let since = days(now_s.saturating_sub(facts.not_after));
+                let error = Diagnostic::error(
+                    format!("the certificate of {whose} has expired"),
+                    span.clone(),
+                    format!("on {}, {since} ago", tls::date(facts.not_after)),
+                );
+                (error.help("clients refuse it: renew it, or leave it out"), false)
+            }
+            Validity::NotYet => {
+                let error = Diagnostic::error(
+                    format!("the certificate of {whose} is not valid yet"),
+                    span.clone(),
+                    format!("valid from {} on", tls::date(facts.not_before)),
+                );
+                (error.help("clients refuse it until then; is this machine's clock right?"), false)
+            }
+        };
+        self.problems.report(diagnostic);
+        valid
+    }
+
+    /// Certificates of one listener for the same name and the same kind of key: only the first is
+    /// ever shown for it.
+    fn twice<'u>(&self, certificates: impl Iterator<Item = &'u Usable>) {
+        let mut seen: HashMap<(&str, KeyKind), &Usable> = HashMap::new();
+        for usable in certificates {
+            let again = usable.facts.names.iter().find_map(|name| {
+                let first = seen.get(&(name.as_str(), usable.facts.key))?;
+                Some((name, *first))
+            });
+            if let Some((name, first)) = again {
+                self.problems.report(
+                    Diagnostic::warning(
+                        format!("two certificates for {name}"),
+                        usable.span.clone(),
+                        "never shown for this name",
+                    )
+                    .other(first.span.clone(), "shown: it stands first"),
+                );
+            }
+            for name in &usable.facts.names {
+                seen.entry((name, usable.facts.key)).or_insert(usable);
+            }
+        }
+    }
+
+    /// Authorities of which at least one can be used.
+    fn authorities(&self, at: &At<PathBuf>) -> Option<Material> {
+        let material = self.file(at)?;
+        match tls::authorities(&material) {
+            Ok(_) => Some(material),
+            Err(mistake) => {
+                self.report_mistake(mistake, at);
+                None
+            }
+        }
+    }
+
+    fn system_authorities(&self, raw: &RawServiceTls) -> Option<Material> {
+        let found = SYSTEM_AUTHORITIES.iter().find_map(|path| {
+            let found = self.surroundings.file(Path::new(path)).ok()?;
+            tls::authorities(&found.material).is_ok().then_some(found.material)
+        });
+        if found.is_none() {
+            self.problems.report(
+                Diagnostic::error(
+                    "this system's authorities are not found",
+                    raw.span.clone(),
+                    "verified by whom?",
+                )
+                .help(format!(
+                    "install the package ca-certificates, or name those that are believed: ca = \"…\" (looked for: {})",
+                    SYSTEM_AUTHORITIES.join(", ")
+                )),
+            );
+        }
+        found
+    }
+
+    fn file(&self, at: &At<PathBuf>) -> Option<Material> {
+        match self.surroundings.file(&at.value) {
+            Ok(found) => {
+                if let Some(user) = self.user.filter(|_| found.only_root) {
+                    self.problems.report(
+                        Diagnostic::warning(
+                            format!("{} cannot be read again", at.value.display()),
+                            at.span.clone(),
+                            "only root may read this file",
+                        )
+                        .help(format!(
+                            "Weir becomes user \"{user}\" after its start, so that a reload or an upgrade could not read it: let that user read it"
+                        )),
+                    );
+                }
+                Some(found.material)
+            }
+            Err(Unreadable { why, help, is_denied }) => {
+                let title = format!("cannot read {}", at.value.display());
+                let mut diagnostic = Diagnostic::error(title, at.span.clone(), why);
+                match (is_denied, self.user) {
+                    (true, Some(user)) => {
+                        diagnostic = diagnostic.help(format!(
+                            "as root Weir could read it at its start; since then it is user \"{user}\": let that user read it"
+                        ));
+                    }
+                    _ => diagnostic.help.extend(help),
+                }
+                self.problems.report(diagnostic);
+                None
+            }
+        }
+    }
+
+    fn report_mistake(&self, mistake: Mistake, at: &At<PathBuf>) {
+        let Mistake { about, message, help } = mistake;
+        let what = match about {
+            Part::Chain => "certificate",
+            Part::Key => "private key",
+            Part::Ocsp => "OCSP response",
+            Part::Ca => "authorities",
+        };
+        let title = format!("unusable {what} in {}", at.value.display());
+        let mut diagnostic = Diagnostic::error(title, at.span.clone(), message);
+        diagnostic.help.extend(help);
+        self.problems.report(diagnostic);
+    }
+}
+
+/// The certificate's first names, in a few words.
+fn whose(facts: &Facts) -> String {
+    match facts.names.as_slice() {
+        [] => facts.subject.clone(),
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}
+
+fn days(seconds: i64) -> String {
+    match seconds / (24 * 3600) {
+        0 => "less than a day".to_owned(),
+        1 => "1 day".to_owned(),
+        n => format!("{n} days"),
+    }
+}

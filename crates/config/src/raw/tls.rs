@@ -1,0 +1,146 @@
+//! Reads `tls` of a listener and of a service, and `http2`. The files are named here; what stands
+//! in them is `files`'s.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{ClientHttp2, TlsVersion};
+use toml::de::DeValue;
+
+use super::table::Table;
+use super::{Wrong, net};
+use crate::defaults;
+use crate::diagnostic::{At, Span};
+
+/// `tls` of a listener.
+#[derive(Debug)]
+pub(crate) struct RawListenerTls {
+    /// Of the key.
+    pub(crate) span: Span,
+    pub(crate) certificates: Vec<RawCertificate>,
+    pub(crate) version_min: TlsVersion,
+    pub(crate) clients: Option<RawClients>,
+    pub(crate) hsts: Option<At<Duration>>,
+}
+
+/// `certificates` or `certificate`. What could not be read is reported.
+#[derive(Debug)]
+pub(crate) struct RawCertificate {
+    pub(crate) chain: Option<At<PathBuf>>,
+    /// The chain's own file if it is not named.
+    pub(crate) key: Option<At<PathBuf>>,
+    pub(crate) ocsp: Option<At<PathBuf>>,
+}
+
+/// `client_certificates`.
+#[derive(Debug)]
+pub(crate) struct RawClients {
+    pub(crate) ca: Option<At<PathBuf>>,
+    pub(crate) required: bool,
+}
+
+/// `tls` of a service.
+#[derive(Debug)]
+pub(crate) struct RawServiceTls {
+    /// Of the key.
+    pub(crate) span: Span,
+    pub(crate) name: Option<Arc<str>>,
+    /// `None`: the system's.
+    pub(crate) ca: Option<At<PathBuf>>,
+    /// `ca` is there, but could not be read.
+    pub(crate) ca_unreadable: bool,
+    pub(crate) verify: bool,
+    pub(crate) certificate: Option<RawCertificate>,
+}
+
+/// `tls` of the listener that `table` is.
+pub(super) fn of_listener(table: &mut Table<'_>) -> Option<RawListenerTls> {
+    let span = table.key_span("tls");
+    let mut table = table.table("tls")?;
+    let tls = RawListenerTls {
+        span: span.unwrap_or_else(|| table.span.clone()),
+        certificates: table.tables("certificates").into_iter().map(certificate).collect(),
+        version_min: match table.choice("version_min").value {
+            "1.3" => TlsVersion::Tls13,
+            _ => TlsVersion::Tls12,
+        },
+        clients: table.table("client_certificates").map(|mut table| {
+            let ca = table.text("ca", file_path);
+            let clients = RawClients { ca, required: table.boolean("required") };
+            table.finish();
+            clients
+        }),
+        hsts: table.duration_if("hsts"),
+    };
+    table.finish();
+    Some(tls)
+}
+
+/// `tls` of the service that `table` is.
+pub(super) fn of_service(table: &mut Table<'_>) -> Option<RawServiceTls> {
+    let span = table.key_span("tls");
+    let mut table = table.table("tls")?;
+    let ca = table.text("ca", file_path);
+    let tls = RawServiceTls {
+        span: span.unwrap_or_else(|| table.span.clone()),
+        name: table.text("name", server_name).map(|at| at.value.into()),
+        ca_unreadable: ca.is_none() && table.has_or_means("ca"),
+        ca,
+        verify: table.boolean("verify"),
+        certificate: table.table("certificate").map(certificate),
+    };
+    table.finish();
+    Some(tls)
+}
+
+fn certificate(mut table: Table<'_>) -> RawCertificate {
+    let chain = table.text("chain", file_path);
+    let certificate = RawCertificate {
+        key: match table.text("key", file_path) {
+            None if !table.has_or_means("key") => chain.clone(),
+            key => key,
+        },
+        chain,
+        // That of a service has none.
+        ocsp: match table.spec.key("ocsp") {
+            Some(_) => table.text("ocsp", file_path),
+            None => None,
+        },
+    };
+    table.finish();
+    certificate
+}
+
+/// `http2` of the listener that `table` is.
+pub(super) fn http2(table: &mut Table<'_>) -> Option<ClientHttp2> {
+    let usual = ClientHttp2 { streams_max: defaults::STREAMS_MAX as u32 };
+    match table.peek("http2") {
+        None | Some(DeValue::Boolean(true)) => return Some(usual),
+        Some(DeValue::Boolean(false)) => return None,
+        Some(_) => {}
+    }
+    let mut table = table.table("http2")?;
+    let http2 = ClientHttp2 { streams_max: table.integer("streams_max").value };
+    table.finish();
+    Some(http2)
+}
+
+/// The path of a file, from the root or from the configuration's folder on.
+fn file_path(text: &str) -> Result<PathBuf, Wrong> {
+    if text.contains("-----BEGIN") {
+        return Err(Wrong::new("this is what stands in the file").help("write the file's path"));
+    }
+    if text.is_empty() || text.contains('\0') || text.ends_with('/') {
+        return Err(Wrong::new("not the path of a file"));
+    }
+    Ok(PathBuf::from(text))
+}
+
+/// What a server's certificate is for: a name or an address.
+fn server_name(text: &str) -> Result<String, Wrong> {
+    match text.parse::<std::net::IpAddr>() {
+        Ok(address) => Ok(address.to_string()),
+        Err(_) => net::host(text),
+    }
+}

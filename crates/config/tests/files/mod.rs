@@ -1,0 +1,102 @@
+//! The files that the cases name, made here: certificates whose dates stand fast beside a clock that
+//! does, so that what is said of them is always the same.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use config::{Found, Surroundings, Unreadable};
+use model::Material;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
+
+/// 2026-11-21 12:00 UTC.
+const NOW_S: i64 = 1_795_262_400;
+
+/// Files by name, whatever folder they are looked for in.
+pub(crate) struct Made(HashMap<&'static str, Arc<[u8]>>);
+
+impl Surroundings for Made {
+    fn file(&self, path: &Path) -> Result<Found, Unreadable> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let denied = name == "denied.pem";
+        match self.0.get(name) {
+            Some(bytes) if !denied => Ok(Found {
+                material: Material { path: path.to_path_buf(), bytes: Arc::clone(bytes) },
+                only_root: name == "root-only.key",
+            }),
+            _ => Err(Unreadable {
+                why: if denied { "permission denied" } else { "no such file" }.to_owned(),
+                help: Some("is the path right?".to_owned()),
+                is_denied: denied,
+            }),
+        }
+    }
+
+    fn now_s(&self) -> Option<i64> {
+        Some(NOW_S)
+    }
+}
+
+/// Made once for all tests of a program.
+pub(crate) fn made() -> &'static Made {
+    static MADE: OnceLock<Made> = OnceLock::new();
+    MADE.get_or_init(make)
+}
+
+type Dates = ((i32, u8, u8), (i32, u8, u8));
+
+fn make() -> Made {
+    let mut files: HashMap<&'static str, Arc<[u8]>> = HashMap::new();
+    let mut put = |name, bytes: &[u8]| drop(files.insert(name, bytes.into()));
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "Example Authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    put("ca.pem", ca.pem().as_bytes());
+    put("clients.pem", ca.pem().as_bytes());
+    put("internal.pem", ca.pem().as_bytes());
+    put("ca-certificates.crt", ca.pem().as_bytes());
+    put("empty.pem", b"");
+    put("a.der", &[0x30, 3, 0x0a, 1, 0]);
+
+    const USUAL: Dates = ((2026, 1, 1), (2027, 6, 1));
+    let leaves: &[(&'static str, &'static str, &[&str], Dates)] = &[
+        ("a.pem", "a.key", &["a.example.com"], USUAL),
+        ("b.pem", "b.key", &["b.example.com", "*.b.example.com"], USUAL),
+        ("also-a.pem", "also-a.key", &["c.example.com", "a.example.com"], USUAL),
+        ("client.pem", "client.key", &["weir.example.com"], USUAL),
+        ("expired.pem", "expired.key", &["old.example.com"], ((2025, 1, 1), (2026, 11, 9))),
+        (
+            "soon.pem",
+            "soon.key",
+            &["s.example.com", "t.example.com"],
+            ((2026, 9, 1), (2026, 12, 1)),
+        ),
+        ("future.pem", "future.key", &["new.example.com"], ((2026, 12, 24), (2027, 6, 1))),
+    ];
+    for (chain_name, key_name, names, (from, until)) in leaves {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.not_before = date_time_ymd(from.0, from.1, from.2);
+        params.not_after = date_time_ymd(until.0, until.1, until.2);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.signed_by(&key, &ca).unwrap().pem();
+        put(chain_name, pem.as_bytes());
+        put(key_name, key.serialize_pem().as_bytes());
+        match *chain_name {
+            "b.pem" => put("combined.pem", format!("{pem}{}", key.serialize_pem()).as_bytes()),
+            "a.pem" => {
+                put("root-only.key", key.serialize_pem().as_bytes());
+                put("cut.pem", &pem.as_bytes()[..pem.len() / 2]);
+                // A leaf in the place of its issuer.
+                put("gap.pem", format!("{pem}{pem}").as_bytes());
+            }
+            _ => {}
+        }
+    }
+    Made(files)
+}

@@ -1,0 +1,58 @@
+//! How long a request may take in all: as long as its service lets it, or its client waits.
+
+use std::time::Duration;
+
+use model::Service;
+use wire::http1::{Known, RequestHead};
+
+/// The time from the request's head to the end of its response; `None`: no limit.
+pub fn total(service: &Service, request: &RequestHead) -> Option<Duration> {
+    let client = request.known(Known::GrpcTimeout).and_then(grpc_timeout);
+    match (service.timeouts.total, client) {
+        (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
+        (ours, theirs) => ours.or(theirs),
+    }
+}
+
+/// What `grpc-timeout` says: at most eight digits and a unit ("gRPC over HTTP/2", Requests).
+fn grpc_timeout(value: &[u8]) -> Option<Duration> {
+    let (&unit, digits) = value.split_last()?;
+    if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let count = digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    Some(match unit {
+        b'H' => Duration::from_secs(count * 3600),
+        b'M' => Duration::from_secs(count * 60),
+        b'S' => Duration::from_secs(count),
+        b'm' => Duration::from_millis(count),
+        b'u' => Duration::from_micros(count),
+        b'n' => Duration::from_nanos(count),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_deadline_is_read_as_grpc_writes_it() {
+        for (text, expected) in [
+            ("1H", Some(Duration::from_secs(3600))),
+            ("2M", Some(Duration::from_secs(120))),
+            ("3S", Some(Duration::from_secs(3))),
+            ("250m", Some(Duration::from_millis(250))),
+            ("99999999n", Some(Duration::from_nanos(99_999_999))),
+            ("10u", Some(Duration::from_micros(10))),
+            ("", None),
+            ("S", None),
+            ("5", None),
+            ("123456789S", None),
+            ("-1S", None),
+            ("1.5S", None),
+        ] {
+            assert_eq!(grpc_timeout(text.as_bytes()), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What stands before a protocol on a client's connection: a PROXY header from peers that send
+//! one, and the TLS handshake.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Poll, ready};
+
+use model::{Cause, Moment};
+use transport::{Stream, TlsError};
+use wire::proxy_protocol::{self, Origin, Parsed};
+
+use crate::accept::Accepted;
+use crate::account;
+use crate::buffer::Buffer;
+use crate::watchdog::Watchdog;
+use crate::worker::Worker;
+
+/// How far a connection has come.
+pub(crate) enum Greeted {
+    /// Its protocol may begin.
+    Ready(Accepted),
+    /// The client speaks clear text where TLS is spoken, and can be told so.
+    ClearText(Accepted),
+    /// It has come to nothing, which is accounted for.
+    Gone,
+}
+
+/// Gets through what comes first, in the time that a listener has for a request head.
+pub(crate) async fn greet(
+    worker: &Rc<Worker>,
+    mut accepted: Accepted,
+    watchdog: &mut Watchdog,
+) -> Greeted {
+    let settings = accepted.settings();
+    let proxied = {
+        let peer = accepted.peer.ip().to_canonical();
+        settings.proxy_protocol.iter().any(|net| net.contains(&peer))
+    };
+    let is_tls = settings.tls.is_some();
+    if !proxied && !is_tls {
+        return Greeted::Ready(accepted);
+    }
+    let until = os::clock::now() + settings.timeouts.head;
+    if proxied {
+        let Accepted { stream, buffer, .. } = &mut accepted;
+        match origin(stream, buffer, watchdog, until).await {
+            Ok(Some(client)) => accepted.peer = client,
+            Ok(None) => {}
+            Err(detail) => {
+                account::ungreeted(worker, &accepted, Cause::ProxyProtocolError, detail);
+                return Greeted::Gone;
+            }
+        }
+    }
+    if !is_tls {
+        return Greeted::Ready(accepted);
+    }
+    let place = accepted.listener.0 as usize;
+    let Some(config) = accepted.plane.tls.listeners.get(place).cloned().flatten() else {
+        account::ungreeted(worker, &accepted, Cause::ProxyInternalError, "no TLS configuration");
+        return Greeted::Gone;
+    };
+    let before = accepted.buffer.to_vec();
+    accepted.buffer.release();
+    let (stream, rest) = accepted.split();
+    match watchdog.until(until, Box::pin(stream.accept_tls(config, &before))).await {
+        Some(Ok(stream)) => {
+            let counters = &rest.plane.listeners[place];
+            counters.tls_handshakes.increment();
+            if stream.tls().is_some_and(|tls| tls.resumed) {
+                counters.tls_handshakes_resumed.increment();
+            }
+            Greeted::Ready(rest.with(stream))
+        }
+        Some(Err(refused)) if matches!(refused.error, TlsError::NotTls) => {
+            Greeted::ClearText(rest.with(refused.stream))
+        }
+        Some(Err(refused)) => {
+            let accepted = rest.with(refused.stream);
+            let detail = refused.error.text();
+            account::ungreeted(worker, &accepted, Cause::ClientTlsError, detail);
+            Greeted::Gone
+        }
+        None => {
+            let detail = "the TLS handshake was not complete in time";
+            account::ungreeted_rest(worker, &rest, Cause::ClientTlsError, detail);
+            Greeted::Gone
+        }
+    }
+}
+
+/// Reads a PROXY header; yields the client's address, if it names one.
+async fn origin(
+    stream: &Stream,
+    buffer: &mut Buffer,
+    watchdog: &mut Watchdog,
+    until: Moment,
+) -> Result<Option<SocketAddr>, &'static str> {
+    let reading = poll_fn(|cx| {
+        loop {
+            match proxy_protocol::parse(buffer) {
+                Ok(Parsed::Complete { consumed, header }) => {
+                    let origin = header.origin;
+                    buffer.consume(consumed);
+                    return Poll::Ready(Ok(match origin {
+                        Origin::Tcp { source, .. } => Some(source),
+                        Origin::Local | Origin::Unknown => None,
+                    }));
+                }
+                Ok(Parsed::Partial) => {}
+                Err(error) => return Poll::Ready(Err(error.detail())),
+            }
+            match ready!(buffer.poll_fill(stream, cx)) {
+                Ok(count) if count > 0 => {}
+                _ => return Poll::Ready(Err("the connection ended before its PROXY header")),
+            }
+        }
+    });
+    let read = watchdog.until(until, reading).await;
+    read.unwrap_or(Err("the PROXY header did not come in time"))
+}

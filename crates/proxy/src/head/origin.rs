@@ -1,0 +1,89 @@
+//! What a connection says of its requests, towards servers.
+
+use std::net::{IpAddr, SocketAddr};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ipnet::IpNet;
+use model::ForwardFields;
+use transport::Stream;
+use wire::http1::encode;
+
+/// What clients of a connection speak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scheme {
+    /// Clear text.
+    Http,
+    /// TLS.
+    Https,
+}
+
+impl Scheme {
+    pub(crate) fn of(stream: &Stream) -> Scheme {
+        if stream.tls().is_some() { Scheme::Https } else { Scheme::Http }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+}
+
+/// What a connection says of its requests, written once per connection.
+pub(crate) struct Origin {
+    /// The client's address.
+    pub(crate) peer: SocketAddr,
+    pub(crate) scheme: Scheme,
+    /// Whether the peer's own forwarding fields are believed.
+    pub(crate) trusted: bool,
+    pub(super) fields: ForwardFields,
+    /// `X-Forwarded-For`, the whole field line.
+    pub(super) x_forwarded_for: Vec<u8>,
+    /// `for=…;proto=…` of `Forwarded`.
+    pub(super) forwarded: Vec<u8>,
+    /// The certificate that the client has shown: `Client-Cert` (RFC 9440) and its subject, whole
+    /// field lines.
+    pub(super) certificate: Vec<u8>,
+}
+
+impl Origin {
+    pub(crate) fn new(
+        peer: SocketAddr,
+        trusted: &[IpNet],
+        fields: ForwardFields,
+        scheme: Scheme,
+    ) -> Origin {
+        let proto = scheme.name();
+        let ip = peer.ip().to_canonical();
+        let line = format!("X-Forwarded-For: {ip}\r\n");
+        let forwarded = match ip {
+            IpAddr::V4(v4) => format!("for={v4};proto={proto}"),
+            IpAddr::V6(v6) => format!("for=\"[{v6}]\";proto={proto}"),
+        };
+        Origin {
+            peer,
+            scheme,
+            trusted: trusted.iter().any(|net| net.contains(&ip)),
+            fields,
+            x_forwarded_for: line.into_bytes(),
+            forwarded: forwarded.into_bytes(),
+            certificate: Vec::new(),
+        }
+    }
+
+    /// With the certificate, DER, that the client has shown and that was verified.
+    pub(crate) fn with_certificate(mut self, certificate: Option<&[u8]>) -> Origin {
+        if let Some(der) = certificate {
+            let out = &mut self.certificate;
+            out.extend_from_slice(b"Client-Cert: :");
+            out.extend_from_slice(STANDARD.encode(der).as_bytes());
+            out.extend_from_slice(b":\r\n");
+            if let Some(subject) = tls::identity(der) {
+                encode::put_field(out, b"X-Client-Subject", subject.as_bytes());
+            }
+        }
+        self
+    }
+}

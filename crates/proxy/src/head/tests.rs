@@ -1,0 +1,119 @@
+//! What the next hop gets of a head, and what not.
+
+use ipnet::IpNet;
+use wire::http1::{Parsed, parse_request, parse_response};
+
+use super::*;
+
+const LIMITS: wire::http1::HeadLimits =
+    wire::http1::HeadLimits { head_max_bytes: 4096, target_max_bytes: 1024, fields_max: 64 };
+const ALL: ForwardFields =
+    ForwardFields { x_forwarded: true, forwarded: true, request_id: true, traceparent: true };
+
+fn request(text: &str) -> RequestHead {
+    let mut head = RequestHead::default();
+    let parsed = parse_request(text.as_bytes(), &LIMITS, &mut head);
+    assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}");
+    head
+}
+
+fn forwarded(text: &str, trusted: &[&str]) -> String {
+    let trusted: Vec<IpNet> = trusted.iter().map(|net| net.parse().unwrap()).collect();
+    let peer = "192.0.2.7:4711".parse().unwrap();
+    let origin = Origin::new(peer, &trusted, ALL, Scheme::Http);
+    let changes = RequestChanges {
+        matched: &PathMatch::Prefix(String::new()),
+        rewrite: &Rewrite::default(),
+        fields: &FieldChanges::default(),
+        server: "10.0.0.1:80".parse().unwrap(),
+        http: HttpVersion::Http11,
+    };
+    let mut out = Vec::new();
+    write_request(&request(text), &origin, &RequestId::new(1), &changes, 2, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_strangers_forwarding_fields_are_replaced() {
+    let out = forwarded(
+        "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\n\
+         X-Request-Id: mine\r\ntraceparent: mine\r\nX-Forwarded-Proto: https\r\n\r\n",
+        &[],
+    );
+    assert!(!out.contains("6.6.6.6") && !out.contains("mine") && !out.contains("https"), "{out}");
+    assert!(out.contains("X-Forwarded-For: 192.0.2.7\r\n"), "{out}");
+    assert!(out.contains("Forwarded: for=192.0.2.7;proto=http;host=\"a\"\r\n"), "{out}");
+    assert!(out.contains("X-Request-Id: 00000000000000000000000000000001\r\n"), "{out}");
+    let parent = "traceparent: 00-00000000000000000000000000000001-0000000000000003-00\r\n";
+    assert!(out.contains(parent), "{out}");
+}
+
+#[test]
+fn a_trusted_peers_forwarding_fields_are_extended_or_kept() {
+    let out = forwarded(
+        "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-For: 2.2.2.2\r\n\
+         Forwarded: for=1.1.1.1\r\nX-Request-Id: theirs\r\nX-Forwarded-Proto: https\r\n\r\n",
+        &["192.0.2.0/24"],
+    );
+    assert!(out.contains("X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\n"), "{out}");
+    assert!(out.contains("Forwarded: for=1.1.1.1, for=192.0.2.7;"), "{out}");
+    assert_eq!(out.matches("X-Request-Id").count(), 1, "{out}");
+    assert!(out.contains("X-Request-Id: theirs\r\n"), "{out}");
+    assert_eq!(out.matches("X-Forwarded-Proto").count(), 1, "{out}");
+    assert!(out.contains("X-Forwarded-Proto: https\r\n"), "{out}");
+}
+
+#[test]
+fn prefixes_are_replaced_on_segment_boundaries() {
+    let cases = [
+        ("/a/b", "/a", "/x", "/x/b"),
+        ("/a", "/a", "/x", "/x"),
+        ("/a/b", "/a", "/", "/b"),
+        ("/a", "/a", "/", "/"),
+        ("/a/", "/a", "/x/", "/x/"),
+        ("/b", "", "/x", "/x/b"),
+        ("/", "", "/x", "/x/"),
+        ("*", "", "/x", "*"),
+    ];
+    for (path, prefix, replacement, expected) in cases {
+        let mut out = Vec::new();
+        write_path(path, &PathMatch::Prefix(prefix.into()), Some(replacement), &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), expected, "{path} {prefix} {replacement}");
+    }
+    let mut out = Vec::new();
+    write_path("/a/b", &PathMatch::Exact("/a/b".into()), Some("/c"), &mut out);
+    assert_eq!(out, b"/c");
+}
+
+fn response(text: &str, version: Version, keep: bool) -> (String, ResponseForm) {
+    let mut head = ResponseHead::default();
+    let parsed = parse_response(text.as_bytes(), &LIMITS, &mut head);
+    assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}");
+    let form = ResponseForm::new(head.body(false), version, keep);
+    let mut out = Vec::new();
+    let additions = Additions::default();
+    write_response(&head, form, &FieldChanges::default(), additions, &mut out);
+    (String::from_utf8(out).unwrap(), form)
+}
+
+#[test]
+fn a_response_is_framed_as_its_client_understands() {
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let (out, form) = response(chunked, Version::Http11, true);
+    assert_eq!(out, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert!(!form.close);
+    let (out, form) = response(chunked, Version::Http10, true);
+    assert_eq!(out, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+    assert!(form.close && !form.chunked);
+
+    let until_close = "HTTP/1.1 200 OK\r\nConnection: close\r\nX: y\r\n\r\n";
+    let (out, form) = response(until_close, Version::Http11, true);
+    assert_eq!(out, "HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert!(!form.close, "the server's close is not the client's");
+
+    let length = "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n";
+    let (out, _) = response(length, Version::Http10, true);
+    assert_eq!(out, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n");
+    let (out, _) = response(length, Version::Http11, false);
+    assert_eq!(out, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n");
+}

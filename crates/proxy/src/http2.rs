@@ -1,0 +1,146 @@
+//! An HTTP/2 client connection: its requests come as streams, and each is served as a connection
+//! that carries one exchange is.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use model::{Cause, Moment};
+use transport::Stream;
+use transport::http2::{Http2Server, ServerSettings, is_flood};
+
+use crate::account;
+use crate::buffer::Buffer;
+use crate::client::{Client, Common};
+use crate::connection;
+use crate::linger::{Patience, linger};
+use crate::roster::Phase;
+use crate::watchdog::Watchdog;
+use crate::worker::Worker;
+
+/// So many requests may a client abandon on a connection; beyond, no more than half of all
+/// (RFC 9113 section 10.5, CVE-2023-44487).
+const ABANDONED_FREE: u32 = 100;
+/// How long a client is still listened to after the last stream: closing with bytes unread would
+/// reset the connection and take our last words with it.
+const LINGER_MAX: Duration = Duration::from_secs(2);
+
+/// What the connection's task and those of its streams tell each other.
+struct Tally {
+    open: Cell<u32>,
+    begun: Cell<u32>,
+    abandoned: Cell<u32>,
+    /// When the last stream ended.
+    idle_since: Cell<Moment>,
+}
+
+impl Tally {
+    fn new(now: Moment) -> Tally {
+        let zero = || Cell::new(0);
+        Tally { open: zero(), begun: zero(), abandoned: zero(), idle_since: Cell::new(now) }
+    }
+
+    fn begins(&self) {
+        self.open.set(self.open.get() + 1);
+        self.begun.set(self.begun.get().saturating_add(1));
+    }
+
+    fn ends(&self, abandoned: bool, now: Moment) {
+        self.open.set(self.open.get() - 1);
+        self.abandoned.set(self.abandoned.get().saturating_add(u32::from(abandoned)));
+        self.idle_since.set(now);
+    }
+
+    fn is_flooded(&self) -> bool {
+        let abandoned = self.abandoned.get();
+        abandoned > ABANDONED_FREE && abandoned > self.begun.get() / 2
+    }
+}
+
+/// Serves the connection to its end. What `client` has read of it already is part of it.
+pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
+    let listener = client.settings();
+    let Some(http2) = listener.http2 else { return };
+    let (patience, head_max_bytes) = (listener.timeouts.head, listener.head_max_bytes);
+    let settings = ServerSettings { streams_max: http2.streams_max, head_max_bytes };
+    let before = client.buffer.to_vec();
+    client.buffer.release();
+    client.entry.set(Phase::Idle);
+    let (stream, common) = client.share();
+    let stream = Rc::new(stream);
+    let mut watchdog = Watchdog::new();
+    let accepting = Box::pin(Http2Server::accept(Rc::clone(&stream), &before, settings));
+    let accepted = watchdog.until(os::clock::now() + patience, accepting).await;
+    if let Some(Ok(connection)) = accepted {
+        streams(worker, connection, &common, &mut watchdog).await;
+    }
+    let until = os::clock::now() + LINGER_MAX;
+    let patience = Patience { until, quiet_max: LINGER_MAX, bytes_max: u64::MAX };
+    let mut buffer = Buffer::new(Rc::clone(&worker.buffers));
+    linger(&stream, &mut buffer, &mut watchdog, patience).await;
+}
+
+/// Takes requests until there will be none: the client is done, or idle for too long, or the
+/// listener is.
+async fn streams(
+    worker: &Rc<Worker>,
+    mut connection: Http2Server,
+    common: &Rc<Common>,
+    watchdog: &mut Watchdog,
+) {
+    let idle_max = common.settings().timeouts.idle;
+    let tally = Rc::new(Tally::new(os::clock::now()));
+    let mut gone = false;
+    loop {
+        let next = poll_fn(|cx| {
+            if !gone && (worker.shared.leaving() || common.is_closing()) {
+                gone = true;
+                connection.go_away();
+            }
+            if tally.is_flooded() { Poll::Ready(None) } else { connection.poll_request(cx) }
+        });
+        let now = os::clock::now();
+        let since = if tally.open.get() == 0 { tally.idle_since.get() } else { now };
+        match watchdog.until(since + idle_max, next).await {
+            Some(Some(Ok(stream))) => {
+                tally.begins();
+                begin(worker, stream, common, &tally);
+            }
+            Some(None) if tally.is_flooded() => {
+                let cause = Cause::EnhanceYourCalm;
+                account::ended(worker, common, cause);
+                connection.refuse();
+                break;
+            }
+            Some(Some(Err(error))) => {
+                if is_flood(&error) {
+                    account::ended(worker, common, Cause::EnhanceYourCalm);
+                }
+                return;
+            }
+            Some(None) => return,
+            None if tally.open.get() > 0 => {}
+            None if os::clock::now() < tally.idle_since.get() + idle_max => {}
+            None => {
+                connection.go_away();
+                break;
+            }
+        }
+    }
+    let last_words =
+        async { while let Some(Ok(_)) = poll_fn(|cx| connection.poll_request(cx)).await {} };
+    let _ = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
+}
+
+/// Serves one stream beside the others.
+fn begin(worker: &Rc<Worker>, stream: Stream, common: &Rc<Common>, tally: &Rc<Tally>) {
+    let (worker, common, tally) = (Rc::clone(worker), Rc::clone(common), Rc::clone(tally));
+    tokio::task::spawn_local(async move {
+        let entry = worker.roster.enter().await;
+        let client = common.client(&worker, stream, entry);
+        let abandoned = connection::serve_exchange(&worker, client).await;
+        tally.ends(abandoned, os::clock::now());
+    });
+}

@@ -1,0 +1,168 @@
+//! HTTP/2 connections to servers: one carries many exchanges, so a worker keeps few, by server.
+//!
+//! A request that may not be repeated goes over a connection that has been idle, too: before it
+//! closes, a server of HTTP/2 says which requests it has not taken (RFC 9113 section 6.8), and
+//! those are sent again whatever their method.
+
+use std::cell::{Cell, RefCell};
+use std::io::ErrorKind;
+use std::rc::Rc;
+use std::time::Duration;
+
+use decide::Endpoint;
+use decide::reuse::Busy;
+use model::{Cause, Moment};
+use rustc_hash::FxHashMap;
+use tokio::sync::Semaphore;
+use transport::http2::Http2Client;
+
+use crate::blame::server_failed;
+use crate::buffer::{Buffer, BufferPool};
+use crate::tcp_sample::Told;
+use crate::upstream::{Key, Reach, ServerConnection, dial};
+use crate::watchdog::Watchdog;
+
+/// The largest response head that is taken, in bytes as RFC 9113 section 6.5.2 counts them.
+const HEAD_MAX_BYTES: u32 = 64 * 1024;
+
+/// A worker's connections of HTTP/2.
+#[derive(Default)]
+pub(crate) struct Multiplexed {
+    servers: RefCell<FxHashMap<Key, Rc<Server>>>,
+}
+
+/// Those to one server.
+struct Server {
+    connections: RefCell<Vec<Connection>>,
+    /// Held by whoever dials: the others wait for that connection instead of making one each.
+    dialling: Semaphore,
+    /// When dialling last failed, and why.
+    failed: Cell<Option<(Moment, Cause)>>,
+}
+
+struct Connection {
+    client: Http2Client,
+    busy: Busy,
+    used: Cell<Moment>,
+    keep_alive: Duration,
+}
+
+impl Connection {
+    fn begin(&self, buffers: &Rc<BufferPool>, reused: bool, now: Moment) -> ServerConnection {
+        self.used.set(now);
+        ServerConnection {
+            stream: self.client.open(),
+            buffer: Buffer::new(Rc::clone(buffers)),
+            busy: self.busy,
+            reused,
+            told: Told::default(),
+        }
+    }
+}
+
+impl Server {
+    fn new() -> Server {
+        let connections = RefCell::default();
+        Server { connections, dialling: Semaphore::new(1), failed: Cell::new(None) }
+    }
+
+    /// A stream on a connection that is there and has room.
+    fn take(&self, buffers: &Rc<BufferPool>, now: Moment) -> Option<ServerConnection> {
+        let connections = self.connections.borrow();
+        let open = connections.iter().find(|connection| {
+            let Connection { client, .. } = connection;
+            client.is_open() && client.streams() < client.streams_max()
+        })?;
+        Some(open.begin(buffers, true, now))
+    }
+}
+
+impl Multiplexed {
+    fn server(&self, key: Key) -> Rc<Server> {
+        Rc::clone(self.servers.borrow_mut().entry(key).or_insert_with(|| Rc::new(Server::new())))
+    }
+
+    /// A stream on a connection that is there and has room.
+    pub(crate) fn take(
+        &self,
+        key: &Key,
+        buffers: &Rc<BufferPool>,
+        now: Moment,
+    ) -> Option<ServerConnection> {
+        self.servers.borrow().get(key)?.take(buffers, now)
+    }
+
+    /// A stream on a connection that is made for it, or by somebody else just now.
+    pub(crate) async fn open(
+        &self,
+        reach: &Reach<'_>,
+        endpoint: &Endpoint,
+        buffers: &Rc<BufferPool>,
+    ) -> Result<ServerConnection, Cause> {
+        let server = self.server(reach.key(endpoint));
+        let begun = os::clock::now();
+        // Never closed, so this does not fail.
+        let _turn = server.dialling.acquire().await;
+        let now = os::clock::now();
+        if let Some((at, cause)) = server.failed.get().filter(|(at, _)| *at > begun) {
+            tracing::trace!(?at, "somebody else has found out");
+            return Err(cause);
+        }
+        if now > begun
+            && let Some(taken) = server.take(buffers, now)
+        {
+            return Ok(taken);
+        }
+        let made = start(reach, endpoint, buffers).await;
+        let now = os::clock::now();
+        let connection = made.inspect_err(|cause| server.failed.set(Some((now, *cause))))?;
+        let stream = connection.begin(buffers, false, now);
+        server.connections.borrow_mut().push(connection);
+        Ok(stream)
+    }
+
+    /// Closes what is idle for too long, and forgets what is closed.
+    pub(crate) fn sweep(&self, now: Moment) {
+        self.servers.borrow_mut().retain(|_, server| {
+            let mut connections = server.connections.borrow_mut();
+            connections.retain(|connection| {
+                let Connection { client, used, keep_alive, .. } = connection;
+                if client.streams() > 0 {
+                    used.set(now);
+                    return true;
+                }
+                client.is_open() && now.since(used.get()) < *keep_alive
+            });
+            // Somebody may be dialling.
+            !connections.is_empty() || Rc::strong_count(server) > 1
+        });
+    }
+}
+
+/// Makes a connection.
+async fn start(
+    reach: &Reach<'_>,
+    endpoint: &Endpoint,
+    buffers: &Rc<BufferPool>,
+) -> Result<Connection, Cause> {
+    let ServerConnection { stream, busy, .. } = dial(reach, endpoint, buffers).await?;
+    if stream.tls().is_some_and(|tls| tls.alpn.as_deref() != Some(b"h2")) {
+        return Err(Cause::TlsProtocolError);
+    }
+    let until = os::clock::now() + reach.service.timeouts.connect;
+    let starting = Box::pin(Http2Client::start(stream, HEAD_MAX_BYTES));
+    let started = Watchdog::new().until(until, starting).await;
+    let started = started.ok_or(Cause::ConnectionTimeout)?;
+    let (client, driver) = started.map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => Cause::ConnectionTerminated,
+        kind => server_failed(kind),
+    })?;
+    tokio::task::spawn_local(async move {
+        if let Err(error) = driver.await {
+            tracing::debug!(%error, "a connection of HTTP/2 to a server has ended");
+        }
+    });
+    let used = Cell::new(os::clock::now());
+    let keep_alive = reach.service.timeouts.keep_alive;
+    Ok(Connection { client, busy, used, keep_alive })
+}

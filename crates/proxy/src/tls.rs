@@ -1,0 +1,46 @@
+//! The TLS configurations in use, for all workers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::{HttpVersion, ListenerTls, ServiceTls, Snapshot};
+use rustls::{ClientConfig, ServerConfig};
+use tls::{Kept, Mistake};
+
+/// All that are in use.
+#[derive(Default)]
+pub(crate) struct TlsConfigs {
+    servers: Mutex<Kept<(ListenerTls, bool), ServerConfig>>,
+    clients: Mutex<Kept<(Arc<ServiceTls>, HttpVersion), ClientConfig>>,
+}
+
+/// What a snapshot needs, in its order of listeners and services.
+pub(crate) struct InUse {
+    pub(crate) listeners: Vec<Option<Arc<ServerConfig>>>,
+    pub(crate) services: Vec<Option<Arc<ClientConfig>>>,
+}
+
+impl TlsConfigs {
+    /// Those of a snapshot; what nobody uses any more is forgotten.
+    pub(crate) fn of(&self, snapshot: &Snapshot) -> InUse {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let listeners = snapshot.listeners.iter().map(|listener| {
+            let key = (listener.tls.clone()?, listener.http2.is_some());
+            made(servers.get(key, |(tls, http2)| tls::server(tls, tls::listener_alpn(*http2))))
+        });
+        let listeners = listeners.collect();
+        let services = snapshot.services.iter().map(|service| {
+            let key = (service.tls.clone()?, service.http);
+            made(clients.get(key, |(tls, http)| tls::client(tls, tls::service_alpn(*http))))
+        });
+        let services = services.collect();
+        servers.forget_unused();
+        clients.forget_unused();
+        InUse { listeners, services }
+    }
+}
+
+/// A checked configuration has been through this once already, so a failure is a bug.
+fn made<T>(config: Result<T, Mistake>) -> Option<T> {
+    config.inspect_err(|mistake| tracing::error!(?mistake, "TLS cannot be set up")).ok()
+}

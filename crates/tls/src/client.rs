@@ -1,0 +1,48 @@
+//! TLS towards servers.
+
+use std::sync::Arc;
+
+use model::{ServiceTls, TlsVersion};
+use rustls::ClientConfig;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+
+use crate::facts::certified;
+use crate::server::versions;
+use crate::unverified::Unverified;
+use crate::{Mistake, Part, pem, provider};
+
+/// What connections to a service's servers speak TLS by. `alpn`: as for [`crate::server()`]. Which
+/// name is asked for and verified is said with each connection.
+///
+/// Keep one for all workers and connections: it remembers sessions, so that they are resumed.
+///
+/// # Errors
+/// The first mistake in the authorities or in the certificate that Weir shows.
+pub fn client(tls: &ServiceTls, alpn: &[&[u8]]) -> Result<Arc<ClientConfig>, Mistake> {
+    let verifier: Arc<dyn ServerCertVerifier> = if tls.verify {
+        let roots = Arc::new(pem::roots(&tls.ca)?);
+        WebPkiServerVerifier::builder_with_provider(roots, provider()).build().map_err(|error| {
+            Mistake::new(Part::Ca, format!("these authorities cannot verify servers: {error}"))
+        })?
+    } else {
+        Arc::new(Unverified::new(provider()))
+    };
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(versions(TlsVersion::Tls12))
+        .map_err(|error| Mistake::new(Part::Ca, format!("TLS cannot be set up: {error}")))?
+        // "Dangerous" since any verifier may stand here; unless told otherwise it is rustls's own.
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let mut config = match &tls.certificate {
+        None => builder.with_no_client_auth(),
+        Some(certificate) => {
+            let (certified, _) = certified(certificate)?;
+            builder.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(
+                certified,
+            )))
+        }
+    };
+    config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,123 @@
+//! Distinguished names as text (RFC 4514): who a client's certificate says it is.
+
+use std::fmt::Write as _;
+
+use x509_parser::asn1_rs::ToDer;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+use x509_parser::x509::X509Name;
+
+/// The longest identity that is told, in bytes: it is meant for a header field.
+const IDENTITY_BYTES_MAX: usize = 2_048;
+
+/// The subject of a certificate in DER: `CN=payments,O=Example`. Visible ASCII and spaces alone;
+/// all else is escaped, as is what has a meaning between names (RFC 4514 section 2.4). `None` if it
+/// has no subject, cannot be read, or is longer than 2,048 bytes: half a name would be another's.
+pub fn identity(certificate: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let text = name_text(certificate.subject());
+    (!text.is_empty() && text.len() <= IDENTITY_BYTES_MAX).then_some(text)
+}
+
+/// As RFC 4514 writes it: the last relative name first, `,` between, `+` within one.
+pub(crate) fn name_text(name: &X509Name<'_>) -> String {
+    let relative: Vec<_> = name.iter_rdn().collect();
+    let mut text = String::new();
+    for (index, names) in relative.into_iter().rev().enumerate() {
+        for (part, attribute) in names.iter().enumerate() {
+            match (index, part) {
+                (0, 0) => {}
+                (_, 0) => text.push(','),
+                _ => text.push('+'),
+            }
+            let oid = attribute.attr_type().to_id_string();
+            match (short(&oid), attribute.as_str()) {
+                (Some(short), Ok(value)) => {
+                    text.push_str(short);
+                    text.push('=');
+                    escape(value, &mut text);
+                }
+                // Section 2.4: a type without a short name, or a value that is no text, is told in
+                // the hexadecimal of its encoding.
+                (short, _) => {
+                    text.push_str(short.unwrap_or(&oid));
+                    text.push_str("=#");
+                    for byte in attribute.attr_value().to_der_vec().unwrap_or_default() {
+                        // Writing into a String cannot fail.
+                        let _ = write!(text, "{byte:02x}");
+                    }
+                }
+            }
+        }
+    }
+    text
+}
+
+/// RFC 4514 section 3.
+fn short(oid: &str) -> Option<&'static str> {
+    Some(match oid {
+        "2.5.4.3" => "CN",
+        "2.5.4.7" => "L",
+        "2.5.4.8" => "ST",
+        "2.5.4.10" => "O",
+        "2.5.4.11" => "OU",
+        "2.5.4.6" => "C",
+        "2.5.4.9" => "STREET",
+        "0.9.2342.19200300.100.1.25" => "DC",
+        "0.9.2342.19200300.100.1.1" => "UID",
+        _ => return None,
+    })
+}
+
+fn escape(value: &str, text: &mut String) {
+    let last = value.len().wrapping_sub(1);
+    for (at, byte) in value.bytes().enumerate() {
+        let at_edge = (byte == b' ' && (at == 0 || at == last)) || (byte == b'#' && at == 0);
+        match byte {
+            b'"' | b'+' | b',' | b';' | b'<' | b'>' | b'\\' => {
+                text.push('\\');
+                text.push(char::from(byte));
+            }
+            b' ' | b'#' if at_edge => {
+                text.push('\\');
+                text.push(char::from(byte));
+            }
+            b' '..=b'~' => text.push(char::from(byte)),
+            _ => {
+                let _ = write!(text, "\\{byte:02X}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_a_meaning_is_escaped() {
+        let escaped = |value: &str| {
+            let mut text = String::new();
+            escape(value, &mut text);
+            text
+        };
+        for (value, expected) in [
+            ("", ""),
+            ("payments", "payments"),
+            ("a,CN=root", "a\\,CN=root"),
+            (" a b ", "\\ a b\\ "),
+            ("#1 #2", "\\#1 #2"),
+            ("a\r\nb", "a\\0D\\0Ab"),
+            ("é", "\\C3\\A9"),
+            ("\"\\+<>;", "\\\"\\\\\\+\\<\\>\\;"),
+        ] {
+            assert_eq!(escaped(value), expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_certificate_has_no_identity() {
+        assert_eq!(identity(b""), None);
+        assert_eq!(identity(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+    }
+}

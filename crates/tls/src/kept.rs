@@ -1,0 +1,90 @@
+//! The configurations in use: each is made once, and stays the same object as long as nothing about
+//! it changes, so that sessions are resumed across connections and reloads.
+
+use std::sync::Arc;
+
+use model::HttpVersion;
+
+use crate::Mistake;
+
+/// The names by which HTTP is agreed on (ALPN, RFC 9113 section 3.2), in order of preference.
+const BOTH: &[&[u8]] = &[b"h2", b"http/1.1"];
+const HTTP1: &[&[u8]] = &[b"http/1.1"];
+const HTTP2: &[&[u8]] = &[b"h2"];
+
+/// What a listener agrees to by ALPN.
+pub fn listener_alpn(http2: bool) -> &'static [&'static [u8]] {
+    if http2 { BOTH } else { HTTP1 }
+}
+
+/// What is asked of a service's servers by ALPN.
+pub fn service_alpn(http: HttpVersion) -> &'static [&'static [u8]] {
+    match http {
+        HttpVersion::Http11 => HTTP1,
+        HttpVersion::Http2 => HTTP2,
+    }
+}
+
+/// Configurations (`C`) by what they were made of (`K`): few, so they are looked through.
+#[derive(Debug)]
+pub struct Kept<K, C> {
+    entries: Vec<(K, Arc<C>)>,
+}
+
+impl<K, C> Default for Kept<K, C> {
+    fn default() -> Kept<K, C> {
+        Kept { entries: Vec::new() }
+    }
+}
+
+impl<K: PartialEq, C> Kept<K, C> {
+    /// The configuration of `key`, made now if there is none.
+    ///
+    /// # Errors
+    /// Those of `make`; nothing is kept then.
+    pub fn get(
+        &mut self,
+        key: K,
+        make: impl FnOnce(&K) -> Result<Arc<C>, Mistake>,
+    ) -> Result<Arc<C>, Mistake> {
+        if let Some((_, config)) = self.entries.iter().find(|(of, _)| *of == key) {
+            return Ok(Arc::clone(config));
+        }
+        let config = make(&key)?;
+        self.entries.push((key, Arc::clone(&config)));
+        Ok(config)
+    }
+
+    /// Forgets what nobody holds any more.
+    pub fn forget_unused(&mut self) {
+        self.entries.retain(|(_, config)| Arc::strong_count(config) > 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Part;
+
+    #[test]
+    fn a_configuration_is_the_same_object_until_nobody_holds_it() {
+        let mut kept: Kept<u8, String> = Kept::default();
+        let first = kept.get(1, |key| Ok(Arc::new(key.to_string()))).unwrap();
+        let again = kept.get(1, |_| panic!("it is there")).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+        drop(again);
+        kept.forget_unused();
+        assert!(Arc::ptr_eq(&first, &kept.get(1, |_| panic!("it is held")).unwrap()));
+        drop(first);
+        kept.forget_unused();
+        assert_eq!(*kept.get(1, |_| Ok(Arc::new("new".to_owned()))).unwrap(), "new");
+    }
+
+    #[test]
+    fn what_could_not_be_made_is_tried_again() {
+        let mut kept: Kept<u8, String> = Kept::default();
+        let mistake = Mistake::new(Part::Ca, "no");
+        assert_eq!(kept.get(1, |_| Err(mistake.clone())), Err(mistake));
+        assert_eq!(*kept.get(1, |_| Ok(Arc::new("now".to_owned()))).unwrap(), "now");
+    }
+}

@@ -1,0 +1,82 @@
+//! Certificates, keys and authorities, as their files hold them, become what rustls works with; or
+//! it is said what is wrong with them.
+//!
+//! No file is read and no socket opened here: bytes are handed in. The room reads no clock either,
+//! so whether a certificate is valid *today* is the caller's question ([`Facts::validity`]).
+//! (rustls itself reads the clock to verify certificates and to rotate its ticket keys.)
+
+mod client;
+mod facts;
+mod identity;
+mod kept;
+mod pem;
+mod resolve;
+mod server;
+#[cfg(test)]
+mod tests;
+mod unverified;
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::crypto::CryptoProvider;
+
+pub use client::client;
+pub use facts::{Facts, KeyKind, Validity, certificate, date, facts};
+pub use identity::identity;
+pub use kept::{Kept, listener_alpn, service_alpn};
+pub use pem::authorities;
+pub use rustls;
+pub use server::server;
+
+/// What is wrong with a certificate, a key or the like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Which of the files.
+    pub about: Part,
+    /// What is wrong, for people, without the file's name.
+    pub message: String,
+    /// What to do, if that is clear.
+    pub help: Option<String>,
+}
+
+/// A file that TLS needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A certificate and those that lead to its root.
+    Chain,
+    /// Its private key.
+    Key,
+    /// A stapled OCSP response.
+    Ocsp,
+    /// Authorities.
+    Ca,
+}
+
+impl Mistake {
+    fn new(about: Part, message: impl Into<String>) -> Mistake {
+        Mistake { about, message: message.into(), help: None }
+    }
+
+    fn help(mut self, text: impl Into<String>) -> Mistake {
+        self.help = Some(text.into());
+        self
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+/// The cryptography that everything here uses.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}

@@ -1,0 +1,340 @@
+//! Handshakes in memory, with certificates made here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::{Certificate, ClientCertificates, ListenerTls, Material, ServiceTls, TlsVersion};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+    date_time_ymd,
+};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
+
+use super::*;
+
+type Issuer = CertifiedIssuer<'static, KeyPair>;
+
+fn authority(name: &str) -> Issuer {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn material(name: &str, bytes: &[u8]) -> Material {
+    Material { path: PathBuf::from(name), bytes: bytes.into() }
+}
+
+fn params(names: &[&str]) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::OrganizationName, "Example, Inc.");
+    params.distinguished_name.push(DnType::CommonName, "leaf");
+    params
+}
+
+fn signed(by: &Issuer, params: &CertificateParams, key: &KeyPair) -> Certificate {
+    let leaf = params.signed_by(key, by).unwrap();
+    Certificate {
+        chain: material("leaf.pem", leaf.pem().as_bytes()),
+        key: material("leaf.key", key.serialize_pem().as_bytes()),
+        ocsp: None,
+    }
+}
+
+fn leaf(by: &Issuer, names: &[&str]) -> Certificate {
+    signed(by, &params(names), &KeyPair::generate().unwrap())
+}
+
+fn listener(certificates: Vec<Certificate>) -> ListenerTls {
+    ListenerTls {
+        certificates,
+        version_min: TlsVersion::Tls12,
+        client_certificates: None,
+        hsts: None,
+    }
+}
+
+fn service(ca: &Issuer) -> ServiceTls {
+    let ca = material("ca.pem", ca.pem().as_bytes());
+    ServiceTls { name: None, verify: true, ca, certificate: None }
+}
+
+/// Both ends of a connection after the handshake, or what ended it.
+fn shake(
+    client: &Arc<ClientConfig>,
+    server: &Arc<ServerConfig>,
+    name: &str,
+) -> Result<(ClientConnection, ServerConnection), rustls::Error> {
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let mut client = ClientConnection::new(Arc::clone(client), name)?;
+    let mut server = ServerConnection::new(Arc::clone(server))?;
+    // Tickets follow the handshake, so both are heard out.
+    for _ in 0..8 {
+        let mut bytes = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut bytes).unwrap();
+        }
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            server.read_tls(&mut rest).unwrap();
+            server.process_new_packets()?;
+        }
+        bytes.clear();
+        while server.wants_write() {
+            server.write_tls(&mut bytes).unwrap();
+        }
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            client.read_tls(&mut rest).unwrap();
+            client.process_new_packets()?;
+        }
+    }
+    assert!(!client.is_handshaking() && !server.is_handshaking());
+    Ok((client, server))
+}
+
+/// The certificate that a client which asks for `name` is shown.
+fn shown(config: &Arc<ServerConfig>, name: &str) -> Vec<u8> {
+    let any = ServiceTls { name: None, verify: false, ca: material("", b""), certificate: None };
+    let (seen, _) = shake(&client(&any, &[]).unwrap(), config, name).unwrap();
+    seen.peer_certificates().unwrap()[0].to_vec()
+}
+
+fn der(certificate: &Certificate) -> Vec<u8> {
+    pem::chain(&certificate.chain).unwrap()[0].to_vec()
+}
+
+#[test]
+fn the_server_name_chooses_exact_before_wildcard_before_the_first() {
+    let ca = authority("ca");
+    let certificates = vec![
+        leaf(&ca, &["first.example.org"]),
+        leaf(&ca, &["*.example.com", "example.com"]),
+        leaf(&ca, &["a.example.com"]),
+        leaf(&ca, &["a.example.com", "second.example.org"]),
+    ];
+    let ders: Vec<_> = certificates.iter().map(der).collect();
+    let config = server(&listener(certificates), &[]).unwrap();
+    for (name, expected) in [
+        ("first.example.org", 0),
+        ("example.com", 1),
+        ("b.example.com", 1),
+        ("B.Example.COM", 1),
+        ("a.example.com", 2),
+        ("a.b.example.com", 0),
+        ("second.example.org", 3),
+        ("unknown.test", 0),
+        ("192.0.2.1", 0),
+    ] {
+        assert!(shown(&config, name) == ders[expected], "{name} is not shown {expected}");
+    }
+}
+
+#[test]
+fn of_one_name_the_key_that_the_client_takes_is_shown() {
+    let ca = authority("ca");
+    let ed25519 = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+    let certificates = [signed(&ca, &params(&["a.test"]), &ed25519), leaf(&ca, &["a.test"])];
+    let ders: Vec<_> = certificates.iter().map(der).collect();
+    let by_name = resolve::ByName::new(
+        certificates.iter().map(|one| facts::certified(one).unwrap()).collect(),
+    );
+    let find = |schemes: &[rustls::SignatureScheme]| {
+        let takes = |one: &rustls::sign::CertifiedKey| one.key.choose_scheme(schemes).is_some();
+        by_name.find(Some("a.test"), takes).unwrap().cert[0].to_vec()
+    };
+    use rustls::SignatureScheme::{ECDSA_NISTP256_SHA256, ED25519, RSA_PSS_SHA256};
+    assert!(find(&[ECDSA_NISTP256_SHA256, ED25519]) == ders[0]);
+    assert!(find(&[ECDSA_NISTP256_SHA256]) == ders[1]);
+    // None fits: the handshake fails, but not for want of a certificate.
+    assert!(find(&[RSA_PSS_SHA256]) == ders[0]);
+}
+
+#[test]
+fn protocols_versions_and_stapled_responses_are_as_configured() {
+    let ca = authority("ca");
+    let mut certificate = leaf(&ca, &["a.test"]);
+    let response = [0x30, 3, 0x0a, 1, 0];
+    certificate.ocsp = Some(material("a.der", &response));
+    let mut tls = listener(vec![certificate]);
+    tls.version_min = TlsVersion::Tls13;
+    let config = server(&tls, &[b"h2", b"http/1.1"]).unwrap();
+    let http11 = client(&service(&ca), &[b"http/1.1"]).unwrap();
+    let (seen, _) = shake(&http11, &config, "a.test").unwrap();
+    assert_eq!(seen.alpn_protocol(), Some(&b"http/1.1"[..]));
+    let both = client(&service(&ca), &[b"http/1.1", b"h2"]).unwrap();
+    assert_eq!(shake(&both, &config, "a.test").unwrap().0.alpn_protocol(), Some(&b"h2"[..]));
+    assert!(shake(&client(&service(&ca), &[b"x"]).unwrap(), &config, "a.test").is_err());
+
+    let old = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS12])
+        .unwrap()
+        .with_root_certificates(pem::roots(&service(&ca).ca).unwrap())
+        .with_no_client_auth();
+    let old = Arc::new(old);
+    assert!(shake(&old, &config, "a.test").is_err(), "1.2 is refused");
+    tls.version_min = TlsVersion::Tls12;
+    let config = server(&tls, &[]).unwrap();
+    let (seen, _) = shake(&old, &config, "a.test").unwrap();
+    assert_eq!(seen.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_2));
+}
+
+#[test]
+fn servers_are_verified_by_name_and_authority_unless_told_otherwise() {
+    let (ca, other) = (authority("ca"), authority("other"));
+    let config = server(&listener(vec![leaf(&ca, &["a.test"])]), &[]).unwrap();
+    let verified = client(&service(&ca), &[]).unwrap();
+    assert!(shake(&verified, &config, "a.test").is_ok());
+    assert!(shake(&verified, &config, "b.test").is_err(), "another name");
+    let strangers = client(&service(&other), &[]).unwrap();
+    assert!(shake(&strangers, &config, "a.test").is_err(), "another authority");
+    let unverified = ServiceTls { verify: false, ..service(&other) };
+    assert!(shake(&client(&unverified, &[]).unwrap(), &config, "b.test").is_ok());
+}
+
+#[test]
+fn clients_are_known_by_their_certificates() {
+    let (ca, stranger) = (authority("ca"), authority("other"));
+    let mut tls = listener(vec![leaf(&ca, &["a.test"])]);
+    let of_clients = |required| ClientCertificates {
+        ca: material("clients.pem", ca.pem().as_bytes()),
+        required,
+    };
+    let with = |certificate| client(&ServiceTls { certificate, ..service(&ca) }, &[]).unwrap();
+    let mut who = params(&["client.test"]);
+    who.distinguished_name.push(DnType::OrganizationalUnitName, "né");
+    let own = Some(signed(&ca, &who, &KeyPair::generate().unwrap()));
+
+    tls.client_certificates = Some(of_clients(true));
+    let required = server(&tls, &[]).unwrap();
+    let (_, seen) = shake(&with(own.clone()), &required, "a.test").unwrap();
+    let identity = identity(&seen.peer_certificates().unwrap()[0]).unwrap();
+    assert_eq!(identity, "OU=n\\C3\\A9,CN=leaf,O=Example\\, Inc.");
+    assert!(shake(&with(None), &required, "a.test").is_err(), "none is shown");
+    let foreign = Some(leaf(&stranger, &["client.test"]));
+    assert!(shake(&with(foreign.clone()), &required, "a.test").is_err(), "a stranger's");
+
+    tls.client_certificates = Some(of_clients(false));
+    let optional = server(&tls, &[]).unwrap();
+    let (_, seen) = shake(&with(None), &optional, "a.test").unwrap();
+    assert!(seen.peer_certificates().is_none());
+    assert!(shake(&with(own), &optional, "a.test").unwrap().1.peer_certificates().is_some());
+    assert!(shake(&with(foreign), &optional, "a.test").is_err(), "optional, but not any");
+}
+
+#[test]
+fn sessions_are_resumed_at_the_config_that_issued_them_and_at_no_other() {
+    use rustls::HandshakeKind::{Full, Resumed};
+    let ca = authority("ca");
+    let tls = listener(vec![leaf(&ca, &["a.test"])]);
+    let (config, other) = (server(&tls, &[]).unwrap(), server(&tls, &[]).unwrap());
+    let client = client(&service(&ca), &[]).unwrap();
+    let kind = |config| shake(&client, config, "a.test").unwrap().1.handshake_kind();
+    assert_eq!(kind(&config), Some(Full));
+    assert_eq!(kind(&config), Some(Resumed));
+    assert_eq!(kind(&other), Some(Full));
+}
+
+#[test]
+fn what_a_certificate_says_of_itself_is_told() {
+    let ca = authority("ca");
+    let mut params = params(&["A.Test", "*.b.test", "192.0.2.1", "2001:db8::1"]);
+    params.not_before = date_time_ymd(2024, 1, 1);
+    params.not_after = date_time_ymd(2024, 3, 1);
+    let certificate = signed(&ca, &params, &KeyPair::generate().unwrap());
+    let told = super::certificate(&certificate).unwrap();
+    assert_eq!(told, facts(&certificate.chain).unwrap());
+    assert_eq!(told.names, ["a.test", "*.b.test", "192.0.2.1", "2001:db8::1"]);
+    assert_eq!((told.not_before, told.not_after), (1_704_067_200, 1_709_251_200));
+    assert_eq!((told.issuer.as_str(), told.key), ("CN=ca", KeyKind::Ecdsa));
+    assert_eq!(told.validity(1_704_067_199), Validity::NotYet);
+    assert_eq!(told.validity(1_704_067_200), Validity::Valid { left_s: 5_184_000 });
+    assert_eq!(told.validity(1_709_251_201), Validity::Expired);
+    assert_eq!(told.followed_by_stranger, None);
+
+    let chained = |next: &Issuer| {
+        let text = format!("{}{}", String::from_utf8_lossy(&certificate.chain.bytes), next.pem());
+        facts(&material("chain.pem", text.as_bytes())).unwrap().followed_by_stranger
+    };
+    assert_eq!(chained(&ca), None);
+    assert_eq!(chained(&authority("stranger")).as_deref(), Some("CN=stranger"));
+}
+
+#[test]
+fn what_cannot_be_used_is_told_with_what_to_do() {
+    let ca = authority("ca");
+    let good = leaf(&ca, &["a.test"]);
+    let other = leaf(&ca, &["b.test"]);
+    let told = |certificate: &Certificate| {
+        let mistake = super::certificate(certificate).unwrap_err();
+        (mistake.about, mistake.to_string())
+    };
+    let cut = good.chain.bytes.len() / 2;
+    let cases: Vec<(Certificate, Part, &str)> = vec![
+        (Certificate { key: other.key.clone(), ..good.clone() }, Part::Key, "of a.test"),
+        (Certificate { key: good.chain.clone(), ..good.clone() }, Part::Key, "exchanged?"),
+        (Certificate { chain: good.key.clone(), ..good.clone() }, Part::Chain, "exchanged?"),
+        (Certificate { chain: material("", b""), ..good.clone() }, Part::Chain, "must be PEM"),
+        (
+            Certificate { chain: material("", &good.chain.bytes[..cut]), ..good.clone() },
+            Part::Chain,
+            "cut off",
+        ),
+        (
+            Certificate { chain: material("", &der(&good)), ..good.clone() },
+            Part::Chain,
+            "looks like DER",
+        ),
+        (
+            Certificate {
+                key: material("", b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAA=\n-----END ENCRYPTED PRIVATE KEY-----\n"),
+                ..good.clone()
+            },
+            Part::Key,
+            "encrypted",
+        ),
+        (
+            Certificate { ocsp: Some(material("", &[0x30, 3, 0x0a, 1, 6])), ..good.clone() },
+            Part::Ocsp,
+            "status 6",
+        ),
+        (
+            Certificate { ocsp: Some(material("", b"-----BEGIN")), ..good.clone() },
+            Part::Ocsp,
+            "must be DER",
+        ),
+    ];
+    for (certificate, part, words) in cases {
+        let (about, text) = told(&certificate);
+        assert!(about == part && text.contains(words), "{about:?}: {text}");
+    }
+    assert!(authorities(&material("", ca.pem().as_bytes())).is_ok_and(|count| count == 1));
+    assert!(authorities(&good.key).is_err());
+    let mistake = server(&listener(vec![good, other.clone()]), &[]).map(|_| ());
+    assert_eq!(mistake, Ok(()));
+    let broken = Certificate { key: material("", b""), ..other };
+    let mistake = server(&listener(vec![broken]), &[]).unwrap_err();
+    assert!(mistake.message.starts_with("leaf.pem: no private key"), "{mistake}");
+}
+
+/// Bytes of files come from outside: no damage to them panics.
+#[test]
+fn no_damage_to_a_certificate_panics() {
+    let ca = authority("ca");
+    let good = leaf(&ca, &["a.test"]);
+    let whole = der(&good);
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0xff;
+        drop(identity(&damaged));
+        drop(identity(&whole[..at]));
+        let mut text = good.chain.bytes.to_vec();
+        let place = at % text.len();
+        text[place] ^= 0x41;
+        drop(facts(&material("", &text)));
+    }
+    assert_eq!(identity(&whole).as_deref(), Some("CN=leaf,O=Example\\, Inc."));
+}

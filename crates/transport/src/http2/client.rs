@@ -1,0 +1,114 @@
+//! The client's role: a connection to a server, shared by many exchanges.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use h2::client::{Builder, Connection};
+
+use super::exchange::{Exchange, Requests};
+use super::failure::to_io;
+use super::io::Io;
+use super::{RESET_STREAMS_MAX, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
+use crate::Stream;
+
+/// For all streams of a connection together.
+const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+/// Streams at once before the server has said how many it takes: it refuses what is too much.
+const STREAMS_AT_FIRST: usize = 0;
+
+/// A connection to a server of HTTP/2.
+pub struct Http2Client {
+    requests: Requests,
+    stream: Rc<Stream>,
+    is_open: Rc<Cell<bool>>,
+}
+
+/// Moves the bytes of all streams of one connection. Its task ends when the connection does.
+pub struct Http2Driver {
+    connection: Connection<Io, Bytes>,
+    is_open: Rc<Cell<bool>>,
+}
+
+impl Http2Client {
+    /// Begins to speak HTTP/2 on a fresh connection, and waits for the server's settings, with
+    /// which it begins as well (RFC 9113 section 3.4). There is no time limit in here.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the server closed before; [`super::PROTOCOL_VIOLATED`] when what it
+    /// says is not HTTP/2.
+    pub async fn start(
+        stream: Stream,
+        head_max_bytes: u32,
+    ) -> io::Result<(Http2Client, Http2Driver)> {
+        let scheme = if stream.tls().is_some() { "https" } else { "http" };
+        let stream = Rc::new(stream);
+        let io = Io { stream: Rc::clone(&stream), before: Bytes::new() };
+        let mut builder = Builder::new();
+        builder
+            .enable_push(false)
+            .max_header_list_size(head_max_bytes)
+            .initial_window_size(STREAM_WINDOW_BYTES * 4)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .initial_max_send_streams(STREAMS_AT_FIRST)
+            .max_send_buffer_size(UNSENT_MAX_BYTES)
+            .max_concurrent_reset_streams(RESET_STREAMS_MAX);
+        let (send, mut connection) = builder.handshake(io).await.map_err(to_io)?;
+        poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(to_io(error))),
+            Poll::Ready(Ok(())) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+            Poll::Pending if send.current_max_send_streams() == STREAMS_AT_FIRST => Poll::Pending,
+            Poll::Pending => Poll::Ready(Ok(())),
+        })
+        .await?;
+        let is_open = Rc::new(Cell::new(true));
+        let driver = Http2Driver { connection, is_open: Rc::clone(&is_open) };
+        let requests = Requests { send, scheme, exchanges: Rc::new(()) };
+        Ok((Http2Client { requests, stream, is_open }, driver))
+    }
+
+    /// Whether a further exchange may begin: the connection lives, and the server has not said that
+    /// it takes no more (GOAWAY).
+    pub fn is_open(&self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        self.is_open.get()
+            && !matches!(self.requests.send.clone().poll_ready(&mut context), Poll::Ready(Err(_)))
+    }
+
+    /// Exchanges under way.
+    pub fn streams(&self) -> usize {
+        Rc::strong_count(&self.requests.exchanges) - 1
+    }
+
+    /// Exchanges that the server takes at once.
+    pub fn streams_max(&self) -> usize {
+        self.requests.send.current_max_send_streams()
+    }
+
+    /// A stream for one exchange. The request goes out with the bytes written first.
+    pub fn open(&self) -> Stream {
+        let connection = Rc::clone(&self.stream);
+        Stream::from_exchange(Exchange::to_server(connection, self.requests.clone()))
+    }
+
+    /// The connection underneath.
+    pub fn connection(&self) -> &Rc<Stream> {
+        &self.stream
+    }
+}
+
+impl Future for Http2Driver {
+    type Output = io::Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ended = Pin::new(&mut self.connection).poll(cx);
+        if ended.is_ready() {
+            self.is_open.set(false);
+        }
+        ended.map_err(to_io)
+    }
+}

@@ -1,0 +1,393 @@
+//! One stream: a request and its response, as bytes.
+
+use std::cell::{RefCell, RefMut};
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Buf, Bytes};
+use h2::client::{ResponseFuture, SendRequest};
+use h2::ext::Protocol;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::{Request, Response};
+use tokio::io::ReadBuf;
+use wire::http2;
+
+use super::failure::{of_reset, to_io};
+use crate::Stream;
+use crate::websocket;
+
+/// How much of a head may be written before its end: what is written are heads that were read
+/// within limits, and fields of a configuration.
+const HEAD_MAX_BYTES: usize = 1024 * 1024;
+
+/// A stream of either role.
+pub(crate) struct Exchange {
+    connection: Rc<Stream>,
+    inner: RefCell<Inner>,
+}
+
+struct Inner {
+    role: Role,
+    /// The protocol that an extended CONNECT asked for, and what a WebSocket is answered with.
+    upgrade: Option<(String, String)>,
+    /// The head as far as it has been written.
+    head: Vec<u8>,
+    /// Once the final head has been sent.
+    send: Option<SendStream<Bytes>>,
+    write_ended: bool,
+    /// Once the head has come.
+    recv: Option<RecvStream>,
+    /// Came and was not read yet: text of a head, or body.
+    unread: Bytes,
+    unread_is_body: bool,
+    read_ended: bool,
+    trailers: Vec<u8>,
+    /// Why the head could not be sent: no answer will come.
+    failed: Option<io::ErrorKind>,
+}
+
+enum Role {
+    /// Towards a client: what it asked came with the stream.
+    Server(SendResponse<Bytes>),
+    /// Towards a server.
+    Client { requests: Requests, response: Option<ResponseFuture> },
+}
+
+/// Where requests to a server go out.
+#[derive(Clone)]
+pub(super) struct Requests {
+    pub(super) send: SendRequest<Bytes>,
+    /// `http` or `https`, for `:scheme`.
+    pub(super) scheme: &'static str,
+    /// One for each exchange under way, and one more.
+    pub(super) exchanges: Rc<()>,
+}
+
+impl Exchange {
+    /// A client's request.
+    pub(super) fn of_client(
+        connection: Rc<Stream>,
+        request: Request<RecvStream>,
+        respond: SendResponse<Bytes>,
+    ) -> Exchange {
+        let (parts, recv) = request.into_parts();
+        let request = Request::from_parts(parts, ());
+        let protocol = request.extensions().get::<Protocol>();
+        let key = protocol.map(|_| websocket::key());
+        let asked = protocol.map(Protocol::as_str).zip(key.as_deref());
+        let asked = asked.map(|(name, key)| http2::Protocol { name, key });
+        let mut text = Vec::with_capacity(512);
+        http2::write_request(&request, asked, recv.is_end_stream(), &mut text);
+        let upgrade = asked.map(|asked| (asked.name.to_owned(), String::new()));
+        let read_ended = recv.is_end_stream();
+        let mut inner = Inner::new(Role::Server(respond), text.into());
+        (inner.upgrade, inner.recv, inner.read_ended) = (upgrade, Some(recv), read_ended);
+        Exchange { connection, inner: RefCell::new(inner) }
+    }
+
+    /// For a request to a server.
+    pub(super) fn to_server(connection: Rc<Stream>, requests: Requests) -> Exchange {
+        let role = Role::Client { requests, response: None };
+        Exchange { connection, inner: RefCell::new(Inner::new(role, Bytes::new())) }
+    }
+
+    /// The connection underneath.
+    pub(crate) fn connection(&self) -> &Rc<Stream> {
+        &self.connection
+    }
+
+    /// Reads text of the head, then body; nothing filled is the end of the stream.
+    pub(crate) fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut inner = self.inner();
+        ready!(inner.poll_unread(cx))?;
+        let count = inner.unread.len().min(buf.remaining());
+        buf.put_slice(&inner.unread[..count]);
+        inner.unread.advance(count);
+        if inner.unread_is_body
+            && let Some(recv) = &mut inner.recv
+        {
+            recv.flow_control().release_capacity(count).map_err(to_io)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ready when a read would not wait.
+    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.inner().poll_unread(cx)
+    }
+
+    /// Writes text of a head or, once the final head is complete, body; yields how much was taken.
+    pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.write(cx, bytes, false)
+    }
+
+    /// The same; with these bytes, if all are taken, the stream ends.
+    pub(crate) fn poll_write_last(
+        &self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.write(cx, bytes, true)
+    }
+
+    /// Writes of the first slice that holds anything: each write is a frame anyway.
+    pub(crate) fn poll_write_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let first = slices.iter().find(|slice| !slice.is_empty());
+        self.write(cx, first.map_or(&[], |slice| slice), false)
+    }
+
+    fn write(&self, cx: &mut Context<'_>, bytes: &[u8], last: bool) -> Poll<io::Result<usize>> {
+        let mut inner = self.inner();
+        let of_head = if inner.send.is_none() { inner.write_head(bytes, last)? } else { 0 };
+        let body = &bytes[of_head..];
+        if body.is_empty() {
+            return Poll::Ready(Ok(of_head));
+        }
+        match inner.poll_write_body(cx, body, last) {
+            Poll::Ready(Ok(taken)) => Poll::Ready(Ok(of_head + taken)),
+            // The error, if it is one, comes again.
+            _ if of_head > 0 => Poll::Ready(Ok(of_head)),
+            other => other,
+        }
+    }
+
+    /// Ends what is sent, with these lines of trailers.
+    pub(crate) fn finish(&self, trailers: &[u8]) -> io::Result<()> {
+        let mut inner = self.inner();
+        if inner.write_ended {
+            return Ok(());
+        }
+        let Some(send) = &mut inner.send else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        if trailers.is_empty() {
+            send.send_data(Bytes::new(), true).map_err(to_io)?;
+        } else {
+            let trailers = http2::read_trailers(trailers).map_err(io::Error::other)?;
+            send.send_trailers(trailers).map_err(to_io)?;
+        }
+        inner.write_ended = true;
+        Ok(())
+    }
+
+    /// Ends what is sent; an exchange that has not come so far has nothing to end.
+    pub(crate) fn poll_close_write(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.finish(&[]) {
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Whether something came, or the end.
+    pub(crate) fn closed_or_readable_hint(&self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        self.inner().poll_unread(&mut context).is_ready()
+    }
+
+    /// Whether it is known that nothing more comes, trailers included.
+    pub(crate) fn is_ended(&self) -> bool {
+        let inner = self.inner();
+        inner.read_ended && inner.unread.is_empty() && inner.trailers.is_empty()
+    }
+
+    /// The lines of the trailers that came after the body, once it was read to its end.
+    pub(crate) fn take_trailers(&self) -> Vec<u8> {
+        std::mem::take(&mut self.inner().trailers)
+    }
+
+    /// Ready when the peer has no interest in the exchange any more, with how that is told.
+    pub(crate) fn poll_abandoned(&self, cx: &mut Context<'_>) -> Poll<io::ErrorKind> {
+        let Inner { send, role, .. } = &mut *self.inner();
+        let reset = match (send, role) {
+            (Some(send), _) => ready!(send.poll_reset(cx)),
+            (None, Role::Server(respond)) => ready!(respond.poll_reset(cx)),
+            (None, Role::Client { .. }) => return Poll::Pending,
+        };
+        Poll::Ready(reset.map_or_else(|error| to_io(error).kind(), of_reset))
+    }
+
+    /// Ends the exchange before its end, so that the peer takes nothing of it for whole.
+    pub(crate) fn reset(self) {
+        let Inner { role, send, .. } = self.inner.into_inner();
+        match (send, role) {
+            (Some(mut send), Role::Server(_)) => send.send_reset(Reason::INTERNAL_ERROR),
+            (Some(mut send), Role::Client { .. }) => send.send_reset(Reason::CANCEL),
+            (None, Role::Server(mut respond)) => respond.send_reset(Reason::INTERNAL_ERROR),
+            // Nothing of it has been sent.
+            (None, Role::Client { .. }) => {}
+        }
+    }
+
+    fn inner(&self) -> RefMut<'_, Inner> {
+        // Every borrow ends within its own call, and none of those calls comes back here.
+        self.inner.borrow_mut()
+    }
+}
+
+impl Inner {
+    fn new(role: Role, unread: Bytes) -> Inner {
+        Inner {
+            role,
+            upgrade: None,
+            head: Vec::new(),
+            send: None,
+            write_ended: false,
+            recv: None,
+            unread,
+            unread_is_body: false,
+            read_ended: false,
+            trailers: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// Ready when there is something unread, or the end.
+    fn poll_unread(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.unread.is_empty() && !self.read_ended {
+            let Some(recv) = &mut self.recv else {
+                ready!(self.poll_response(cx))?;
+                continue;
+            };
+            match ready!(recv.poll_data(cx)) {
+                Some(Ok(data)) => {
+                    self.unread = data;
+                    self.unread_is_body = true;
+                }
+                Some(Err(error)) => return Poll::Ready(Err(to_io(error))),
+                None => {
+                    let trailers = ready!(recv.poll_trailers(cx)).map_err(to_io)?;
+                    if let Some(trailers) = trailers {
+                        http2::write_trailers(&trailers, &mut self.trailers);
+                    }
+                    self.read_ended = true;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Waits for the next head of a response.
+    fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(kind) = self.failed {
+            return Poll::Ready(Err(kind.into()));
+        }
+        let Role::Client { response: Some(response), .. } = &mut self.role else {
+            // Nothing was asked yet; whoever reads now is woken by what is written.
+            return Poll::Pending;
+        };
+        let mut text = Vec::with_capacity(512);
+        if let Poll::Ready(Some(informational)) = response.poll_informational(cx) {
+            let informational = informational.map_err(to_io)?;
+            let (status, fields) = (informational.status(), informational.headers());
+            http2::write_response(status, fields, false, None, &mut text);
+        } else {
+            let (parts, recv) =
+                ready!(std::pin::Pin::new(response).poll(cx)).map_err(to_io)?.into_parts();
+            let ended = recv.is_end_stream();
+            let upgrade = self.upgrade.as_ref().map(|(name, accept)| (&**name, &**accept));
+            http2::write_response(parts.status, &parts.headers, ended, upgrade, &mut text);
+            (self.recv, self.read_ended) = (Some(recv), ended);
+        }
+        self.unread = text.into();
+        self.unread_is_body = false;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes what belongs to the head, and sends it when it is complete and it is known whether
+    /// anything follows; yields how much.
+    fn write_head(&mut self, bytes: &[u8], last: bool) -> io::Result<usize> {
+        let before = self.head.len();
+        // The empty line may have come in two parts.
+        let from = before.saturating_sub(3);
+        self.head.extend_from_slice(bytes);
+        let Some(end) = memchr::memmem::find(&self.head[from..], b"\r\n\r\n") else {
+            if self.head.len() > HEAD_MAX_BYTES {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            return Ok(bytes.len());
+        };
+        let end = from + end + 4;
+        self.head.truncate(end);
+        let ended = last && end - before == bytes.len();
+        let head = std::mem::take(&mut self.head);
+        self.send_head(&head, ended).inspect_err(|error| self.failed = Some(error.kind()))?;
+        self.write_ended = ended && self.send.is_some();
+        Ok(end - before)
+    }
+
+    fn send_head(&mut self, text: &[u8], ended: bool) -> io::Result<()> {
+        match &mut self.role {
+            Role::Server(respond) => {
+                let response: Response<()> =
+                    http2::read_response(text, self.upgrade.is_some()).map_err(io::Error::other)?;
+                if response.status().is_informational() {
+                    respond.send_informational(response).map_err(to_io)
+                } else {
+                    self.send = Some(respond.send_response(response, ended).map_err(to_io)?);
+                    Ok(())
+                }
+            }
+            Role::Client { requests, response } => {
+                let (mut request, upgrade) =
+                    http2::read_request(text, requests.scheme).map_err(io::Error::other)?;
+                if let Some(name) = upgrade {
+                    if !requests.send.is_extended_connect_protocol_enabled() {
+                        let what = "the server takes no extended CONNECT";
+                        return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+                    }
+                    request.extensions_mut().insert(Protocol::from(name));
+                    self.upgrade = Some((name.to_owned(), websocket::accept(text)));
+                }
+                let (future, send) = requests.send.send_request(request, ended).map_err(to_io)?;
+                (*response, self.send) = (Some(future), Some(send));
+                Ok(())
+            }
+        }
+    }
+
+    fn poll_write_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &[u8],
+        last: bool,
+    ) -> Poll<io::Result<usize>> {
+        let Some(send) = &mut self.send else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
+        send.reserve_capacity(body.len());
+        while send.capacity() == 0 {
+            match ready!(send.poll_capacity(cx)) {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Poll::Ready(Err(to_io(error))),
+                None => return Poll::Ready(Err(closed(send, cx))),
+            }
+        }
+        let count = send.capacity().min(body.len());
+        let ends = last && count == body.len();
+        let data = Bytes::copy_from_slice(&body[..count]);
+        if let Err(error) = send.send_data(data, ends) {
+            return Poll::Ready(Err(to_io(error)));
+        }
+        self.write_ended = ends;
+        Poll::Ready(Ok(count))
+    }
+}
+
+/// Why a stream takes nothing more.
+fn closed(send: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> io::Error {
+    match send.poll_reset(cx) {
+        Poll::Ready(Ok(reason)) => of_reset(reason).into(),
+        Poll::Ready(Err(error)) => to_io(error),
+        Poll::Pending => io::ErrorKind::BrokenPipe.into(),
+    }
+}

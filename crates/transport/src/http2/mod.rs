@@ -1,0 +1,29 @@
+//! HTTP/2 (RFC 9113) on the `h2` crate: connections of either role, and their streams as
+//! [`crate::Stream`]s.
+//!
+//! A stream looks like a connection that carries one exchange: a head in the text of HTTP/1.1
+//! (`wire::http2`), then a body as it is, which ends with the stream, and trailers beside it. So
+//! whoever moves messages need not know which version either side speaks. Flow control is the
+//! connection's: what is not read is not granted anew, and a write waits for the peer's window.
+
+mod client;
+mod exchange;
+mod failure;
+mod io;
+mod server;
+
+pub use client::{Http2Client, Http2Driver};
+pub(crate) use exchange::Exchange;
+pub use failure::{PROTOCOL_VIOLATED, STREAM_REFUSED, is_flood};
+pub use server::{Http2Server, ServerSettings};
+
+/// What a client of HTTP/2 sends first (RFC 9113 section 3.4).
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What a peer may send on one stream before we have taken it. What RFC 9113 section 6.9.2 starts
+/// with: more would only be memory for peers whose bodies nobody reads.
+const STREAM_WINDOW_BYTES: u32 = 65_535;
+/// What is taken from us for one stream before the peer has made room for it.
+const UNSENT_MAX_BYTES: usize = 128 * 1024;
+/// Streams that we have reset and whose frames may still be on their way: beyond, they are errors.
+const RESET_STREAMS_MAX: usize = 64;

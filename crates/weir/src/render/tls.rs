@@ -1,0 +1,140 @@
+//! What TLS will do: the certificates of each listener with their names and ends, names that are
+//! passed through, and how servers are spoken to.
+
+use model::{Certificate, HostPattern, Protocol, Service, ServiceTls, Snapshot, TlsVersion};
+use serde_json::{Value, json};
+
+use super::columns::Columns;
+use super::few;
+
+/// Names on one line; the JSON form has all.
+const NAMES_SHOWN_MAX: usize = 4;
+
+/// `None`: there is no TLS anywhere.
+pub(super) fn text(snapshot: &Snapshot) -> Option<String> {
+    let mut parts = [listeners(snapshot), passed_through(snapshot), services(snapshot)];
+    let mut parts = parts.iter_mut().filter_map(Option::take).peekable();
+    parts.peek()?;
+    Some(parts.collect::<Vec<_>>().join("\n"))
+}
+
+fn listeners(snapshot: &Snapshot) -> Option<String> {
+    let mut columns =
+        Columns::headed(["LISTENER", "CERTIFICATE", "FOR", "ENDS", "FROM", "CLIENTS", "HSTS"]);
+    let mut any = false;
+    for listener in &snapshot.listeners {
+        let Some(tls) = &listener.tls else { continue };
+        any = true;
+        let version = match tls.version_min {
+            TlsVersion::Tls12 => "TLS 1.2",
+            TlsVersion::Tls13 => "TLS 1.3",
+        };
+        let clients = match &tls.client_certificates {
+            None => "need none",
+            Some(clients) if clients.required => "show a certificate",
+            Some(_) => "may show a certificate",
+        };
+        let hsts = tls.hsts.map_or("none".to_owned(), config::show_duration);
+        let mut settings = [version.to_owned(), clients.to_owned(), hsts];
+        let mut name = listener.name.to_string();
+        for certificate in &tls.certificates {
+            let (names, ends) = shown(certificate);
+            let [version, clients, hsts] = std::mem::take(&mut settings);
+            let path = certificate.chain.path.display().to_string();
+            // What holds for all of a listener's certificates stands beside the first.
+            columns.row([std::mem::take(&mut name), path, names, ends, version, clients, hsts]);
+        }
+    }
+    any.then(|| columns.text())
+}
+
+fn passed_through(snapshot: &Snapshot) -> Option<String> {
+    let mut columns = Columns::headed(["LISTENER", "SERVER NAME", "TO"]);
+    let mut any = false;
+    for listener in &snapshot.listeners {
+        let Protocol::TlsPassthrough { names, otherwise } = &listener.protocol else { continue };
+        any = true;
+        let to = |id| format!("service {}", snapshot.service(id).name);
+        let mut name = listener.name.to_string();
+        for (pattern, service) in names {
+            columns.row([std::mem::take(&mut name), pattern_text(pattern), to(*service)]);
+        }
+        let otherwise = otherwise.map_or("closed".to_owned(), to);
+        columns.row([name, "any other".to_owned(), otherwise]);
+    }
+    any.then(|| columns.text())
+}
+
+fn services(snapshot: &Snapshot) -> Option<String> {
+    let mut columns = Columns::headed(["SERVICE", "VERIFIED BY", "AS", "WITH CERTIFICATE"]);
+    let mut any = false;
+    // Services of the same settings share a line.
+    let mut rows: Vec<(&ServiceTls, Vec<&std::sync::Arc<str>>)> = Vec::new();
+    for Service { name, tls, .. } in &snapshot.services {
+        let Some(tls) = tls.as_deref() else { continue };
+        any = true;
+        match rows.iter_mut().find(|(of, _)| *of == tls) {
+            Some((_, names)) => names.push(name),
+            None => rows.push((tls, vec![name])),
+        }
+    }
+    for (tls, names) in rows {
+        let by = if tls.verify {
+            tls.ca.path.display().to_string()
+        } else {
+            "nobody: anyone may be spoken to".to_owned()
+        };
+        let name = tls.name.as_ref().map_or("its own name".to_owned(), ToString::to_string);
+        let own = tls.certificate.as_ref().map(shown);
+        let own = own.map_or("none".to_owned(), |(names, ends)| format!("{names}, ends {ends}"));
+        columns.row([few(names.into_iter(), NAMES_SHOWN_MAX), by, name, own]);
+    }
+    any.then(|| columns.text())
+}
+
+/// Whom it is for and when it ends.
+fn shown(certificate: &Certificate) -> (String, String) {
+    // It could be read when the configuration was checked.
+    let Ok(facts) = tls::facts(&certificate.chain) else { return Default::default() };
+    let names: Vec<std::sync::Arc<str>> =
+        facts.names.iter().map(|name| name.as_str().into()).collect();
+    let names = match names.as_slice() {
+        [] => facts.subject,
+        names => few(names.iter(), NAMES_SHOWN_MAX),
+    };
+    (names, tls::date(facts.not_after))
+}
+
+/// A certificate for programs.
+pub(super) fn certificate(certificate: &Certificate) -> Value {
+    let facts = tls::facts(&certificate.chain).ok();
+    json!({
+        "chain": certificate.chain.path,
+        "key": certificate.key.path,
+        "ocsp": certificate.ocsp.as_ref().map(|ocsp| &ocsp.path),
+        "names": facts.as_ref().map(|facts| &facts.names),
+        "subject": facts.as_ref().map(|facts| &facts.subject),
+        "issuer": facts.as_ref().map(|facts| &facts.issuer),
+        "not_before": facts.as_ref().map(|facts| tls::date(facts.not_before)),
+        "not_after": facts.as_ref().map(|facts| tls::date(facts.not_after)),
+        "not_after_unix_s": facts.as_ref().map(|facts| facts.not_after),
+    })
+}
+
+/// TLS towards a service's servers, for programs.
+pub(super) fn service(tls: &ServiceTls) -> Value {
+    json!({
+        "name": tls.name.as_deref(),
+        "verify": tls.verify,
+        "ca": tls.verify.then_some(&tls.ca.path),
+        "certificate": tls.certificate.as_ref().map(certificate),
+    })
+}
+
+/// `a.example.com`, `*.example.com`.
+pub(super) fn pattern_text(pattern: &HostPattern) -> String {
+    match pattern {
+        HostPattern::Exact(host) => host.clone(),
+        HostPattern::Wildcard(suffix) => format!("*.{suffix}"),
+    }
+}

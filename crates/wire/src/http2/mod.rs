@@ -1,0 +1,35 @@
+//! Message heads of HTTP/2 (RFC 9113 section 8) in the text of HTTP/1.1, and back.
+//!
+//! Everything behind the connection reads heads with one strict parser and writes them with one
+//! writer, [`crate::http1`]'s; a stream of HTTP/2 translates at its edge. What comes from a peer
+//! has passed through the types of the `http` crate, whose names and values hold no line end, so
+//! the text has the fields that the peer sent and no others; what the parser does not take is
+//! refused as it would be in HTTP/1.1.
+
+mod read;
+mod request;
+mod response;
+
+pub use read::{TextError, read_trailers, trailer};
+pub use request::{Protocol, read_request, write_request};
+pub use response::{read_response, write_response};
+
+use http::HeaderMap;
+
+use crate::http1::{Known, encode};
+
+/// Appends trailers as lines of text.
+pub fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
+    for (name, value) in trailers {
+        encode::put_field(out, name.as_str().as_bytes(), value.as_bytes());
+    }
+}
+
+/// Whether a field frames a message or is about one connection only: HTTP/2 says such things in
+/// other ways (RFC 9113 section 8.2.2).
+fn is_of_the_connection(known: Known) -> bool {
+    known != Known::Te && known.is_hop_by_hop()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Requests.
+
+use http::header::{CONTENT_LENGTH, COOKIE, HOST};
+use http::{HeaderMap, Method, Request, Uri, Version};
+
+use super::is_of_the_connection;
+use super::read::{TextError, field_map, fields, first_line};
+use crate::http1::{Known, encode};
+
+/// What an extended CONNECT asks for (RFC 8441 section 4), and a key for the text: HTTP/2 needs
+/// none, HTTP/1.1 does.
+#[derive(Clone, Copy, Debug)]
+pub struct Protocol<'a> {
+    /// `websocket`.
+    pub name: &'a str,
+    /// Any 16 bytes in base64 (RFC 6455 section 4.1).
+    pub key: &'a str,
+}
+
+/// Appends the text of a request head. `ended`: there is no body and there are no trailers.
+///
+/// An extended CONNECT becomes the GET with Upgrade that asks for the same (RFC 8441 section 5).
+pub fn write_request(
+    head: &Request<()>,
+    protocol: Option<Protocol<'_>>,
+    ended: bool,
+    out: &mut Vec<u8>,
+) {
+    let uri = head.uri();
+    let fields = head.headers();
+    let method = protocol.map_or(head.method().as_str(), |_| "GET");
+    out.extend_from_slice(method.as_bytes());
+    out.push(b' ');
+    match uri.path_and_query() {
+        // Plain CONNECT has an authority only (RFC 9113 section 8.5).
+        _ if head.method() == Method::CONNECT && protocol.is_none() => {
+            out.extend_from_slice(authority(uri, fields));
+        }
+        Some(target) => out.extend_from_slice(target.as_str().as_bytes()),
+        None => out.push(b'/'),
+    }
+    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+    out.extend_from_slice(authority(uri, fields));
+    out.extend_from_slice(b"\r\n");
+    let mut cookies = false;
+    for (name, value) in fields {
+        if name == COOKIE {
+            cookies = true;
+        } else if name != HOST && !is_of_the_connection(Known::of(name.as_str().as_bytes())) {
+            encode::put_field(out, name.as_str().as_bytes(), value.as_bytes());
+        }
+    }
+    if cookies {
+        write_cookies(fields, out);
+    }
+    match protocol {
+        Some(protocol) => {
+            out.extend_from_slice(b"Connection: Upgrade\r\n");
+            encode::put_field(out, b"Upgrade", protocol.name.as_bytes());
+            if protocol.name.eq_ignore_ascii_case("websocket") {
+                encode::put_field(out, b"Sec-WebSocket-Key", protocol.key.as_bytes());
+            }
+        }
+        None if !ended && !fields.contains_key(CONTENT_LENGTH) => {
+            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+        None => {}
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `:authority`, which wins over Host (RFC 9113 section 8.3.1).
+fn authority<'a>(uri: &'a Uri, fields: &'a HeaderMap) -> &'a [u8] {
+    match uri.authority() {
+        Some(authority) => authority.as_str().as_bytes(),
+        None => fields.get(HOST).map_or(b"", |host| host.as_bytes()),
+    }
+}
+
+/// Cookies may come in crumbs, one field each; HTTP/1.1 knows one (RFC 9113 section 8.2.3).
+fn write_cookies(fields: &HeaderMap, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Cookie: ");
+    for (index, crumb) in fields.get_all(COOKIE).iter().enumerate() {
+        if index > 0 {
+            out.extend_from_slice(b"; ");
+        }
+        out.extend_from_slice(crumb.as_bytes());
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The request whose whole head `text` is, for a server of HTTP/2 reached over `scheme`, with the
+/// protocol that it asks to upgrade to. What frames the body in HTTP/1.1 is left out; the body and
+/// its end are the stream's.
+pub fn read_request<'a>(
+    text: &'a [u8],
+    scheme: &str,
+) -> Result<(Request<()>, Option<&'a str>), TextError> {
+    let (line, rest) = first_line(text)?;
+    let mut words = line.split(|&byte| byte == b' ');
+    let (Some(method), Some(target)) = (words.next(), words.next()) else {
+        return Err(TextError);
+    };
+    let method = Method::from_bytes(method).map_err(|_| TextError)?;
+    let mut host: &[u8] = b"";
+    let mut upgrade = None;
+    for (known, _, value) in fields(rest) {
+        match known {
+            Known::Host => host = value,
+            Known::Upgrade => upgrade = Some(std::str::from_utf8(value).map_err(|_| TextError)?),
+            _ => {}
+        }
+    }
+    let map = field_map(rest, |known| {
+        known == Known::Host
+            || is_of_the_connection(known)
+            // A tunnel has no length, and the key is HTTP/1.1's.
+            || (upgrade.is_some() && known == Known::ContentLength)
+    })?;
+    let uri = Uri::builder().scheme(scheme).authority(host).path_and_query(target);
+    let mut request = Request::new(());
+    *request.uri_mut() = uri.build().map_err(|_| TextError)?;
+    *request.method_mut() = if upgrade.is_some() { Method::CONNECT } else { method };
+    *request.version_mut() = Version::HTTP_2;
+    *request.headers_mut() = map;
+    if upgrade.is_some() {
+        request.headers_mut().remove("sec-websocket-key");
+    }
+    Ok((request, upgrade))
+}

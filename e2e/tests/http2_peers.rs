@@ -74,6 +74,30 @@ fn floods_end_their_connection_and_no_other() {
     );
     others_are_well(&mut weir, "a rapid reset");
 
+    // The same at a pace that lets each request begin.
+    let before = weir.access().iter().filter(|line| line["cause"] == "enhance_your_calm").count();
+    let ended = ends_with(Frames::client(front).unwrap(), |frames| {
+        for number in 0..2000 {
+            frames.headers(number * 2 + 1, &request("GET", "/?work_ms=20"), true)?;
+            frames.send(kind::PING, 0, 0, &[0; 8])?;
+            let next =
+                frames.until(|frame| frame.kind == kind::GOAWAY || frame.kind == kind::PING)?;
+            if next.kind == kind::GOAWAY {
+                assert_eq!(next.code(), code::ENHANCE_YOUR_CALM);
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            frames.reset(number * 2 + 1, code::CANCEL)?;
+        }
+        Ok(())
+    });
+    println!("a reset of each request that has begun: GOAWAY {ended:?}");
+    wait::until("its access line", SOON, || {
+        let lines = weir.access();
+        let of_it = lines.iter().filter(|line| line["cause"] == "enhance_your_calm");
+        (of_it.count() > before).then_some(())
+    });
+    others_are_well(&mut weir, "a reset of each request");
+
     // CONTINUATION without an end (CVE-2024-27316).
     let ended = ends_with(Frames::client(front).unwrap(), |frames| {
         frames.send(kind::HEADERS, END_STREAM, 1, &block(&request("GET", "/")))?;
@@ -286,4 +310,27 @@ fn a_limit_on_streams_is_kept_towards_servers() {
     let url = format!("http://{}/status", weir.front());
     let seen = h2load(&scene, &["-n", "2000", "-c", "4", "-m", "50", &url]);
     assert_eq!((seen.succeeded, seen.failed), (2000, 0), "{}", seen.text);
+}
+
+/// nginx ends each connection of HTTP/2 after `keepalive_requests`, by default 1000, with a GOAWAY
+/// that refuses what is on its way.
+#[test]
+fn servers_that_end_connections_all_the_time_lose_nothing() {
+    let Some(scene) = Scene::alone("http2-goaway", &["nginx", "h2load"]) else {
+        return;
+    };
+    let address = scene.address(11, 8081);
+    let extra = format!(
+        "listen {address} http2; keepalive_requests 1000; location = /post {{ return 200 'ok'; }}"
+    );
+    let _nginx = e2e::Nginx::start(&scene, 11, &extra);
+    let weir = Weir::start(&scene, &scene.one_service("http = \"2\"", &[address]));
+    let body = scene.file("body", "x".repeat(2000)).display().to_string();
+    for (path, words) in [("/status", &[][..]), ("/post", &["-d", &body][..])] {
+        let url = format!("http://{}{path}", weir.front());
+        let own = ["-n", "5000", "-c", "8", "-m", "10", &*url];
+        let seen = h2load(&scene, &[&own[..], words].concat());
+        let failed = weir.access().into_iter().find(|line| line["cause"] != "completed");
+        assert_eq!((seen.succeeded, seen.failed), (5000, 0), "{failed:?} {}", seen.text);
+    }
 }

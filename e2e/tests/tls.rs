@@ -246,6 +246,34 @@ fn clear_text_on_a_tls_port_is_told_so() {
 }
 
 #[test]
+fn memory_stays_bounded_when_clients_read_slowly() {
+    let Some(scene) = Scene::alone("tls-memory", &["nginx", "curl"]) else {
+        return;
+    };
+    let nginx = Nginx::start(&scene, 11, "");
+    std::fs::File::create(scene.folder().join("huge")).unwrap().set_len(400_000_000).unwrap();
+    let pair = Authority::new(&scene, "ca").issue("a", &["a.example.com"]);
+    let text = config(&scene, &tls(&[&pair], ""), "", &[nginx.address()]);
+    let mut weir = Weir::start(&scene, &text);
+    let before = weir.process().resident_bytes();
+    let url = format!("https://{}/files/huge", weir.front());
+    let words = ["-k", "-s", "-o", "/dev/null", "--limit-rate", "10k"];
+    let slow: Vec<_> = ["--http1.1", "--http2"]
+        .repeat(6)
+        .into_iter()
+        .map(|version| start(&scene, "curl", &[&words[..], &[version, &url]].concat()))
+        .collect();
+    wait::until("all to be served", SOON, || {
+        (weir.metric("weir_server_in_flight", &[]) >= 12.0).then_some(())
+    });
+    wait::measure_for(Duration::from_secs(2));
+    let grown = weir.process().resident_bytes().saturating_sub(before);
+    println!("{grown} bytes more for 12 slow clients");
+    assert!(grown < 24_000_000, "{grown} bytes more for 12 slow clients");
+    drop(slow);
+}
+
+#[test]
 fn certificates_change_under_load() {
     let needs = ["nginx", "openssl", "h2load", "ab", "wrk"];
     let Some(scene) = Scene::alone("tls-swap", &needs) else {

@@ -244,7 +244,7 @@ mod tests {
         assert!(info.min_rtt <= info.rtt * 2, "{info:?}");
         assert!(info.snd_mss_bytes >= 536 && info.pmtu_bytes >= info.snd_mss_bytes, "{info:?}");
         assert!(info.snd_cwnd > 0 && info.rto >= Duration::from_millis(1), "{info:?}");
-        assert!(info.last_data_recv < Duration::from_secs(60), "{info:?}");
+        assert!(info.last_data_recv < Duration::from_mins(1), "{info:?}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
                 accepted.stream.tls().is_some_and(|tls| tls.alpn.as_deref() == Some(b"h2"));
             let client = Client::new(worker, accepted, watchdog).await;
             if is_http2 {
-                http2::serve(worker, client).await;
+                Box::pin(http2::serve(worker, client)).await;
             } else {
                 serve_requests(worker, client).await;
             }
@@ -59,7 +59,7 @@ async fn serve_requests(worker: &Rc<Worker>, mut client: Client) {
         return client.end(worker, After::Close).await;
     }
     if client.settings().http2.is_some() && begins_http2(&mut client).await {
-        return http2::serve(worker, client).await;
+        return Box::pin(http2::serve(worker, client)).await;
     }
     loop {
         client.follow(worker);

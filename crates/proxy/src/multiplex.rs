@@ -113,7 +113,7 @@ impl Multiplexed {
         {
             return Ok(taken);
         }
-        let made = start(reach, endpoint, buffers).await;
+        let made = Box::pin(start(reach, endpoint, buffers)).await;
         let now = os::clock::now();
         let connection = made.inspect_err(|cause| server.failed.set(Some((now, *cause))))?;
         let stream = connection.begin(buffers, false, now);

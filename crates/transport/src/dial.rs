@@ -43,7 +43,8 @@ pub async fn dial_with(
     if preface.is_empty() && options.tls.is_none() {
         return Ok(stream);
     }
-    let begin = async {
+    // Apart from the future of a dial in clear text, which is the common one and small.
+    let begin = Box::pin(async {
         (&stream).write_all(preface).await.map_err(DialError::from_io)?;
         match &options.tls {
             None => Ok(stream),
@@ -52,7 +53,7 @@ pub async fn dial_with(
                 .await
                 .map_err(|refused| DialError::from_tls(refused.error)),
         }
-    };
+    });
     timeout_at(until, begin).await.unwrap_or_else(|_| Err(DialError::tls_timed_out()))
 }
 

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
@@ -185,6 +186,36 @@ fn who_reads_the_access_log_and_stands_still_does_not_hold_up_the_end() {
     balancer.signal("TERM");
     balancer.read_log_until("they are lost");
     assert_eq!(balancer.exit_code(), Some(0));
+}
+
+/// Only root can become somebody else; for others there is nothing to see.
+#[test]
+fn a_new_access_log_belongs_to_whom_the_balancer_becomes() {
+    let folder = std::env::temp_dir().join(format!("weir-owned-log-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    if fs::metadata(&folder).unwrap().uid() == 0 {
+        let (log, precious) = (folder.join("access.log"), folder.join("precious"));
+        let change = |text: String| {
+            let log = format!("access = \"{}\"", log.display());
+            format!("user = \"nobody\"\n{}", text.replace("access = \"off\"", &log))
+        };
+        // What the directory's owner could do before the start.
+        std::os::unix::fs::symlink(&precious, &log).unwrap();
+        let text = change(configuration(own_address("owned"), "127.0.0.1:9".parse().unwrap()));
+        let file = File::new("linked-log", &text);
+        let (code, errors) = serve_fails(file.0.to_str().unwrap());
+        assert_eq!(code, Some(1), "{errors}");
+        assert!(errors.contains("symbolic link"), "{errors}");
+        assert!(!precious.exists());
+
+        fs::remove_file(&log).unwrap();
+        let mut balancer = Balancer::start_with("owned-log", change, Stdio::inherit());
+        assert_ne!(fs::metadata(&log).unwrap().uid(), 0);
+        // So it can be opened again by whom it belongs to.
+        balancer.signal("HUP");
+        balancer.read_log_until("opened anew");
+    }
+    fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -411,14 +411,16 @@ fn make(situation: &Situation, stage: &Stage<'_>, outlives: bool) -> (Seen, Vec<
     if outlives {
         let listener = format!("listener=\"{}\"", situation.name);
         let cause = format!("cause=\"{}\"", expected.cause);
-        let counted = || stage.weir.metric("weir_listener_requests_total", &[&listener, &cause]);
+        // A whole number, and small.
+        let counted =
+            || stage.weir.metric("weir_listener_requests_total", &[&listener, &cause]) as usize;
         // Each request is counted once, and has one line; those beside it may still be ending.
         let logged = || {
             let lines = stage.weir.access();
             let of_it = |line: &&Value| {
                 line["listener"] == situation.name && line["cause"] == expected.cause
             };
-            lines.iter().filter(of_it).count() as f64
+            lines.iter().filter(of_it).count()
         };
         if wait::within(SOON, || (counted() == logged()).then_some(())).is_none() {
             let (counted, logged) = (counted(), logged());

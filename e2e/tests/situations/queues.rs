@@ -40,7 +40,7 @@ pub(super) fn table() -> Vec<Situation> {
             stage.get()
         }),
         Situation::new("waits-too-long-in-all", Expected::answered("total_timeout", 504))
-            .service("in_flight_max = 1\ntimeouts = { total = \"300ms\" }")
+            .service("in_flight_max = 1\ntimeouts = { total = \"1s\" }")
             .server(upgrades)
             .act(|stage| {
                 // A tunnel, which may take as long as it likes.

@@ -126,7 +126,14 @@ pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Mo
     if !failed.body_kept {
         return stop(WhyNot::BodyNotKept);
     }
-    if remedy == Remedy::FreshConnection && failed.replays < REPLAYS_MAX {
+    let replays_max = match failed.cause {
+        // A server that is about to close a connection refuses all that is under way on it, more
+        // than any budget has room for. On a fresh one it takes them, or is asked no further.
+        Cause::HttpStreamRefused => 1,
+        _ if remedy == Remedy::FreshConnection => REPLAYS_MAX,
+        _ => 0,
+    };
+    if failed.replays < replays_max {
         return Verdict::Retry { fresh_connection: true, avoid_server: false, counts: false };
     }
     if failed.attempts_left == 0 {
@@ -228,6 +235,8 @@ mod tests {
             (post(NeverSent, STALE), REPLAY),
             (post(RefusedByProtocol, DIED), ELSEWHERE),
             (Failed { another_server: false, ..post(RefusedByProtocol, DIED) }, AGAIN),
+            (post(NeverSent, Cause::HttpStreamRefused), REPLAY),
+            (Failed { replays: 1, ..post(NeverSent, Cause::HttpStreamRefused) }, ELSEWHERE),
             // Then only what may be repeated.
             (post(Unknown, DIED), stop(WhyNot::NotIdempotent)),
             (post(Unknown, STALE), stop(WhyNot::NotIdempotent)),

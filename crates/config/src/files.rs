@@ -23,7 +23,7 @@ pub const SYSTEM_AUTHORITIES: &[&str] = &[
 
 /// A certificate that ends sooner than this should have been renewed: those that are renewed by
 /// themselves, for 90 days, are so when a third of that is left.
-const ENDS_SOON_S: i64 = 30 * 24 * 3600;
+pub const ENDS_SOON_S: i64 = 30 * 24 * 3600;
 
 /// What the files made of the configuration's TLS; `None` also where there is a mistake, which is
 /// reported.

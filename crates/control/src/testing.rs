@@ -62,6 +62,7 @@ pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Ser
             connect: second,
             response: second,
             idle: second,
+            tunnel: second,
             keep_alive: second,
             total: None,
         },

@@ -25,6 +25,7 @@ pub(crate) fn service(name: &str, check: &Check) -> Service {
             connect: second,
             response: second,
             idle: second,
+            tunnel: second,
             keep_alive: second,
             total: None,
         },

@@ -179,8 +179,10 @@ pub struct ServiceTimeouts {
     pub connect: Duration,
     /// From the request's last byte sent (or the last progress) to the complete response head.
     pub response: Duration,
-    /// Between two bytes of a body, or of a tunnel in either direction.
+    /// Between two bytes of a body.
     pub idle: Duration,
+    /// Between two bytes of a tunnel (a WebSocket, a connection in tcp mode), in either direction.
+    pub tunnel: Duration,
     /// An idle kept connection is closed after this at the latest; sooner where its server has
     /// been seen to close sooner.
     pub keep_alive: Duration,

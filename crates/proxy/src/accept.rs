@@ -186,7 +186,8 @@ fn start(worker: &Rc<Worker>, handed: Handed) {
         let is_http =
             plane.published.snapshot.listeners[listener.0 as usize].protocol == Protocol::Http;
         let buffer = Buffer::new(Rc::clone(&worker.buffers));
-        let accepted = Accepted { stream, peer, buffer, live, plane, listener };
+        let tls_before = false;
+        let accepted = Accepted { stream, peer, tls_before, buffer, live, plane, listener };
         if is_http {
             connection::serve(&worker, accepted).await;
         } else {
@@ -210,6 +211,8 @@ pub(crate) struct Accepted {
     pub(crate) stream: Stream,
     /// The client's address: that of the other end, or what a PROXY header says.
     pub(crate) peer: SocketAddr,
+    /// Whether the client spoke TLS to whoever sent the PROXY header.
+    pub(crate) tls_before: bool,
     /// What has been read and not yet used.
     pub(crate) buffer: Buffer,
     pub(crate) live: Arc<LiveListener>,
@@ -221,6 +224,7 @@ pub(crate) struct Accepted {
 /// A connection without its stream, while a handshake has that.
 pub(crate) struct Rest {
     pub(crate) peer: SocketAddr,
+    tls_before: bool,
     buffer: Buffer,
     live: Arc<LiveListener>,
     pub(crate) plane: Rc<Plane>,
@@ -236,16 +240,16 @@ impl Accepted {
 
     /// The stream, and what is left.
     pub(crate) fn split(self) -> (Stream, Rest) {
-        let Accepted { stream, peer, buffer, live, plane, listener } = self;
-        (stream, Rest { peer, buffer, live, plane, listener })
+        let Accepted { stream, peer, tls_before, buffer, live, plane, listener } = self;
+        (stream, Rest { peer, tls_before, buffer, live, plane, listener })
     }
 }
 
 impl Rest {
     /// Whole again.
     pub(crate) fn with(self, stream: Stream) -> Accepted {
-        let Rest { peer, buffer, live, plane, listener } = self;
-        Accepted { stream, peer, buffer, live, plane, listener }
+        let Rest { peer, tls_before, buffer, live, plane, listener } = self;
+        Accepted { stream, peer, tls_before, buffer, live, plane, listener }
     }
 }
 

@@ -110,7 +110,7 @@ impl Client {
     pub(crate) async fn new(worker: &Rc<Worker>, accepted: Accepted, watchdog: Watchdog) -> Client {
         let settings = accepted.settings();
         let (trusted, fields) = (&settings.trusted, settings.forward_fields);
-        let scheme = Scheme::of(&accepted.stream);
+        let scheme = if accepted.tls_before { Scheme::Https } else { Scheme::of(&accepted.stream) };
         let origin = Origin::new(accepted.peer, trusted, fields, scheme);
         let origin = Rc::new(origin.with_certificate(shown_certificate(&accepted.stream)));
         let entry = worker.roster.enter().await;

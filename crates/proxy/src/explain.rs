@@ -122,6 +122,7 @@ pub(crate) mod tests {
                 connect: second,
                 response: second,
                 idle: second,
+                tunnel: second,
                 keep_alive: second,
                 total: None,
             },

@@ -45,8 +45,10 @@ pub(crate) async fn greet(
     if proxied {
         let Accepted { stream, buffer, .. } = &mut accepted;
         match origin(stream, buffer, watchdog, until).await {
-            Ok(Some(client)) => accepted.peer = client,
-            Ok(None) => {}
+            Ok(introduced) => {
+                accepted.peer = introduced.client.unwrap_or(accepted.peer);
+                accepted.tls_before = introduced.tls;
+            }
             Err(detail) => {
                 account::ungreeted(worker, &accepted, Cause::ProxyProtocolError, detail);
                 return Greeted::Gone;
@@ -90,23 +92,32 @@ pub(crate) async fn greet(
     }
 }
 
-/// Reads a PROXY header; yields the client's address, if it names one.
+/// What a PROXY header says of the client.
+struct Introduction {
+    /// Its address, if it is named.
+    client: Option<SocketAddr>,
+    /// Whether it spoke TLS, which ended before us.
+    tls: bool,
+}
+
+/// Reads a PROXY header.
 async fn origin(
     stream: &Stream,
     buffer: &mut Buffer,
     watchdog: &mut Watchdog,
     until: Moment,
-) -> Result<Option<SocketAddr>, &'static str> {
+) -> Result<Introduction, &'static str> {
     let reading = poll_fn(|cx| {
         loop {
             match proxy_protocol::parse(buffer) {
                 Ok(Parsed::Complete { consumed, header }) => {
-                    let origin = header.origin;
-                    buffer.consume(consumed);
-                    return Poll::Ready(Ok(match origin {
+                    let client = match header.origin {
                         Origin::Tcp { source, .. } => Some(source),
                         Origin::Local | Origin::Unknown => None,
-                    }));
+                    };
+                    let tls = header.ssl.is_some_and(|ssl| ssl.tls);
+                    buffer.consume(consumed);
+                    return Poll::Ready(Ok(Introduction { client, tls }));
                 }
                 Ok(Parsed::Partial) => {}
                 Err(error) => return Poll::Ready(Err(error.detail())),

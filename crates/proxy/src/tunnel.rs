@@ -47,14 +47,14 @@ impl Ended {
 }
 
 /// Moves bytes between `client` and `server` until both have closed, one fails, or nothing has
-/// moved either way for the service's idle timeout.
+/// moved either way for the service's `timeouts.tunnel`.
 pub(crate) async fn run(
     client: End<'_>,
     server: End<'_>,
     service: &Service,
     watchdog: &mut Watchdog,
 ) -> Ended {
-    let idle = service.timeouts.idle;
+    let idle = service.timeouts.tunnel;
     let limits = Limits::default();
     limits.set(Direction::Up, os::clock::now() + idle, Cause::TunnelIdleTimeout);
     let (mut up, mut down) = (Half::default(), Half::default());

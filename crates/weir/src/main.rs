@@ -8,6 +8,7 @@ mod flags;
 mod log;
 mod outside;
 mod reload;
+mod reminder;
 mod render;
 mod report;
 mod signals;

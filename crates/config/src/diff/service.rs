@@ -102,10 +102,11 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("slow_start", slow_start, &new.slow_start, |time| {
         or(time.map(show_duration), "at once")
     });
-    let ServiceTimeouts { connect, response, idle, keep_alive, total } = timeouts;
+    let ServiceTimeouts { connect, response, idle, tunnel, keep_alive, total } = timeouts;
     words.value("timeouts.connect", connect, &new.timeouts.connect, time);
     words.value("timeouts.response", response, &new.timeouts.response, time);
     words.value("timeouts.idle", idle, &new.timeouts.idle, time);
+    words.value("timeouts.tunnel", tunnel, &new.timeouts.tunnel, time);
     words.value("timeouts.keep_alive", keep_alive, &new.timeouts.keep_alive, time);
     words.value("timeouts.total", total, &new.timeouts.total, |time| {
         or(time.map(show_duration), "no limit")

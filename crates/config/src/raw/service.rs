@@ -201,14 +201,17 @@ fn timeouts(table: Option<Table<'_>>) -> ServiceTimeouts {
             connect: defaults::CONNECT,
             response: defaults::RESPONSE,
             idle: defaults::IDLE,
+            tunnel: defaults::IDLE,
             keep_alive: defaults::KEEP_ALIVE,
             total: None,
         };
     };
+    let idle = table.duration("idle").value;
     let timeouts = ServiceTimeouts {
         connect: table.duration("connect").value,
         response: table.duration("response").value,
-        idle: table.duration("idle").value,
+        idle,
+        tunnel: table.duration_if("tunnel").map_or(idle, |at| at.value),
         keep_alive: table.duration("keep_alive").value,
         total: table.duration_if("total").map(|at| at.value),
     };

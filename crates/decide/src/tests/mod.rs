@@ -50,6 +50,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
             connect: second,
             response: 30 * second,
             idle: 60 * second,
+            tunnel: 60 * second,
             keep_alive: 60 * second,
             total: None,
         },

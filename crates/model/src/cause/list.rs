@@ -31,7 +31,7 @@ causes! {
     /// laptop does.
     ///
     /// Nothing, if the client connects again by itself. Otherwise raise the service's
-    /// `timeouts.idle` above the longest silence that is normal, or let the application send pings
+    /// `timeouts.tunnel` above the longest silence that is normal, or let the application send pings
     /// more often than that.
     TunnelIdleTimeout = "tunnel_idle_timeout", None, 0;
 

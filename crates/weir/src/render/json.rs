@@ -282,7 +282,9 @@ fn service(service: &Service) -> Value {
             "connect_ms": millis(service.timeouts.connect),
             "response_ms": millis(service.timeouts.response),
             "idle_ms": millis(service.timeouts.idle),
+            "tunnel_ms": millis(service.timeouts.tunnel),
             "keep_alive_ms": millis(service.timeouts.keep_alive),
+            "total_ms": service.timeouts.total.map(millis),
         },
         "retries": {
             "attempts_max": service.retries.attempts_max,

@@ -115,7 +115,7 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
 static TIMEOUTS: TableSpec = TableSpec {
     heading: "timeouts of [[listener]]",
     path: "listener.timeouts",
-    doc: "Time limits towards clients of an http listener. A tunnel's limit is its service's `timeouts.idle`.",
+    doc: "Time limits towards clients of an http listener. A tunnel's limit is its service's `timeouts.tunnel`.",
     example: "[[listener]]\naddress = \"0.0.0.0:8080\"\ntimeouts = { head = \"10s\", idle = \"60s\", body = \"30s\" }\n",
     keys: &[
         key(

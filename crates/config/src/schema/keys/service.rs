@@ -344,11 +344,12 @@ static TIMEOUTS: TableSpec = TableSpec {
             Absent::Duration(defaults::RESPONSE),
             "From the request's last byte sent, or the last progress, to the complete response head.",
         ),
+        key("idle", TIMEOUT, Absent::Duration(defaults::IDLE), "Between two bytes of a body."),
         key(
-            "idle",
+            "tunnel",
             TIMEOUT,
-            Absent::Duration(defaults::IDLE),
-            "Between two bytes of a body, or of a tunnel in either direction.",
+            Absent::Then("that of `idle`"),
+            "Between two bytes of a tunnel (a WebSocket, a connection in tcp mode), in either direction.",
         ),
         key(
             "keep_alive",

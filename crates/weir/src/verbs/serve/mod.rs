@@ -15,6 +15,7 @@ use crate::desk::{self, Desk, Errand};
 use crate::flags::{Common, Exit, ServeArgs};
 use crate::log;
 use crate::reload::{Reloader, Trigger};
+use crate::reminder::Reminder;
 use crate::signals::{Event, Events};
 use crate::sockets;
 use crate::upgrade::{self, Predecessor, Program, Successor};
@@ -93,7 +94,9 @@ fn serve(
     let mut successor: Option<Successor> = None;
     // SIGHUP has come while there was one: whoever serves in the end follows it.
     let mut hung_up = false;
+    let mut reminder = Reminder::new();
     loop {
+        reminder.look(&balancer.published().snapshot);
         if successor.is_none() && std::mem::take(&mut hung_up) {
             let _ = reloader.reload(&mut balancer, Trigger::Signal);
         }

@@ -93,6 +93,9 @@ async fn streams(
     let idle_max = common.settings().timeouts.idle;
     let tally = Rc::new(Tally::new(os::clock::now()));
     let mut gone = false;
+    // Once it is to end for being idle: what crosses with our saying so is still served.
+    let mut ends = None;
+    let mut acknowledged = 0;
     loop {
         let next = poll_fn(|cx| {
             if !gone && (worker.shared.leaving() || common.is_closing()) {
@@ -103,7 +106,7 @@ async fn streams(
         });
         let now = os::clock::now();
         let since = if tally.open.get() == 0 { tally.idle_since.get() } else { now };
-        match watchdog.until(since + idle_max, next).await {
+        match watchdog.until(ends.unwrap_or(since + idle_max), next).await {
             Some(Some(Ok(stream))) => {
                 tally.begins();
                 begin(worker, stream, common, &tally);
@@ -121,17 +124,29 @@ async fn streams(
                 return;
             }
             Some(None) => return,
-            None if tally.open.get() > 0 => {}
+            None if tally.open.get() > 0 => ends = ends.map(|_| os::clock::now() + LINGER_MAX),
+            None if ends.is_some() => return,
             None if os::clock::now() < tally.idle_since.get() + idle_max => {}
+            // Answered, but not all has left: it may, for as long as the client takes any.
+            None if connection.has_streams() && progresses(&connection, &mut acknowledged) => {
+                tally.idle_since.set(os::clock::now());
+            }
             None => {
+                gone = true;
                 connection.go_away();
-                break;
+                ends = Some(os::clock::now() + LINGER_MAX);
             }
         }
     }
     let last_words =
         async { while let Some(Ok(_)) = poll_fn(|cx| connection.poll_request(cx)).await {} };
     let _ = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
+}
+
+/// Whether the client has acknowledged more than when this was last asked.
+fn progresses(connection: &Http2Server, acknowledged: &mut u64) -> bool {
+    let Ok(info) = connection.connection().tcp_info() else { return false };
+    info.bytes_acked > std::mem::replace(acknowledged, info.bytes_acked)
 }
 
 /// Serves one stream beside the others.

@@ -98,6 +98,8 @@ pub(crate) struct Pump {
     blocked: Blocked,
     bytes: u64,
     bytes_max: u64,
+    /// How many it has said that it has, where its framing does not say so.
+    bytes_said: Option<u64>,
     /// Decoded bytes kept for another attempt; `None` when nothing is kept (any more).
     kept: Option<Vec<u8>>,
     kept_max: usize,
@@ -129,6 +131,7 @@ impl Pump {
             blocked: Blocked::No,
             bytes: 0,
             bytes_max: u64::MAX,
+            bytes_said: None,
             kept: None,
             kept_max: 0,
         }
@@ -137,6 +140,16 @@ impl Pump {
     /// Fails with [`PumpError::TooLarge`] beyond `max` bytes of body.
     pub(crate) fn limit_bytes(&mut self, max: u64) {
         self.bytes_max = max;
+    }
+
+    /// Fails with [`PumpError::Incomplete`] unless the body has exactly so many bytes.
+    pub(crate) fn expect_bytes(&mut self, count: u64) {
+        self.bytes_said = Some(count);
+    }
+
+    /// Waits so long for the sender, from now on.
+    pub(crate) fn wait_for_sender(&mut self, patience: Duration) {
+        self.patience.read.0 = patience;
     }
 
     /// Keeps what it reads, up to `max` bytes, so that the message can be sent again.
@@ -249,7 +262,7 @@ impl Pump {
                 }
                 Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Read(e.kind()))),
                 Poll::Ready(Ok(0)) => match self.source {
-                    Source::UntilClose => {
+                    Source::UntilClose if self.bytes_said.is_none_or(|said| said == self.bytes) => {
                         self.trailers = from.take_trailers();
                         self.finish();
                     }
@@ -303,6 +316,9 @@ impl Pump {
         self.bytes += run as u64;
         if self.bytes > self.bytes_max {
             return Err(PumpError::TooLarge);
+        }
+        if self.bytes_said.is_some_and(|said| self.bytes > said) {
+            return Err(PumpError::Incomplete);
         }
         if let Some(kept) = &mut self.kept {
             if kept.len() + run <= self.kept_max {

@@ -6,10 +6,13 @@ use model::{HttpVersion, ListenerTls, ServiceTls, Snapshot};
 use rustls::{ClientConfig, ServerConfig};
 use tls::{Kept, Mistake};
 
+/// The names of protocols, in order of preference.
+type Alpn = &'static [&'static [u8]];
+
 /// All that are in use.
 #[derive(Default)]
 pub(crate) struct TlsConfigs {
-    servers: Mutex<Kept<(ListenerTls, bool), ServerConfig>>,
+    servers: Mutex<Kept<(ListenerTls, Alpn), ServerConfig>>,
     clients: Mutex<Kept<(Arc<ServiceTls>, HttpVersion), ClientConfig>>,
 }
 
@@ -25,8 +28,8 @@ impl TlsConfigs {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let listeners = snapshot.listeners.iter().map(|listener| {
-            let key = (listener.tls.clone()?, listener.http2.is_some());
-            made(servers.get(key, |(tls, http2)| tls::server(tls, tls::listener_alpn(*http2))))
+            let key = (listener.tls.clone()?, tls::listener_alpn(listener));
+            made(servers.get(key, |(tls, alpn)| tls::server(tls, alpn)))
         });
         let listeners = listeners.collect();
         let services = snapshot.services.iter().map(|service| {

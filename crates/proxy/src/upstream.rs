@@ -80,7 +80,8 @@ pub(crate) struct Pool {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     address: SocketAddr,
-    tls: Option<ByPointer>,
+    /// Also the name that was verified: one address may answer for several.
+    tls: Option<(ByPointer, Option<ServerName<'static>>)>,
     http: HttpVersion,
 }
 
@@ -121,7 +122,8 @@ pub(crate) struct Introduced<'a> {
 impl Reach<'_> {
     /// What its connections are good for.
     pub(crate) fn key(&self, endpoint: &Endpoint) -> Key {
-        let tls = self.tls.map(|config| ByPointer(Arc::clone(config)));
+        let tls =
+            self.tls.map(|config| (ByPointer(Arc::clone(config)), self.server_name(endpoint).ok()));
         Key { address: endpoint.row.address, tls, http: self.service.http }
     }
 
@@ -144,7 +146,7 @@ impl Reach<'_> {
                 let tls = stream.tls();
                 let shown = tls.is_some_and(|tls| tls.peer_certificate.is_some());
                 let name = tls.and_then(|tls| tls.peer_certificate.as_deref());
-                let name = name.and_then(tls::identity);
+                let name = name.and_then(tls::common_name);
                 let ssl = tls.map(|tls| Ssl {
                     tls: true,
                     certificate_in_connection: shown && !tls.resumed,

@@ -19,6 +19,14 @@ pub fn identity(certificate: &[u8]) -> Option<String> {
     (!text.is_empty() && text.len() <= IDENTITY_BYTES_MAX).then_some(text)
 }
 
+/// The common name in the subject of a certificate in DER, if it has one and that is text of at
+/// most 2,048 bytes.
+pub fn common_name(certificate: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;
+    (name.len() <= IDENTITY_BYTES_MAX).then(|| name.to_owned())
+}
+
 /// As RFC 4514 writes it: the last relative name first, `,` between, `+` within one.
 pub(crate) fn name_text(name: &X509Name<'_>) -> String {
     let relative: Vec<_> = name.iter_rdn().collect();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::HttpVersion;
+use model::{HttpVersion, Listener, Protocol};
 
 use crate::Mistake;
 
@@ -12,9 +12,13 @@ const BOTH: &[&[u8]] = &[b"h2", b"http/1.1"];
 const HTTP1: &[&[u8]] = &[b"http/1.1"];
 const HTTP2: &[&[u8]] = &[b"h2"];
 
-/// What a listener agrees to by ALPN.
-pub fn listener_alpn(http2: bool) -> &'static [&'static [u8]] {
-    if http2 { BOTH } else { HTTP1 }
+/// What a listener agrees to by ALPN. In tcp mode nothing: what is spoken is not ours to know.
+pub fn listener_alpn(listener: &Listener) -> &'static [&'static [u8]] {
+    match (&listener.protocol, listener.http2) {
+        (Protocol::Http, Some(_)) => BOTH,
+        (Protocol::Http, None) => HTTP1,
+        _ => &[],
+    }
 }
 
 /// What is asked of a service's servers by ALPN.

@@ -10,6 +10,16 @@ use crate::raw::{Document, RawAction, RawService};
 pub(super) fn check(document: &Document, problems: &Problems) {
     for service in &document.services {
         servers(service, problems);
+        if service.service.send_proxy.is_some() && service.service.http == HttpVersion::Http2 {
+            problems.report(
+                Diagnostic::error(
+                    format!("service \"{}\" has send_proxy and http = \"2\"", service.service.name),
+                    service.name.clone(),
+                    "not both",
+                )
+                .help("a PROXY header names one client for a whole connection, and one of HTTP/2 carries the requests of many: write http = \"1.1\", or leave send_proxy out and use X-Forwarded-For"),
+            );
+        }
         if let Some(queue) = &service.queue
             && service.service.in_flight_max.is_none()
         {

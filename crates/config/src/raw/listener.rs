@@ -117,8 +117,7 @@ fn server_names(table: &mut Table<'_>) -> Option<ByName> {
 }
 
 fn warn_of_http_keys(table: &Table<'_>) {
-    let of_http =
-        ["trusted", "forward_fields", "timeouts", "head_max", "body_max", "proxy_status", "http2"];
+    let of_http = ["trusted", "forward_fields", "head_max", "body_max", "proxy_status", "http2"];
     for span_of in of_http.map(|key| (key, table.key_span(key))) {
         if let (key, Some(span)) = span_of {
             table.problems.report(Diagnostic::warning(

@@ -225,7 +225,9 @@ async fn await_head(
                 Poll::Ready(Ok(count)) if count > 0 => continue,
                 Poll::Ready(Ok(_)) => server_ended(write_failed, Cause::ConnectionTerminated),
                 // TLS without its last word, or a stream that was given up: an end all the same.
-                Poll::Ready(Err(error)) if error.kind() == ErrorKind::UnexpectedEof => {
+                Poll::Ready(Err(error))
+                    if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe) =>
+                {
                     server_ended(write_failed, Cause::ConnectionTerminated)
                 }
                 Poll::Ready(Err(error)) => server_failed(error.kind()),

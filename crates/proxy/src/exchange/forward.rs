@@ -22,6 +22,7 @@ use crate::admission::{self, Place};
 use crate::answer::Answer;
 use crate::balance;
 use crate::client::{After, Client};
+use crate::head::upgrade_towards;
 use crate::pump::{Framing, Patience, Pump, Source};
 use crate::roster::Phase;
 use crate::scratch::Scratch;
@@ -162,7 +163,9 @@ fn upload(client: &Client, scratch: &mut Scratch, service: &Service) -> Pump {
     };
     let framing = match (service.http, body) {
         // What follows an upgrade is no body, and the stream goes on.
-        (HttpVersion::Http2, _) if scratch.request.upgrade().is_none() => Framing::Stream,
+        (http @ HttpVersion::Http2, _) if upgrade_towards(&scratch.request, http).is_none() => {
+            Framing::Stream
+        }
         (HttpVersion::Http11, RequestBody::Chunked) => Framing::Chunked,
         _ => Framing::Raw,
     };
@@ -172,6 +175,9 @@ fn upload(client: &Client, scratch: &mut Scratch, service: &Service) -> Pump {
         write: (service.timeouts.idle, Cause::ConnectionWriteTimeout),
     };
     let mut upload = Pump::new(source, framing, patience, std::mem::take(&mut scratch.up));
+    if let RequestBody::Length(length) = body {
+        upload.expect_bytes(length);
+    }
     if let Some(max) = listener.body_max_bytes {
         upload.limit_bytes(max);
     }

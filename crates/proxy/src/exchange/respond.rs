@@ -75,6 +75,18 @@ pub(super) async fn respond(
         }
         return tunnel::upgraded(service, client, scratch, record, (slot, server)).await;
     }
+    // To a client of HTTP/2 a success would be consent (RFC 8441 section 4).
+    let is_consent = client.stream.is_exchange() && scratch.request.upgrade().is_some();
+    if is_consent && (200..300).contains(&status) {
+        scratch.up = upload.into_pending();
+        let detail = "the server answered without an upgrade";
+        let answer = Answer {
+            detail,
+            received_status: Some(status),
+            ..Answer::of(Cause::HttpUpgradeFailed)
+        };
+        return respond_self(worker, client, scratch, record, answer).await;
+    }
     let body = scratch.response.body(scratch.request.is_head());
     // What is left of a request after its answer nobody may come to read.
     let keep = scratch.request.keep_alive() && !client.is_last(worker) && upload.is_done();
@@ -90,11 +102,14 @@ pub(super) async fn respond(
     let additions = Additions { set_cookie: cookie.as_deref(), hsts: client.hsts() };
     head::write_response(&scratch.response, form, changes, additions, download.pending());
 
+    // From here on it is a conversation, in which a server may be silent for as long.
+    upload.wait_for_sender(service.timeouts.idle.max(client.settings().timeouts.body));
+
     let Client { stream, buffer, watchdog, .. } = client;
     let mut sending = !upload.is_done();
     let mut write_failed = None;
     let moving = poll_fn(|cx| {
-        let before = upload.bytes();
+        let (before, bytes_down) = (upload.bytes(), download.bytes());
         if sending
             && let Poll::Ready(sent) = upload.poll(cx, stream, buffer, &server.stream, limits)
         {
@@ -114,6 +129,10 @@ pub(super) async fn respond(
             if sending && upload.bytes() > before {
                 // The server may be waiting for just that.
                 download.wait_anew(limits);
+            }
+            if sending && download.bytes() > bytes_down {
+                // A conversation goes on as long as either side speaks.
+                upload.wait_anew(limits);
             }
             return if sending { Poll::Pending } else { client_gone(stream, buffer, cx).map(Err) };
         }

@@ -92,13 +92,23 @@ pub(crate) fn write_request(
         RequestBody::Length(length) => encode::put_number_field(out, b"Content-Length", length),
         RequestBody::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
     }
-    if let Some(protocol) = head.upgrade() {
+    if let Some(protocol) = upgrade_towards(head, changes.http) {
         out.extend_from_slice(b"Connection: Upgrade\r\nUpgrade: ");
         out.extend_from_slice(protocol);
         out.extend_from_slice(b"\r\n");
     }
     write_changes(changes.fields, out);
     out.extend_from_slice(b"\r\n");
+}
+
+/// The protocol that a server is asked to go over to. Over HTTP/2 that is an extended CONNECT, which
+/// stands for a GET and is worth it for a WebSocket; any other wish may be ignored (RFC 9110 section
+/// 7.8).
+pub(crate) fn upgrade_towards(head: &RequestHead, http: HttpVersion) -> Option<&[u8]> {
+    head.upgrade().filter(|protocol| {
+        let is_websocket = protocol.eq_ignore_ascii_case(b"websocket");
+        http == HttpVersion::Http11 || (head.method() == "GET" && is_websocket)
+    })
 }
 
 /// Fields by which proxies tell where a request comes from: anybody can write them.
@@ -127,7 +137,9 @@ fn write_origin(
         if origin.trusted { head.known(known) } else { None }
     };
     let fields = origin.fields;
-    out.extend_from_slice(&origin.certificate);
+    if believed(Known::ClientCert).is_none() {
+        out.extend_from_slice(&origin.certificate);
+    }
     if fields.x_forwarded {
         if let Some(before) = believed(Known::XForwardedFor) {
             out.extend_from_slice(b"X-Forwarded-For: ");

@@ -13,11 +13,14 @@ use h2::client::{Builder, Connection};
 use super::exchange::{Exchange, Requests};
 use super::failure::to_io;
 use super::io::Io;
-use super::{RESET_STREAMS_MAX, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
+use super::{RESET_STREAMS_MAX, SMALL_FRAMES_BUDGET, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
 use crate::Stream;
 
 /// For all streams of a connection together.
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+/// For each stream.
+const WINDOW_BYTES: u32 = STREAM_WINDOW_BYTES * 4;
+const STREAMS_MAX: usize = (CONNECTION_WINDOW_BYTES / WINDOW_BYTES) as usize;
 /// Streams at once before the server has said how many it takes: it refuses what is too much.
 const STREAMS_AT_FIRST: usize = 0;
 
@@ -52,7 +55,8 @@ impl Http2Client {
         builder
             .enable_push(false)
             .max_header_list_size(head_max_bytes)
-            .initial_window_size(STREAM_WINDOW_BYTES * 4)
+            .initial_window_size(WINDOW_BYTES)
+            .data_frame_budget(SMALL_FRAMES_BUDGET)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .initial_max_send_streams(STREAMS_AT_FIRST)
             .max_send_buffer_size(UNSENT_MAX_BYTES)
@@ -84,9 +88,10 @@ impl Http2Client {
         Rc::strong_count(&self.requests.exchanges) - 1
     }
 
-    /// Exchanges that the server takes at once.
+    /// Exchanges that may be under way at once: as many as the server takes and we have room for.
     pub fn streams_max(&self) -> usize {
-        self.requests.send.current_max_send_streams()
+        // No more than may have their whole windows unread: one more would wait for its readers.
+        self.requests.send.current_max_send_streams().min(STREAMS_MAX)
     }
 
     /// A stream for one exchange. The request goes out with the bytes written first.

@@ -10,7 +10,7 @@ use h2::client::{ResponseFuture, SendRequest};
 use h2::ext::Protocol;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use tokio::io::ReadBuf;
 use wire::http2;
 
@@ -52,7 +52,12 @@ enum Role {
     /// Towards a client: what it asked came with the stream.
     Server(SendResponse<Bytes>),
     /// Towards a server.
-    Client { requests: Requests, response: Option<ResponseFuture> },
+    Client {
+        requests: Requests,
+        response: Option<ResponseFuture>,
+        /// A response to HEAD ends with its head, and says nothing of a length by that.
+        is_head: bool,
+    },
 }
 
 /// Where requests to a server go out.
@@ -74,7 +79,9 @@ impl Exchange {
     ) -> Exchange {
         let (parts, recv) = request.into_parts();
         let request = Request::from_parts(parts, ());
+        // Anything else is a plain CONNECT, which is refused.
         let protocol = request.extensions().get::<Protocol>();
+        let protocol = protocol.filter(|protocol| http2::is_protocol(protocol.as_str()));
         let key = protocol.map(|_| websocket::key());
         let asked = protocol.map(Protocol::as_str).zip(key.as_deref());
         let asked = asked.map(|(name, key)| http2::Protocol { name, key });
@@ -89,7 +96,7 @@ impl Exchange {
 
     /// For a request to a server.
     pub(super) fn to_server(connection: Rc<Stream>, requests: Requests) -> Exchange {
-        let role = Role::Client { requests, response: None };
+        let role = Role::Client { requests, response: None, is_head: false };
         Exchange { connection, inner: RefCell::new(Inner::new(role, Bytes::new())) }
     }
 
@@ -281,7 +288,7 @@ impl Inner {
         if let Some(kind) = self.failed {
             return Poll::Ready(Err(kind.into()));
         }
-        let Role::Client { response: Some(response), .. } = &mut self.role else {
+        let Role::Client { response: Some(response), is_head, .. } = &mut self.role else {
             // Nothing was asked yet; whoever reads now is woken by what is written.
             return Poll::Pending;
         };
@@ -289,13 +296,14 @@ impl Inner {
         if let Poll::Ready(Some(informational)) = response.poll_informational(cx) {
             let informational = informational.map_err(to_io)?;
             let (status, fields) = (informational.status(), informational.headers());
-            http2::write_response(status, fields, false, None, &mut text);
+            http2::write_response(status, fields, Some(false), None, &mut text);
         } else {
             let (parts, recv) =
                 ready!(std::pin::Pin::new(response).poll(cx)).map_err(to_io)?.into_parts();
             let ended = recv.is_end_stream();
             let upgrade = self.upgrade.as_ref().map(|(name, accept)| (&**name, &**accept));
-            http2::write_response(parts.status, &parts.headers, ended, upgrade, &mut text);
+            let framed = (!*is_head).then_some(ended);
+            http2::write_response(parts.status, &parts.headers, framed, upgrade, &mut text);
             (self.recv, self.read_ended) = (Some(recv), ended);
         }
         self.unread = text.into();
@@ -337,9 +345,10 @@ impl Inner {
                     Ok(())
                 }
             }
-            Role::Client { requests, response } => {
+            Role::Client { requests, response, is_head } => {
                 let (mut request, upgrade) =
                     http2::read_request(text, requests.scheme).map_err(io::Error::other)?;
+                *is_head = request.method() == Method::HEAD;
                 if let Some(name) = upgrade {
                     if !requests.send.is_extended_connect_protocol_enabled() {
                         let what = "the server takes no extended CONNECT";

@@ -25,5 +25,9 @@ pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const STREAM_WINDOW_BYTES: u32 = 65_535;
 /// What is taken from us for one stream before the peer has made room for it.
 const UNSENT_MAX_BYTES: usize = 128 * 1024;
+/// What small frames that nobody has read may cost, in bytes that they lack of 256 each, on all
+/// streams of a connection together: a quarter of a million of gRPC's smallest messages. Beyond, the
+/// connection is ended, since each frame takes memory whatever its size.
+const SMALL_FRAMES_BUDGET: usize = 64 * 1024 * 1024;
 /// Streams that we have reset and whose frames may still be on their way: beyond, they are errors.
 const RESET_STREAMS_MAX: usize = 64;

@@ -11,7 +11,7 @@ use h2::server::{Builder, Connection};
 use super::exchange::Exchange;
 use super::failure::to_io;
 use super::io::Io;
-use super::{RESET_STREAMS_MAX, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
+use super::{RESET_STREAMS_MAX, SMALL_FRAMES_BUDGET, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
 use crate::Stream;
 
 /// What a client is told and held to.
@@ -48,6 +48,7 @@ impl Http2Server {
                 STREAM_WINDOW_BYTES.saturating_mul(settings.streams_max.max(1)).min(1 << 30),
             )
             .max_send_buffer_size(UNSENT_MAX_BYTES)
+            .data_frame_budget(SMALL_FRAMES_BUDGET)
             .max_concurrent_reset_streams(RESET_STREAMS_MAX)
             .enable_connect_protocol();
         let connection = builder.handshake(io).await.map_err(to_io)?;
@@ -69,6 +70,11 @@ impl Http2Server {
     /// The connection underneath.
     pub fn connection(&self) -> &Rc<Stream> {
         &self.stream
+    }
+
+    /// Whether anything of a request or a response is still to be moved.
+    pub fn has_streams(&self) -> bool {
+        self.connection.has_streams()
     }
 
     /// Says that no further request is taken; those that are under way end (RFC 9113 section 6.8).

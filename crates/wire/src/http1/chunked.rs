@@ -256,7 +256,7 @@ impl ChunkedDecoder {
             if !is_token(name) || !value.iter().all(|&b| is_value_byte(b)) {
                 return Err(ChunkError::BadTrailer);
             }
-            if !is_forbidden(name) {
+            if !is_forbidden_trailer(name) {
                 put_field(&mut self.trailers, name, value);
             }
             self.state = State::TrailerStart;
@@ -266,7 +266,7 @@ impl ChunkedDecoder {
 }
 
 /// Whether a field must not be passed on as a trailer (RFC 9110 section 6.5.1).
-fn is_forbidden(name: &[u8]) -> bool {
+pub(crate) fn is_forbidden_trailer(name: &[u8]) -> bool {
     /// Beside those that Weir knows for other reasons: request modifiers, authentication, response
     /// control and content description.
     const OTHERS: [&str; 19] = [
@@ -295,7 +295,11 @@ fn is_forbidden(name: &[u8]) -> bool {
             Known::is_masked(name)
                 || OTHERS.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
         }
-        Known::Server | Known::UserAgent | Known::Referer | Known::Tracestate => false,
+        Known::Server
+        | Known::UserAgent
+        | Known::Referer
+        | Known::Tracestate
+        | Known::GrpcStatus => false,
         _ => true,
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn is_token_byte(b: u8) -> bool {
 
 /// Whether `bytes` is a token: not empty, `tchar` only.
 #[inline]
-pub(super) fn is_token(bytes: &[u8]) -> bool {
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| is_token_byte(b))
 }
 

@@ -5,7 +5,7 @@ use http::{HeaderMap, Method, Request, Uri, Version};
 
 use super::is_of_the_connection;
 use super::read::{TextError, field_map, fields, first_line};
-use crate::http1::{Known, encode};
+use crate::http1::{Known, encode, is_token};
 
 /// What an extended CONNECT asks for (RFC 8441 section 4), and a key for the text: HTTP/2 needs
 /// none, HTTP/1.1 does.
@@ -15,6 +15,12 @@ pub struct Protocol<'a> {
     pub name: &'a str,
     /// Any 16 bytes in base64 (RFC 6455 section 4.1).
     pub key: &'a str,
+}
+
+/// Whether `:protocol` names a protocol (RFC 9110 section 7.8). It comes as any text at all, and
+/// with a line end in it would be a second field in the text.
+pub fn is_protocol(name: &str) -> bool {
+    is_token(name.as_bytes())
 }
 
 /// Appends the text of a request head. `ended`: there is no body and there are no trailers.

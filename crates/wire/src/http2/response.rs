@@ -7,13 +7,14 @@ use super::is_of_the_connection;
 use super::read::{TextError, field_map, first_line};
 use crate::http1::{Known, encode};
 
-/// Appends the text of a response head. `ended`: there is no body and there are no trailers.
+/// Appends the text of a response head. `ended`: whether there is no body and there are no
+/// trailers; `None`: it answers a HEAD, and says nothing of a body.
 /// `upgrade`: it answers an extended CONNECT for that protocol, whose consent is a 2xx
 /// (RFC 8441 section 4) and in HTTP/1.1 a 101, with `accept` for a WebSocket.
 pub fn write_response(
     status: StatusCode,
     fields: &HeaderMap,
-    ended: bool,
+    ended: Option<bool>,
     upgrade: Option<(&str, &str)>,
     out: &mut Vec<u8>,
 ) {
@@ -32,7 +33,10 @@ pub fn write_response(
         out.extend_from_slice(b"Connection: Upgrade\r\n");
         encode::put_field(out, b"Upgrade", protocol.as_bytes());
         encode::put_field(out, b"Sec-WebSocket-Accept", accept.as_bytes());
-    } else if !bodiless && !fields.contains_key(CONTENT_LENGTH) {
+    } else if let Some(ended) = ended
+        && !bodiless
+        && !fields.contains_key(CONTENT_LENGTH)
+    {
         out.extend_from_slice(if ended {
             b"Content-Length: 0\r\n".as_slice()
         } else {

@@ -115,7 +115,8 @@ fn response(status: u16, fields: &[(&str, &str)], ended: bool, head: bool) -> Re
     }
     let (parts, ()) = builder.body(()).unwrap().into_parts();
     let mut text = Vec::new();
-    write_response(parts.status, &parts.headers, ended, None, &mut text);
+    let framed = (!head).then_some(ended);
+    write_response(parts.status, &parts.headers, framed, None, &mut text);
     let mut read = ResponseHead::default();
     let result = http1::parse_response(&text, &LIMITS, &mut read);
     assert_eq!(result, Ok(Parsed::Complete { consumed: text.len() }));
@@ -129,6 +130,7 @@ fn a_response_is_framed_by_what_is_known_of_its_end() {
     assert_eq!(response(200, &[], true, false), ResponseBody::Length(0));
     assert_eq!(response(200, &[("content-length", "7")], false, false), ResponseBody::Length(7));
     assert_eq!(response(200, &[("content-length", "7")], true, true), ResponseBody::None);
+    assert_eq!(response(200, &[], true, true), ResponseBody::None);
     assert_eq!(response(204, &[], true, false), ResponseBody::None);
     assert_eq!(response(103, &[("link", "</a>")], false, false), ResponseBody::None);
 }
@@ -137,13 +139,47 @@ fn a_response_is_framed_by_what_is_known_of_its_end() {
 fn consent_to_a_tunnel_is_101_on_one_side_and_200_on_the_other() {
     let mut text = Vec::new();
     let fields = HeaderMap::new();
-    write_response(StatusCode::OK, &fields, false, Some(("websocket", "abc=")), &mut text);
+    write_response(StatusCode::OK, &fields, Some(false), Some(("websocket", "abc=")), &mut text);
     assert!(text.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&text));
     let back = read_response(&text, true).unwrap();
     assert_eq!((back.status(), back.headers().len()), (StatusCode::OK, 0));
     let mut text = Vec::new();
-    write_response(StatusCode::FORBIDDEN, &fields, true, Some(("websocket", "abc=")), &mut text);
+    write_response(
+        StatusCode::FORBIDDEN,
+        &fields,
+        Some(true),
+        Some(("websocket", "abc=")),
+        &mut text,
+    );
     assert!(text.starts_with(b"HTTP/1.1 403 "));
+}
+
+#[test]
+fn a_head_without_a_length_gains_none() {
+    let mut text = Vec::new();
+    write_response(StatusCode::OK, &HeaderMap::new(), None, None, &mut text);
+    assert_eq!(text, b"HTTP/1.1 200 OK\r\n\r\n");
+}
+
+#[test]
+fn a_protocol_is_a_token() {
+    assert!(is_protocol("websocket"));
+    for name in ["", "websocket\r\nContent-Length: 5", "a b", "a,b", "a\0"] {
+        assert!(!is_protocol(name), "{name:?}");
+    }
+}
+
+#[test]
+fn trailers_that_could_be_taken_for_fields_stay_behind() {
+    let mut trailers = HeaderMap::new();
+    for name in ["client-cert", "x-forwarded-for", "content-length", "host", "x_client_subject"] {
+        trailers.insert(http::HeaderName::from_static(name), "1".parse().unwrap());
+    }
+    trailers.insert("grpc-status", "0".parse().unwrap());
+    trailers.insert("grpc-message", "ok".parse().unwrap());
+    let mut text = Vec::new();
+    write_trailers(&trailers, &mut text);
+    assert_eq!(text, b"grpc-status: 0\r\ngrpc-message: ok\r\n");
 }
 
 #[test]

@@ -74,8 +74,8 @@ impl Stage {
             "workers = 1\n\
              [log]\naccess = \"off\"\n\
              [admin]\naddress = \"{admin}\"\n\
-             [[listener]]\nname = \"public\"\naddress = \"{public}\"\nbody_max = 64000\n\
-             [[listener]]\nname = \"trusted\"\naddress = \"{trusted}\"\nbody_max = 64000\n\
+             [[listener]]\nname = \"public\"\naddress = \"{public}\"\nbody_max = 64000\nhttp2 = false\n\
+             [[listener]]\nname = \"trusted\"\naddress = \"{trusted}\"\nbody_max = 64000\nhttp2 = false\n\
              trusted = [\"127.0.0.0/8\"]\n\
              [[route]]\nservice = \"server\"\n\
              [service.server]\nretries = {{ attempts_max = 0 }}\n{}",

@@ -93,7 +93,7 @@ fn streams() -> Vec<Situation> {
     }
     let refused = || {
         Expected::answered("http_stream_refused", 502)
-            .failed(&["http_stream_refused"])
+            .failed(&["http_stream_refused", "http_stream_refused"])
             .not_retried("no attempts left")
     };
     vec![

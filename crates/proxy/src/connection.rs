@@ -26,6 +26,7 @@ use crate::worker::Worker;
 const TARGET_MAX_BYTES: usize = 8 * 1024;
 /// Fields in a head.
 const FIELDS_MAX: usize = 128;
+
 /// Serves a client connection to its end.
 pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
     let mut watchdog = Watchdog::new();

@@ -104,8 +104,8 @@ impl Multiplexed {
         // Never closed, so this does not fail.
         let _turn = server.dialling.acquire().await;
         let now = os::clock::now();
-        if let Some((at, cause)) = server.failed.get().filter(|(at, _)| *at > begun) {
-            tracing::trace!(?at, "somebody else has found out");
+        // Somebody else has found out meanwhile.
+        if let Some((_, cause)) = server.failed.get().filter(|(at, _)| *at > begun) {
             return Err(cause);
         }
         if now > begun

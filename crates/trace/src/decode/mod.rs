@@ -1,0 +1,187 @@
+//! A packet's bytes → its TCP segment, through whatever it is wrapped in.
+//!
+//! Lengths are taken from headers, so that packets which the capture cut off count as what they
+//! were. Nesting, fragments and options are bounded; what cannot be read is no segment.
+
+mod fragments;
+mod ip;
+mod link;
+mod options;
+mod tcp;
+
+pub use fragments::{FRAGMENTED_MAX_BYTES, FRAGMENTED_MAX_PACKETS};
+pub use options::{FastOpen, Options, SACK_BLOCKS_MAX};
+pub use tcp::{Address, Segment, bits};
+
+use crate::reader::Record;
+use fragments::Fragments;
+
+/// Headers around each other that are followed.
+const LAYERS_MAX: usize = 16;
+
+/// What a record holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Decoded {
+    /// A TCP segment of which everything is known that its analysis needs.
+    Segment(Segment),
+    /// The header of a TCP segment whose length is not known, or which an ICMP error quotes. It
+    /// tells which connection it belongs to, and nothing of sequence numbers.
+    Mention(Segment),
+    /// No TCP, or too little of it.
+    Other,
+}
+
+/// Bytes at hand, and how many there were on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    data: &'a [u8],
+    wire_bytes: usize,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(data: &'a [u8], wire_bytes: usize) -> Self {
+        View { data, wire_bytes: wire_bytes.max(data.len()) }
+    }
+
+    /// Without the first `count` bytes; `None` if so many are not at hand.
+    fn after(self, count: usize) -> Option<Self> {
+        let data = self.data.get(count..)?;
+        Some(View { data, wire_bytes: self.wire_bytes - count })
+    }
+
+    /// Cut to what a header says; never longer than before.
+    fn limit(self, wire_bytes: usize) -> Self {
+        let wire_bytes = wire_bytes.min(self.wire_bytes);
+        View { data: &self.data[..wire_bytes.min(self.data.len())], wire_bytes }
+    }
+
+    fn byte(self, at: usize) -> Option<u8> {
+        self.data.get(at).copied()
+    }
+
+    fn half(self, at: usize) -> Option<u16> {
+        self.data.get(at..)?.first_chunk().map(|two| u16::from_be_bytes(*two))
+    }
+
+    fn word(self, at: usize) -> Option<u32> {
+        self.data.get(at..)?.first_chunk().map(|four| u32::from_be_bytes(*four))
+    }
+}
+
+/// What is inside a header.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// By its Ethernet type.
+    Ether(u16),
+    /// A whole Ethernet frame.
+    Ethernet,
+    /// IPv4 or IPv6, as the first four bits say.
+    Ip,
+    /// By its IP protocol number.
+    Protocol(u8),
+    /// By the number of the Point-to-Point Protocol.
+    Ppp,
+}
+
+/// What is known from the IP header around what is being read.
+#[derive(Clone, Copy, Debug)]
+struct Around {
+    source: Address,
+    destination: Address,
+    ip_id: u32,
+    ttl: u8,
+    /// The rest of it is in other packets, so its length is not known.
+    is_fragment: bool,
+    /// It is quoted by an ICMP error.
+    is_quoted: bool,
+}
+
+impl Default for Around {
+    fn default() -> Self {
+        let nowhere = Address::default();
+        Around {
+            source: nowhere,
+            destination: nowhere,
+            ip_id: 0,
+            ttl: 0,
+            is_fragment: false,
+            is_quoted: false,
+        }
+    }
+}
+
+/// One header read.
+enum Layer<'a> {
+    Inside(Next, View<'a>),
+    /// A packet put together from its fragments.
+    Whole(Next, Vec<u8>),
+    Tcp(View<'a>),
+}
+
+/// Decodes records. It remembers fragments, and nothing else.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    fragments: Fragments,
+    unknown_link: Option<u32>,
+}
+
+impl Decoder {
+    /// One that has seen nothing.
+    pub fn new() -> Decoder {
+        Decoder::default()
+    }
+
+    /// Fragments that were thrown away because too many were waiting for others.
+    pub fn fragments_dropped(&self) -> u64 {
+        self.fragments.dropped()
+    }
+
+    /// A kind of link that packets had and that is not known here.
+    pub fn unknown_link(&self) -> Option<u32> {
+        self.unknown_link
+    }
+
+    /// What `record` holds.
+    pub fn decode(&mut self, record: &Record<'_>) -> Decoded {
+        let view = View::new(record.data, record.wire_bytes as usize);
+        match link::begin(record.link, view) {
+            Ok(Some((next, view))) => self.follow(next, view, Around::default(), LAYERS_MAX),
+            Ok(None) => Decoded::Other,
+            Err(link::Unknown) => {
+                self.unknown_link = Some(record.link);
+                Decoded::Other
+            }
+        }
+    }
+
+    fn follow(&mut self, next: Next, view: View<'_>, around: Around, layers_max: usize) -> Decoded {
+        let (mut next, mut view, mut around) = (next, view, around);
+        for left in (0..layers_max).rev() {
+            match self.layer(next, view, &mut around) {
+                Some(Layer::Inside(inner, rest)) => (next, view) = (inner, rest),
+                Some(Layer::Whole(inner, bytes)) => {
+                    return self.follow(inner, View::new(&bytes, bytes.len()), around, left);
+                }
+                Some(Layer::Tcp(view)) => return tcp::segment(view, &around),
+                None => return Decoded::Other,
+            }
+        }
+        Decoded::Other
+    }
+
+    fn layer<'a>(&mut self, next: Next, view: View<'a>, around: &mut Around) -> Option<Layer<'a>> {
+        let found = match next {
+            Next::Ethernet => link::ethernet(view)?,
+            Next::Ether(kind) => return link::by_type(kind, view),
+            Next::Ppp => link::ppp(view)?,
+            Next::Ip => match view.byte(0)? >> 4 {
+                4 => return ip::version_4(view, around, &mut self.fragments),
+                6 => return ip::version_6(view, around),
+                _ => return None,
+            },
+            Next::Protocol(44) => return ip::fragment_6(view, around, &mut self.fragments),
+            Next::Protocol(number) => return ip::by_protocol(number, view, around),
+        };
+        Some(Layer::Inside(found.0, found.1))
+    }
+}

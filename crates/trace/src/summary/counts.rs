@@ -1,0 +1,63 @@
+//! How often each flag was set, and how much there was of everything.
+
+use crate::analysis::Flags;
+
+/// Counts of a stretch of time, of a direction, or of everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets of any kind.
+    pub frames: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// TCP segments among them.
+    pub segments: u64,
+    /// The bytes of data that they carried.
+    pub payload_bytes: u64,
+    /// SYNs sent again: `tcp.flags.syn==1 && tcp.analysis.retransmission`.
+    pub syn_retransmissions: u64,
+    /// By the flags' numbers.
+    flags: [u64; Flags::COUNT],
+}
+
+impl Counts {
+    /// How often `flag`, one flag, was set.
+    pub fn of(&self, flag: Flags) -> u64 {
+        flag.numbers().filter_map(|number| self.flags.get(number)).sum()
+    }
+
+    /// Each flag's name and count, in the order of [`Flags::NAMED`].
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Flags::NAMED.iter().zip(&self.flags).map(|((_, name), count)| (*name, *count))
+    }
+
+    pub(crate) fn frame(&mut self, wire_bytes: u32) {
+        self.frames += 1;
+        self.bytes += u64::from(wire_bytes);
+    }
+
+    pub(crate) fn segment(&mut self, payload_bytes: u32, is_syn: bool, flags: Flags) {
+        self.segments += 1;
+        self.payload_bytes += u64::from(payload_bytes);
+        self.flags(is_syn, flags);
+    }
+
+    pub(crate) fn flags(&mut self, is_syn: bool, flags: Flags) {
+        if is_syn && flags.has(Flags::RETRANSMISSION) {
+            self.syn_retransmissions += 1;
+        }
+        for number in flags.numbers() {
+            self.flags[number] += 1;
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Counts) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+        self.segments += other.segments;
+        self.payload_bytes += other.payload_bytes;
+        self.syn_retransmissions += other.syn_retransmissions;
+        for (sum, more) in self.flags.iter_mut().zip(&other.flags) {
+            *sum += more;
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What happened: in all, over time, and on each connection.
+
+mod counts;
+mod direction;
+mod intervals;
+mod story;
+mod stretches;
+
+pub use counts::Counts;
+pub use direction::{Direction, Handshake, OPENINGS_MAX, Rtt};
+pub use intervals::{INTERVALS_MAX, Interval, Intervals};
+pub use story::{Ending, Story};

@@ -4,6 +4,7 @@
 
 mod admin;
 mod exit_code;
+mod trace;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
 pub(crate) use exit_code::Exit;
+pub(crate) use trace::TraceArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -118,6 +120,12 @@ pub(crate) enum Verb {
     /// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them
     /// and a few requests per second, and says where to look. Ctrl-C ends it.
     Demo(DemoArgs),
+    /// Say what the packets of a capture tell: loss, reordering, slow readers, and why
+    ///
+    /// Reads what tcpdump or tshark wrote, and counts as tshark 4.0 does: every
+    /// `tcp.analysis.*` flag, over time and by connection, the connections with the most trouble
+    /// first.
+    Trace(TraceArgs),
 }
 
 /// The words of `weir serve`.

@@ -3,6 +3,7 @@
 //! Nothing is decided and nothing is printed here; verbs do.
 
 mod columns;
+pub(crate) mod figures;
 mod plan;
 mod routes;
 mod services;

@@ -8,4 +8,5 @@ pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod server_state;
 pub(crate) mod status;
+pub(crate) mod trace;
 pub(crate) mod upgrade;

@@ -1,0 +1,154 @@
+//! Everything that a capture says, for programs. Counts are keyed by tshark's names.
+
+use serde_json::{Map, Value, json};
+use trace::summary::{Counts, Direction, Ending, Story};
+
+use super::Reading;
+use super::events::{Events, tcp_flags};
+use super::text::sorted;
+use crate::flags::TraceArgs;
+
+/// The whole report; the connections that were asked for, and with `--stream` its events.
+pub(super) fn report(reading: &Reading, args: &TraceArgs, events: &Events) -> Value {
+    let trace = &reading.trace;
+    let intervals = trace.intervals();
+    let totals = trace.totals();
+    let length_s = intervals.length_ns() as f64 / 1e9;
+    let rows: Vec<Value> = intervals
+        .rows()
+        .iter()
+        .map(|row| {
+            let mut value = counts(&row.counts);
+            value.insert("start_s".to_owned(), json!(row.number as f64 * length_s));
+            Value::Object(value)
+        })
+        .collect();
+    let shown: Vec<Value> = match args.stream {
+        Some(number) => trace.story(number).map(|one| story(number, one)).into_iter().collect(),
+        None => sorted(trace).take(args.connections).map(|(n, one)| story(n, one)).collect(),
+    };
+    let mut report = json!({
+        "file": reading.name,
+        "frames": trace.frames(),
+        "duration_s": intervals.duration_ns() as f64 / 1e9,
+        "first_frame_unix_s": intervals.first_ns().map(|ns| ns as f64 / 1e9),
+        "totals": counts(&totals),
+        "interval_s": length_s,
+        "intervals": rows,
+        "connections_in_all": trace.stories().len(),
+        "connections": shown,
+        "connections_in_one_direction": trace.stories().filter(|one| one.is_one_sided()).count(),
+        "dropped_while_capturing": reading.dropped,
+        "segments_not_analysed": trace.refused(),
+        "fragments_dropped": trace.decoder().fragments_dropped(),
+        "unknown_link_type": trace.decoder().unknown_link(),
+        "stopped": reading.broken.as_ref().map(|broken| {
+            json!({ "offset_bytes": broken.offset, "why": broken.what })
+        }),
+    });
+    if args.stream.is_some() {
+        report["events"] = events.all().iter().map(event).collect();
+        report["events_left_out"] = json!(events.left_out());
+    }
+    report
+}
+
+fn counts(counts: &Counts) -> Map<String, Value> {
+    let mut value = Map::new();
+    let mut put = |name: &str, count: u64| value.insert(name.to_owned(), json!(count));
+    put("frames", counts.frames);
+    put("bytes", counts.bytes);
+    put("segments", counts.segments);
+    put("payload_bytes", counts.payload_bytes);
+    put("syn_retransmissions", counts.syn_retransmissions);
+    for (name, count) in counts.named() {
+        put(name, count);
+    }
+    value
+}
+
+fn story(number: u32, story: &Story) -> Value {
+    let sender = |end: usize| story.ends.0[end].to_string();
+    let directions = [0, 1].map(|end| direction(&sender(end), story, end));
+    let (ending, by) = match story.ending() {
+        Ending::Open => ("open", None),
+        Ending::HalfClosed(by) => ("half_closed", Some(by)),
+        Ending::Closed => ("closed", None),
+        Ending::Reset(by) => ("reset", Some(by)),
+    };
+    json!({
+        "stream": number,
+        "client": story.client.map(sender),
+        "first_frame": story.first_frame,
+        "start_unix_s": story.first_ns as f64 / 1e9,
+        "duration_s": (story.last_ns - story.first_ns) as f64 / 1e9,
+        "idle_max_s": story.idle_max_ns as f64 / 1e9,
+        "handshake_s": story.handshake_ns.map(|ns| ns as f64 / 1e9),
+        "ending": ending,
+        "ended_by": by.map(sender),
+        "one_direction_only": story.is_one_sided(),
+        "trouble": story.trouble(),
+        "directions": directions,
+    })
+}
+
+fn direction(from: &str, story: &Story, end: usize) -> Value {
+    let direction: &Direction = &story.directions[end];
+    let handshake = &direction.handshake;
+    let mut value = counts(&direction.counts);
+    // Of a direction, frames and bytes on the wire are not counted apart.
+    value.remove("frames");
+    value.remove("bytes");
+    let rtt = &direction.rtt;
+    let times: Vec<f64> = direction
+        .opening_times_ns()
+        .iter()
+        .map(|ns| ns.saturating_sub(story.first_ns) as f64 / 1e9)
+        .collect();
+    let more = json!({
+        "from": from,
+        "unique_bytes": direction.unique_bytes,
+        "handshake": handshake.was_seen.then(|| json!({
+            "mss": handshake.mss,
+            "window_scale": handshake.window_scale,
+            "sack_permitted": handshake.sack_permitted,
+            "timestamps": handshake.has_timestamps,
+        })),
+        "syn_times_s": times,
+        "syns": direction.openings,
+        "rtt_ms": rtt.mean_ns().map(|mean| json!({
+            "samples": rtt.samples,
+            "min": rtt.min_ns as f64 / 1e6,
+            "mean": mean as f64 / 1e6,
+            "max": rtt.max_ns as f64 / 1e6,
+        })),
+        "late_segments": direction.late_segments,
+        "captured_twice": direction.captured_twice,
+        "unseen_bytes": direction.unseen_bytes,
+        "tail_retransmissions": direction.tail_retransmissions,
+        "sacks": direction.sacks,
+        "duplicate_sacks": direction.duplicate_sacks,
+        "window_shut_s": direction.shut_ns as f64 / 1e9,
+        "fin": direction.has_finished,
+        "resets": direction.resets,
+    });
+    if let Value::Object(more) = more {
+        value.extend(more);
+    }
+    Value::Object(value)
+}
+
+fn event(event: &super::events::Event) -> Value {
+    json!({
+        "frame": event.number,
+        "time_unix_s": event.time_ns as f64 / 1e9,
+        "from": event.from,
+        "tcp": tcp_flags(event.tcp),
+        "sequence": event.sequence,
+        "acknowledged": event.acknowledged,
+        "length": event.length,
+        "window": event.window,
+        "analysis": event.flags.names().collect::<Vec<_>>(),
+        "captured_twice": event.was_captured,
+    })
+}

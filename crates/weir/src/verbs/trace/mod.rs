@@ -1,0 +1,151 @@
+//! `weir trace`: what the packets of a capture say.
+
+mod csv;
+mod events;
+mod input;
+mod json;
+mod picture;
+mod progress;
+mod text;
+
+use std::io::{self, BufWriter, Read, Write};
+
+use trace::reader::{Broken, Reader, Step};
+use trace::{Frame, Limits, Trace};
+
+use super::check::{print, print_json};
+use crate::flags::{Common, Exit, TraceArgs};
+use input::Input;
+use progress::Progress;
+
+/// A capture that has been read, as far as it could be.
+struct Reading {
+    /// How the file was named.
+    name: String,
+    trace: Trace,
+    /// What the file says was dropped while it was made.
+    dropped: Option<u64>,
+    /// Why reading stopped before the end.
+    broken: Option<Broken>,
+}
+
+pub(crate) fn run(args: &TraceArgs, common: Common) -> Exit {
+    let name = args.file.display().to_string();
+    let input = match Input::open(&args.file) {
+        Ok(input) => input,
+        Err(error) => {
+            eprintln!("weir: cannot read {name}: {error}");
+            return Exit::Failed;
+        }
+    };
+    let mut events = events::Events::new(args.stream);
+    let out = &mut BufWriter::new(io::stdout().lock());
+    let each = |frame: &Frame, time_ns: i64, trace: &Trace| {
+        if args.frames {
+            return write_frame(out, frame);
+        }
+        events.take(frame, time_ns, trace);
+        Ok(())
+    };
+    let reading = match read(args, name, input, each) {
+        Ok(reading) => reading,
+        // Whoever read has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
+        Err(error) => {
+            eprintln!("weir: {error}");
+            return Exit::Failed;
+        }
+    };
+    let flushed = out.flush();
+    let told = match flushed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("weir: cannot write to standard output: {error}");
+            Exit::Failed
+        }
+        _ => tell(args, common, &reading, &events),
+    };
+    match &reading.broken {
+        Some(broken) => {
+            let frames = reading.trace.frames();
+            eprintln!("weir: {}: stopped after {frames} frames, {broken}", reading.name);
+            Exit::Failed
+        }
+        None => told,
+    }
+}
+
+fn tell(args: &TraceArgs, common: Common, reading: &Reading, events: &events::Events) -> Exit {
+    if let Some(stream) = args.stream
+        && reading.trace.story(stream).is_none()
+    {
+        let count = reading.trace.stories().len();
+        eprintln!("weir: {} has no stream {stream}; it has {count}, numbered from 0", reading.name);
+        return Exit::Mistake;
+    }
+    if let Some(path) = &args.svg {
+        let drawn = match args.stream {
+            Some(stream) => picture::sequence(reading, stream, events),
+            None => picture::over_time(reading),
+        };
+        if let Err(error) = std::fs::write(path, drawn) {
+            eprintln!("weir: cannot write {}: {error}", path.display());
+            return Exit::Failed;
+        }
+    }
+    if args.frames {
+        Exit::Done
+    } else if args.json {
+        print_json(&json::report(reading, args, events))
+    } else if args.csv {
+        print(&csv::intervals(&reading.trace))
+    } else if let Some(stream) = args.stream {
+        print(&text::stream(reading, stream, events))
+    } else {
+        print(&text::report(reading, args.connections, common.colours_stdout()))
+    }
+}
+
+/// Reads everything, and hands each TCP frame to `each`.
+fn read(
+    args: &TraceArgs,
+    name: String,
+    mut input: Input,
+    mut each: impl FnMut(&Frame, i64, &Trace) -> io::Result<()>,
+) -> io::Result<Reading> {
+    let interval_ns = u64::try_from(args.interval.as_nanos()).unwrap_or(u64::MAX);
+    let limits = Limits { connections_max: args.connections_max, interval_ns };
+    let mut trace = Trace::new(limits);
+    let mut reader = Reader::new();
+    let mut progress = Progress::new(&name);
+    let broken = loop {
+        match reader.step() {
+            Ok(Step::Record(record)) => {
+                let frame = trace.record(&record);
+                if frame.stream.is_some() {
+                    each(&frame, record.time_ns, &trace)?;
+                }
+            }
+            Ok(Step::NoPacket) => trace.no_packet(),
+            Ok(Step::More) => {
+                progress.tell(input.share(), trace.frames());
+                match input.read(reader.space()) {
+                    Ok(count) => reader.filled(count),
+                    Err(error) => {
+                        let what = format!("it cannot be read further: {error}");
+                        break Some(Broken { offset: reader.offset(), what });
+                    }
+                }
+            }
+            Ok(Step::End) => break None,
+            Err(broken) => break Some(broken),
+        }
+    };
+    progress.end();
+    Ok(Reading { name, trace, dropped: reader.dropped(), broken })
+}
+
+/// `17<TAB>0<TAB>retransmission spurious_retransmission`.
+fn write_frame(out: &mut impl Write, frame: &Frame) -> io::Result<()> {
+    let stream = frame.stream.unwrap_or_default();
+    writeln!(out, "{}\t{stream}\t{}", frame.number, frame.flags)
+}

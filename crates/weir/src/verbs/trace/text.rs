@@ -1,0 +1,350 @@
+//! What a capture says, for people: tables whose figures stand below each other.
+
+use std::fmt::Write as _;
+
+use diagnose::words::{bytes, plural, thousands};
+use trace::Trace;
+use trace::analysis::Flags;
+use trace::summary::{Counts, Direction, Ending, Story};
+
+use super::Reading;
+use super::events::{EVENTS_MAX, Events, tcp_flags};
+use crate::render::figures::Figures;
+
+/// Rows of intervals that are shown; of more, those with the most trouble.
+const INTERVALS_SHOWN_MAX: usize = 60;
+
+/// Connections by trouble, the most first; of equals the one that came first.
+pub(super) fn sorted(trace: &Trace) -> impl Iterator<Item = (u32, &Story)> {
+    let mut all: Vec<(u32, &Story)> = (0..).zip(trace.stories()).collect();
+    all.sort_by_key(|(number, story)| (std::cmp::Reverse(story.trouble()), *number));
+    all.into_iter()
+}
+
+/// The whole report.
+pub(super) fn report(reading: &Reading, connections: usize, colour: bool) -> String {
+    let mut out = head(reading);
+    section(&mut out, "Over time", colour);
+    out.push_str(&over_time(&reading.trace));
+    let trace = &reading.trace;
+    let count = trace.stories().len();
+    if count > 0 && connections > 0 {
+        let heading = match count {
+            1 => "The connection".to_owned(),
+            _ if count > connections => {
+                format!(
+                    "The {connections} connections with the most trouble, of {}",
+                    thousands(count as u64)
+                )
+            }
+            _ => "Connections, those with the most trouble first".to_owned(),
+        };
+        section(&mut out, &heading, colour);
+        out.push_str(&by_connection(sorted(trace).take(connections)));
+    }
+    out
+}
+
+fn section(out: &mut String, heading: &str, colour: bool) {
+    let (on, off) = if colour { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+    _ = writeln!(out, "\n{on}{heading}{off}");
+}
+
+/// What was read, and what could not be.
+fn head(reading: &Reading) -> String {
+    let trace = &reading.trace;
+    let totals = trace.totals();
+    let count = trace.stories().len() as u64;
+    let mut out = format!(
+        "{}: {}, {}, {:.3} s; {} of TCP on {}\n",
+        reading.name,
+        plural(trace.frames(), "frame"),
+        bytes(totals.bytes),
+        trace.intervals().duration_ns() as f64 / 1e9,
+        plural(totals.segments, "segment"),
+        plural(count, "connection"),
+    );
+    let one_sided = trace.stories().filter(|story| story.is_one_sided()).count() as u64;
+    if one_sided > 0 {
+        _ = writeln!(
+            out,
+            "Of {} only one direction was captured: what the other end said, SACK among it, is not \
+             known, and what is said of them is less certain.",
+            plural(one_sided, "connection")
+        );
+    }
+    let twice: u64 = both(trace, |direction| direction.captured_twice);
+    if twice > 0 {
+        let flagged: u64 = both(trace, |direction| direction.captured_twice_flagged);
+        _ = writeln!(
+            out,
+            "{} show a segment that was captured already, as a mirror port or several interfaces \
+             do; {} of them are counted below as sent again or out of order, as tshark does.",
+            plural(twice, "frame"),
+            thousands(flagged)
+        );
+    }
+    if let Some(dropped) = reading.dropped.filter(|dropped| *dropped > 0) {
+        _ = writeln!(out, "Dropped while it was captured: {}.", plural(dropped, "packet"));
+    }
+    if trace.refused() > 0 {
+        _ = writeln!(
+            out,
+            "Not analysed: {} of connections beyond the first {} (--connections-max).",
+            plural(trace.refused(), "segment"),
+            thousands(count)
+        );
+    }
+    if let Some(link) = trace.decoder().unknown_link() {
+        _ = writeln!(out, "Packets of link type {link} are counted and not looked into.");
+    }
+    if trace.intervals().rows().len() >= trace::summary::INTERVALS_MAX / 2 {
+        let length_s = trace.intervals().length_ns() as f64 / 1e9;
+        _ = writeln!(out, "So long a capture that its intervals are {length_s} s.");
+    }
+    out
+}
+
+fn both(trace: &Trace, figure: impl Fn(&Direction) -> u64) -> u64 {
+    trace.stories().flat_map(|story| &story.directions).map(figure).sum()
+}
+
+const HEADINGS: [&str; 12] = [
+    "seconds",
+    "packets",
+    "bytes",
+    "sent again",
+    "fast",
+    "spurious",
+    "out of order",
+    "lost",
+    "dup ACK",
+    "ACK of unseen",
+    "zero window",
+    "SYN again",
+];
+
+fn over_time(trace: &Trace) -> String {
+    let mut table = Figures::headed(HEADINGS);
+    let intervals = trace.intervals();
+    let length_s = intervals.length_ns() as f64 / 1e9;
+    let last = intervals.duration_ns() / intervals.length_ns();
+    let rows = intervals.rows();
+    // Of a long capture, the intervals with the most trouble, in order of time.
+    let mut shown: Vec<usize> = (0..rows.len()).collect();
+    shown.sort_by_key(|at| std::cmp::Reverse(trouble(&rows[*at].counts)));
+    shown.truncate(INTERVALS_SHOWN_MAX);
+    shown.sort_unstable();
+    for at in &shown {
+        let row = &rows[*at];
+        let start = number(row.number as f64 * length_s);
+        let end = if row.number >= last {
+            "Dur".to_owned()
+        } else {
+            number((row.number + 1) as f64 * length_s)
+        };
+        table.row(cells(format!("{start} <> {end}"), &row.counts));
+    }
+    table.row(cells("in all".to_owned(), &trace.totals()));
+    let mut out = table.text();
+    if rows.len() > shown.len() {
+        _ = writeln!(
+            out,
+            "  Of {} intervals the {} with the most trouble; --csv and --json have all of them.",
+            thousands(rows.len() as u64),
+            shown.len()
+        );
+    }
+    out
+}
+
+fn trouble(counts: &Counts) -> u64 {
+    let flags = [
+        Flags::RETRANSMISSION,
+        Flags::OUT_OF_ORDER,
+        Flags::LOST_SEGMENT,
+        Flags::ACK_LOST_SEGMENT,
+        Flags::DUPLICATE_ACK,
+        Flags::ZERO_WINDOW,
+    ];
+    flags.into_iter().map(|flag| counts.of(flag)).sum()
+}
+
+fn cells(when: String, counts: &Counts) -> [String; 12] {
+    let of = |flag| thousands(counts.of(flag));
+    [
+        when,
+        thousands(counts.frames),
+        thousands(counts.bytes),
+        of(Flags::RETRANSMISSION),
+        of(Flags::FAST_RETRANSMISSION),
+        of(Flags::SPURIOUS_RETRANSMISSION),
+        of(Flags::OUT_OF_ORDER),
+        of(Flags::LOST_SEGMENT),
+        of(Flags::DUPLICATE_ACK),
+        of(Flags::ACK_LOST_SEGMENT),
+        of(Flags::ZERO_WINDOW),
+        thousands(counts.syn_retransmissions),
+    ]
+}
+
+/// Seconds without a needless fraction.
+fn number(seconds: f64) -> String {
+    let text = format!("{seconds:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn by_connection<'a>(stories: impl Iterator<Item = (u32, &'a Story)>) -> String {
+    let mut table = Figures::headed([
+        "stream",
+        "from → to",
+        "segments",
+        "data",
+        "sent again",
+        "fast",
+        "spurious",
+        "out of order",
+        "dup ACK",
+        "zero window",
+        "RTT",
+        "SACK",
+        "ended",
+    ]);
+    for (number, story) in stories {
+        let client = story.client.unwrap_or(0);
+        for (row, end) in [client, 1 - client].into_iter().enumerate() {
+            let direction = &story.directions[end];
+            let of = |flag| thousands(direction.counts.of(flag));
+            let [from, to] = [story.ends.0[end], story.ends.0[1 - end]];
+            let is_first = row == 0;
+            table.row([
+                if is_first { number.to_string() } else { String::new() },
+                format!("{from} → {to}"),
+                thousands(direction.counts.segments),
+                bytes(direction.unique_bytes),
+                of(Flags::RETRANSMISSION),
+                of(Flags::FAST_RETRANSMISSION),
+                of(Flags::SPURIOUS_RETRANSMISSION),
+                of(Flags::OUT_OF_ORDER),
+                of(Flags::DUPLICATE_ACK),
+                of(Flags::ZERO_WINDOW),
+                direction.rtt.mean_ns().map(milliseconds).unwrap_or_default(),
+                sack(direction).to_owned(),
+                if is_first { ending(story) } else { String::new() },
+            ]);
+        }
+    }
+    table.text()
+}
+
+fn milliseconds(ns: i64) -> String {
+    format!("{:.2} ms", ns as f64 / 1e6)
+}
+
+fn sack(direction: &Direction) -> &'static str {
+    match (direction.handshake.was_seen, direction.handshake.sack_permitted) {
+        (true, true) => "yes",
+        (true, false) => "no",
+        (false, _) => "?",
+    }
+}
+
+fn ending(story: &Story) -> String {
+    match story.ending() {
+        Ending::Open => "open".to_owned(),
+        Ending::HalfClosed(by) => format!("half, by {}", story.ends.0[by]),
+        Ending::Closed => "closed".to_owned(),
+        Ending::Reset(by) => format!("reset by {}", story.ends.0[by]),
+    }
+}
+
+/// One connection: what its handshake said, then event by event.
+pub(super) fn stream(reading: &Reading, number: u32, events: &Events) -> String {
+    let Some(story) = reading.trace.story(number) else { return String::new() };
+    let mut out = format!("{}: stream {number}\n\n", reading.name);
+    out.push_str(&by_connection(std::iter::once((number, story))));
+    out.push('\n');
+    for (end, direction) in story.directions.iter().enumerate() {
+        _ = writeln!(out, "{}", about(story, end, direction));
+    }
+    out.push('\n');
+    let mut table = Figures::headed([
+        "frame",
+        "seconds",
+        "from",
+        "flags",
+        "sequence",
+        "ack",
+        "data",
+        "window",
+        "tshark says",
+    ]);
+    for event in events.all() {
+        let note = if event.was_captured { " (captured twice)" } else { "" };
+        table.row([
+            event.number.to_string(),
+            format!("{:.6}", (event.time_ns - story.first_ns) as f64 / 1e9),
+            story.ends.0[event.from].to_string(),
+            tcp_flags(event.tcp),
+            event.sequence.to_string(),
+            event.acknowledged.to_string(),
+            event.length.to_string(),
+            event.window.to_string(),
+            format!("{}{note}", event.flags),
+        ]);
+    }
+    out.push_str(&table.text());
+    if events.left_out() > 0 {
+        let left_out = plural(events.left_out(), "frame");
+        _ = writeln!(out, "  {left_out} beyond the first {EVENTS_MAX} are left out.");
+    }
+    out
+}
+
+fn about(story: &Story, end: usize, direction: &Direction) -> String {
+    let mut said = Vec::new();
+    let handshake = &direction.handshake;
+    if handshake.was_seen {
+        let or_none = |figure: Option<String>| figure.unwrap_or_else(|| "none".to_owned());
+        said.push(format!("MSS {}", or_none(handshake.mss.map(|mss| mss.to_string()))));
+        let scale = or_none(handshake.window_scale.map(|scale| scale.to_string()));
+        said.push(format!("window scale {scale}"));
+        said.push(format!(
+            "SACK {}",
+            if handshake.sack_permitted { "permitted" } else { "not permitted" }
+        ));
+        said.push(format!("timestamps {}", if handshake.has_timestamps { "on" } else { "off" }));
+    } else if direction.counts.segments > 0 {
+        said.push("its SYN was not captured".to_owned());
+    } else {
+        said.push("nothing of it was captured".to_owned());
+    }
+    if direction.openings > 1 {
+        let times: Vec<String> = direction
+            .opening_times_ns()
+            .windows(2)
+            .map(|two| number((two[1] - two[0]) as f64 / 1e9))
+            .collect();
+        said.push(format!("SYN {} times, {} s apart", direction.openings, times.join(", ")));
+    }
+    let sent = direction.counts.payload_bytes;
+    if sent > 0 {
+        let unique = direction.unique_bytes;
+        said.push(format!("{} sent, {} of it once", thousands(sent), thousands(unique)));
+    }
+    if direction.unseen_bytes > 0 {
+        said.push(format!(
+            "{} acknowledged that the capture does not have",
+            bytes(direction.unseen_bytes)
+        ));
+    }
+    if direction.rtt.samples > 0 {
+        let [min, max] = [direction.rtt.min_ns, direction.rtt.max_ns].map(milliseconds);
+        said.push(format!("round trips from {min} to {max}"));
+    }
+    if direction.duplicate_sacks > 0 {
+        let count = direction.duplicate_sacks;
+        said.push(format!("told {count} times by DSACK that what it sent had come already"));
+    }
+    format!("{}: {}", story.ends.0[end], said.join("; "))
+}

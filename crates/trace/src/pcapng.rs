@@ -19,6 +19,8 @@ const SIMPLE: u32 = 3;
 const STATISTICS: u32 = 5;
 const ENHANCED: u32 = 6;
 const JOURNAL: u32 = 9;
+const CUSTOM: u32 = 0x0bad;
+const CUSTOM_NOT_COPIED: u32 = 0x4000_0bad;
 
 #[derive(Clone, Copy, Debug)]
 struct Interface {
@@ -68,16 +70,17 @@ impl Pcapng {
         if length < 12 || !length.is_multiple_of(4) {
             return Found::Broken(format!("a pcapng block of {length} bytes, which cannot be"));
         }
-        let known = matches!(kind, INTERFACE | PACKET | SIMPLE | STATISTICS | ENHANCED | JOURNAL);
+        // tshark gives these frame numbers, though they are no packets.
+        if matches!(kind, JOURNAL | CUSTOM | CUSTOM_NOT_COPIED) {
+            return Found::NoPacket { consumed: length };
+        }
+        let known = matches!(kind, INTERFACE | PACKET | SIMPLE | STATISTICS | ENHANCED);
         if !known || kind == SECTION {
             return Found::Passed { consumed: length };
         }
         let is_packet = matches!(kind, PACKET | SIMPLE | ENHANCED);
         // A packet's options may hold comments.
         let most = if is_packet { PACKET_MAX_BYTES + 65_536 } else { DESCRIPTION_MAX_BYTES };
-        if kind == JOURNAL {
-            return Found::NoPacket { consumed: length };
-        }
         if length > most {
             return Found::Broken(format!(
                 "a pcapng block of type {kind} with {length} bytes; at most {most} are read"

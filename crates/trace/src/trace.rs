@@ -151,7 +151,10 @@ impl Trace {
             (Decoded::Segment(segment), None) => {
                 counts.segment(segment.length, segment.has(bits::SYN), Flags::NONE);
             }
-            (Decoded::Mention(segment), _) => {
+            (Decoded::Mention(segment), stream) => {
+                if let Some(stream) = stream {
+                    frame.flags.add(self.followed[stream as usize].connection.mention(&segment));
+                }
                 counts.flags(segment.has(bits::SYN), frame.flags);
             }
             (Decoded::Other, _) => {}

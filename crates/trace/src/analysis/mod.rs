@@ -77,21 +77,32 @@ impl Connection {
         flags
     }
 
+    /// What tshark shows of a header whose segment's length is not known: it then takes the
+    /// acknowledged number for a relative one.
+    pub(crate) fn mention(&self, segment: &Segment) -> Flags {
+        match (segment.has(bits::SYN) && segment.has(bits::ACK), segment.acknowledged) {
+            (true, 2..) => Flags::TFO_ACK,
+            (true, _) if self.has_early_data => Flags::TFO_IGNORED,
+            _ => Flags::NONE,
+        }
+    }
+
     /// Window scales count only if both ends offered them.
     fn scale(&mut self, from: usize, segment: &Segment) {
         let (forward, reverse) = self.pair(from);
         if let Some(shift) = segment.options.window_scale {
             forward.scale = Scale::By(shift.min(14));
         }
-        if segment.is_cut {
-            return;
-        }
-        if !segment.has(bits::SYN) {
+        // The window of a SYN is never shifted, and neither are those before the next
+        // acknowledgement.
+        if segment.has(bits::SYN) {
+            forward.has_acknowledged = false;
+        } else {
             forward.has_acknowledged |= segment.has(bits::ACK);
+        }
+        if segment.is_cut || !segment.has(bits::SYN) {
             return;
         }
-        // The window of a SYN is never shifted.
-        forward.has_acknowledged = false;
         let is_refused = segment.has(bits::ACK) && reverse.scale == Scale::None;
         if forward.scale == Scale::Unknown || is_refused {
             (forward.scale, reverse.scale) = (Scale::None, Scale::None);

@@ -150,7 +150,10 @@ fn sent_again(
     let segment = arrival.segment;
     let end = segment.sequence.wrapping_add(segment.length);
     let mut flags = Flags::NONE;
-    if segment.length > 0 && reverse.acknowledged != 0 && !is_after(end, reverse.acknowledged) {
+    if segment.length > 0
+        && reverse.acknowledged != 0
+        && (end == reverse.acknowledged || is_before(end, reverse.acknowledged))
+    {
         flags.add(Flags::RETRANSMISSION);
         flags.add(Flags::SPURIOUS_RETRANSMISSION);
         return flags;

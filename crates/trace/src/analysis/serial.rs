@@ -1,8 +1,9 @@
 //! Sequence numbers compared as RFC 1982 compares serial numbers: around the end of 32 bits.
 
-/// `one` comes after `other`.
+/// `one` comes after `other`. Of two numbers half of all apart each comes after the other and before
+/// it, as in tshark.
 pub(crate) fn is_after(one: u32, other: u32) -> bool {
-    one.wrapping_sub(other).cast_signed() > 0
+    is_before(other, one)
 }
 
 /// `one` comes before `other`.

@@ -1,0 +1,187 @@
+//! `weir trace` against tshark 4.0: what both say of each frame of the same capture.
+//!
+//! Named cases (`e2e/cases/trace`), random conversations with their seeds, everything that TCP comes
+//! wrapped in, every form of file; and files that are broken.
+
+#[path = "trace/case.rs"]
+#[allow(unreachable_pub, reason = "a module of this test")]
+mod case;
+#[path = "trace/oracle.rs"]
+#[allow(unreachable_pub, reason = "a module of this test")]
+mod oracle;
+#[path = "trace/packets.rs"]
+#[allow(unreachable_pub, reason = "a module of this test")]
+mod packets;
+#[path = "trace/random.rs"]
+#[allow(unreachable_pub, reason = "a module of this test")]
+mod random;
+#[path = "trace/wrapped.rs"]
+#[allow(unreachable_pub, reason = "a module of this test")]
+mod wrapped;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use e2e::Scene;
+use packets::{Frame, pcap, pcapng};
+
+/// Fewer would mean that files were lost.
+const CASES_MIN: usize = 80;
+
+#[test]
+fn every_case() {
+    let cases = case::read_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/trace"));
+    assert!(cases.len() >= CASES_MIN, "{} cases", cases.len());
+    let Some(scene) = Scene::new("trace-cases", &["tshark"]) else { return };
+    if !oracle::is_the_one() {
+        return;
+    }
+    let mut frames: Vec<Frame> = Vec::new();
+    let mut names: Vec<(u64, &str)> = Vec::new();
+    for case in &cases {
+        names.push((frames.len() as u64, &case.name));
+        frames.extend(case.frames.iter().cloned());
+    }
+    let path = scene.file("cases.pcap", pcap(&frames, true, true));
+    let compared = oracle::compare(&path, |number| {
+        let at = names.partition_point(|(first, _)| *first < number);
+        let (first, name) = names[at - 1];
+        format!("{name}, its frame {}", number - first)
+    });
+    println!("trace: {} cases, {compared} frames", cases.len());
+}
+
+#[test]
+fn random_conversations() {
+    let Some(scene) = Scene::new("trace-random", &["tshark"]) else { return };
+    if !oracle::is_the_one() {
+        return;
+    }
+    // The same few each time, and one that nobody has seen; WEIR_SEED replays one.
+    let given = std::env::var("WEIR_SEED").ok().map(|seed| seed.parse().expect("WEIR_SEED"));
+    let new = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |now| u64::from(now.subsec_nanos()));
+    let seeds = given.map_or_else(|| vec![1, 2, new], |seed: u64| vec![seed]);
+    for seed in seeds {
+        println!("trace: seed {seed}");
+        let path = scene.file("wild.pcap", pcap(&random::wild(seed, 6_000), true, true));
+        oracle::compare(&path, |_| format!("wild, WEIR_SEED={seed}"));
+        let mut frames = Vec::new();
+        for (port, snaplen) in (0..).zip([65_535, 96, 54, 40, 65_535, 65_535, 65_535, 65_535]) {
+            random::transfer(
+                seed.wrapping_add(u64::from(port)),
+                2_000 + port,
+                snaplen,
+                &mut frames,
+            );
+        }
+        frames.sort_by_key(|frame| frame.time_ns);
+        let path = scene.file("transfers.pcap", pcap(&frames, true, true));
+        oracle::compare(&path, |_| format!("transfers, WEIR_SEED={seed}"));
+    }
+}
+
+#[test]
+fn everything_that_tcp_comes_wrapped_in() {
+    let Some(scene) = Scene::new("trace-wrapped", &["tshark"]) else { return };
+    if !oracle::is_the_one() {
+        return;
+    }
+    let mut frames: Vec<Frame> = Vec::new();
+    let mut names: Vec<(u64, &str)> = Vec::new();
+    for (name, wrapped) in wrapped::all() {
+        names.push((frames.len() as u64, name));
+        frames.extend(wrapped);
+    }
+    let path = scene.file("wrapped.pcapng", pcapng(&frames, true, 9));
+    oracle::compare(&path, |number| {
+        let at = names.partition_point(|(first, _)| *first < number);
+        names[at - 1].1.to_owned()
+    });
+}
+
+#[test]
+fn every_form_of_file_says_the_same() {
+    let Some(scene) = Scene::new("trace-forms", &["tshark", "gzip"]) else { return };
+    if !oracle::is_the_one() {
+        return;
+    }
+    let mut frames = Vec::new();
+    random::transfer(7, 2_000, 120, &mut frames);
+    // Whole microseconds, so that every form can hold the times.
+    for frame in &mut frames {
+        frame.time_ns -= frame.time_ns % 1_000;
+    }
+    let first = scene.file("first.pcap", pcap(&frames, true, true));
+    oracle::compare(&first, |_| "the first form".to_owned());
+    let expected = oracle::weir(&first);
+    assert!(
+        expected.values().any(|(_, flags)| !flags.is_empty()),
+        "nothing to tell forms apart by"
+    );
+    for is_little in [true, false] {
+        let forms = [
+            pcap(&frames, is_little, false),
+            pcap(&frames, is_little, true),
+            pcapng(&frames, is_little, 6),
+            pcapng(&frames, is_little, 9),
+        ];
+        for (number, bytes) in forms.iter().enumerate() {
+            let path = scene.file("form", bytes);
+            assert!(oracle::weir(&path) == expected, "form {number}, little-endian: {is_little}");
+        }
+    }
+    // Two sections behind each other, each with its own byte order, and between them a block that
+    // tshark gives a frame number to.
+    let (one, other) = frames.split_at(frames.len() / 2);
+    let sections = [pcapng(one, true, 9), pcapng(other, false, 9)].concat();
+    oracle::compare(&scene.file("sections.pcapng", sections), |_| String::new());
+    // 2^-20 s is coarser than a microsecond: tshark judges.
+    oracle::compare(&scene.file("binary.pcapng", pcapng(&frames, true, 0x94)), |_| String::new());
+    for program in ["gzip", "zstd"] {
+        let Some(program) = e2e::find(program) else { continue };
+        let output = Command::new(program).arg("-c").arg(&first).output().expect("compressing");
+        let twice = scene.file("compressed", output.stdout);
+        assert!(oracle::weir(&twice) == expected, "compressed");
+        let input = std::fs::File::open(&twice).expect("the compressed file");
+        let said = Command::new(e2e::binary())
+            .args(["trace", "-", "--frames"])
+            .stdin(Stdio::from(input))
+            .output()
+            .expect("weir");
+        let lines = said.stdout.iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(lines, expected.len(), "from standard input");
+    }
+}
+
+#[test]
+fn a_broken_file_is_read_as_far_as_it_goes() {
+    let Some(scene) = Scene::new("trace-broken", &[]) else { return };
+    let mut frames = Vec::new();
+    random::transfer(9, 2_000, 120, &mut frames);
+    let whole = pcap(&frames, true, true);
+    let told = |name: &str, bytes: &[u8]| {
+        let path = scene.file(name, bytes);
+        let finished = e2e::run(&scene, &["trace", "--frames", &path.to_string_lossy()]);
+        (finished.code, finished.stdout.lines().count(), finished.stderr)
+    };
+    let (code, lines, said) = told("cut.pcap", &whole[..whole.len() - 7]);
+    assert_eq!((code, lines), (Some(1), frames.len() - 1));
+    assert!(said.contains("cut off in the middle of a packet"), "{said}");
+    let mut damaged = whole.clone();
+    let third = 24 + frames[..2].iter().map(|frame| 16 + frame.captured).sum::<usize>();
+    damaged[third + 8..third + 12].fill(0xff);
+    let (code, lines, said) = told("damaged.pcap", &damaged);
+    assert_eq!((code, lines), (Some(1), 2));
+    assert!(said.contains(&format!("byte {third}:")) && said.contains("after 2 frames"), "{said}");
+    let (code, _, said) = told("text.pcap", b"GET / HTTP/1.1\r\nHost: example.com\r\n");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("neither pcap nor pcapng"), "{said}");
+    let (code, _, said) = told("empty.pcap", b"");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("the file is empty"), "{said}");
+    let finished = e2e::run(&scene, &["trace", "/does/not/exist.pcap"]);
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stderr.contains("cannot read /does/not/exist.pcap"), "{}", finished.stderr);
+}

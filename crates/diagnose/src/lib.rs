@@ -5,11 +5,15 @@
 //! findings anywhere.
 
 mod backlog;
+pub mod board;
+pub mod checks;
 pub mod facts;
 pub mod finding;
 pub mod render;
 pub mod rules;
 mod segments;
+mod servers;
 mod spelling;
+pub mod sysctl;
 mod view;
 pub mod words;

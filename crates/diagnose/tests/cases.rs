@@ -2,6 +2,9 @@
 //! facts on which it does not, and facts from which nobody can know; `cases/<rule>.txt` is what a
 //! person reads where it fires. `UPDATE_EXPECT=1` rewrites the texts.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use diagnose::facts::Facts;
@@ -13,7 +16,8 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 struct Case {
     /// Begins with `fires`, `quiet` or `unknown`, and goes on with what is special.
-    case: String,
+    #[serde(rename = "case")]
+    name: String,
     facts: Facts,
     /// What the rule finds, in order.
     #[serde(default)]
@@ -48,7 +52,7 @@ fn of_rule<'a>(report: &'a Report, rule: &'a Rule) -> impl Iterator<Item = &'a F
 }
 
 fn run(rule: &Rule, case: &Case) {
-    let name = format!("{}, {}", rule.name(), case.case);
+    let name = format!("{}, {}", rule.name(), case.name);
     let report = diagnose(&case.facts);
     let found: Vec<Expected> = of_rule(&report, rule)
         .map(|one| Expected { subject: one.subject.clone(), severity: one.severity })
@@ -57,7 +61,7 @@ fn run(rule: &Rule, case: &Case) {
     for other in report.findings.iter().filter(|one| one.rule != rule.name() && one.has_weight()) {
         assert!(case.also.iter().any(|also| *also == other.rule), "{name}: also {other:?}");
     }
-    let kind = case.case.split([' ', ':']).next().unwrap_or_default();
+    let kind = case.name.split([' ', ':']).next().unwrap_or_default();
     match kind {
         "fires" => assert!(!found.is_empty(), "{name}: expects nothing"),
         "quiet" => assert!(found.is_empty(), "{name}: expects a finding"),
@@ -78,7 +82,7 @@ fn every_rule_fires_keeps_quiet_and_says_what_it_cannot_know() {
         let cases = cases(rule);
         for kind in ["fires", "quiet", "unknown"] {
             let name = rule.name();
-            assert!(cases.iter().any(|one| one.case.starts_with(kind)), "{name}: no case {kind}");
+            assert!(cases.iter().any(|one| one.name.starts_with(kind)), "{name}: no case {kind}");
         }
         for case in &cases {
             run(rule, case);
@@ -91,11 +95,11 @@ fn findings_read_well() {
     const WIDTH: usize = 100;
     for rule in Rule::all() {
         let mut text = String::new();
-        for case in cases(rule).iter().filter(|case| case.case.starts_with("fires")) {
+        for case in cases(rule).iter().filter(|case| case.name.starts_with("fires")) {
             let report = diagnose(&case.facts);
             for finding in of_rule(&report, rule) {
                 is_complete(finding);
-                text.push_str(&format!("{}\n\n", case.case));
+                let _ = writeln!(text, "{}\n", case.name);
                 text.push_str(&diagnose::render::finding(finding, WIDTH));
                 text.push('\n');
             }

@@ -6,6 +6,7 @@
 
 mod backlog;
 pub mod board;
+mod captured;
 pub mod checks;
 pub mod facts;
 pub mod finding;

@@ -6,6 +6,7 @@
 //! test's facts name only what they are about: a field left out is [`Known::Unknown`], or empty.
 
 mod balancer;
+mod capture;
 mod host;
 mod known;
 mod namespace;
@@ -15,6 +16,7 @@ mod socket;
 use serde::{Deserialize, Serialize};
 
 pub use balancer::{Balancer, BalancerListener, BalancerSample, ServerCounts};
+pub use capture::{Capture, CaptureConnection, CaptureSide};
 pub use host::{
     Cgroup, CgroupVersion, Cpu, Host, HostSample, LogLine, NetworkInterrupt, ProcessLimit, Softnet,
     SysctlFile, SystemMemory,
@@ -45,4 +47,6 @@ pub struct Facts {
     pub namespaces_left_out: Option<String>,
     /// What the balancer knows of its own traffic; unknown outside `weir serve`.
     pub balancer: Known<Balancer>,
+    /// Captures of packets that were read; none, and nothing is said of them.
+    pub captures: Vec<Capture>,
 }

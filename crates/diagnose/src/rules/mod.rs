@@ -8,7 +8,7 @@ mod page;
 
 use std::cmp::Reverse;
 
-use crate::facts::{Facts, Known, Namespace};
+use crate::facts::{Capture, Facts, Known, Namespace};
 use crate::finding::{Finding, Report};
 use crate::view::{Out, View};
 
@@ -84,6 +84,15 @@ rules! {
     Host interrupts_unbalanced;
     Namespace resets_sent;
     Namespace time_wait_many;
+    Capture capture_syn_lost;
+    Capture capture_mtu absorbs [capture_tail_loss];
+    Capture capture_queue_full;
+    Capture capture_sack_off;
+    Capture capture_slow_reader;
+    Capture capture_tail_loss;
+    Capture capture_spurious;
+    Capture capture_twice;
+    Capture capture_gaps;
 }
 
 /// A rule: its name, what it looks at, its page.
@@ -104,6 +113,8 @@ enum Check {
     Host(fn(&Facts, &mut Out)),
     /// Runs for each network namespace.
     Namespace(fn(View<'_>, &mut Out)),
+    /// Runs for each capture.
+    Capture(fn(&Capture, &mut Out)),
 }
 
 impl Rule {
@@ -154,6 +165,12 @@ impl Rule {
             Check::Host(check) => {
                 out.begin(self.name, None);
                 check(facts, out);
+            }
+            Check::Capture(check) => {
+                out.begin(self.name, None);
+                for capture in &facts.captures {
+                    check(capture, out);
+                }
             }
             Check::Namespace(check) => {
                 for namespace in &facts.namespaces {

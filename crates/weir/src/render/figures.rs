@@ -56,7 +56,8 @@ fn starts_with_figure(cell: &str) -> bool {
 }
 
 fn broken(heading: &str) -> Vec<&str> {
-    if heading.chars().count() > HEADING_MAX { heading.split(' ').collect() } else { vec![heading] }
+    let is_long = heading.chars().count() > HEADING_MAX && !heading.contains('→');
+    if is_long { heading.split(' ').collect() } else { vec![heading] }
 }
 
 fn line<const N: usize>(

@@ -46,6 +46,7 @@ pub(super) fn report(reading: &Reading, args: &TraceArgs, events: &Events) -> Va
             json!({ "offset_bytes": broken.offset, "why": broken.what })
         }),
     });
+    report["diagnosis"] = serde_json::to_value(reading.findings()).unwrap_or_default();
     if args.stream.is_some() {
         report["events"] = events.all().iter().map(event).collect();
         report["events_left_out"] = json!(events.left_out());

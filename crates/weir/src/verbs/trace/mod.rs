@@ -2,6 +2,7 @@
 
 mod csv;
 mod events;
+mod facts;
 mod input;
 mod json;
 mod picture;
@@ -27,6 +28,13 @@ struct Reading {
     dropped: Option<u64>,
     /// Why reading stopped before the end.
     broken: Option<Broken>,
+}
+
+impl Reading {
+    /// What the rule book says of it.
+    fn findings(&self) -> diagnose::finding::Report {
+        diagnose::rules::diagnose(&facts::facts(self))
+    }
 }
 
 pub(crate) fn run(args: &TraceArgs, common: Common) -> Exit {

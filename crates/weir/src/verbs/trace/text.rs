@@ -14,6 +14,9 @@ use crate::render::figures::Figures;
 /// Rows of intervals that are shown; of more, those with the most trouble.
 const INTERVALS_SHOWN_MAX: usize = 60;
 
+/// Columns that findings are wrapped at.
+const WIDTH: usize = 100;
+
 /// Connections by trouble, the most first; of equals the one that came first.
 pub(super) fn sorted(trace: &Trace) -> impl Iterator<Item = (u32, &Story)> {
     let mut all: Vec<(u32, &Story)> = (0..).zip(trace.stories()).collect();
@@ -42,6 +45,8 @@ pub(super) fn report(reading: &Reading, connections: usize, colour: bool) -> Str
         section(&mut out, &heading, colour);
         out.push_str(&by_connection(sorted(trace).take(connections)));
     }
+    section(&mut out, "What it means", colour);
+    out.push_str(&diagnose::render::report(&reading.findings(), WIDTH));
     out
 }
 

@@ -1,0 +1,79 @@
+//! A trace's stories as the facts that rules look at.
+
+use std::collections::BTreeMap;
+
+use diagnose::facts::{Capture, CaptureConnection, CaptureSide, Facts};
+use trace::summary::{Direction, Story};
+
+use super::Reading;
+use super::text::sorted;
+
+/// Connections that rules see: those with the most trouble.
+const CONNECTIONS_MAX: usize = 10_000;
+
+/// The capture, for the rule book.
+pub(super) fn facts(reading: &Reading) -> Facts {
+    let trace = &reading.trace;
+    let capture = Capture {
+        name: reading.name.clone(),
+        duration_ms: trace.intervals().duration_ns() / 1_000_000,
+        connections_in_all: trace.stories().len() as u64,
+        one_sided: trace.stories().filter(|story| story.is_one_sided()).count() as u64,
+        dropped: reading.dropped,
+        connections: sorted(trace)
+            .take(CONNECTIONS_MAX)
+            .map(|(stream, story)| connection(stream, story))
+            .collect(),
+    };
+    Facts { captures: vec![capture], ..Facts::default() }
+}
+
+fn connection(stream: u32, story: &Story) -> CaptureConnection {
+    let client = story.client.unwrap_or(0);
+    let end = |end: usize| story.ends.0[end].to_string();
+    CaptureConnection {
+        stream,
+        client: end(client),
+        server: end(1 - client),
+        is_one_sided: story.is_one_sided(),
+        was_reset: story.directions.iter().any(|direction| direction.resets > 0),
+        from_client: side(&story.directions[client]),
+        from_server: side(&story.directions[1 - client]),
+    }
+}
+
+fn side(direction: &Direction) -> CaptureSide {
+    let mut analysis = BTreeMap::new();
+    let mut frames = BTreeMap::new();
+    for ((name, count), (flag, _)) in direction.counts.named().zip(trace::analysis::Flags::NAMED) {
+        if count > 0 {
+            analysis.insert(name.to_owned(), count);
+        }
+        if let Some(frame) = direction.first_frame(*flag) {
+            frames.insert(name.to_owned(), u64::from(frame));
+        }
+    }
+    let milliseconds = |ns: i64| ns.max(0).cast_unsigned() / 1_000_000;
+    let gaps = direction.opening_times_ns().windows(2);
+    CaptureSide {
+        segments: direction.counts.segments,
+        payload_bytes: direction.counts.payload_bytes,
+        unique_bytes: direction.unique_bytes,
+        analysis,
+        frames,
+        syns: u64::from(direction.openings),
+        syn_gaps_ms: gaps.map(|two| milliseconds(two[1] - two[0])).collect(),
+        sack_permitted: direction.handshake.was_seen.then_some(direction.handshake.sack_permitted),
+        late_segments: direction.late_segments,
+        captured_twice: direction.captured_twice,
+        captured_twice_flagged: direction.captured_twice_flagged,
+        unseen_bytes: direction.unseen_bytes,
+        tail_retransmissions: direction.tail_retransmissions,
+        duplicate_sacks: direction.duplicate_sacks,
+        window_shut_ms: milliseconds(direction.shut_ns),
+        repeats_max: u64::from(direction.repeats_max),
+        repeated_bytes: u64::from(direction.repeated_bytes),
+        is_stuck: direction.is_stuck,
+        advance_max_bytes: u64::from(direction.advance_max_bytes),
+    }
+}

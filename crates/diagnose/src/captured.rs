@@ -46,13 +46,12 @@ pub(crate) fn certainty(found: &[Flow<'_>], most: Certainty) -> Certainty {
     if found.iter().all(|flow| flow.connection.is_one_sided) { Certainty::Possible } else { most }
 }
 
-/// Notes that `what` needs both directions, where a connection has only one.
-pub(crate) fn needs_both(capture: &Capture, what: &str, out: &mut Out) {
+/// Notes, once for all rules, that connections have one direction only.
+pub(crate) fn needs_both(capture: &Capture, out: &mut Out) {
     if capture.one_sided > 0 {
         let connections = words::plural(capture.one_sided, "connection");
-        let reason =
-            format!("only one direction of {connections} in {} was captured", capture.name);
-        out.could_not(what, &reason);
+        let reason = format!("of {connections} in {} one direction was captured", capture.name);
+        out.could_not("what the other end said", &reason);
     }
 }
 

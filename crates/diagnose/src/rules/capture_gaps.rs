@@ -20,7 +20,7 @@ use crate::words;
 const UNSEEN_MIN_BYTES: u64 = 10_000;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
-    needs_both(capture, "whether the capture has holes", out);
+    needs_both(capture, out);
     let found = found(capture, |flow| flow.sent.unseen_bytes > 0, |flow| flow.sent.unseen_bytes);
     let found = found.unwrap_or_default();
     let unseen = sum(&found, |side| side.unseen_bytes);

@@ -21,7 +21,7 @@ const FULL_MIN_BYTES: u64 = 1_000;
 const REPEATS_MIN: u64 = 2;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
-    needs_both(capture, "whether long segments arrived", out);
+    needs_both(capture, out);
     let Some(found) = found(
         capture,
         |flow| {

@@ -17,7 +17,7 @@ use crate::view::Out;
 use crate::words;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
-    needs_both(capture, "whether handshakes were completed", out);
+    needs_both(capture, out);
     let Some(found) = found(
         capture,
         |flow| flow.sent.syns >= 2 && flow.from == flow.connection.server,

@@ -21,7 +21,7 @@ use crate::words;
 const AGAIN_MIN: u64 = 10;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
-    needs_both(capture, "whether SACK was offered by both ends", out);
+    needs_both(capture, out);
     let Some(found) = found(
         capture,
         |flow| {

@@ -19,7 +19,7 @@ use crate::words;
 const SHUT_MIN_MS: u64 = 100;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
-    needs_both(capture, "how long windows were shut", out);
+    needs_both(capture, out);
     let Some(found) = found(
         capture,
         |flow| flow.sent.of("zero_window") > 0 && flow.sent.window_shut_ms >= SHUT_MIN_MS,

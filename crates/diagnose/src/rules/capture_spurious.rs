@@ -19,7 +19,7 @@ use crate::words;
 const TIMES_MIN: u64 = 10;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
-    needs_both(capture, "whether what was sent again had arrived", out);
+    needs_both(capture, out);
     let needless = |side: &crate::facts::CaptureSide| {
         let labelled = side.of("spurious_retransmission").saturating_sub(side.captured_twice_flagged);
         labelled.max(side.duplicate_sacks)

@@ -21,7 +21,7 @@ use crate::words;
 const PAIR_GAP_MIN_MS: u64 = 500;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
-    needs_both(capture, "whether repeated SYNs were answered", out);
+    needs_both(capture, out);
     let Some(found) = found(
         capture,
         |flow| {

@@ -20,7 +20,7 @@ use crate::words;
 const TIMES_MIN: u64 = 3;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
-    needs_both(capture, "whether last segments had been acknowledged", out);
+    needs_both(capture, out);
     let Some(mut found) = found(
         capture,
         |flow| flow.sent.tail_retransmissions > 0,

@@ -20,7 +20,7 @@ const FRAMES_MIN: u64 = 10;
 const SHARE_OF: u64 = 50;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
-    needs_both(capture, "whether both directions were captured twice", out);
+    needs_both(capture, out);
     let Some(found) = found(
         capture,
         |flow| flow.sent.captured_twice > 0,

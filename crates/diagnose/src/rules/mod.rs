@@ -206,6 +206,15 @@ fn balancer_unknown(facts: &Facts, out: &mut Out) {
     }
 }
 
+/// What the rules on captures say about those of `facts`; nothing of a host is asked.
+pub fn diagnose_captures(facts: &Facts) -> Report {
+    let mut out = Out::default();
+    for rule in RULES.iter().filter(|rule| matches!(rule.check, Check::Capture(_))) {
+        rule.run(facts, &mut out);
+    }
+    report(out)
+}
+
 /// What all rules say about `facts`, ranked, each thing once.
 pub fn diagnose(facts: &Facts) -> Report {
     let mut out = Out::default();
@@ -216,6 +225,10 @@ pub fn diagnose(facts: &Facts) -> Report {
         out.begin("", None);
         out.could_not("other network namespaces", reason);
     }
+    report(out)
+}
+
+fn report(out: Out) -> Report {
     let (findings, could_not_check) = out.into_parts();
     let mut findings = without_absorbed(findings);
     // Stable: findings of equal rank stay in order of the rules, then of the facts.

@@ -33,7 +33,7 @@ struct Reading {
 impl Reading {
     /// What the rule book says of it.
     fn findings(&self) -> diagnose::finding::Report {
-        diagnose::rules::diagnose(&facts::facts(self))
+        diagnose::rules::diagnose_captures(&facts::facts(self))
     }
 }
 

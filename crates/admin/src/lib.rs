@@ -77,6 +77,8 @@ pub struct Sources {
     pub configuration: Arc<dyn Fn(&Snapshot) -> Value + Send + Sync>,
     /// Probes by address, for `/metrics`.
     pub probes: Source<Vec<ProbeGauges>>,
+    /// Client connections that each worker serves.
+    pub worker_connections: Option<Source<Vec<u64>>>,
     /// Kept connections that wait for a request, of all workers together, by server.
     pub idle_connections: Option<Source<HashMap<SocketAddr, u32>>>,
     /// Requests and connections under way. May take its time: it is called on a thread that
@@ -102,6 +104,7 @@ impl Default for Sources {
             plan: Arc::new(|| Value::Null),
             configuration: Arc::new(|_| Value::Null),
             probes: Arc::new(Vec::new),
+            worker_connections: None,
             idle_connections: None,
             in_flight: None,
             reload: None,

@@ -81,4 +81,6 @@ pub(crate) const IDLE: Duration = secs(60);
 pub(crate) const KEEP_ALIVE: Duration = secs(60);
 pub(crate) const ATTEMPTS_MAX: u64 = 1;
 pub(crate) const BODY_KEPT_MAX_BYTES: u64 = 64_000;
-pub(crate) const IDLE_CONNECTIONS_MAX: u64 = 256;
+/// So many that a worker with thousands of clients does not close and reopen them, as `HAProxy`, which
+/// sets no limit of its own; a burst's surplus ages, since the newest are used first.
+pub(crate) const IDLE_CONNECTIONS_MAX: u64 = 1024;

@@ -60,6 +60,8 @@ impl Outside {
         let Inside { snapshot, registry, counters, control, ready, workers, onlooker, sources } =
             inside;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
+        let onlooker = Arc::new(onlooker);
+        let spread = Arc::clone(&onlooker);
         let sources = admin::Sources {
             plan: Arc::new(move || report::running_plan(&control)),
             configuration: Arc::new(|snapshot| {
@@ -68,6 +70,7 @@ impl Outside {
             }),
             probes: Arc::new(move || report::probes(&probed)),
             in_flight: Some(Arc::new(move |wanted| onlooker.in_flight(wanted))),
+            worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             ..sources
         };

@@ -86,6 +86,7 @@ pub(crate) fn sources() -> Sources {
                 last: Duration::from_millis(3),
             }]
         }),
+        worker_connections: Some(Arc::new(|| vec![2, 1])),
         idle_connections: Some(Arc::new(|| HashMap::from([(address("127.0.0.1:5001"), 3)]))),
         in_flight: Some(Arc::new(|wanted| {
             let all = vec![in_flight("a", 30), in_flight("b", 10)];

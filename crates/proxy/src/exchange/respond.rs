@@ -175,7 +175,8 @@ pub(super) async fn respond(
         let promise =
             scratch.response.known(Known::KeepAlive).map_or(Promise::NONE, Promise::parse);
         let reach = request.reach(client.origin.peer, &client.stream);
-        worker.pool.give(&reach, slot.endpoint(), server, promise, record.ended);
+        let idle_max = worker.idle_server_connections_max();
+        worker.pool.give(&reach, slot.endpoint(), server, promise, idle_max, record.ended);
     }
     match (form.close, uploaded) {
         (false, true) => After::Keep,

@@ -70,7 +70,7 @@ pub struct TcpInfo {
 }
 
 /// States of RFC 9293, section 3.3.2.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the names are the RFC's")]
 pub enum TcpState {
     Established,
@@ -136,7 +136,7 @@ const INFO_MAX_BYTES: usize = 512;
 
 /// Reads struct `tcp_info` of include/uapi/linux/tcp.h: fields are only ever appended to it, so that
 /// offsets are stable and a short struct is an old one.
-fn parse(bytes: &[u8]) -> TcpInfo {
+pub(crate) fn parse(bytes: &[u8]) -> TcpInfo {
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
     let opt32 = |at: usize| read_array(bytes, at).map(u32::from_ne_bytes);
     let opt64 = |at: usize| read_array(bytes, at).map(u64::from_ne_bytes);
@@ -181,7 +181,7 @@ fn read_array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 }
 
 impl TcpState {
-    fn from_kernel(number: u8) -> TcpState {
+    pub(crate) fn from_kernel(number: u8) -> TcpState {
         match number {
             1 => TcpState::Established,
             2 => TcpState::SynSent,

@@ -1,0 +1,8 @@
+//! Facts about a host → findings: what is wrong, on what evidence, why it matters, what to do.
+//!
+//! Pure: whoever reads the kernel (`collect`) or counts the balancer's own work fills in
+//! [`facts::Facts`]; nothing here opens a file or reads a clock, so saved facts lead to the same
+//! findings anywhere.
+
+pub mod facts;
+pub mod finding;

@@ -47,6 +47,8 @@ pub struct Channels {
     pub rx: u32,
     /// The most there could be.
     pub rx_max: u32,
+    /// Transmit queues in use, those that also receive included.
+    pub tx: u32,
 }
 
 /// Commands of include/uapi/linux/ethtool.h.
@@ -55,6 +57,7 @@ const GET_RINGS: u32 = 0x10;
 const GET_STRINGS: u32 = 0x1b;
 const GET_STATISTICS: u32 = 0x1d;
 const GET_CHANNELS: u32 = 0x3c;
+const GET_LINK: u32 = 0x4c;
 
 /// `ETH_SS_STATS`.
 const SET_OF_STATISTICS: u32 = 1;
@@ -138,26 +141,54 @@ impl Ethtool {
         let mut reply = [0_u8; 36];
         self.ask(interface, GET_CHANNELS, &mut reply)?;
         let of = |index| number(&reply, index);
-        Ok(Channels { rx_max: of(1).max(of(4)), rx: of(5).saturating_add(of(8)) })
+        let [rx, tx] = [of(5), of(6)].map(|queues| queues.saturating_add(of(8)));
+        Ok(Channels { rx_max: of(1).max(of(4)), rx, tx })
+    }
+
+    /// The speed of `interface`, in megabits per second; `None` where its driver knows none, as
+    /// those of virtual machines mostly do.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` when its driver does not tell.
+    pub fn speed_mbit(&self, interface: &str) -> io::Result<Option<u32>> {
+        // Struct ethtool_link_settings, and three maps of modes behind it. Asked with no maps, the
+        // kernel answers with the length that they have, made negative; asked with that, it fills
+        // everything in. The length is 4 words as of Linux 6.18, and a byte at most.
+        const LENGTH_AT: usize = 15;
+        let mut reply = [0_u8; 48 + 3 * 4 * 127];
+        self.ask(interface, GET_LINK, &mut reply)?;
+        let words = reply.get(LENGTH_AT).map_or(0, |&byte| (byte as i8).unsigned_abs());
+        reply.fill(0);
+        if let Some(length) = reply.get_mut(LENGTH_AT) {
+            *length = words.min(127);
+        }
+        self.ask(interface, GET_LINK, &mut reply)?;
+        // SPEED_UNKNOWN is -1.
+        Ok(Some(number(&reply, 1)).filter(|&speed| speed != u32::MAX && speed != 0))
+    }
+
+    /// The largest packet that `interface` carries, in bytes.
+    ///
+    /// # Errors
+    /// `ENODEV` when there is no such interface.
+    pub fn mtu_bytes(&self, interface: &str) -> io::Result<u32> {
+        let mut request = Request::about(interface)?;
+        // SAFETY: the socket is open; `request` is laid out as struct ifreq and no smaller, and
+        // valid for reads and writes during the call, which fills in a number and follows no
+        // pointer.
+        let result =
+            unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // The number is the first of the union, where the pointer stands for other requests.
+        Ok(array(&request.data.addr().to_ne_bytes(), 0).map_or(0, u32::from_ne_bytes))
     }
 
     fn ask(&self, interface: &str, command: u32, reply: &mut [u8]) -> io::Result<()> {
-        // Struct ifreq: a name that ends in a zero, and a union, in which only the pointer is used.
-        #[repr(C)]
-        struct Request {
-            name: [u8; libc::IFNAMSIZ],
-            data: *mut u8,
-            rest: [u8; 16],
-        }
-        if interface.len() >= libc::IFNAMSIZ || interface.contains('\0') {
-            return Err(io::Error::from(io::ErrorKind::InvalidInput));
-        }
         put(reply, 0, command);
-        let mut request =
-            Request { name: [0; libc::IFNAMSIZ], data: reply.as_mut_ptr(), rest: [0; 16] };
-        for (to, from) in request.name.iter_mut().zip(interface.bytes()) {
-            *to = from;
-        }
+        let mut request = Request::about(interface)?;
+        request.data = reply.as_mut_ptr();
         // SAFETY: the socket is open; `request` is laid out as struct ifreq and no smaller, and
         // valid for reads and writes during the call. `data` points to `reply`, which is valid for
         // writes during the call and at least as large as the struct of each command above; for
@@ -170,7 +201,29 @@ impl Ethtool {
     }
 }
 
-/// include/uapi/linux/sockios.h.
+/// Struct ifreq: a name that ends in a zero, and a union, of which the pointer or the number at
+/// its beginning is used.
+#[repr(C)]
+struct Request {
+    name: [u8; libc::IFNAMSIZ],
+    data: *mut u8,
+    rest: [u8; 16],
+}
+
+impl Request {
+    fn about(interface: &str) -> io::Result<Request> {
+        if interface.len() >= libc::IFNAMSIZ || interface.contains('\0') {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        let mut name = [0; libc::IFNAMSIZ];
+        for (to, from) in name.iter_mut().zip(interface.bytes()) {
+            *to = from;
+        }
+        Ok(Request { name, data: std::ptr::null_mut(), rest: [0; 16] })
+    }
+}
+
+/// `include/uapi/linux/sockios.h`.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 /// The `index`-th number of 32 bits.
@@ -198,6 +251,8 @@ mod tests {
     fn loopback_has_no_driver_to_ask_and_strangers_are_refused() {
         let ethtool = Ethtool::open().unwrap();
         assert!(ethtool.rings("lo").is_err());
+        assert!(ethtool.mtu_bytes("lo").unwrap() >= 1280);
+        assert!(ethtool.mtu_bytes("no-such-if").is_err());
         assert_eq!(ethtool.driver("no-such-if").unwrap_err().raw_os_error(), Some(libc::ENODEV));
         for name in ["an-interface-of-too-long-a-name", "lo\0"] {
             let error = ethtool.driver(name).unwrap_err();

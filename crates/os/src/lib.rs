@@ -10,6 +10,7 @@ pub mod conntrack;
 pub mod cpu;
 pub mod ethtool;
 pub mod handover;
+pub mod kernel_log;
 pub mod limits;
 pub mod listen;
 pub mod log_file;

@@ -4,6 +4,7 @@
 //!
 //! Sockets stream by one after the other; what is made of them is the caller's.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -15,7 +16,8 @@ use crate::tcp_info::{TcpInfo, TcpState, parse};
 pub struct Wanted {
     /// States, a bit for each: see [`Wanted::listeners`] and [`Wanted::others`].
     states: u32,
-    /// Whether `TCP_INFO` comes along, which makes the kernel lock each socket for a moment.
+    /// Whether `TCP_INFO` and the congestion control come along. The kernel locks each socket for
+    /// a moment then.
     pub info: bool,
     /// Whether memory and drops come along.
     pub memory: bool,
@@ -36,15 +38,18 @@ impl Wanted {
         Wanted { states: 0xFFE & !(1 << LISTEN), info: false, memory: false }
     }
 
-    /// Established connections only, with `TCP_INFO`.
-    pub fn established() -> Wanted {
-        Wanted { states: 1 << 1, info: true, memory: false }
+    /// The same with `TCP_INFO`.
+    #[must_use]
+    pub fn with_info(self) -> Wanted {
+        Wanted { info: true, ..self }
     }
 
     /// The extensions of struct `inet_diag_req_v2`: bit n - 1 asks for attribute n.
     fn extensions(self) -> u8 {
         let bit = |wanted: bool, attribute: u16| if wanted { 1 << (attribute - 1) } else { 0 };
-        bit(self.info, INET_DIAG_INFO) | bit(self.memory, INET_DIAG_SKMEMINFO)
+        bit(self.info, INET_DIAG_INFO)
+            | bit(self.info, INET_DIAG_CONG)
+            | bit(self.memory, INET_DIAG_SKMEMINFO)
     }
 }
 
@@ -74,6 +79,37 @@ pub struct Socket {
     pub memory: Option<Memory>,
     /// `TCP_INFO`, if it was asked for; `TIME_WAIT` and `SYN_RECV` have none.
     pub info: Option<TcpInfo>,
+    /// The congestion control, if `TCP_INFO` was asked for.
+    pub congestion_control: Option<CongestionControl>,
+}
+
+/// Name of a congestion control: `cubic`, `bbr`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CongestionControl {
+    /// `TCP_CA_NAME_MAX` of `include/net/tcp.h`.
+    bytes: [u8; 16],
+}
+
+impl CongestionControl {
+    fn read(value: &[u8]) -> CongestionControl {
+        let mut bytes = [0; 16];
+        for (to, from) in bytes.iter_mut().zip(value.iter().take_while(|&&byte| byte != 0)) {
+            *to = *from;
+        }
+        CongestionControl { bytes }
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        let length = self.bytes.iter().position(|&byte| byte == 0).unwrap_or(self.bytes.len());
+        std::str::from_utf8(self.bytes.get(..length).unwrap_or_default()).unwrap_or("?")
+    }
+}
+
+impl fmt::Debug for CongestionControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// What a socket holds of memory (`SK_MEMINFO_*` of `include/uapi/linux/sock_diag.h`).
@@ -92,6 +128,7 @@ pub struct Memory {
 
 /// Attributes of `include/uapi/linux/inet_diag.h`.
 const INET_DIAG_INFO: u16 = 2;
+const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 
 /// `SOCK_DIAG_BY_FAMILY` of `include/uapi/linux/sock_diag.h`.
@@ -155,10 +192,12 @@ fn read(bytes: &[u8]) -> Option<Socket> {
         is_ipv6: family == libc::AF_INET6,
         memory: None,
         info: None,
+        congestion_control: None,
     };
     for (number, value) in attributes(bytes.get(MESSAGE_BYTES..)?) {
         match number {
             INET_DIAG_INFO => socket.info = Some(parse(value)),
+            INET_DIAG_CONG => socket.congestion_control = Some(CongestionControl::read(value)),
             INET_DIAG_SKMEMINFO => socket.memory = Some(memory(value)),
             _ => {}
         }
@@ -230,13 +269,15 @@ mod tests {
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let server = listener.accept().unwrap().0;
         client.write_all(b"unread").unwrap();
-        let found = of(client.local_addr().unwrap().port(), Wanted::established());
+        let found = of(client.local_addr().unwrap().port(), Wanted::others().with_info());
         let [socket] = found.as_slice() else { panic!("{found:?}") };
         assert!(socket.is_ipv6);
         assert_eq!(socket.peer, client.peer_addr().unwrap());
         let (told, asked) = (socket.info.unwrap(), crate::tcp_info::read(&client).unwrap());
         assert_eq!((told.state, told.snd_mss_bytes), (asked.state, asked.snd_mss_bytes));
         assert_eq!(told.total_retrans, asked.total_retrans);
+        let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+        assert_eq!(socket.congestion_control.unwrap().as_str(), default.trim());
         let accepted = of(server.local_addr().unwrap().port(), Wanted::others());
         assert!(accepted.iter().any(|socket| socket.receive_queue == 6), "{accepted:?}");
     }
@@ -247,7 +288,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let _server = listener.accept().unwrap().0;
-        let accepted = of(port, Wanted::established());
+        let accepted = of(port, Wanted::others().with_info());
         assert!(accepted.iter().any(|s| s.peer == client.local_addr().unwrap()), "{accepted:?}");
     }
 

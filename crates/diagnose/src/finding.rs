@@ -77,6 +77,9 @@ pub struct Evidence {
     /// In what: `per second`, `connections`, `bytes`. Empty for text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
+    /// Of a rate: how many in all since the counter began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_all: Option<u64>,
 }
 
 /// One thing to do, with what it may cost.
@@ -117,11 +120,82 @@ pub struct Finding {
     pub remedy: Vec<Remedy>,
     /// How to see that it is mended: a command and what it should show.
     pub verify: String,
-    /// Where the figures come from: files of /proc, sock_diag, counters of the balancer.
+    /// Where the figures come from: files of /proc, `sock_diag`, counters of the balancer.
     pub source: Vec<String>,
 }
 
 impl Finding {
+    /// A finding that still wants evidence, a reason, a remedy, a way to verify and a source.
+    pub fn new(
+        rule: impl Into<Cow<'static, str>>,
+        subject: impl Into<String>,
+        severity: Severity,
+        certainty: Certainty,
+        what: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            rule: rule.into(),
+            subject: subject.into(),
+            namespace: None,
+            severity,
+            certainty,
+            what: what.into(),
+            evidence: Vec::new(),
+            why: String::new(),
+            remedy: Vec::new(),
+            verify: String::new(),
+            source: Vec::new(),
+        }
+    }
+
+    /// With one more piece of evidence.
+    #[must_use]
+    pub fn evidence(mut self, evidence: Evidence) -> Finding {
+        self.evidence.push(evidence);
+        self
+    }
+
+    /// With those pieces of evidence that there are.
+    #[must_use]
+    pub fn evidences(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Finding {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    /// Why it matters.
+    #[must_use]
+    pub fn why(mut self, why: impl Into<String>) -> Finding {
+        self.why = why.into();
+        self
+    }
+
+    /// With one more thing to do: what, the commands (none: empty), and what it may cost.
+    #[must_use]
+    pub fn remedy(
+        mut self,
+        action: impl Into<String>,
+        commands: &[&str],
+        risk: impl Into<String>,
+    ) -> Finding {
+        let commands = commands.iter().map(|&command| command.to_owned()).collect();
+        self.remedy.push(Remedy { action: action.into(), commands, risk: risk.into() });
+        self
+    }
+
+    /// How to see that it is mended.
+    #[must_use]
+    pub fn verify(mut self, verify: impl Into<String>) -> Finding {
+        self.verify = verify.into();
+        self
+    }
+
+    /// Where its figures come from.
+    #[must_use]
+    pub fn source(mut self, source: &[&str]) -> Finding {
+        self.source = source.iter().map(|&one| one.to_owned()).collect();
+        self
+    }
+
     /// Whether somebody should act on it: [`Severity::Warning`] and above.
     pub fn has_weight(&self) -> bool {
         self.severity >= Severity::Warning
@@ -156,17 +230,39 @@ impl Report {
 impl Evidence {
     /// A count of `unit`.
     pub fn count(name: impl Into<String>, figure: u64, unit: impl Into<String>) -> Evidence {
-        Evidence { name: name.into(), figure: Figure::Count(figure), unit: unit.into() }
+        Evidence {
+            name: name.into(),
+            figure: Figure::Count(figure),
+            unit: unit.into(),
+            in_all: None,
+        }
     }
 
     /// A rate, a share or a time in `unit`.
     pub fn number(name: impl Into<String>, figure: f64, unit: impl Into<String>) -> Evidence {
-        Evidence { name: name.into(), figure: Figure::Number(figure), unit: unit.into() }
+        Evidence {
+            name: name.into(),
+            figure: Figure::Number(figure),
+            unit: unit.into(),
+            in_all: None,
+        }
     }
 
     /// What is not a number.
     pub fn text(name: impl Into<String>, figure: impl Into<String>) -> Evidence {
-        Evidence { name: name.into(), figure: Figure::Text(figure.into()), unit: String::new() }
+        Evidence {
+            name: name.into(),
+            figure: Figure::Text(figure.into()),
+            unit: String::new(),
+            in_all: None,
+        }
+    }
+
+    /// How many in all, beside a rate.
+    #[must_use]
+    pub fn in_all(mut self, count: u64) -> Evidence {
+        self.in_all = Some(count);
+        self
     }
 }
 

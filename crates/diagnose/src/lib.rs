@@ -4,5 +4,12 @@
 //! [`facts::Facts`]; nothing here opens a file or reads a clock, so saved facts lead to the same
 //! findings anywhere.
 
+mod backlog;
 pub mod facts;
 pub mod finding;
+pub mod render;
+pub mod rules;
+mod segments;
+mod spelling;
+mod view;
+pub mod words;

@@ -1,4 +1,4 @@
-//! TCP sockets as sock_diag tells of them: listeners one by one, all others added up.
+//! TCP sockets as `sock_diag` tells of them: listeners one by one, all others added up.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

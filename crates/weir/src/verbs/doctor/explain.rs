@@ -1,0 +1,25 @@
+//! `weir doctor --explain`: the page of a rule or of a kernel setting.
+
+use diagnose::render;
+use diagnose::rules::Rule;
+
+use super::super::check::print;
+use crate::flags::Exit;
+
+/// Columns of text.
+const WIDTH: usize = 80;
+
+pub(super) fn run(name: &str) -> Exit {
+    let name = name.trim();
+    if let Some(rule) = Rule::by_name(name) {
+        return print(&render::page(rule.name(), &rule.page(), WIDTH));
+    }
+    // Whatever was typed or pasted: bounded, and nothing that moves a cursor.
+    let shown: String = name.chars().take(60).flat_map(char::escape_debug).collect();
+    let help = match Rule::nearest(name) {
+        Some(rule) => format!("did you mean {rule}?"),
+        None => "docs/rules.md lists all of them".to_owned(),
+    };
+    eprintln!("weir: no rule and no setting known has the name \"{shown}\"; {help}");
+    Exit::Mistake
+}

@@ -65,6 +65,14 @@ pub(crate) fn raise_backlog(
     let setting = habit(listening).map(|habit| habit.setting).filter(|setting| !setting.is_empty());
     let action =
         format!("Raise the backlog that {} asks for, then restart it", listening.program());
+    if listening.program().starts_with("nginx") {
+        // nginx calls listen() again where a reload finds another backlog.
+        return finding.remedy(
+            "Raise the backlog that nginx asks for, then reload it",
+            &["listen 80 backlog=4096;", "nginx -s reload"],
+            "a longer queue lets clients wait longer where the program is too slow on average",
+        );
+    }
     match setting {
         Some(setting) => finding.remedy(action, &[setting], RISK),
         None => finding.remedy(action, &[], RISK),

@@ -10,6 +10,8 @@ pub mod finding;
 pub mod render;
 pub mod rules;
 mod segments;
+mod servers;
 mod spelling;
+pub mod sysctl;
 mod view;
 pub mod words;

@@ -281,12 +281,15 @@ impl<'a> Listening<'a> {
     /// The program's name, or what stands for it.
     pub(crate) fn program(&self) -> &str {
         let known = self.sockets.iter().find_map(|one| one.program.get());
-        known.map_or("a program that could not be seen", String::as_str)
+        known.map_or("its program", String::as_str)
     }
 
-    /// `nginx at 0.0.0.0:80`.
+    /// `nginx at 0.0.0.0:80`, as a sentence may begin with it.
     pub(crate) fn name(&self) -> String {
-        format!("{} at {}", self.program(), self.address)
+        match self.sockets.iter().find_map(|one| one.program.get()) {
+            Some(program) => format!("{program} at {}", self.address),
+            None => format!("The program at {}", self.address),
+        }
     }
 
     /// The smallest backlog of the group.

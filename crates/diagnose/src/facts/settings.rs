@@ -44,7 +44,7 @@ impl Settings {
         if self.complete { Setting::Absent } else { Setting::Unknown("not collected") }
     }
 
-    /// The numbers of a setting, in order; unknown with a reason that names the setting when it
+    /// The numbers of a setting, in order; unknown, with a reason, when it
     /// does not exist, could not be read, or is no list of whole numbers.
     pub fn numbers(&self, name: &str) -> Known<Vec<u64>> {
         match self.get(name) {
@@ -53,11 +53,11 @@ impl Settings {
                     value.split_ascii_whitespace().map(str::parse).collect();
                 match numbers {
                     Ok(numbers) if !numbers.is_empty() => Known::Is(numbers),
-                    _ => Known::unknown(format!("{name} is `{value}`, not a number")),
+                    _ => Known::unknown(format!("it is `{value}`, not a number")),
                 }
             }
-            Setting::Absent => Known::unknown(format!("{name} does not exist in this namespace")),
-            Setting::Unknown(reason) => Known::unknown(format!("{name}: {reason}")),
+            Setting::Absent => Known::unknown("does not exist in this namespace".to_owned()),
+            Setting::Unknown(reason) => Known::unknown(reason.to_owned()),
         }
     }
 
@@ -84,6 +84,6 @@ mod tests {
         assert_eq!(numbers.get(), Some(&vec![4096, 131_072, 6_291_456]));
         assert_eq!(settings.number("net.ipv4.tcp_rmem").get(), Some(&4096));
         let reason = settings.number("net.ipv4.tcp_sack");
-        assert_eq!(reason.as_result(), Err("net.ipv4.tcp_sack does not exist in this namespace"));
+        assert_eq!(reason.as_result(), Err("does not exist in this namespace"));
     }
 }

@@ -1,7 +1,7 @@
 //! Connection tracking drops packets of new connections.
 //!
 //! **When.** `drop` or `early_drop` of `/proc/net/stat/nf_conntrack` rise between the samples, or the
-//! kernel's log says "nf_conntrack: table full". `insert_failed` alone is said as advice: two packets of one
+//! kernel's log says `nf_conntrack: table full`. `insert_failed` alone is said as advice: two packets of one
 //! flow raced, as DNS queries for A and AAAA from one socket do, and one was lost.
 //!
 //! **Why.** `drop`: the table is full, the packet is gone, a client tries again after a second.

@@ -8,7 +8,7 @@ mod page;
 
 use std::cmp::Reverse;
 
-use crate::facts::{Facts, Namespace};
+use crate::facts::{Facts, Known, Namespace};
 use crate::finding::{Finding, Report};
 use crate::view::{Out, View};
 
@@ -35,27 +35,54 @@ macro_rules! rules {
 
 rules! {
     Namespace listener_overflow
-        absorbs [listener_near_full, backlog_capped, backlog_low, backlog_stale];
-    Namespace syn_drops absorbs_all [listen_drops_other];
-    Namespace overflow_elsewhere;
+        absorbs [listener_near_full, backlog_capped, backlog_low, backlog_stale]
+        absorbs_all [syn_unanswered];
+    Namespace syn_drops absorbs_all [listen_drops_other, syn_unanswered];
+    Namespace conntrack_drops absorbs_all [conntrack_full, conntrack_timeout, syn_unanswered];
+    Namespace ena_shaped;
+    Namespace overflow_elsewhere absorbs_all [syn_unanswered];
     Namespace listen_drops_other;
+    Namespace ports_exhausted absorbs_all [time_wait_many];
+    Host softnet_drops absorbs [softnet_squeeze];
+    Namespace tcp_memory;
+    Namespace orphans;
+    Host checks_blind absorbs [server_failing];
+    Host server_failing;
+    Host server_syns;
+    Host server_loss;
+    Host cgroup_throttled;
+    Host cpu_steal;
+    Host neighbour_table;
+    Host open_files;
     Namespace listener_near_full absorbs [backlog_capped, backlog_low, backlog_stale];
     Namespace syn_cookies absorbs [backlog_capped, backlog_low, backlog_stale];
+    Namespace syn_unanswered;
+    Namespace sack_panic;
+    Namespace sack_off absorbs_all [reordering, loss];
+    Namespace timestamps_off;
+    Namespace window_scaling_off;
+    Namespace reordering absorbs_all [loss];
+    Namespace loss;
+    Namespace nic_drops;
+    Namespace slow_reader;
+    Namespace peer_slow_reader;
+    Namespace conntrack_full absorbs_all [conntrack_timeout];
+    Namespace ena_conntrack_left;
+    Namespace time_wait_overflow absorbs_all [time_wait_many];
+    Namespace tcp_mem_pages;
+    Namespace syncookies_always;
+    Namespace abort_on_overflow;
+    Host tw_recycle;
     Namespace backlog_stale;
     Namespace backlog_low;
     Namespace backlog_capped;
-    Namespace abort_on_overflow;
-    Namespace syncookies_always;
-    Namespace conntrack_drops absorbs_all [conntrack_full];
-    Namespace conntrack_full;
-    Namespace ports_exhausted;
-    Namespace sack_panic;
-    Namespace sack_off absorbs_all [reordering, loss];
-    Namespace reordering absorbs_all [loss];
-    Namespace loss;
-    Namespace slow_reader;
-    Namespace peer_slow_reader;
-    Host cgroup_throttled;
+    Host sysctl_not_applied;
+    Namespace buffer_caps;
+    Namespace conntrack_timeout;
+    Host softnet_squeeze;
+    Host interrupts_unbalanced;
+    Namespace resets_sent;
+    Namespace time_wait_many;
 }
 
 /// A rule: its name, what it looks at, its page.
@@ -146,6 +173,19 @@ fn label(namespace: &Namespace) -> Option<String> {
         return Some(format!("net:[{}]", namespace.inode));
     }
     Some(namespace.name.clone())
+}
+
+/// Notes that the balancer's own counters can't be seen, unless nobody asked for them: only `weir
+/// serve` has them, so a look from outside is not to be reproached with it.
+fn balancer_unknown(facts: &Facts, out: &mut Out) {
+    const WHAT: &str = "the balancer's own traffic";
+    match &facts.balancer {
+        Known::Is(_) => out.could_not(WHAT, "two samples are needed, some time apart"),
+        Known::Unknown(reason) if facts.balancer != Known::default() => {
+            out.could_not(WHAT, reason);
+        }
+        Known::Unknown(_) => {}
+    }
 }
 
 /// What all rules say about `facts`, ranked, each thing once.

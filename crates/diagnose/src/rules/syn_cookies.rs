@@ -36,22 +36,18 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let listeners = view.listeners(out).unwrap_or_default();
     let culprit = culprit(view, &listeners);
     let subject = culprit.map_or("SYN queue".to_owned(), |one| one.address.to_string());
-    let finding =
-        if cookies.is_rising() { now(view, &subject, culprit, cookies, out) } else { past(&subject, cookies, out) };
-    let finding = finding.evidences(log_lines(view).map(|line| Evidence::text("kernel log", line)));
-    let finding = match culprit {
-        Some(listening) => raise_backlog(
-            finding.evidence(Evidence::text(
-                "smallest backlog",
-                format!("{}, {}", words::thousands(listening.backlog().into()), listening.name()),
-            )),
-            listening,
-            view,
-        ),
-        None => finding.remedy("Raise the backlog of the program that listens", &[], "a restart"),
+    let finding = if cookies.is_rising() {
+        now(view, &subject, culprit, cookies, out)
+    } else {
+        past(&subject, cookies, out)
     };
     out.push(
         finding
+            .evidences(log_lines(view).map(|line| Evidence::text("kernel log", line)))
+            .evidences(culprit.map(|one| {
+                let backlog = words::thousands(one.backlog().into());
+                Evidence::text("smallest backlog", format!("{backlog}, {}", one.name()))
+            }))
             .verify("nstat -az TcpExtTCPReqQFullDoCookies rises no more under the same load")
             .source(&["/proc/net/netstat", "sock_diag (idiag_wqueue)", "/dev/kmsg"]),
     );
@@ -71,12 +67,13 @@ fn now(
         _ => None,
     };
     let at = culprit.map_or(String::new(), |one| format!(" to {}", one.name()));
+    let is_flood = share.is_some_and(|share| share < FLOOD_SHARE_MAX);
     let (certainty, what) = match share {
         Some(share) if share >= CLIENTS_SHARE_MIN => (
             Certainty::Likely,
             format!("Bursts of new connections{at} are larger than its backlog; it is no attack."),
         ),
-        Some(share) if share < FLOOD_SHARE_MAX => (
+        Some(_) if is_flood => (
             Certainty::Likely,
             format!("SYNs{at} come in a flood, and nearly none of their senders answers."),
         ),
@@ -85,7 +82,8 @@ fn now(
             format!("More connections{at} are half open than its backlog allows."),
         ),
     };
-    out.finding(subject, Severity::Warning, certainty, what)
+    let finding = out
+        .finding(subject, Severity::Warning, certainty, what)
         .evidence(cookies.evidence("TcpExtTCPReqQFullDoCookies"))
         .evidences(sent.map(|one| one.evidence("TcpExtSyncookiesSent")))
         .evidences(received.map(|one| one.evidence("TcpExtSyncookiesRecv")))
@@ -94,7 +92,20 @@ fn now(
         .why(
             "SYN cookies save the connection, but not what follows: if the accept queue is full as \
              well, it is dropped, and the kernel's log speaks of an attack.",
-        )
+        );
+    match culprit {
+        _ if is_flood => finding.remedy(
+            "Leave SYN cookies on, and filter before this host",
+            &["sysctl net.ipv4.tcp_syncookies", "tcpdump -nn -c 100 'tcp[tcpflags] == tcp-syn'"],
+            "none; to turn cookies off would drop the SYNs of real clients too",
+        ),
+        Some(listening) => raise_backlog(finding, listening, view),
+        None => finding.remedy(
+            "Raise the backlog of the program that listens, then restart it",
+            &[],
+            "a restart closes the socket",
+        ),
+    }
 }
 
 fn past(subject: &str, cookies: Change, out: &Out) -> Finding {

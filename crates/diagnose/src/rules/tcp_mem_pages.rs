@@ -1,4 +1,4 @@
-//! tcp_mem allows more than the machine has: pages were taken for bytes.
+//! `tcp_mem` allows more than the machine has: pages were taken for bytes.
 //!
 //! **When.** The last value of `net.ipv4.tcp_mem`, in pages, is more than half of the machine's
 //! memory. The kernel's own default is about a tenth.

@@ -1,4 +1,4 @@
-//! A file of settings names tcp_tw_recycle, which is dead, or breaks clients behind NAT.
+//! A file of settings names `tcp_tw_recycle`, which is dead, or breaks clients behind NAT.
 //!
 //! **When.** A line of `/etc/sysctl.conf` or of a sysctl directory sets `net.ipv4.tcp_tw_recycle`; a
 //! warning where the running kernel still has it and it is 1.

@@ -5,6 +5,7 @@
 //! findings anywhere.
 
 mod backlog;
+pub mod diary;
 pub mod facts;
 pub mod finding;
 pub mod render;

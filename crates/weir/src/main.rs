@@ -5,6 +5,7 @@ mod carried;
 mod desk;
 mod explain_token;
 mod flags;
+mod house_doctor;
 mod log;
 mod outside;
 mod reload;

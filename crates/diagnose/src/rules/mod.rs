@@ -55,7 +55,7 @@ rules! {
     Host neighbour_table;
     Host open_files;
     Namespace listener_near_full absorbs [backlog_capped, backlog_low, backlog_stale];
-    Namespace syn_cookies absorbs [backlog_capped, backlog_low, backlog_stale];
+    Namespace syn_cookies absorbs [backlog_capped, backlog_low, backlog_stale] absorbs_all [syn_unanswered];
     Namespace syn_unanswered;
     Namespace sack_panic;
     Namespace sack_off absorbs_all [reordering, loss];

@@ -8,6 +8,7 @@ use diagnose::facts::{
     Direction, Facts, Known, Listener, Namespace, PeerSockets, SocketState, Sockets, TcpSummary,
 };
 use diagnose::finding::Report;
+use diagnose::sysctl::Reviewed;
 use diagnose::words;
 
 use super::columns::Columns;
@@ -45,6 +46,62 @@ pub(crate) fn report(facts: &Facts, report: &Report, colour: bool) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Settings and what they do, the worst first.
+pub(crate) fn settings(groups: &[(String, Vec<Reviewed>)], colour: bool) -> String {
+    let mut out = String::new();
+    let [on, off] = if colour { ["\u{1b}[1m", "\u{1b}[0m"] } else { ["", ""] };
+    for (name, reviewed) in groups {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        _ = writeln!(out, "{on}{name}{off}");
+        if reviewed.is_empty() {
+            out.push_str("  every setting has its default\n");
+        }
+        let mut ordered: Vec<&Reviewed> = reviewed.iter().collect();
+        ordered.sort_by_key(|one| one.judgement.effect);
+        for one in ordered {
+            let effect = one.judgement.effect.name().to_uppercase();
+            _ = writeln!(out, "\n  {on}{effect:8}{off}  {} = {}", one.name, one.value);
+            let mut about = Vec::new();
+            if one.spelt != one.value {
+                about.push(one.spelt.clone());
+            }
+            if let Some(default) = &one.default {
+                about.push(format!("default of this kernel: {default}"));
+            }
+            if let Some(by) = &one.set_by {
+                about.push(format!("set by {} line {}", by.path, by.line));
+            }
+            if !about.is_empty() {
+                _ = writeln!(out, "            {}", about.join("; "));
+            }
+            for line in wrapped(&one.judgement.why, WIDTH - 12) {
+                _ = writeln!(out, "            {line}");
+            }
+            if let Some(meant) = &one.judgement.meant {
+                _ = writeln!(out, "            Probably meant: {meant}.");
+            }
+        }
+    }
+    out
+}
+
+/// `text` in lines of at most `width` columns.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Listening sockets of every namespace.

@@ -2,6 +2,7 @@
 
 use diagnose::render;
 use diagnose::rules::Rule;
+use diagnose::sysctl::Setting;
 
 use super::super::check::print;
 use crate::flags::Exit;
@@ -14,10 +15,13 @@ pub(super) fn run(name: &str) -> Exit {
     if let Some(rule) = Rule::by_name(name) {
         return print(&render::page(rule.name(), &rule.page(), WIDTH));
     }
+    if let Some(setting) = Setting::by_name(name) {
+        return print(&render::page(name, &setting.page(), WIDTH));
+    }
     // Whatever was typed or pasted: bounded, and nothing that moves a cursor.
     let shown: String = name.chars().take(60).flat_map(char::escape_debug).collect();
-    let help = match Rule::nearest(name) {
-        Some(rule) => format!("did you mean {rule}?"),
+    let help = match Rule::nearest(name).or_else(|| Setting::nearest(name)) {
+        Some(known) => format!("did you mean {known}?"),
         None => "docs/rules.md lists all of them".to_owned(),
     };
     eprintln!("weir: no rule and no setting known has the name \"{shown}\"; {help}");

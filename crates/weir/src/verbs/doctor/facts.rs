@@ -85,15 +85,22 @@ pub(super) fn begin(netns: &str) -> Result<Collector, Missing> {
     Collector::begin(&wanted).map_err(Missing::Mistake)
 }
 
-fn load(path: &Path) -> Result<Facts, Missing> {
+/// The text of a file that somebody named, at most so long.
+pub(super) fn text_of(path: &Path, bytes_max: u64) -> Result<String, Missing> {
     let wrong = |why: String| Missing::Mistake(format!("{}: {why}", path.display()));
     let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
     let mut text = String::new();
-    let mut bounded = file.take(FILE_MAX_BYTES + 1);
+    let mut bounded = file.take(bytes_max + 1);
     bounded.read_to_string(&mut text).map_err(|error| wrong(error.to_string()))?;
-    if text.len() as u64 > FILE_MAX_BYTES {
-        return Err(wrong(format!("larger than {FILE_MAX_BYTES} bytes")));
+    if text.len() as u64 > bytes_max {
+        return Err(wrong(format!("larger than {bytes_max} bytes")));
     }
+    Ok(text)
+}
+
+fn load(path: &Path) -> Result<Facts, Missing> {
+    let wrong = |why: String| Missing::Mistake(format!("{}: {why}", path.display()));
+    let text = text_of(path, FILE_MAX_BYTES)?;
     let facts: Facts = serde_json::from_str(&text)
         .map_err(|error| wrong(format!("no facts that `weir doctor --save` wrote: {error}")))?;
     if facts.format > FORMAT {

@@ -5,7 +5,8 @@
 //! findings anywhere.
 
 mod backlog;
-pub mod diary;
+pub mod board;
+pub mod checks;
 pub mod facts;
 pub mod finding;
 pub mod render;

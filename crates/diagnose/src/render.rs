@@ -3,8 +3,10 @@
 
 use std::fmt::Write as _;
 
+use crate::checks::{EndpointLoad, Load};
 use crate::finding::{Evidence, Figure, Finding, Report};
 use crate::rules::Page;
+use crate::sysctl::{Effect, Kernel, Machine, Reviewed, Setting};
 use crate::words;
 
 /// The narrowest that texts are wrapped at, in columns; what is asked for below it counts as this.
@@ -101,6 +103,144 @@ pub fn page(name: &str, page: &Page, width: usize) -> String {
             let _ = writeln!(out, "{}", section.title);
             wrap(&mut out, &section.text, 2, 2, width);
         }
+    }
+    out
+}
+
+/// A page on a kernel setting: what it counts, its default on `machine`, what is known of it.
+pub fn setting_page(setting: &Setting, machine: &Machine, width: usize) -> String {
+    let mut out = format!("{}\n\n", setting.name);
+    let page = setting.page();
+    wrap(&mut out, &page.summary, 0, 0, width);
+    out.push('\n');
+    let default = setting.default_on(machine);
+    let default = match default.as_deref() {
+        Some("") => "empty".to_owned(),
+        Some(default) => setting.unit.spell(default, machine.page_bytes),
+        None => "computed, or it differs between kernels and distributions".to_owned(),
+    };
+    let Kernel(major, minor) = machine.kernel;
+    titled(&mut out, "unit", setting.unit.name(), width);
+    titled(&mut out, "default", &format!("{default} (Linux {major}.{minor})"), width);
+    for section in &page.sections {
+        out.push('\n');
+        wrap(&mut out, &section.text, 0, 0, width);
+    }
+    out
+}
+
+/// Settings reviewed, each with its value spelt out, who set it, and what it does.
+pub fn settings(reviewed: &[Reviewed], width: usize) -> String {
+    let mut out = String::new();
+    for one in reviewed {
+        let _ = writeln!(out, "{:INDENT$}{}", one.judgement.effect.name(), one.name);
+        titled(&mut out, "", &format!("= {}", one.spelt), width);
+        if let Some(default) = one.default.as_ref().filter(|default| **default != one.value) {
+            let default = if default.is_empty() { "empty" } else { default };
+            titled(&mut out, "", &format!("default: {default}"), width);
+        }
+        if let Some(by) = &one.set_by {
+            titled(&mut out, "", &format!("set by {} line {}", by.path, by.line), width);
+        }
+        titled(&mut out, "", &one.judgement.why, width);
+        if let Some(meant) = &one.judgement.meant {
+            titled(&mut out, "", &format!("meant: {meant}"), width);
+        }
+        out.push('\n');
+    }
+    let count = |effect| reviewed.iter().filter(|one| one.judgement.effect == effect).count();
+    let counts: Vec<String> = [
+        Effect::Harms,
+        Effect::Slip,
+        Effect::Dead,
+        Effect::Doubtful,
+        Effect::Helps,
+        Effect::Fine,
+        Effect::Unknown,
+    ]
+    .into_iter()
+    .map(|effect| (effect, count(effect)))
+    .filter(|&(_, count)| count > 0)
+    .map(|(effect, count)| format!("{count} {}", effect.name()))
+    .collect();
+    let total = words::plural(reviewed.len() as u64, "setting");
+    let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
+    let _ = writeln!(out, "{total}{counts}.");
+    out
+}
+
+/// The load of health checks on each endpoint, and what sharing would make of it.
+pub fn checks(load: &Load, width: usize) -> String {
+    /// Endpoints in the table; the rest is counted.
+    const ENDPOINTS_MAX: usize = 50;
+    let mut out = String::new();
+    let shown = &load.endpoints[..load.endpoints.len().min(ENDPOINTS_MAX)];
+    let names = shown.iter().map(|one| one.endpoint.chars().count());
+    let column = names.max().unwrap_or(0).max("endpoint".len());
+    let _ = writeln!(
+        out,
+        "{:column$}  {:>8}  {:>13}  {:>11}",
+        "endpoint", "services", "unshared (/s)", "shared (/s)"
+    );
+    for one in shown {
+        let (unshared, shared) =
+            (words::number(one.unshared_per_s), words::number(one.shared_per_s));
+        let _ = writeln!(
+            out,
+            "{:column$}  {:>8}  {unshared:>13}  {shared:>11}",
+            one.endpoint,
+            words::thousands(one.services)
+        );
+    }
+    if load.endpoints.len() > shown.len() {
+        let more = words::plural((load.endpoints.len() - shown.len()) as u64, "endpoint");
+        let _ = writeln!(out, "and {more} more");
+    }
+    out.push('\n');
+    if let Some(most) = load.endpoints.first() {
+        wrap(&mut out, &verdict(load, most), 0, 0, width);
+    } else {
+        out.push_str("Nothing is checked.\n");
+    }
+    for note in &load.notes {
+        wrap(&mut out, &format!("Note: {note}"), 0, 2, width);
+    }
+    out
+}
+
+/// What the busiest endpoint bears, in sentences.
+fn verdict(load: &Load, most: &EndpointLoad) -> String {
+    let nodes = words::plural(load.nodes, "node");
+    let (real, other) = (load.per_s(most), most.unshared_per_s);
+    let mut out = format!(
+        "{} bears {} health checks a second from {nodes}, for {}.",
+        most.endpoint,
+        words::number(real),
+        words::plural(most.services, "service")
+    );
+    if load.is_shared {
+        if other > real {
+            let _ = write!(
+                out,
+                " Equal checks are shared; if each service checked for itself it would be {}.",
+                words::number(other)
+            );
+        }
+        return out;
+    }
+    if most.shared_per_s < real {
+        let _ = write!(
+            out,
+            " If each node checked it once and shared the verdict, it would be {}.",
+            words::number(most.shared_per_s)
+        );
+    }
+    if load.storms().next().is_some() {
+        out.push_str(
+            " Providers throttle small instances at some 500 connections a second, and drop the \
+             SYNs of others with them. In HAProxy let one backend check and the others follow it \
+             (`track`).",
+        );
     }
     out
 }

@@ -127,7 +127,6 @@ pub(crate) fn sources() -> Sources {
                     "is_present": true,
                     "first_seen_unix_ms": 1_763_619_170_000_u64,
                     "last_seen_unix_ms": 1_763_619_180_000_u64,
-                    "times_seen": 3,
                 }],
                 "could_not_check": [{ "what": "the kernel's log", "reason": "/dev/kmsg: refused" }],
             })

@@ -48,6 +48,7 @@ rules! {
     Namespace orphans;
     Host checks_blind absorbs [server_failing];
     Host server_failing;
+    Host failure_wave;
     Host server_syns;
     Host server_loss;
     Host cgroup_throttled;

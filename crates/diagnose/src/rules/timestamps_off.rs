@@ -1,4 +1,4 @@
-//! TCP timestamps are off.
+//! TCP timestamps are off, which false alarms and SYN cookies need.
 //!
 //! **When.** `net.ipv4.tcp_timestamps` is 0.
 //!

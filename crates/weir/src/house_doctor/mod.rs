@@ -10,10 +10,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use collect::{Collector, Wanted, Which};
-use diagnose::diary::Diary;
+use diagnose::board::Board;
 use diagnose::facts::Known;
 use diagnose::finding::{CouldNotCheck, Finding, Severity};
 use diagnose::rules::diagnose;
+use model::Moment;
 use serde_json::{Value, json};
 
 pub(crate) use counts::Sources;
@@ -33,9 +34,8 @@ struct Seen {
     /// Time between two looks; `None`: turned off.
     interval: Option<Duration>,
     looks: u64,
-    /// Since the machine started.
-    looked_at_ms: u64,
-    diary: Diary,
+    looked_at: Moment,
+    board: Board,
     could_not_check: Vec<CouldNotCheck>,
 }
 
@@ -108,7 +108,7 @@ fn look(
         }
     };
     collector.sample();
-    let now_ms = boot_ms();
+    let now_ms = milliseconds(os::clock::since_boot());
     let facts = collector.facts_mut();
     let inode = facts.namespaces.first().map(|namespace| namespace.inode);
     let balancer = match &mut facts.balancer {
@@ -130,12 +130,13 @@ fn look(
         let mut seen = findings.lock();
         seen.interval = interval;
         seen.looks += 1;
-        seen.looked_at_ms = now_ms;
+        let now = os::clock::now();
+        seen.looked_at = now;
         seen.could_not_check.clone_from(&report.could_not_check);
-        (seen.diary.enter(&report, now_ms), seen.looks)
+        (seen.board.update(report, now), seen.looks)
     };
-    for finding in said {
-        say(&finding);
+    for finding in said.iter().filter(|finding| finding.has_weight()) {
+        say(finding);
     }
     if looks.is_multiple_of(RENEW_EVERY) {
         collector.renew();
@@ -168,17 +169,16 @@ impl Findings {
     /// For `/api/v1/findings`. Times are of the wall clock.
     pub(crate) fn value(&self) -> Value {
         let seen = self.lock();
-        let (now_ms, wall_ms) = (boot_ms(), milliseconds(os::clock::wall()));
-        let at = |ms: u64| wall_ms.saturating_sub(now_ms.saturating_sub(ms));
-        let findings = seen.diary.entries().into_iter().map(|entry| {
-            let mut value = json!(entry.finding);
-            value["is_present"] = json!(entry.is_present);
-            value["first_seen_unix_ms"] = json!(at(entry.first_seen_ms));
-            value["last_seen_unix_ms"] = json!(at(entry.last_seen_ms));
-            value["times_seen"] = json!(entry.times_seen);
+        let (now, wall) = (os::clock::now(), os::clock::wall());
+        let at = |moment: Moment| milliseconds(wall.saturating_sub(now.since(moment)));
+        let findings = seen.board.standing().into_iter().map(|standing| {
+            let mut value = json!(standing.finding);
+            value["is_present"] = json!(standing.last == seen.looked_at);
+            value["first_seen_unix_ms"] = json!(at(standing.since));
+            value["last_seen_unix_ms"] = json!(at(standing.last));
             value
         });
-        let looked_at = (seen.looks > 0).then(|| at(seen.looked_at_ms));
+        let looked_at = (seen.looks > 0).then(|| at(seen.looked_at));
         json!({
             "enabled": seen.interval.is_some(),
             "interval_ms": seen.interval.map(milliseconds),
@@ -188,10 +188,6 @@ impl Findings {
             "could_not_check": seen.could_not_check,
         })
     }
-}
-
-fn boot_ms() -> u64 {
-    milliseconds(os::clock::since_boot())
 }
 
 fn milliseconds(time: Duration) -> u64 {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use diagnose::checks::{EndpointLoad, Load};
 use diagnose::facts::{
     Direction, Facts, Known, Listener, Namespace, PeerSockets, SocketState, Sockets, TcpSummary,
 };
@@ -85,6 +86,60 @@ pub(crate) fn settings(groups: &[(String, Vec<Reviewed>)], colour: bool) -> Stri
                 _ = writeln!(out, "            Probably meant: {meant}.");
             }
         }
+    }
+    out
+}
+
+/// Endpoints of health checks shown; the rest is one line.
+const ENDPOINTS_SHOWN_MAX: usize = 40;
+
+/// What health checks put on each endpoint, and what sharing them would make of it.
+pub(crate) fn checks(load: &Load) -> String {
+    if load.endpoints.is_empty() {
+        return "nothing is checked\n".to_owned();
+    }
+    let mut columns =
+        Columns::headed(["ENDPOINT", "SERVICES", "DISTINCT", "EVERY", "CHECKS/S", "SHARED/S"]);
+    for endpoint in load.endpoints.iter().take(ENDPOINTS_SHOWN_MAX) {
+        columns.row([
+            endpoint.endpoint.clone(),
+            words::thousands(endpoint.services),
+            words::thousands(endpoint.distinct),
+            format!("{:.1} s", endpoint.interval_ms as f64 / 1000.0),
+            words::number(endpoint.unshared_per_s),
+            words::number(endpoint.shared_per_s),
+        ]);
+    }
+    let nodes = words::plural(load.nodes, "balancer");
+    let mut out =
+        format!("Health checks of {nodes} with this configuration:\n\n{}", columns.text());
+    if let Some(more) = load.endpoints.len().checked_sub(ENDPOINTS_SHOWN_MAX).filter(|n| *n > 0) {
+        _ = writeln!(out, "and {}", words::plural(more as u64, "more endpoint"));
+    }
+    let sum = |one: fn(&EndpointLoad) -> f64| load.endpoints.iter().map(one).sum::<f64>();
+    let (unshared, shared) = (sum(|one| one.unshared_per_s), sum(|one| one.shared_per_s));
+    _ = writeln!(
+        out,
+        "\n{} checks a second in all; {} if each balancer ran equal checks once.",
+        words::number(unshared),
+        words::number(shared),
+    );
+    if load.is_shared {
+        out.push_str("Weir does so: SHARED/S is what the servers see.\n");
+    }
+    for endpoint in load.storms().take(3) {
+        _ = writeln!(
+            out,
+            "\n{} bears {} checks a second for {}: point the services at one checked backend \
+             (HAProxy: `track`), and it is {}.",
+            endpoint.endpoint,
+            words::number(endpoint.unshared_per_s),
+            words::plural(endpoint.services, "service"),
+            words::number(endpoint.shared_per_s),
+        );
+    }
+    for note in &load.notes {
+        _ = writeln!(out, "\nNot understood: {note}");
     }
     out
 }

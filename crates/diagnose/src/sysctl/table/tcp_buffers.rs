@@ -12,14 +12,14 @@ settings! {
     /// 87,380 before. The last is 32 MiB on recent kernels (6.16), 6 MiB before.
     ///
     /// A common slip is a zero too many: 873800 for 87380.
-    "net.ipv4.tcp_rmem", Unit::Bytes, rmem, judge::buffers;
+    "net.ipv4.tcp_rmem", Unit::Bytes, |machine| Some(rmem(machine)), judge::buffers;
     /// Send buffer of a TCP socket: the least, what it begins with, the most.
     ///
     /// The kernel tunes it between the first and the last. What is in it is unsent or unacknowledged; more than
     /// the path can hold only makes slow clients cost more memory. The defaults are 4,096, 16,384 and 4 MiB.
     ///
     /// A common slip is a zero too many: 655360 for 65536.
-    "net.ipv4.tcp_wmem", Unit::Bytes, wmem, judge::buffers;
+    "net.ipv4.tcp_wmem", Unit::Bytes, |machine| Some(wmem(machine)), judge::buffers;
     /// Memory of all TCP sockets together, in pages: no care below the first, pressure from the second, no more
     /// than the last.
     ///
@@ -83,14 +83,14 @@ settings! {
     "net.ipv4.tcp_min_snd_mss", Unit::Bytes, always!("48"), judge::any;
 }
 
-fn rmem(machine: &Machine) -> Option<String> {
+fn rmem(machine: &Machine) -> String {
     let begin = if machine.kernel >= super::super::Kernel(4, 20) { 131_072 } else { 87_380 };
     let max = if machine.kernel >= super::super::Kernel(6, 16) { 32 << 20 } else { 6 << 20 };
-    Some(format!("4096 {begin} {}", by_memory(machine, max)))
+    format!("4096 {begin} {}", by_memory(machine, max))
 }
 
-fn wmem(machine: &Machine) -> Option<String> {
-    Some(format!("4096 16384 {}", by_memory(machine, 4 << 20)))
+fn wmem(machine: &Machine) -> String {
+    format!("4096 16384 {}", by_memory(machine, 4 << 20))
 }
 
 /// Small machines have less: a 128th of the memory (`tcp_init`).

@@ -274,6 +274,59 @@ fn saved_facts_lead_to_the_same_findings_elsewhere() {
 }
 
 #[test]
+fn a_balancer_tells_what_its_doctor_finds() {
+    run("doctor-serve", &["python3"], |stage| {
+        stage::set("net/ipv4/tcp_sack", "0");
+        let scene = stage.scene;
+        let app = e2e::App::start(scene, 11, &["--work-ms", "1"]);
+        let config = scene.one_service("", &[app.address()]);
+        let weir = e2e::Weir::start(scene, &(config + "[doctor]\ninterval = \"1s\"\n"));
+        let told = wait::until("the finding", Duration::from_secs(10), || {
+            let told = weir.api("/api/v1/findings");
+            let mut findings = told["findings"].as_array()?.iter();
+            findings
+                .any(|one| one["rule"] == "sack_off" && one["is_present"] == true)
+                .then_some(told)
+        });
+        assert_eq!((&told["enabled"], &told["interval_ms"]), (&true.into(), &1000.into()));
+        weir.wait_for_log(&["sack_off", "selective"], Duration::from_secs(5));
+        let admin = scene.admin().to_string();
+        let status = e2e::run(scene, &["status", "--admin", &admin]);
+        assert!(status.stdout.contains("(sack_off)"), "{}", status.stdout);
+        // Three looks later it has not been said again.
+        wait::until("more looks", Duration::from_secs(10), || {
+            (weir.api("/api/v1/findings")["looks"].as_u64()? >= 4).then_some(())
+        });
+        assert_eq!(weir.log().matches("sack_off").count(), 1, "{}", weir.log());
+    });
+}
+
+#[test]
+fn health_checks_and_settings_are_computed_from_files() {
+    let Some(scene) = Scene::new("doctor-files", &[]) else {
+        return;
+    };
+    let mut haproxy = "defaults\n  mode tcp\n  timeout connect 1s\n".to_owned();
+    for service in 0..70 {
+        haproxy += &format!("backend s{service}\n  server mesh 10.0.0.1:80 check inter 2s\n");
+    }
+    let file = scene.file("haproxy.cfg", haproxy);
+    let words = ["doctor", "checks", &file.to_string_lossy(), "--nodes", "32"];
+    let checks = e2e::run(&scene, &words);
+    assert_eq!(checks.code, Some(1), "{checks:?}");
+    assert!(checks.stdout.contains("1,120") && checks.stdout.contains("16"), "{}", checks.stdout);
+
+    let file = scene.file("90.conf", "net.ipv4.tcp_mem=8388608 8388608 8388608\n");
+    let settings = e2e::run(&scene, &["doctor", "sysctl", &file.to_string_lossy()]);
+    assert!(settings.stdout.contains("32 GiB"), "{settings:?}");
+    let page = e2e::run(&scene, &["doctor", "--explain", "syn_cookies"]);
+    assert_eq!(page.code, Some(0), "{page:?}");
+    let unknown = e2e::run(&scene, &["doctor", "--explain", "syn_cokies"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("did you mean syn_cookies?"), "{}", unknown.stderr);
+}
+
+#[test]
 fn every_namespace_of_the_host_is_read() {
     run("doctor-netns", &["nginx"], |stage| {
         stage.as_client(|| stage::set("net/ipv4/tcp_sack", "0"));

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use diagnose::checks::{EndpointLoad, Load};
 use diagnose::facts::{
     Direction, Facts, Known, Listener, Namespace, PeerSockets, SocketState, Sockets, TcpSummary,
 };
@@ -15,7 +14,7 @@ use diagnose::words;
 use super::columns::Columns;
 
 /// Columns of text: what a terminal has at least, and what the eye follows.
-const WIDTH: usize = 100;
+pub(crate) const WIDTH: usize = 100;
 
 /// What was looked at in a line, then the findings.
 pub(crate) fn report(facts: &Facts, report: &Report, colour: bool) -> String {
@@ -49,7 +48,7 @@ pub(crate) fn report(facts: &Facts, report: &Report, colour: bool) -> String {
     out
 }
 
-/// Settings and what they do, the worst first.
+/// Settings and what they do, by whose they are.
 pub(crate) fn settings(groups: &[(String, Vec<Reviewed>)], colour: bool) -> String {
     let mut out = String::new();
     let [on, off] = if colour { ["\u{1b}[1m", "\u{1b}[0m"] } else { ["", ""] };
@@ -57,106 +56,10 @@ pub(crate) fn settings(groups: &[(String, Vec<Reviewed>)], colour: bool) -> Stri
         if !out.is_empty() {
             out.push('\n');
         }
-        _ = writeln!(out, "{on}{name}{off}");
-        if reviewed.is_empty() {
-            out.push_str("  every setting has its default\n");
-        }
-        let mut ordered: Vec<&Reviewed> = reviewed.iter().collect();
-        ordered.sort_by_key(|one| one.judgement.effect);
-        for one in ordered {
-            let effect = one.judgement.effect.name().to_uppercase();
-            _ = writeln!(out, "\n  {on}{effect:8}{off}  {} = {}", one.name, one.value);
-            let mut about = Vec::new();
-            if one.spelt != one.value {
-                about.push(one.spelt.clone());
-            }
-            if let Some(default) = &one.default {
-                about.push(format!("default of this kernel: {default}"));
-            }
-            if let Some(by) = &one.set_by {
-                about.push(format!("set by {} line {}", by.path, by.line));
-            }
-            if !about.is_empty() {
-                _ = writeln!(out, "            {}", about.join("; "));
-            }
-            for line in wrapped(&one.judgement.why, WIDTH - 12) {
-                _ = writeln!(out, "            {line}");
-            }
-            if let Some(meant) = &one.judgement.meant {
-                _ = writeln!(out, "            Probably meant: {meant}.");
-            }
-        }
+        _ = writeln!(out, "{on}{name}{off}\n");
+        out.push_str(&diagnose::render::settings(reviewed, WIDTH));
     }
     out
-}
-
-/// Endpoints of health checks shown; the rest is one line.
-const ENDPOINTS_SHOWN_MAX: usize = 40;
-
-/// What health checks put on each endpoint, and what sharing them would make of it.
-pub(crate) fn checks(load: &Load) -> String {
-    if load.endpoints.is_empty() {
-        return "nothing is checked\n".to_owned();
-    }
-    let mut columns =
-        Columns::headed(["ENDPOINT", "SERVICES", "DISTINCT", "EVERY", "CHECKS/S", "SHARED/S"]);
-    for endpoint in load.endpoints.iter().take(ENDPOINTS_SHOWN_MAX) {
-        columns.row([
-            endpoint.endpoint.clone(),
-            words::thousands(endpoint.services),
-            words::thousands(endpoint.distinct),
-            format!("{:.1} s", endpoint.interval_ms as f64 / 1000.0),
-            words::number(endpoint.unshared_per_s),
-            words::number(endpoint.shared_per_s),
-        ]);
-    }
-    let nodes = words::plural(load.nodes, "balancer");
-    let mut out =
-        format!("Health checks of {nodes} with this configuration:\n\n{}", columns.text());
-    if let Some(more) = load.endpoints.len().checked_sub(ENDPOINTS_SHOWN_MAX).filter(|n| *n > 0) {
-        _ = writeln!(out, "and {}", words::plural(more as u64, "more endpoint"));
-    }
-    let sum = |one: fn(&EndpointLoad) -> f64| load.endpoints.iter().map(one).sum::<f64>();
-    let (unshared, shared) = (sum(|one| one.unshared_per_s), sum(|one| one.shared_per_s));
-    _ = writeln!(
-        out,
-        "\n{} checks a second in all; {} if each balancer ran equal checks once.",
-        words::number(unshared),
-        words::number(shared),
-    );
-    if load.is_shared {
-        out.push_str("Weir does so: SHARED/S is what the servers see.\n");
-    }
-    for endpoint in load.storms().take(3) {
-        _ = writeln!(
-            out,
-            "\n{} bears {} checks a second for {}: point the services at one checked backend \
-             (HAProxy: `track`), and it is {}.",
-            endpoint.endpoint,
-            words::number(endpoint.unshared_per_s),
-            words::plural(endpoint.services, "service"),
-            words::number(endpoint.shared_per_s),
-        );
-    }
-    for note in &load.notes {
-        _ = writeln!(out, "\nNot understood: {note}");
-    }
-    out
-}
-
-/// `text` in lines of at most `width` columns.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// Listening sockets of every namespace.

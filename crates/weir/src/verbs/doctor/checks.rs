@@ -28,7 +28,7 @@ pub(super) fn run(args: &ChecksArgs, common: Common) -> Exit {
     let printed = if args.json {
         print_json(&json!({ "load": load, "has_storm": has_storm }))
     } else {
-        print(&render::doctor::checks(&load))
+        print(&diagnose::render::checks(&load, render::doctor::WIDTH))
     };
     match printed {
         Exit::Done if has_storm => Exit::Findings,

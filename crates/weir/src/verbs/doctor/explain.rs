@@ -2,9 +2,10 @@
 
 use diagnose::render;
 use diagnose::rules::Rule;
-use diagnose::sysctl::Setting;
+use diagnose::sysctl::{Machine, Setting};
 
 use super::super::check::print;
+use super::facts;
 use crate::flags::Exit;
 
 /// Columns of text.
@@ -16,7 +17,9 @@ pub(super) fn run(name: &str) -> Exit {
         return print(&render::page(rule.name(), &rule.page(), WIDTH));
     }
     if let Some(setting) = Setting::by_name(name) {
-        return print(&render::page(name, &setting.page(), WIDTH));
+        let machine = facts::begin("own")
+            .map_or_else(|_| Machine::usual(), |here| Machine::of(&here.facts().host));
+        return print(&render::setting_page(setting, &machine, WIDTH));
     }
     // Whatever was typed or pasted: bounded, and nothing that moves a cursor.
     let shown: String = name.chars().take(60).flat_map(char::escape_debug).collect();

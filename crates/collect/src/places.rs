@@ -110,7 +110,8 @@ fn all(own: &Namespace) -> Found {
     }
     let mut left_out = Vec::new();
     if hidden > 0 {
-        left_out.push(format!("those of {hidden} processes are not shown to this user"));
+        let processes = if hidden == 1 { "process is" } else { "processes are" };
+        left_out.push(format!("those of {hidden} {processes} not shown to this user"));
     }
     if more > 0 {
         left_out.push(format!("{more} more than the {NAMESPACES_MAX} that are looked at"));

@@ -16,7 +16,12 @@ pub(super) fn run(name: &str) -> Exit {
     if let Some(rule) = Rule::by_name(name) {
         return print(&render::page(rule.name(), &rule.page(), WIDTH));
     }
-    if let Some(setting) = Setting::by_name(name) {
+    // Its last part alone names a setting too: tcp_mem.
+    let by_end = || {
+        let known = Setting::nearest(name)?;
+        (known.rsplit('.').next() == Some(name)).then(|| Setting::by_name(known))?
+    };
+    if let Some(setting) = Setting::by_name(name).or_else(by_end) {
         let machine = facts::begin("own")
             .map_or_else(|_| Machine::usual(), |here| Machine::of(&here.facts().host));
         return print(&render::setting_page(setting, &machine, WIDTH));

@@ -22,7 +22,7 @@ pub(crate) struct Server<'a> {
 
 impl Server<'_> {
     pub(crate) fn failed(&self) -> u64 {
-        self.failures.values().sum()
+        words::sum(self.failures.values().copied())
     }
 
     /// `10.0.0.2:80 of api`.

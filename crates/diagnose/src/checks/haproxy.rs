@@ -248,7 +248,7 @@ impl Reader {
         };
         for n in 1..=server.count {
             if self.checks.len() >= CHECKS_MAX {
-                self.left_out += server.count - n + 1;
+                self.left_out = self.left_out.saturating_add(server.count - n + 1);
                 return;
             }
             let endpoint =

@@ -30,7 +30,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         return;
     };
     let before = view.namespace.samples.first().and_then(|first| first.sockets.get());
-    let all: u64 = last.peers.iter().filter_map(|one| one.tcp.get()).map(|one| one.connections).sum();
+    let all = words::sum(last.peers.iter().filter_map(|one| one.tcp.get()).map(|one| one.connections));
     for peer in &last.peers {
         let Some(now) = peer.tcp.get() else { continue };
         let then = before.and_then(|sockets| {

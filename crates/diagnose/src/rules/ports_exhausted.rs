@@ -49,16 +49,16 @@ pub(super) fn ports(view: View<'_>, out: &mut Out) -> Option<u64> {
     let range = out.want(name, &settings.numbers(name))?.clone();
     let (&first, &last) = (range.first()?, range.get(1)?);
     let reserved = settings.values.get("net.ipv4.ip_local_reserved_ports").map_or("", String::as_str);
-    let reserved: u64 = reserved
+    let reserved = reserved
         .split(',')
         .filter_map(|part| {
             let (from, to) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
             let (from, to): (u64, u64) = (from.parse().ok()?, to.parse().ok()?);
             let (from, to) = (from.max(first), to.min(last));
-            (to >= from).then(|| to - from + 1)
-        })
-        .sum();
-    Some((last + 1).saturating_sub(first).saturating_sub(reserved))
+            (to >= from).then(|| (to - from).saturating_add(1))
+        });
+    let reserved = words::sum(reserved);
+    Some(last.saturating_add(1).saturating_sub(first).saturating_sub(reserved))
 }
 
 fn push(view: View<'_>, used: &PortUse, taken: u64, ports: u64, out: &mut Out) {

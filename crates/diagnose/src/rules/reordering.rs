@@ -43,7 +43,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let seen: Vec<(&str, Change)> = SEEN.into_iter().filter_map(rising).collect();
     let undone: Vec<(&str, Change)> = UNDONE.into_iter().filter_map(rising).collect();
     let twice = rising("TcpExtTCPDSACKRecv");
-    let seen_by: u64 = seen.iter().map(|(_, one)| one.by).sum();
+    let seen_by = words::sum(seen.iter().map(|(_, one)| one.by));
     let is_seen = sent.by >= SEGMENTS_MIN
         && (seen_by as f64 / sent.seconds >= PER_S_MIN
             || seen_by as f64 / sent.by as f64 >= SHARE_MIN);

@@ -25,8 +25,8 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
     };
     for server in &servers {
         let of_service = || servers.iter().filter(|one| one.now.service == server.now.service);
-        let failed: u64 = of_service().map(Server::failed).sum();
-        let attempts: u64 = of_service().map(|one| one.attempts).sum();
+        let failed = words::sum(of_service().map(Server::failed));
+        let attempts = words::sum(of_service().map(|one| one.attempts));
         if of_service().count() < 2
             || failed < FAILURES_MIN
             || (server.failed() as f64) < FAILURES_SHARE_MIN * failed as f64

@@ -34,7 +34,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         .map(|one| (*one, one.syn_retries >= COUNT_MIN && share(one) > SHARE_MIN))
         .collect();
     let Some(place) = Place::of(&judged) else { return };
-    let again: u64 = judged.iter().filter(|(_, is)| *is).map(|(one, _)| one.syn_retries).sum();
+    let again = words::sum(judged.iter().filter(|(_, is)| *is).map(|(one, _)| one.syn_retries));
     out.push(
         out.finding(
             place.subject(),

@@ -21,7 +21,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
     else {
         return;
     };
-    let sum = |rows: &[crate::facts::Softnet]| rows.iter().map(|row| row.time_squeeze).sum();
+    let sum = |rows: &[crate::facts::Softnet]| words::sum(rows.iter().map(|row| row.time_squeeze));
     let change = Change::between(sum(first), sum(last), host_seconds(&facts.host));
     let Some(change) = change.ok().filter(|one| one.per_s() > PER_S_MIN) else { return };
     let settings = facts.namespaces.iter().find_map(|namespace| namespace.settings.get());

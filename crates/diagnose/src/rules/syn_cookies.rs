@@ -43,10 +43,14 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     };
     out.push(
         finding
-            .evidences(log_lines(view).map(|line| Evidence::text("kernel log", line)))
+            .evidences(
+                log_lines(view)
+                    .filter(|line| is_about(line, &listeners))
+                    .map(|line| Evidence::text("kernel log", line)),
+            )
             .evidences(culprit.map(|one| {
                 let backlog = words::thousands(one.backlog().into());
-                Evidence::text("smallest backlog", format!("{backlog}, {}", one.name()))
+                Evidence::text("smallest backlog", format!("{backlog} connections, at {}", one.address))
             }))
             .verify("nstat -az TcpExtTCPReqQFullDoCookies rises no more under the same load")
             .source(&["/proc/net/netstat", "sock_diag (idiag_wqueue)", "/dev/kmsg"]),
@@ -133,6 +137,11 @@ fn logged_port(line: &str) -> Option<u16> {
     let (_, rest) = line.split_once("on port ")?;
     let word = rest.split_ascii_whitespace().next()?.trim_end_matches('.');
     word.rsplit(':').next()?.parse().ok()
+}
+
+/// The log is the whole machine's: whether a line is about a socket of this namespace.
+fn is_about(line: &str, listeners: &[Listening<'_>]) -> bool {
+    logged_port(line).is_some_and(|port| listeners.iter().any(|one| one.address.port() == port))
 }
 
 /// The listener that it is about: the one that the log names, else that of the smallest backlog.

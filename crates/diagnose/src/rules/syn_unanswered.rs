@@ -29,7 +29,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let Some(again) = view.counter("TcpExtTCPSynRetrans", out) else { return };
     let opens = |name| view.counter_if_any(name).map_or(0, |one| one.by);
     let (active, passive) = (opens("TcpActiveOpens"), opens("TcpPassiveOpens"));
-    let share = again.by as f64 / (active + passive).max(1) as f64;
+    let share = again.by as f64 / active.saturating_add(passive).max(1) as f64;
     if again.by < COUNT_MIN || again.per_s() < PER_S_MIN || share <= SHARE_MIN {
         return;
     }

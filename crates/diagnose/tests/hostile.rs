@@ -8,7 +8,8 @@ use diagnose::facts::Facts;
 use diagnose::rules::diagnose;
 use serde_json::Value;
 
-/// What numbers are replaced by; those too large for a field make the facts unreadable, which is fine.
+/// What numbers are replaced by; those too large for a field make the facts unreadable, which is
+/// fine.
 const NUMBERS: [u64; 6] = [0, 1, 65_535, u32::MAX as u64, u64::MAX / 2, u64::MAX];
 
 fn all_cases() -> Vec<Value> {
@@ -92,7 +93,8 @@ fn any_mixture_of_numbers_is_survived() {
             let mut facts = facts.clone();
             mutate(&mut facts, &mut || {
                 let roll = random.next();
-                roll.is_multiple_of(3).then(|| NUMBERS[(random.next() % NUMBERS.len() as u64) as usize])
+                roll.is_multiple_of(3)
+                    .then(|| NUMBERS[(random.next() % NUMBERS.len() as u64) as usize])
             });
             survives(facts);
         }

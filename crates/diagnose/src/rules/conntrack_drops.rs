@@ -1,8 +1,8 @@
 //! Connection tracking drops packets of new connections.
 //!
 //! **When.** `drop` or `early_drop` of `/proc/net/stat/nf_conntrack` rise between the samples; the
-//! kernel's log then says `nf_conntrack: table full`. `insert_failed` alone is said as advice: two packets of one
-//! flow raced, as DNS queries for A and AAAA from one socket do, and one was lost.
+//! kernel's log then says `nf_conntrack: table full`. `insert_failed` alone is said as advice: two
+//! packets of one flow raced, as DNS queries for A and AAAA from one socket do, and one was lost.
 //!
 //! **Why.** `drop`: the table is full, the packet is gone, a client tries again after a second.
 //! `early_drop`: an entry that was not answered yet made room for another.

@@ -1,14 +1,16 @@
 //! A wave of failures, and what the kernel saw in the same seconds.
 //!
-//! **When.** With samples of every second or so: in some of them at least five attempts a second failed,
-//! and five times as many as in the median one. A counter of the kernel is named only if it fits the failures' cause,
-//! rose in at least half of these seconds, or just before, and five times as fast as in the others.
+//! **When.** With samples of every second or so: in some of them at least five attempts a second
+//! failed, and five times as many as in the median one. A counter of the kernel is named only if it
+//! fits the failures' cause, rose in at least half of these seconds, or just before, and five times
+//! as fast as in the others.
 //!
 //! **Why.** Things that happen on the same host in the same second belong together; things that
-//! merely happen often do not. If no counter fits, the finding says so: then the cause is not on this host.
+//! merely happen often do not. If no counter fits, the finding says so: then the cause is not on
+//! this host.
 //!
-//! **What to do.** If a counter is named, follow the rule that stands for it. If none is, look at the
-//! servers' logs for those seconds.
+//! **What to do.** If a counter is named, follow the rule that stands for it. If none is, look at
+//! the servers' logs for those seconds.
 
 use std::collections::BTreeMap;
 

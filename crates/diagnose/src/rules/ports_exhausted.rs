@@ -1,13 +1,13 @@
 //! Local ports towards one server run out.
 //!
-//! **When.** More than 70 % (warning) or 90 % (critical) of the local ports are taken by sockets from
-//! one local address to one destination address and port. The range is `ip_local_port_range`
+//! **When.** More than 70 % (warning) or 90 % (critical) of the local ports are taken by sockets
+//! from one local address to one destination address and port. The range is `ip_local_port_range`
 //! (32768–60999: 28,232 ports) less `ip_local_reserved_ports`. Ports in TIME-WAIT count, unless
 //! `tcp_tw_reuse` lets them be used again.
 //!
 //! **Why.** A connection is known by its two addresses and two ports, so one address can have only
-//! as many connections to one server as it has ports. Beyond that `connect()` fails with
-//! "Cannot assign requested address" (EADDRNOTAVAIL); long before, it searches a long time.
+//! as many connections to one server as it has ports. Beyond that `connect()` fails with "Cannot
+//! assign requested address" (EADDRNOTAVAIL); long before, it searches a long time.
 //!
 //! **What to do.** Keep connections alive and use them again: most of these ports are usually in
 //! TIME-WAIT for 60 s after a connection that carried one request. Then more source or destination

@@ -1,18 +1,18 @@
 //! Packets arrive out of order, and what was not lost is sent again.
 //!
-//! **When.** Between the samples at least ten times per second, or for one segment in a thousand,
-//! a sender here saw that segments had overtaken others (`TcpExtTCPSACKReorder`, `TCPTSReorder`,
+//! **When.** Between the samples at least ten times per second, or for one segment in a thousand, a
+//! sender here saw that segments had overtaken others (`TcpExtTCPSACKReorder`, `TCPTSReorder`,
 //! `TCPRenoReorder`), and peers reported segments that came twice (`TcpExtTCPDSACKRecv`), or false
-//! retransmissions were undone. As a receiver: more than 1 % of the segments that came were ahead of their
-//! turn (`TcpExtTCPOFOQueue`) is said as advice, since loss looks the same from there.
+//! retransmissions were undone. As a receiver: more than 1 % of the segments that came were ahead
+//! of their turn (`TcpExtTCPOFOQueue`) is said as advice, since loss looks the same from there.
 //!
 //! **Why.** Late segments are taken for lost: they are sent again for nothing, and the sender slows
 //! down. With SACK and timestamps on, the kernel notices and undoes it; without either it does not.
 //!
 //! **What to do.** Keep SACK, DSACK and timestamps on, on both sides. `net.ipv4.tcp_recovery = 1`
-//! (RACK, the default) waits a little before it calls a segment lost. Look for what reorders: several links
-//! used packet by packet, several queues without flow hashing, a provider's network. Providers
-//! call reordering normal, so it is often something to live with.
+//! (RACK, the default) waits a little before it calls a segment lost. Look for what reorders:
+//! several links used packet by packet, several queues without flow hashing, a provider's network.
+//! Providers call reordering normal, so it is often something to live with.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::segments::Segments;

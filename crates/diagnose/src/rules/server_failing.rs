@@ -6,8 +6,8 @@
 //! **Why.** It is that server, not the application: a bad deployment of one host, a full disk, a
 //! worker that hangs.
 //!
-//! **What to do.** Drain it, and look there. A check that notices it, or passive health, would do so by
-//! itself.
+//! **What to do.** Drain it, and look there. A check that notices it, or passive health, would do
+//! so by itself.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Finding, Severity};

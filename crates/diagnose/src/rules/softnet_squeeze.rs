@@ -3,10 +3,12 @@
 //! **When.** The third column of `/proc/net/softnet_stat` (`time_squeeze`) rises by more than ten a
 //! second on all processors together.
 //!
-//! **Why.** A round of work ends after `net.core.netdev_budget` packets or `netdev_budget_usecs`. What is left
-//! waits for the next round: a little latency, and drops at the interface if it goes on.
+//! **Why.** A round of work ends after `net.core.netdev_budget` packets or `netdev_budget_usecs`.
+//! What is left waits for the next round: a little latency, and drops at the interface if it goes
+//! on.
 //!
-//! **What to do.** Nothing if latency is fine. Otherwise spread the work over more queues, or double the budget.
+//! **What to do.** Nothing if latency is fine. Otherwise spread the work over more queues, or
+//! double the budget.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};

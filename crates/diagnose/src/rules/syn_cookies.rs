@@ -5,11 +5,11 @@
 //! counts only with `tcp_syncookies = 0`). How many cookies come back tells clients from attackers:
 //! half of them or more are real clients; nearly none is a flood from forged addresses.
 //!
-//! **Why.** The kernel's log calls it "Possible SYN flooding" either way, which sends people looking
-//! in the wrong direction: at a company it was nginx's backlog of 511. With a cookie no connection is
-//! lost, but without timestamps it loses window scaling and SACK, and if the accept queue is
-//! full too, the connection is dropped after all. A full accept queue of a stopped program alone
-//! sends no cookies.
+//! **Why.** The kernel's log calls it "Possible SYN flooding" either way, which sends people
+//! looking in the wrong direction: at a company it was nginx's backlog of 511. With a cookie no
+//! connection is lost, but without timestamps it loses window scaling and SACK, and if the accept
+//! queue is full too, the connection is dropped after all. A full accept queue of a stopped program
+//! alone sends no cookies.
 //!
 //! **What to do.** For real clients raise the backlog of the program, then restart it. For a flood
 //! leave cookies on, they are what protects you, and filter before this host. Turning cookies off

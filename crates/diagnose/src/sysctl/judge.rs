@@ -124,8 +124,8 @@ pub(super) fn judge(setting: &Setting, text: &str, machine: &Machine) -> Judgeme
     (setting.judge)(&value)
 }
 
-/// A zero too many: ten times a number that people write, in a place where it is not one itself. With
-/// the numbers that were probably meant.
+/// A zero too many: ten times a number that people write, in a place where it is not one itself.
+/// With the numbers that were probably meant.
 fn slip(value: &Value<'_>) -> Option<(Judgement, Vec<u64>)> {
     /// Below this a factor of ten is often meant.
     const SIZE_MIN: u64 = 16_384;

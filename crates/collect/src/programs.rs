@@ -55,11 +55,11 @@ pub(crate) fn holders(inodes: impl IntoIterator<Item = u64>) -> Holders {
         }
         match walk(pid, 0, FIRST_LOOK_MAX, &mut wanted, &mut holders.found) {
             Ok(looked) if looked >= FIRST_LOOK_MAX => longer.push(pid),
-            Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 holders.hidden += 1;
             }
-            Err(_) => {}
+            // Looked through, or ended meanwhile.
+            _ => {}
         }
     }
     let mut left = SECOND_LOOK_MAX;

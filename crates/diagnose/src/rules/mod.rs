@@ -141,8 +141,9 @@ impl Rule {
             page.sections.push(Section {
                 title: "Stands for".to_owned(),
                 text: format!(
-                    "Where it is found, {} say no more about the same thing.",
-                    crate::words::list(&absorbed, usize::MAX)
+                    "Where it is found, {} {} not said beside it.",
+                    crate::words::list(&absorbed, usize::MAX),
+                    if absorbed.len() == 1 { "is" } else { "are" }
                 ),
             });
         }

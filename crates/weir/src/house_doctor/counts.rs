@@ -29,7 +29,7 @@ impl Sources {
     pub(super) fn fill(&self, balancer: &mut Balancer, namespace_inode: Option<u64>) {
         let published = self.registry.load_full();
         let snapshot = &published.snapshot;
-        balancer.zone = snapshot.zone.as_ref().map(|zone| zone.to_string());
+        balancer.zone = snapshot.zone.as_ref().map(ToString::to_string);
         balancer.connections_max = Known::Is(snapshot.connections_max.into());
         balancer.namespace_inode =
             namespace_inode.map_or_else(|| Known::unknown("no namespace was read"), Known::Is);
@@ -96,7 +96,7 @@ fn counts(service: &str, endpoint: &EndpointView) -> ServerCounts {
     ServerCounts {
         service: service.to_owned(),
         address: endpoint.address,
-        zone: endpoint.zone.as_ref().map(|zone| zone.to_string()),
+        zone: endpoint.zone.as_ref().map(ToString::to_string),
         attempts: endpoint.requests,
         failures,
         in_flight: endpoint.in_flight.into(),

@@ -94,19 +94,14 @@ fn look(
     findings: &Findings,
     interval: Option<Duration>,
 ) {
-    let collector = match collector {
-        Some(collector) => collector,
-        None => {
-            let wanted = Wanted { namespaces: Which::Own, samples_max: SAMPLES_MAX };
-            match Collector::begin(&wanted) {
-                Ok(begun) => collector.insert(begun),
-                Err(why) => {
-                    tracing::warn!("the doctor cannot look: {why}");
-                    return;
-                }
-            }
+    if collector.is_none() {
+        let wanted = Wanted { namespaces: Which::Own, samples_max: SAMPLES_MAX };
+        match Collector::begin(&wanted) {
+            Ok(begun) => *collector = Some(begun),
+            Err(why) => tracing::warn!("the doctor cannot look: {why}"),
         }
-    };
+    }
+    let Some(collector) = collector else { return };
     collector.sample();
     let now_ms = milliseconds(os::clock::since_boot());
     let facts = collector.facts_mut();

@@ -54,7 +54,7 @@ pub(super) fn get(args: &FactsArgs) -> Result<Facts, Missing> {
     }
     collector.sample();
     for _ in 1..SAMPLES {
-        std::thread::sleep(apart);
+        wait(apart);
         collector.sample();
     }
     if shown {
@@ -62,6 +62,11 @@ pub(super) fn get(args: &FactsArgs) -> Result<Facts, Missing> {
         eprint!("\r\u{1b}[K");
     }
     Ok(collector.into_facts())
+}
+
+#[allow(clippy::disallowed_methods, reason = "nothing else runs on this thread")]
+fn wait(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// One sample of this host, or a file.

@@ -43,12 +43,11 @@ fn by_namespace(facts: &Facts, part: fn(&NamespaceSample) -> Value) -> Value {
         row.insert("name".to_owned(), json!(namespace.name));
         row.insert("is_own".to_owned(), json!(namespace.is_own));
         let newest = namespace.samples.last();
-        match newest.map(part) {
-            Some(Value::Object(told)) => row.extend(told),
-            _ => {
-                let unknown: Known<()> = Known::unknown("no sample");
-                row.insert("samples".to_owned(), json!(unknown));
-            }
+        if let Some(Value::Object(told)) = newest.map(part) {
+            row.extend(told);
+        } else {
+            let unknown: Known<()> = Known::unknown("no sample");
+            row.insert("samples".to_owned(), json!(unknown));
         }
         Value::Object(row)
     });

@@ -91,6 +91,8 @@ pub struct Sources {
     pub upgrade: Option<Source<Result<Value, ReloadError>>>,
     /// The last reloads' receipts, for `/api/v1/reloads`.
     pub reloads: Option<Source<Value>>,
+    /// What the doctor found, for `/api/v1/findings`.
+    pub findings: Option<Source<Value>>,
     /// How reloads ended, for `/metrics`.
     pub reload_gauges: Option<Source<ReloadGauges>>,
     /// Whether servers may be changed now.
@@ -110,6 +112,7 @@ impl Default for Sources {
             reload: None,
             upgrade: None,
             reloads: None,
+            findings: None,
             reload_gauges: None,
             switches: Switches::default(),
         }

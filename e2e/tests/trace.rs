@@ -150,7 +150,7 @@ fn every_form_of_file_says_the_same() {
             .stdin(Stdio::from(input))
             .output()
             .expect("weir");
-        let lines = said.stdout.iter().filter(|byte| **byte == b'\n').count();
+        let lines = String::from_utf8_lossy(&said.stdout).lines().count();
         assert_eq!(lines, expected.len(), "from standard input");
     }
 }

@@ -1,5 +1,5 @@
-//! What stands now, and what is to be said: findings over time, inside a program that looks again and
-//! again. Each is said when it appears, and while it stays at most once a minute.
+//! What stands now, and what is to be said: findings over time, inside a program that looks again
+//! and again. Each is said when it appears, and while it stays at most once a minute.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

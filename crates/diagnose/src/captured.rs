@@ -86,5 +86,5 @@ pub(crate) fn which(found: &[Flow<'_>]) -> [Evidence; 2] {
 
 /// The sum of a figure over `found`.
 pub(crate) fn sum(found: &[Flow<'_>], figure: impl Fn(&CaptureSide) -> u64) -> u64 {
-    found.iter().map(|flow| figure(flow.sent)).sum()
+    found.iter().map(|flow| figure(flow.sent)).fold(0, u64::saturating_add)
 }

@@ -1,5 +1,5 @@
-//! How much was sent once more, and how much of that for nothing. Shared by the rules about loss and
-//! reordering.
+//! How much was sent once more, and how much of that for nothing. Shared by the rules about loss
+//! and reordering.
 
 use crate::view::{Change, Out, View};
 
@@ -14,7 +14,8 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// From the kernel's counters; a note when they are not known. `None` also when nothing was sent.
+    /// From the kernel's counters; a note when they are not known. `None` also when nothing was
+    /// sent.
     pub(crate) fn of(view: View<'_>, out: &mut Out) -> Option<Segments> {
         let sent = view.counter("TcpExtTCPOrigDataSent", out)?;
         let again = view.counter("TcpRetransSegs", out)?;

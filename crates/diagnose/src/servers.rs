@@ -1,5 +1,5 @@
-//! What the balancer's counts say of its servers between two samples, and where what is wrong has its
-//! place: at one server, in a zone, or everywhere. Shared by the rules about the balancer.
+//! What the balancer's counts say of its servers between two samples, and where what is wrong has
+//! its place: at one server, in a zone, or everywhere. Shared by the rules about the balancer.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) struct Server<'a> {
 
 impl Server<'_> {
     pub(crate) fn failed(&self) -> u64 {
-        self.failures.values().sum()
+        words::sum(self.failures.values().copied())
     }
 
     /// `10.0.0.2:80 of api`.
@@ -114,9 +114,11 @@ impl Place {
     pub(crate) fn meaning(&self) -> &'static str {
         match self {
             Place::Servers(_) => {
-                "Others are reached well, so it is these servers or the way to them alone."
+                "It slows down a part of the requests only, which hides in averages. Others are reached well, so it is these servers or the way to them alone."
             }
-            Place::Zone(_) => "Other zones are reached well, so it is the way to this zone.",
+            Place::Zone(_) => {
+                "It slows down a part of the requests only, which hides in averages. Other zones are reached well, so it is the way to this zone."
+            }
             Place::Everywhere => {
                 "It is the same towards all of them, so its cause is near this host: its interface, its instance's limits, its provider."
             }

@@ -2,7 +2,7 @@
 //! what could not be seen.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use crate::facts::{
@@ -192,11 +192,25 @@ impl<'a> View<'a> {
     pub(crate) fn listeners(self, out: &mut Out) -> Option<Vec<Listening<'a>>> {
         let last =
             self.last().and_then(|sample| out.want("listening sockets", &sample.listeners))?;
-        let mut addresses: Vec<SocketAddr> = last.iter().map(|one| one.address).collect();
-        addresses.sort_unstable();
-        addresses.dedup();
-        Some(addresses.into_iter().map(|address| Listening::of(self, address, last)).collect())
+        let known = |sample: &'a NamespaceSample| Some(by_address(sample.listeners.get()?));
+        let samples: Vec<_> = self.namespace.samples.iter().filter_map(known).collect();
+        let first = self.first().and_then(known);
+        let of = |(address, sockets): (SocketAddr, Vec<&'a Listener>)| {
+            let seen: Vec<&[&Listener]> =
+                samples.iter().filter_map(|one| one.get(&address)).map(Vec::as_slice).collect();
+            let before = first.as_ref().map(|one| one.get(&address).map_or(&[][..], Vec::as_slice));
+            Listening::of(address, sockets, &seen, before, self.seconds())
+        };
+        Some(by_address(last).into_iter().map(of).collect())
     }
+}
+
+fn by_address(listeners: &[Listener]) -> BTreeMap<SocketAddr, Vec<&Listener>> {
+    let mut all: BTreeMap<SocketAddr, Vec<&Listener>> = BTreeMap::new();
+    for one in listeners {
+        all.entry(one.address).or_default().push(one);
+    }
+    all
 }
 
 /// The machine, between its first sample and its last.
@@ -243,36 +257,32 @@ pub(crate) struct Listening<'a> {
 }
 
 impl<'a> Listening<'a> {
-    fn of(view: View<'a>, address: SocketAddr, last: &'a [Listener]) -> Listening<'a> {
-        let sockets: Vec<&Listener> = last.iter().filter(|one| one.address == address).collect();
-        let fill = |sockets: &mut dyn Iterator<Item = &Listener>| {
-            sockets.map(|one| (one.waiting, one.backlog)).max_by(|one, other| {
-                share_full(*one).total_cmp(&share_full(*other)).then(other.1.cmp(&one.1))
-            })
-        };
-        let of_samples: Vec<(u32, u32)> = view
-            .namespace
-            .samples
-            .iter()
-            .filter_map(|sample| sample.listeners.get())
-            .filter_map(|all| fill(&mut all.iter().filter(|one| one.address == address)))
-            .collect();
-        let drops = view.first().and_then(|first| first.listeners.get()).and_then(|first| {
-            let mut sum = (0, 0);
+    /// `sockets` as in the last sample, `seen` in each sample that has the address, `before` in the
+    /// first, where that was read.
+    fn of(
+        address: SocketAddr,
+        sockets: Vec<&'a Listener>,
+        seen: &[&[&Listener]],
+        before: Option<&[&Listener]>,
+        seconds: f64,
+    ) -> Listening<'a> {
+        let drops = before.and_then(|before| {
+            let mut sum = (0_u64, 0_u64);
             for socket in &sockets {
                 let after = *socket.drops.get()?;
                 // One that was not there before has dropped all of its drops in between.
-                let before = first.iter().find(|one| one.inode == socket.inode);
-                sum.0 += before.and_then(|one| one.drops.get().copied()).unwrap_or(0);
-                sum.1 += after;
+                let same = before.iter().find(|one| one.inode == socket.inode);
+                let before = same.and_then(|one| one.drops.get().copied()).unwrap_or(0);
+                sum = (sum.0.saturating_add(before), sum.1.saturating_add(after));
             }
-            Change::between(sum.0, sum.1, view.seconds()).ok()
+            Change::between(sum.0, sum.1, seconds).ok()
         });
+        let shares = seen.iter().filter_map(|sockets| fullest(sockets)).map(share_full);
         Listening {
             address,
-            fullest: fill(&mut sockets.iter().copied()).unwrap_or_default(),
-            share_min: of_samples.iter().map(|&one| share_full(one)).fold(f64::MAX, f64::min),
-            samples: of_samples.len(),
+            fullest: fullest(&sockets).unwrap_or_default(),
+            share_min: shares.fold(f64::MAX, f64::min),
+            samples: seen.len(),
             sockets,
             drops,
         }
@@ -306,6 +316,13 @@ impl<'a> Listening<'a> {
     pub(crate) fn has_dropped(&self) -> bool {
         self.sockets.iter().any(|one| one.drops.get().is_some_and(|&drops| drops > 0))
     }
+}
+
+/// Of several queues the fullest: (waiting, backlog).
+fn fullest(sockets: &[&Listener]) -> Option<(u32, u32)> {
+    sockets.iter().map(|one| (one.waiting, one.backlog)).max_by(|one, other| {
+        share_full(*one).total_cmp(&share_full(*other)).then(other.1.cmp(&one.1))
+    })
 }
 
 /// Of a queue (waiting, backlog), which share is taken; 1.0: full.

@@ -57,6 +57,11 @@ pub fn plural(count: u64, thing: &str) -> String {
     format!("{} {thing}{s}", thousands(count))
 }
 
+/// The sum of figures that somebody else wrote: it ends at the largest number.
+pub(crate) fn sum(figures: impl IntoIterator<Item = u64>) -> u64 {
+    figures.into_iter().fold(0, u64::saturating_add)
+}
+
 /// `a`, `a and b`, `a, b and c`; beyond `shown_max`, how many more.
 pub fn list(things: &[String], shown_max: usize) -> String {
     let more = things.len().saturating_sub(shown_max);

@@ -1,9 +1,10 @@
 //! The checks that a configuration file of HAProxy asks for.
 //!
-//! Reads what says who is checked how often and how: the sections `global`, `defaults`, `backend` and
-//! `listen`; in them `server`, `server-template`, `default-server`, `option …chk` and `http-check send`.
-//! All else is passed over. Names and values follow HAProxy's configuration manual. What cannot be
-//! known (environment variables, files of servers' states, resolvers) is said in the notes.
+//! Reads what says who is checked how often and how: the sections `global`, `defaults`, `backend`
+//! and `listen`; in them `server`, `server-template`, `default-server`, `option …chk` and
+//! `http-check send`. All else is passed over. Names and values follow HAProxy's configuration
+//! manual. What cannot be known (environment variables, files of servers' states, resolvers) is
+//! said in the notes.
 
 mod server;
 mod words;
@@ -248,7 +249,7 @@ impl Reader {
         };
         for n in 1..=server.count {
             if self.checks.len() >= CHECKS_MAX {
-                self.left_out += server.count - n + 1;
+                self.left_out = self.left_out.saturating_add(server.count - n + 1);
                 return;
             }
             let endpoint =

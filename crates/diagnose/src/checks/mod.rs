@@ -1,10 +1,10 @@
-//! The load that health checks put on each endpoint, computed from a configuration: how many checks a
-//! second over all balancers, and what they would be if each balancer checked each endpoint once and
-//! shared the verdict.
+//! The load that health checks put on each endpoint, computed from a configuration: how many checks
+//! a second over all balancers, and what they would be if each balancer checked each endpoint once
+//! and shared the verdict.
 //!
-//! A company had 70 services with the same endpoints on 32 nodes, each checked every 2 s for itself:
-//! 70 × 32 / 2 = 1,120 connections a second on each endpoint, where 16 would do. Its provider
-//! throttled them, and with them everything else.
+//! A company had 70 services with the same endpoints on 32 nodes, each checked every 2 s for
+//! itself: 70 × 32 / 2 = 1,120 connections a second on each endpoint, where 16 would do. Its
+//! provider throttled them, and with them everything else.
 
 mod haproxy;
 mod weir;
@@ -29,7 +29,8 @@ pub struct Check {
     pub service: String,
     /// Where the check goes, `host:port`.
     pub endpoint: String,
-    /// What it does: `connect`, `GET /health`. Checks that do the same at one endpoint can be shared.
+    /// What it does: `connect`, `GET /health`. Checks that do the same at one endpoint can be
+    /// shared.
     pub kind: String,
     /// Time between two checks, in milliseconds; never zero.
     pub interval_ms: u64,

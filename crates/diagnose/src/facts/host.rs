@@ -107,7 +107,7 @@ pub struct Cpu {
 impl Cpu {
     /// All of it; guest time is part of `user` and `nice`.
     pub fn total(&self) -> u64 {
-        [
+        crate::words::sum([
             self.user,
             self.nice,
             self.system,
@@ -116,9 +116,7 @@ impl Cpu {
             self.irq,
             self.softirq,
             self.steal,
-        ]
-        .iter()
-        .sum()
+        ])
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! What hardly changes stands once; what moves stands in samples, oldest first, each with its time.
 //! Counters are as the kernel keeps them, since its start: rules take differences. Every figure has
-//! its unit in its name or its comment. The structures are also the form of saved facts (JSON), so a
-//! test's facts name only what they are about: a field left out is [`Known::Unknown`], or empty.
+//! its unit in its name or its comment. The structures are also the form of saved facts (JSON), so
+//! a test's facts name only what they are about: a field left out is [`Known::Unknown`], or empty.
 
 mod balancer;
 mod capture;

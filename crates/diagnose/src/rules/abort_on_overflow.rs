@@ -6,7 +6,8 @@
 //! **Why.** A burst then becomes errors: clients see "connection reset" and give up, where a
 //! dropped packet would have been sent again within a second and found room.
 //!
-//! **What to do.** Set it to 0, unless a balancer before this host is known to try elsewhere at once.
+//! **What to do.** Set it to 0, unless a balancer before this host is known to try elsewhere at
+//! once.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};

@@ -7,15 +7,15 @@
 //! **Why.** The smaller of the two numbers counts, so raising `somaxconn` changes nothing for this
 //! program. Both the accept queue and the SYN queue have this length: a burst of SYNs beyond it is
 //! answered with SYN cookies, which the kernel's log calls "possible SYN flooding". At a company
-//! with `somaxconn` at 16,384, nginx's own 511 kept connections being dropped, and clients waited
-//! 3 s and then 9 s.
+//! with `somaxconn` at 16,384, nginx's own 511 kept connections being dropped, and clients waited 3
+//! s and then 9 s.
 //!
 //! **What to do.** Raise the program's own setting (nginx: `listen 80 backlog=4096`; HAProxy:
 //! `backlog 4096`; Apache: `ListenBacklog 4096`; redis: `tcp-backlog 4096`), then restart it: a
 //! reload opens no new socket in most programs.
 //!
-//! **See also.** `backlog_stale` where the backlog looks like the somaxconn of old, `backlog_capped`
-//! where the kernel is what limits.
+//! **See also.** `backlog_stale` where the backlog looks like the somaxconn of old,
+//! `backlog_capped` where the kernel is what limits.
 
 use crate::backlog::{habit, is_under_pressure, raise_backlog};
 use crate::finding::{Certainty, Evidence, Severity};

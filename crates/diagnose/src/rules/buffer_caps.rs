@@ -1,11 +1,12 @@
 //! A buffer limit caps what one connection can carry over the distances it has.
 //!
-//! **When.** The maximum of `tcp_rmem` or `tcp_wmem` was lowered below the kernel's default (6 MiB and
-//! 4 MiB), and over the longest round trip seen to a peer it allows less than half of the fastest
-//! interface's speed. About half of a receive buffer is window (the rest is the kernel's accounting).
+//! **When.** The maximum of `tcp_rmem` or `tcp_wmem` was lowered below the kernel's default (6 MiB
+//! and 4 MiB), and over the longest round trip seen to a peer it allows less than half of the
+//! fastest interface's speed. About half of a receive buffer is window (the rest is the kernel's
+//! accounting).
 //!
-//! **Why.** A connection can have no more on its way than the window: throughput is window per round
-//! trip, and no faster link helps.
+//! **Why.** A connection can have no more on its way than the window: throughput is window per
+//! round trip, and no faster link helps.
 //!
 //! **What to do.** Raise the maximum to the bandwidth times the round trip, and half as much again;
 //! sockets take only what they need. Short distances need nothing.

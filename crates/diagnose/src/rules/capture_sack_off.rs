@@ -26,9 +26,9 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
         capture,
         |flow| {
             let is_off = [flow.sent.sack_permitted, flow.answered.sack_permitted].contains(&Some(false));
-            is_off && flow.sent.of("retransmission") + flow.sent.of("out_of_order") >= AGAIN_MIN
+            is_off && flow.sent.of("retransmission").saturating_add(flow.sent.of("out_of_order")) >= AGAIN_MIN
         },
-        |flow| flow.sent.of("retransmission") + flow.sent.of("out_of_order"),
+        |flow| flow.sent.of("retransmission").saturating_add(flow.sent.of("out_of_order")),
     ) else {
         return;
     };

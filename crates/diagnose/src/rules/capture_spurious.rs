@@ -28,7 +28,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
         capture,
         |flow| {
             let times = needless(flow.sent);
-            times >= TIMES_MIN && times * 3 >= flow.sent.of("retransmission")
+            times >= TIMES_MIN && times.saturating_mul(3) >= flow.sent.of("retransmission")
         },
         |flow| needless(flow.sent),
     ) else {

@@ -30,7 +30,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
     };
     let twice = sum(&found, |side| side.captured_twice);
     let segments = sum(&found, |side| side.segments);
-    if twice < FRAMES_MIN || twice * SHARE_OF < segments {
+    if twice < FRAMES_MIN || twice.saturating_mul(SHARE_OF) < segments {
         return;
     }
     let flagged = sum(&found, |side| side.captured_twice_flagged);

@@ -1,16 +1,16 @@
 //! A CPU quota stops programs in the middle of their work.
 //!
 //! **When.** Between the samples, a cgroup used up its quota before its period ended
-//! (`nr_throttled` of `cpu.stat` rises, cgroup v1 and v2). Advice when seldom, a warning when in
-//! 5 % of its periods, critical when in 25 %.
+//! (`nr_throttled` of `cpu.stat` rises, cgroup v1 and v2). Advice when seldom, a warning when in 5
+//! % of its periods, critical when in 25 %.
 //!
 //! **Why.** All threads of the cgroup stand still for the rest of the period, usually up to 100 ms.
-//! It looks like latency: the machine's CPU seems idle, and the slow requests are random ones. Several
-//! threads use up a quota in a fraction of the period: with 8 threads and a quota of two CPUs, in
-//! 25 ms.
+//! It looks like latency: the machine's CPU seems idle, and the slow requests are random ones.
+//! Several threads use up a quota in a fraction of the period: with 8 threads and a quota of two
+//! CPUs, in 25 ms.
 //!
-//! **What to do.** Raise the quota, or leave it out and give weights (requests) instead; run as many
-//! threads as the quota has CPUs; shorten the period. In Kubernetes the quota is `limits.cpu`.
+//! **What to do.** Raise the quota, or leave it out and give weights (requests) instead; run as
+//! many threads as the quota has CPUs; shorten the period. In Kubernetes the quota is `limits.cpu`.
 
 use crate::facts::{Cgroup, CgroupVersion, Facts};
 use crate::finding::{Certainty, Evidence, Severity};

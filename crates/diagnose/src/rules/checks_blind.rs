@@ -1,14 +1,15 @@
 //! A server passes its health check while requests to it fail.
 //!
-//! **When.** Between the samples no probe of a server failed and some passed, while of at least 20 attempts more
-//! than 5 % failed (warning), or more than 30 % (critical).
+//! **When.** Between the samples no probe of a server failed and some passed, while of at least 20
+//! attempts more than 5 % failed (warning), or more than 30 % (critical).
 //!
-//! **Why.** The check looks at something else than what fails: it only connects, or asks for a page that needs no
-//! database; or it has a way of its own to the server. So the balancer keeps sending requests there.
+//! **Why.** The check looks at something else than what fails: it only connects, or asks for a page
+//! that needs no database; or it has a way of its own to the server. So the balancer keeps sending
+//! requests there.
 //!
-//! **What to do.** Let the check ask for what requests need (`check.path`), and let failures of real requests
-//! count (passive health). If the failures are resets or unanswered SYNs, look at the network: probes are few, and
-//! get through.
+//! **What to do.** Let the check ask for what requests need (`check.path`), and let failures of
+//! real requests count (passive health). If the failures are resets or unanswered SYNs, look at the
+//! network: probes are few, and get through.
 
 use super::server_failing::with_causes;
 use crate::facts::Facts;

@@ -1,8 +1,8 @@
 //! Connection tracking drops packets of new connections.
 //!
-//! **When.** `drop` or `early_drop` of `/proc/net/stat/nf_conntrack` rise between the samples, or the
-//! kernel's log says `nf_conntrack: table full`. `insert_failed` alone is said as advice: two packets of one
-//! flow raced, as DNS queries for A and AAAA from one socket do, and one was lost.
+//! **When.** `drop` or `early_drop` of `/proc/net/stat/nf_conntrack` rise between the samples; the
+//! kernel's log then says `nf_conntrack: table full`. `insert_failed` alone is said as advice: two
+//! packets of one flow raced, as DNS queries for A and AAAA from one socket do, and one was lost.
 //!
 //! **Why.** `drop`: the table is full, the packet is gone, a client tries again after a second.
 //! `early_drop`: an entry that was not answered yet made room for another.
@@ -11,7 +11,6 @@
 //! for what fills it (many short UDP flows, a scan).
 
 use super::conntrack_full::{figures, with_remedies};
-use crate::facts::Conntrack;
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};
 use crate::words;
@@ -19,11 +18,7 @@ use crate::words;
 pub(super) fn check(view: View<'_>, out: &mut Out) {
     const WHAT: &str = "drops of connection tracking";
     let (Some(first), Some(last)) = (view.namespace.samples.first(), view.last()) else { return };
-    let table = |fact| match out_want(fact) {
-        Ok(table) => Ok(table),
-        Err(reason) => Err(reason),
-    };
-    let (before, after) = match (table(&first.conntrack), table(&last.conntrack)) {
+    let (before, after) = match (first.conntrack.as_result(), last.conntrack.as_result()) {
         (Ok(Some(before)), Ok(Some(after))) => (before, after),
         (Err(reason), _) | (_, Err(reason)) => return out.could_not(WHAT, reason),
         _ => return,
@@ -41,7 +36,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             .into_iter()
             .filter_map(|(name, one)| Some((name, one.filter(|one| one.is_rising())?)))
             .collect();
-    let lost: u64 = rising.iter().filter(|(name, _)| *name != "insert_failed").map(|(_, one)| one.by).sum();
+    let of_new = rising.iter().filter(|(name, _)| *name != "insert_failed");
+    let lost = words::sum(of_new.map(|(_, one)| one.by));
     let per_s = lost as f64 / view.seconds().max(f64::MIN_POSITIVE);
     let (severity, certainty, what) = if lost > 0 {
         (
@@ -68,10 +64,6 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         .evidences(log_line(view).map(|line| Evidence::text("kernel log", line)))
         .why("A dropped packet is a client that waits a second, or a DNS answer that comes after 5 s.");
     out.push(with_remedies(finding));
-}
-
-fn out_want(fact: &crate::facts::Known<Option<Conntrack>>) -> Result<Option<&Conntrack>, &str> {
-    fact.as_result().map(Option::as_ref)
 }
 
 fn log_line(view: View<'_>) -> Option<&str> {

@@ -2,8 +2,8 @@
 //!
 //! **When.** `nf_conntrack_count` is above 75 % (warning) or 90 % (critical) of `nf_conntrack_max`.
 //!
-//! **Why.** When it is full, packets of new connections are dropped: clients see a server that
-//! does not answer, and nothing but the kernel's log and the table's own counters shows it.
+//! **Why.** When it is full, packets of new connections are dropped: clients see a server that does
+//! not answer, and nothing but the kernel's log and the table's own counters shows it.
 //!
 //! **What to do.** Do not track what need not be (`notrack` for the balancer's own traffic and for
 //! DNS), shorten timeouts, or enlarge the table together with its buckets. An entry takes about 400

@@ -1,13 +1,13 @@
 //! Connection tracking keeps dead connections for five days.
 //!
-//! **When.** `nf_conntrack_tcp_timeout_established` is a day or more (the default is 432,000 s), and
-//! the table is above a quarter of its maximum.
+//! **When.** `nf_conntrack_tcp_timeout_established` is a day or more (the default is 432,000 s),
+//! and the table is above a quarter of its maximum.
 //!
-//! **Why.** Connections whose peers vanish without a word stay in the table that long, and with many
-//! short-lived clients it fills up with them.
+//! **Why.** Connections whose peers vanish without a word stay in the table that long, and with
+//! many short-lived clients it fills up with them.
 //!
-//! **What to do.** A few hours suffice where programs send keep-alives; a connection that is silent for longer
-//! is cut by a firewall that follows state.
+//! **What to do.** A few hours suffice where programs send keep-alives; a connection that is silent
+//! for longer is cut by a firewall that follows state.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};

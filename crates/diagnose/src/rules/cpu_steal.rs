@@ -1,14 +1,14 @@
 //! The hypervisor gives this machine's processor time to others.
 //!
-//! **When.** Steal (`/proc/stat`, eighth field) is above 5 % of all processor time between the samples (warning),
-//! or above 10 % (critical).
+//! **When.** Steal (`/proc/stat`, eighth field) is above 5 % of all processor time between the
+//! samples (warning), or above 10 % (critical).
 //!
-//! **Why.** The machine wanted to run and was not let: a neighbour takes too much, or an instance of a
-//! burstable kind has spent its credits. Programs that show CPU without steal hide it: a machine at "80
-//! %" may have nothing left. A company's graphs did exactly that.
+//! **Why.** The machine wanted to run and was not let: a neighbour takes too much, or an instance
+//! of a burstable kind has spent its credits. Programs that show CPU without steal hide it: a
+//! machine at "80 %" may have nothing left. A company's graphs did exactly that.
 //!
-//! **What to do.** Look at the credit balance at the provider (the machine itself can't see it), choose a kind
-//! without credits, or move. Steal of 0 does not prove that credits remain.
+//! **What to do.** Look at the credit balance at the provider (the machine itself can't see it),
+//! choose a kind without credits, or move. Steal of 0 does not prove that credits remain.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};

@@ -1,12 +1,13 @@
 //! The provider's table of tracked connections for this instance runs out.
 //!
-//! **When.** `conntrack_allowance_available`, a gauge of the ENA driver, falls so fast that it reaches zero within an
-//! hour, or is below a tenth of what it was in the first sample.
+//! **When.** `conntrack_allowance_available`, a gauge of the ENA driver, falls so fast that it
+//! reaches zero within an hour, or is below a tenth of what it was in the first sample.
 //!
-//! **Why.** At zero the provider drops the packets of new connections (`ena_shaped`), and nothing on this machine
-//! shows it.
+//! **Why.** At zero the provider drops the packets of new connections (`ena_shaped`), and nothing
+//! on this machine shows it.
 //!
-//! **What to do.** Fewer and longer connections, security-group rules that need no tracking, or a larger instance.
+//! **What to do.** Fewer and longer connections, security-group rules that need no tracking, or a
+//! larger instance.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};

@@ -1,16 +1,19 @@
-//! The cloud provider shapes or drops this instance's traffic, which no counter of the kernel shows.
+//! The cloud provider shapes or drops this instance's traffic, which no counter of the kernel
+//! shows.
 //!
 //! **When.** One of the ENA driver's `*_allowance_exceeded` statistics rises (driver 2.2.10 and
-//! later): `bw_in`, `bw_out` bandwidth; `pps` packets per second; `conntrack` tracked
-//! connections; `linklocal` packets to the provider's own services (DNS, metadata, time).
+//! later): `bw_in`, `bw_out` bandwidth; `pps` packets per second; `conntrack` tracked connections;
+//! `linklocal` packets to the provider's own services (DNS, metadata, time).
 //!
 //! **Why.** Each counts packets that were queued or dropped outside this machine. `conntrack_`
-//! drops SYNs: connections stall and one gets through each time a SYN is sent again. A company whose health checks
-//! made some 500 connections a second to a small instance saw exactly that, over a whole zone.
+//! drops SYNs: connections stall and one gets through each time a SYN is sent again. A company
+//! whose health checks made some 500 connections a second to a small instance saw exactly that,
+//! over a whole zone.
 //!
-//! **What to do.** A larger instance has larger allowances. For `conntrack_`: security-group rules that allow all
-//! traffic both ways are not tracked; fewer, longer connections (share health checks: `weir doctor
-//! checks`). For `linklocal_`: cache DNS on this machine. For `bw_` and `pps_`: spread the load.
+//! **What to do.** A larger instance has larger allowances. For `conntrack_`: security-group rules
+//! that allow all traffic both ways are not tracked; fewer, longer connections (share health
+//! checks: `weir doctor checks`). For `linklocal_`: cache DNS on this machine. For `bw_` and
+//! `pps_`: spread the load.
 
 use crate::finding::{Certainty, Finding, Severity};
 use crate::view::{Change, Out, View};

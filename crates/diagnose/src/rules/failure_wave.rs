@@ -1,14 +1,16 @@
 //! A wave of failures, and what the kernel saw in the same seconds.
 //!
-//! **When.** With samples of every second or so: in some of them at least five attempts a second failed,
-//! and five times as many as in the median one. A counter of the kernel is named only if it fits the failures' cause,
-//! rose in at least half of these seconds, or just before, and five times as fast as in the others.
+//! **When.** With samples of every second or so: in some of them at least five attempts a second
+//! failed, and five times as many as in the median one. A counter of the kernel is named only if it
+//! fits the failures' cause, rose in at least half of these seconds, or just before, and five times
+//! as fast as in the others.
 //!
 //! **Why.** Things that happen on the same host in the same second belong together; things that
-//! merely happen often do not. If no counter fits, the finding says so: then the cause is not on this host.
+//! merely happen often do not. If no counter fits, the finding says so: then the cause is not on
+//! this host.
 //!
-//! **What to do.** If a counter is named, follow the rule that stands for it. If none is, look at the
-//! servers' logs for those seconds.
+//! **What to do.** If a counter is named, follow the rule that stands for it. If none is, look at
+//! the servers' logs for those seconds.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +58,7 @@ struct Step<'a> {
 
 impl Step<'_> {
     fn failures_per_s(&self) -> f64 {
-        self.failed.values().sum::<u64>() as f64 / self.seconds
+        words::sum(self.failed.values().copied()) as f64 / self.seconds
     }
 
     fn rise(&self, counter: &str) -> Option<u64> {
@@ -96,7 +98,8 @@ fn step<'a>(facts: &'a Facts, before: &'a BalancerSample, after: &'a BalancerSam
         let same = before.servers.iter().find(|one| one.address == now.address && one.service == now.service);
         for (cause, &count) in &now.failures {
             let then = same.and_then(|one| one.failures.get(cause)).copied().unwrap_or(0);
-            *failed.entry(cause).or_default() += count.saturating_sub(then);
+            let sum = failed.entry(cause).or_default();
+            *sum = sum.saturating_add(count.saturating_sub(then));
         }
     }
     let own = facts.namespaces.iter().find(|namespace| namespace.is_own);
@@ -112,7 +115,8 @@ fn push(facts: &Facts, steps: &[Step<'_>], wave: &[bool], usual: f64, out: &mut 
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
     for step in inside() {
         for (cause, count) in &step.failed {
-            *causes.entry(cause).or_default() += count;
+            let sum = causes.entry(cause).or_default();
+            *sum = sum.saturating_add(*count);
         }
     }
     let mut causes: Vec<(&str, u64)> = causes.into_iter().filter(|(_, count)| *count > 0).collect();
@@ -120,7 +124,7 @@ fn push(facts: &Facts, steps: &[Step<'_>], wave: &[bool], usual: f64, out: &mut 
     let Some(&(main, _)) = causes.first() else { return };
     let connected = connected(steps, wave, main);
     let seconds: f64 = inside().map(|step| step.seconds).sum();
-    let failed: u64 = causes.iter().map(|(_, count)| count).sum();
+    let failed = words::sum(causes.iter().map(|(_, count)| *count));
     let is_seen = steps.iter().all(|step| step.kernel.is_some());
     let with = match connected.first() {
         Some((counter, _)) => format!("in the same seconds {counter} rose"),
@@ -163,14 +167,14 @@ fn connected(steps: &[Step<'_>], wave: &[bool], cause: &str) -> Vec<(&'static st
     let near: Vec<bool> =
         (0..wave.len()).map(|at| wave[at] || wave.get(at + 1).copied().unwrap_or(false)).collect();
     let fits = |counter: &&'static str| {
-        let mut inside = (0, 0.0, 0_usize);
-        let mut outside = (0, 0.0);
+        let mut inside = (0_u64, 0.0, 0_usize);
+        let mut outside = (0_u64, 0.0);
         for (step, &is_near) in steps.iter().zip(&near) {
             let rise = step.rise(counter)?;
             if is_near {
-                inside = (inside.0 + rise, inside.1 + step.seconds, inside.2 + usize::from(rise > 0));
+                inside = (inside.0.saturating_add(rise), inside.1 + step.seconds, inside.2 + usize::from(rise > 0));
             } else {
-                outside = (outside.0 + rise, outside.1 + step.seconds);
+                outside = (outside.0.saturating_add(rise), outside.1 + step.seconds);
             }
         }
         let length = wave.iter().filter(|is| **is).count();
@@ -185,7 +189,7 @@ fn connected(steps: &[Step<'_>], wave: &[bool], cause: &str) -> Vec<(&'static st
 fn when(facts: &Facts, first: Option<&Step<'_>>, last: Option<&Step<'_>>) -> Option<Evidence> {
     let begin = facts.balancer.get()?.samples.first()?.at_ms;
     let clock = |at_ms: u64| {
-        let seconds = (facts.taken_at_unix_ms + at_ms.checked_sub(begin)?) / 1000;
+        let seconds = facts.taken_at_unix_ms.saturating_add(at_ms.checked_sub(begin)?) / 1000;
         let (hour, minute) = (seconds / 3600 % 24, seconds / 60 % 60);
         Some(format!("{hour:02}:{minute:02}:{:02}", seconds % 60))
     };

@@ -1,13 +1,14 @@
 //! One processor does most of the network's work.
 //!
-//! **When.** Between the samples one processor processed more than three times as many packets as the
-//! median one (`/proc/net/softnet_stat`), more than 10,000 a second, on a machine with three or more.
+//! **When.** Between the samples one processor processed more than three times as many packets as
+//! the median one (`/proc/net/softnet_stat`), more than 10,000 a second, on a machine with three or
+//! more.
 //!
-//! **Why.** That processor is the limit for packets: it drops while the others idle, and programs that share it
-//! are slow.
+//! **Why.** That processor is the limit for packets: it drops while the others idle, and programs
+//! that share it are slow.
 //!
-//! **What to do.** More queues on the interface (`ethtool -L`), `irqbalance`, or RPS where it has one
-//! queue only.
+//! **What to do.** More queues on the interface (`ethtool -L`), `irqbalance`, or RPS where it has
+//! one queue only.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};

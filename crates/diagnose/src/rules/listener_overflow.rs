@@ -109,7 +109,7 @@ fn full(listening: &Listening<'_>, out: &Out) -> Finding {
 }
 
 fn past(listening: &Listening<'_>, out: &Out) -> Finding {
-    let drops = listening.sockets.iter().filter_map(|one| one.drops.get()).sum();
+    let drops = words::sum(listening.sockets.iter().filter_map(|one| one.drops.get().copied()));
     out.finding(
         listening.address.to_string(),
         Severity::Advice,

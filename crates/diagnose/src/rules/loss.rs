@@ -2,16 +2,16 @@
 //!
 //! **When.** More than a third of a per cent of the data segments sent between the samples were
 //! sent again, over 1,000 segments at least (fewer say nothing). A warning from 1 %, critical from
-//! 5 %. The rate is `TcpRetransSegs`, less repeated SYNs and what the peers reported as received twice
-//! (`TcpExtTCPDSACKRecvSegs`), of `TcpExtTCPOrigDataSent`.
+//! 5 %. The rate is `TcpRetransSegs`, less repeated SYNs and what the peers reported as received
+//! twice (`TcpExtTCPDSACKRecvSegs`), of `TcpExtTCPOrigDataSent`.
 //!
 //! **Why.** Each lost segment costs a round trip at least, a lost last one a timeout of 200 ms or
 //! more; cubic halves its speed, roughly, for each episode. With 1 % of loss a cubic connection
 //! over 70 ms carries about 2 MB/s, however fast the link.
 //!
 //! **What to do.** See whether it is one peer, one zone or everybody: the finding lists the worst.
-//! One peer: its way or its host. Everybody: this host's interface, its instance's limits (`ena_shaped`,
-//! `nic_drops`) or its provider. BBR bears loss better than cubic.
+//! One peer: its way or its host. Everybody: this host's interface, its instance's limits
+//! (`ena_shaped`, `nic_drops`) or its provider. BBR bears loss better than cubic.
 //!
 //! **Not to be confused with.** Reordering, which makes senders repeat what was not lost:
 //! `reordering` says so, and then this rule is silent.

@@ -56,7 +56,7 @@ rules! {
     Host neighbour_table;
     Host open_files;
     Namespace listener_near_full absorbs [backlog_capped, backlog_low, backlog_stale];
-    Namespace syn_cookies absorbs [backlog_capped, backlog_low, backlog_stale];
+    Namespace syn_cookies absorbs [backlog_capped, backlog_low, backlog_stale] absorbs_all [syn_unanswered];
     Namespace syn_unanswered;
     Namespace sack_panic;
     Namespace sack_off absorbs_all [reordering, loss];
@@ -152,8 +152,9 @@ impl Rule {
             page.sections.push(Section {
                 title: "Stands for".to_owned(),
                 text: format!(
-                    "Where it is found, {} say no more about the same thing.",
-                    crate::words::list(&absorbed, usize::MAX)
+                    "Where it is found, {} {} not said beside it.",
+                    crate::words::list(&absorbed, usize::MAX),
+                    if absorbed.len() == 1 { "is" } else { "are" }
                 ),
             });
         }

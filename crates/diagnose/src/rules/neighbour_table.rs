@@ -1,12 +1,12 @@
 //! The table of neighbours (ARP, NDP) fills up.
 //!
-//! **When.** Its entries are above `gc_thresh2` (warning), or entries were refused because it was full
-//! (`table_fulls` rises: critical; "neighbour table overflow" in the kernel's log). The table is the
-//! machine's, over all namespaces.
+//! **When.** Its entries are above `gc_thresh2` (warning), or entries were refused because it was
+//! full (`table_fulls` rises: critical; "neighbour table overflow" in the kernel's log). The table
+//! is the machine's, over all namespaces.
 //!
-//! **Why.** Above `gc_thresh2` entries are thrown away after 5 s; at `gc_thresh3` packets to hosts of
-//! the own network are dropped for want of an entry, at random. Machines with many containers, or in a large
-//! flat network, get there.
+//! **Why.** Above `gc_thresh2` entries are thrown away after 5 s; at `gc_thresh3` packets to hosts
+//! of the own network are dropped for want of an entry, at random. Machines with many containers,
+//! or in a large flat network, get there.
 //!
 //! **What to do.** Raise the three thresholds together; an entry takes about 500 bytes.
 

@@ -1,13 +1,13 @@
 //! An interface drops packets, or receives broken ones.
 //!
-//! **When.** Its counters of missed packets (the ring was full), of errors, or of dropped packets rise
-//! by more than one a second. `rx_dropped` alone is advice: packets of protocols that nobody
+//! **When.** Its counters of missed packets (the ring was full), of errors, or of dropped packets
+//! rise by more than one a second. `rx_dropped` alone is advice: packets of protocols that nobody
 //! wants count too.
 //!
 //! **Why.** Packets lost here look like loss on the network, and both sides slow down.
 //!
-//! **What to do.** Missed: enlarge the ring, spread interrupts over processors. Errors: cable, port,
-//! duplex. Dropped while sending: the queue is too short, or the interface too slow.
+//! **What to do.** Missed: enlarge the ring, spread interrupts over processors. Errors: cable,
+//! port, duplex. Dropped while sending: the queue is too short, or the interface too slow.
 
 use crate::facts::Interface;
 use crate::finding::{Certainty, Evidence, Severity};

@@ -1,11 +1,11 @@
 //! A program that listens may open too few files for the connections that it is to carry.
 //!
-//! **When.** A program has more than 80 % of its limit on open files in use (warning, critical from 95
-//! %); or the limit of this balancer is below twice its `connections_max` (advice): each connection through
-//! a balancer takes two.
+//! **When.** A program has more than 80 % of its limit on open files in use (warning, critical from
+//! 95 %); or the limit of this balancer is below twice its `connections_max` (advice): each
+//! connection through a balancer takes two.
 //!
-//! **Why.** At the limit `accept()` fails, and connections wait in the accept queue until it overflows; or
-//! connections to servers can't be made.
+//! **Why.** At the limit `accept()` fails, and connections wait in the accept queue until it
+//! overflows; or connections to servers can't be made.
 //!
 //! **What to do.** Raise the limit where the program is started: `LimitNOFILE=` of systemd, the
 //! program's own setting (nginx: `worker_rlimit_nofile`).

@@ -1,15 +1,16 @@
 //! Sockets that no program holds any more pile up.
 //!
-//! **When.** Orphans (closed by their program, still sending or waiting for the peer) are above half of
-//! `net.ipv4.tcp_max_orphans`, or `TcpExtTCPAbortOnMemory` rises, which counts those cut off.
-//! The limit is the machine's. The kernel may count an orphan double or fourfold against it when it is
-//! pressed, so half is near.
+//! **When.** Orphans (closed by their program, still sending or waiting for the peer) are above
+//! half of `net.ipv4.tcp_max_orphans`, or `TcpExtTCPAbortOnMemory` rises, which counts those cut
+//! off. The limit is the machine's. The kernel may count an orphan double or fourfold against it
+//! when it is pressed, so half is near.
 //!
-//! **Why.** Beyond the limit sockets are reset: the peer loses the end of its response. Many orphans
-//! mean many peers that vanished, or that read slowly what was already closed.
+//! **Why.** Beyond the limit sockets are reset: the peer loses the end of its response. Many
+//! orphans mean many peers that vanished, or that read slowly what was already closed.
 //!
-//! **What to do.** Look for who closes while data is unsent: clients that vanish, an attack that opens and
-//! leaves. `tcp_orphan_retries` decides how long each is kept; a larger limit costs up to 64 KiB each.
+//! **What to do.** Look for who closes while data is unsent: clients that vanish, an attack that
+//! opens and leaves. `tcp_orphan_retries` decides how long each is kept; a larger limit costs up to
+//! 64 KiB each.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};

@@ -6,8 +6,8 @@
 //! **Why.** Connections are being lost, and the socket that loses them was not seen: it was closed
 //! between the samples, or opened and closed again and again.
 //!
-//! **What to do.** Look for a program that restarts, and run `weir doctor --watch` until it is caught.
-//! Sockets of other network namespaces have counters of their own there.
+//! **What to do.** Look for a program that restarts, and run `weir doctor --watch` until it is
+//! caught. Sockets of other network namespaces have counters of their own there.
 
 use crate::finding::{Certainty, Severity};
 use crate::view::{Out, View};

@@ -1,9 +1,9 @@
 //! A peer reads too slowly: this host has data for it and may not send.
 //!
 //! **When.** For more than a fifth of the time in which connections to a peer had data to send, the
-//! peer's receive window did not allow it (`TCP_INFO`: `rwnd_limited` of `busy_time`), or some of its
-//! connections show a window of zero in the last sample. A warning for servers, and where clients
-//! stop a tenth of all connections; single slow clients are said as advice.
+//! peer's receive window did not allow it (`TCP_INFO`: `rwnd_limited` of `busy_time`), or some of
+//! its connections show a window of zero in the last sample. A warning for servers, and where
+//! clients stop a tenth of all connections; single slow clients are said as advice.
 //!
 //! **Why.** The data waits in this host's memory and, in a balancer, holds the server's response
 //! back too. It is neither loss nor a slow network: the peer's program does not read, or its
@@ -30,7 +30,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         return;
     };
     let before = view.namespace.samples.first().and_then(|first| first.sockets.get());
-    let all: u64 = last.peers.iter().filter_map(|one| one.tcp.get()).map(|one| one.connections).sum();
+    let all = words::sum(last.peers.iter().filter_map(|one| one.tcp.get()).map(|one| one.connections));
     for peer in &last.peers {
         let Some(now) = peer.tcp.get() else { continue };
         let then = before.and_then(|sockets| {

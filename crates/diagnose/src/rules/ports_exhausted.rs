@@ -1,13 +1,13 @@
 //! Local ports towards one server run out.
 //!
-//! **When.** More than 70 % (warning) or 90 % (critical) of the local ports are taken by sockets from
-//! one local address to one destination address and port. The range is `ip_local_port_range`
+//! **When.** More than 70 % (warning) or 90 % (critical) of the local ports are taken by sockets
+//! from one local address to one destination address and port. The range is `ip_local_port_range`
 //! (32768–60999: 28,232 ports) less `ip_local_reserved_ports`. Ports in TIME-WAIT count, unless
 //! `tcp_tw_reuse` lets them be used again.
 //!
 //! **Why.** A connection is known by its two addresses and two ports, so one address can have only
-//! as many connections to one server as it has ports. Beyond that `connect()` fails with
-//! "Cannot assign requested address" (EADDRNOTAVAIL); long before, it searches a long time.
+//! as many connections to one server as it has ports. Beyond that `connect()` fails with "Cannot
+//! assign requested address" (EADDRNOTAVAIL); long before, it searches a long time.
 //!
 //! **What to do.** Keep connections alive and use them again: most of these ports are usually in
 //! TIME-WAIT for 60 s after a connection that carried one request. Then more source or destination
@@ -49,16 +49,16 @@ pub(super) fn ports(view: View<'_>, out: &mut Out) -> Option<u64> {
     let range = out.want(name, &settings.numbers(name))?.clone();
     let (&first, &last) = (range.first()?, range.get(1)?);
     let reserved = settings.values.get("net.ipv4.ip_local_reserved_ports").map_or("", String::as_str);
-    let reserved: u64 = reserved
+    let reserved = reserved
         .split(',')
         .filter_map(|part| {
             let (from, to) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
             let (from, to): (u64, u64) = (from.parse().ok()?, to.parse().ok()?);
             let (from, to) = (from.max(first), to.min(last));
-            (to >= from).then(|| to - from + 1)
-        })
-        .sum();
-    Some((last + 1).saturating_sub(first).saturating_sub(reserved))
+            (to >= from).then(|| (to - from).saturating_add(1))
+        });
+    let reserved = words::sum(reserved);
+    Some(last.saturating_add(1).saturating_sub(first).saturating_sub(reserved))
 }
 
 fn push(view: View<'_>, used: &PortUse, taken: u64, ports: u64, out: &mut Out) {

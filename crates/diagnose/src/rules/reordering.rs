@@ -1,18 +1,18 @@
 //! Packets arrive out of order, and what was not lost is sent again.
 //!
-//! **When.** Between the samples at least ten times per second, or for one segment in a thousand,
-//! a sender here saw that segments had overtaken others (`TcpExtTCPSACKReorder`, `TCPTSReorder`,
+//! **When.** Between the samples at least ten times per second, or for one segment in a thousand, a
+//! sender here saw that segments had overtaken others (`TcpExtTCPSACKReorder`, `TCPTSReorder`,
 //! `TCPRenoReorder`), and peers reported segments that came twice (`TcpExtTCPDSACKRecv`), or false
-//! retransmissions were undone. As a receiver: more than 1 % of the segments that came were ahead of their
-//! turn (`TcpExtTCPOFOQueue`) is said as advice, since loss looks the same from there.
+//! retransmissions were undone. As a receiver: more than 1 % of the segments that came were ahead
+//! of their turn (`TcpExtTCPOFOQueue`) is said as advice, since loss looks the same from there.
 //!
 //! **Why.** Late segments are taken for lost: they are sent again for nothing, and the sender slows
 //! down. With SACK and timestamps on, the kernel notices and undoes it; without either it does not.
 //!
 //! **What to do.** Keep SACK, DSACK and timestamps on, on both sides. `net.ipv4.tcp_recovery = 1`
-//! (RACK, the default) waits a little before it calls a segment lost. Look for what reorders: several links
-//! used packet by packet, several queues without flow hashing, a provider's network. Providers
-//! call reordering normal, so it is often something to live with.
+//! (RACK, the default) waits a little before it calls a segment lost. Look for what reorders:
+//! several links used packet by packet, several queues without flow hashing, a provider's network.
+//! Providers call reordering normal, so it is often something to live with.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::segments::Segments;
@@ -43,7 +43,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let seen: Vec<(&str, Change)> = SEEN.into_iter().filter_map(rising).collect();
     let undone: Vec<(&str, Change)> = UNDONE.into_iter().filter_map(rising).collect();
     let twice = rising("TcpExtTCPDSACKRecv");
-    let seen_by: u64 = seen.iter().map(|(_, one)| one.by).sum();
+    let seen_by = words::sum(seen.iter().map(|(_, one)| one.by));
     let is_seen = sent.by >= SEGMENTS_MIN
         && (seen_by as f64 / sent.seconds >= PER_S_MIN
             || seen_by as f64 / sent.by as f64 >= SHARE_MIN);

@@ -3,8 +3,9 @@
 //! **When.** `TcpOutRsts` rises by more than ten a second and by more than ten times
 //! `TcpEstabResets`, which counts connections that were cut off.
 //!
-//! **Why.** Each is a packet to a closed port, or to a connection that this host no longer knows:
-//! a scan, a service that is down, a balancer's check of a port that has moved, or a firewall that lost its state.
+//! **Why.** Each is a packet to a closed port, or to a connection that this host no longer knows: a
+//! scan, a service that is down, a balancer's check of a port that has moved, or a firewall that
+//! lost its state.
 //!
 //! **What to do.** See who asks for what; nothing if it is a scan from outside.
 

@@ -13,8 +13,8 @@
 //! **What to do.** On a patched kernel turn it on. On one that is not, upgrade; until then drop
 //! SYNs with an MSS of 500 or less and turn SACK on, which blocks the attack too.
 //!
-//! **Not to be confused with.** Without SACK, retransmissions caused by reordering look like loss, so
-//! the figures of `loss` mean little until it is on.
+//! **Not to be confused with.** Without SACK, retransmissions caused by reordering look like loss,
+//! so the figures of `loss` mean little until it is on.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};

@@ -7,8 +7,8 @@
 //! **Why.** CVE-2019-11477: a connection with a very small MSS and chosen SACKs brings the kernel
 //! down (2.6.29 and later). CVE-2019-11478 and 11479 make it slow.
 //!
-//! **What to do.** Upgrade the kernel. Until then drop SYNs with an MSS of 500 or less, which
-//! works only with `tcp_mtu_probing = 0`, or turn SACK off, which costs throughput (`sack_off`).
+//! **What to do.** Upgrade the kernel. Until then drop SYNs with an MSS of 500 or less, which works
+//! only with `tcp_mtu_probing = 0`, or turn SACK off, which costs throughput (`sack_off`).
 
 use crate::facts::Setting;
 use crate::finding::{Certainty, Evidence, Severity};

@@ -6,8 +6,8 @@
 //! **Why.** It is that server, not the application: a bad deployment of one host, a full disk, a
 //! worker that hangs.
 //!
-//! **What to do.** Drain it, and look there. A check that notices it, or passive health, would do so by
-//! itself.
+//! **What to do.** Drain it, and look there. A check that notices it, or passive health, would do
+//! so by itself.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Finding, Severity};
@@ -25,8 +25,8 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
     };
     for server in &servers {
         let of_service = || servers.iter().filter(|one| one.now.service == server.now.service);
-        let failed: u64 = of_service().map(Server::failed).sum();
-        let attempts: u64 = of_service().map(|one| one.attempts).sum();
+        let failed = words::sum(of_service().map(Server::failed));
+        let attempts = words::sum(of_service().map(|one| one.attempts));
         if of_service().count() < 2
             || failed < FAILURES_MIN
             || (server.failed() as f64) < FAILURES_SHARE_MIN * failed as f64

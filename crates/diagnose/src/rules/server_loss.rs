@@ -1,13 +1,14 @@
 //! Packets to servers are lost, or overtake each other, and the balancer knows where.
 //!
-//! **When.** Of the data segments that the balancer sent to a server between the samples (over 1,000, on
-//! connections it asked about), more than 1 % were sent again, or for more than 1 % the kernel saw reordering.
-//! The finding says whether it is some servers, a zone, or all.
+//! **When.** Of the data segments that the balancer sent to a server between the samples (over
+//! 1,000, on connections it asked about), more than 1 % were sent again, or for more than 1 % the
+//! kernel saw reordering. The finding says whether it is some servers, a zone, or all.
 //!
-//! **Why.** Loss and reordering towards one place slow down its share of the requests only, which hides
-//! in averages.
+//! **Why.** Loss and reordering towards one place slow down its share of the requests only, which
+//! hides in averages.
 //!
-//! **What to do.** Take the zone or the server out until its way is mended, if others can carry the load.
+//! **What to do.** Take the zone or the server out until its way is mended, if others can carry the
+//! load.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -31,6 +32,18 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             busy.iter().map(|one| (*one, share(one) > SHARE_MIN)).collect();
         let Some(place) = Place::of(&judged) else { continue };
         let worst = judged.iter().map(|(one, _)| share(one)).fold(0.0, f64::max);
+        let (action, commands, risk): (_, &[&str], _) = match place {
+            Place::Everywhere => (
+                "Look at this host's interface and its provider's limits",
+                &["weir doctor", "ip -s link"],
+                "none",
+            ),
+            Place::Zone(_) | Place::Servers(_) => (
+                "Take them out until the way is mended, if others can carry the load",
+                &["weir drain SERVICE SERVER"],
+                "the other servers get their load",
+            ),
+        };
         let is_critical = kind == "lost" && worst >= CRITICAL_SHARE;
         out.push(
             out.finding(
@@ -46,12 +59,8 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
                 )
             }))
             .evidence(Evidence::count("other servers reached well", judged.iter().filter(|(_, is)| !is).count() as u64, ""))
-            .why(format!("It slows down their requests only, which hides in averages. {}", place.meaning()))
-            .remedy(
-                "Take them out until the way is mended, if others can carry the load",
-                &["weir drain SERVICE SERVER"],
-                "the other servers get their load",
-            )
+            .why(place.meaning())
+            .remedy(action, commands, risk)
             .verify("weir status shows the share of segments sent again by server")
             .source(&["the balancer's samples of TCP_INFO by server"]),
         );

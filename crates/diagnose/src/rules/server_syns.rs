@@ -1,12 +1,13 @@
 //! Connections from this balancer to servers take seconds, because SYNs are not answered at once.
 //!
-//! **When.** Of the connections that the balancer began to a server between the samples, more than 1 %
-//! had a SYN sent again, three at least. The finding says whether it is some servers, a zone, or all of them.
+//! **When.** Of the connections that the balancer began to a server between the samples, more than
+//! 1 % had a SYN sent again, three at least. The finding says whether it is some servers, a zone,
+//! or all of them.
 //!
-//! **Why.** Each costs a request a second or more. Some servers: their accept queue is full, or a host is
-//! overloaded. A zone: the way there. All alike: this host, its connection tracking, or its provider,
-//! which drops SYNs of small instances beyond a limit, so that one or two connections get through every 1
-//! or 3 s.
+//! **Why.** Each costs a request a second or more. Some servers: their accept queue is full, or a
+//! host is overloaded. A zone: the way there. All alike: this host, its connection tracking, or its
+//! provider, which drops SYNs of small instances beyond a limit, so that one or two connections get
+//! through every 1 or 3 s.
 //!
 //! **What to do.** On the server `weir doctor`, or `nstat -az TcpExtListenOverflows`; on this host
 //! `ethtool -S` for allowances of the provider. Kept connections need no SYN.
@@ -34,7 +35,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         .map(|one| (*one, one.syn_retries >= COUNT_MIN && share(one) > SHARE_MIN))
         .collect();
     let Some(place) = Place::of(&judged) else { return };
-    let again: u64 = judged.iter().filter(|(_, is)| *is).map(|(one, _)| one.syn_retries).sum();
+    let again = words::sum(judged.iter().filter(|(_, is)| *is).map(|(one, _)| one.syn_retries));
     out.push(
         out.finding(
             place.subject(),

@@ -2,14 +2,14 @@
 //!
 //! **When.** Between the samples this host told peers to stop sending (`TcpExtTCPToZeroWindowAdv`),
 //! or dropped what had arrived for want of room (`TcpExtRcvPruned`, `TCPBacklogDrop`); or in every
-//! sample more than 64 KiB had arrived on a peer's connections that no program had read, after such a
-//! stop at some time.
+//! sample more than 64 KiB had arrived on a peer's connections that no program had read, after such
+//! a stop at some time.
 //!
 //! **Why.** The network has done its part: the peer waits for this host. Seen from the peer it
 //! looks like a slow network, and a balancer in between holds the data meanwhile.
 //!
-//! **What to do.** Find the program (`ss -tnp`, Recv-Q above 0) and what it waits for: CPU, a
-//! disk, a lock, or its own peer. Larger buffers hide it for a while and do not mend it.
+//! **What to do.** Find the program (`ss -tnp`, Recv-Q above 0) and what it waits for: CPU, a disk,
+//! a lock, or its own peer. Larger buffers hide it for a while and do not mend it.
 
 use crate::facts::{Direction, PeerSockets};
 use crate::finding::{Certainty, Evidence, Severity};

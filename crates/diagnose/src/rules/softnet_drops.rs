@@ -1,12 +1,13 @@
 //! Packets are dropped on their way from the interface to the protocols.
 //!
-//! **When.** The second column of `/proc/net/softnet_stat` rises: the backlog queue of a processor was
-//! full (`net.core.netdev_max_backlog`), or the flow limit dropped.
+//! **When.** The second column of `/proc/net/softnet_stat` rises: the backlog queue of a processor
+//! was full (`net.core.netdev_max_backlog`), or the flow limit dropped.
 //!
-//! **Why.** The packets are lost inside this machine; TCP sends them again, and it looks like a bad network.
-//! The queue is used by RPS and by interfaces without NAPI (veth, loopback, tunnels).
+//! **Why.** The packets are lost inside this machine; TCP sends them again, and it looks like a bad
+//! network. The queue is used by RPS and by interfaces without NAPI (veth, loopback, tunnels).
 //!
-//! **What to do.** Spread the work over processors (RSS queues, RPS), then raise `netdev_max_backlog`.
+//! **What to do.** Spread the work over processors (RSS queues, RPS), then raise
+//! `netdev_max_backlog`.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Severity};

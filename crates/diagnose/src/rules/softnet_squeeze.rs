@@ -3,10 +3,12 @@
 //! **When.** The third column of `/proc/net/softnet_stat` (`time_squeeze`) rises by more than ten a
 //! second on all processors together.
 //!
-//! **Why.** A round of work ends after `net.core.netdev_budget` packets or `netdev_budget_usecs`. What is left
-//! waits for the next round: a little latency, and drops at the interface if it goes on.
+//! **Why.** A round of work ends after `net.core.netdev_budget` packets or `netdev_budget_usecs`.
+//! What is left waits for the next round: a little latency, and drops at the interface if it goes
+//! on.
 //!
-//! **What to do.** Nothing if latency is fine. Otherwise spread the work over more queues, or double the budget.
+//! **What to do.** Nothing if latency is fine. Otherwise spread the work over more queues, or
+//! double the budget.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -21,7 +23,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
     else {
         return;
     };
-    let sum = |rows: &[crate::facts::Softnet]| rows.iter().map(|row| row.time_squeeze).sum();
+    let sum = |rows: &[crate::facts::Softnet]| words::sum(rows.iter().map(|row| row.time_squeeze));
     let change = Change::between(sum(first), sum(last), host_seconds(&facts.host));
     let Some(change) = change.ok().filter(|one| one.per_s() > PER_S_MIN) else { return };
     let settings = facts.namespaces.iter().find_map(|namespace| namespace.settings.get());

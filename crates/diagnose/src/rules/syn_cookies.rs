@@ -5,11 +5,11 @@
 //! counts only with `tcp_syncookies = 0`). How many cookies come back tells clients from attackers:
 //! half of them or more are real clients; nearly none is a flood from forged addresses.
 //!
-//! **Why.** The kernel's log calls it "Possible SYN flooding" either way, which sends people looking
-//! in the wrong direction: at a company it was nginx's backlog of 511. With a cookie no connection is
-//! lost, but without timestamps it loses window scaling and SACK, and if the accept queue is
-//! full too, the connection is dropped after all. A full accept queue of a stopped program alone
-//! sends no cookies.
+//! **Why.** The kernel's log calls it "Possible SYN flooding" either way, which sends people
+//! looking in the wrong direction: at a company it was nginx's backlog of 511. With a cookie no
+//! connection is lost, but without timestamps it loses window scaling and SACK, and if the accept
+//! queue is full too, the connection is dropped after all. A full accept queue of a stopped program
+//! alone sends no cookies.
 //!
 //! **What to do.** For real clients raise the backlog of the program, then restart it. For a flood
 //! leave cookies on, they are what protects you, and filter before this host. Turning cookies off
@@ -43,10 +43,14 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     };
     out.push(
         finding
-            .evidences(log_lines(view).map(|line| Evidence::text("kernel log", line)))
+            .evidences(
+                log_lines(view)
+                    .filter(|line| is_about(line, &listeners))
+                    .map(|line| Evidence::text("kernel log", line)),
+            )
             .evidences(culprit.map(|one| {
                 let backlog = words::thousands(one.backlog().into());
-                Evidence::text("smallest backlog", format!("{backlog}, {}", one.name()))
+                Evidence::text("smallest backlog", format!("{backlog} connections, at {}", one.address))
             }))
             .verify("nstat -az TcpExtTCPReqQFullDoCookies rises no more under the same load")
             .source(&["/proc/net/netstat", "sock_diag (idiag_wqueue)", "/dev/kmsg"]),
@@ -133,6 +137,11 @@ fn logged_port(line: &str) -> Option<u16> {
     let (_, rest) = line.split_once("on port ")?;
     let word = rest.split_ascii_whitespace().next()?.trim_end_matches('.');
     word.rsplit(':').next()?.parse().ok()
+}
+
+/// The log is the whole machine's: whether a line is about a socket of this namespace.
+fn is_about(line: &str, listeners: &[Listening<'_>]) -> bool {
+    logged_port(line).is_some_and(|port| listeners.iter().any(|one| one.address.port() == port))
 }
 
 /// The listener that it is about: the one that the log names, else that of the smallest backlog.

@@ -1,16 +1,17 @@
-//! Connections take whole seconds to come about: SYNs, or the answers to them, have to be sent again.
+//! Connections take whole seconds to come about: SYNs, or the answers to them, have to be sent
+//! again.
 //!
 //! **When.** More than 1 % of the connections begun between the samples had a SYN sent again
-//! (`TcpExtTCPSynRetrans`), at least ten and one a second. The counter holds both SYNs of this host and its
-//! answers to others' SYNs. Not said where `loss` explains it: up to four times its share.
+//! (`TcpExtTCPSynRetrans`), at least ten and one a second. The counter holds both SYNs of this host
+//! and its answers to others' SYNs. Not said where `loss` explains it: up to four times its share.
 //!
-//! **Why.** A SYN is sent again after 1 s (3 s before Linux 3.1). Since Linux 6.5 SYNs leave at 0, 1, 2, 3, 4,
-//! 5, 7 and 11 s, before that at 0, 1, 3 and 7 s, before 3.1 at 0, 3 and 9 s; connect times that gather at such
-//! values are this.
+//! **Why.** A SYN is sent again after 1 s (3 s before Linux 3.1). Since Linux 6.5 SYNs leave at 0,
+//! 1, 2, 3, 4, 5, 7 and 11 s, before that at 0, 1, 3 and 7 s, before 3.1 at 0, 3 and 9 s; connect
+//! times that gather at such values are this.
 //!
-//! **What to do.** Find out towards whom (`ss -tan state syn-sent`). One server: its accept queue is
-//! full, or it is down. Many at once: a firewall, connection tracking here or at the provider, which limits
-//! small instances without a word. `weir doctor` on the other side tells which.
+//! **What to do.** Find out towards whom (`ss -tan state syn-sent`). One server: its accept queue
+//! is full, or it is down. Many at once: a firewall, connection tracking here or at the provider,
+//! which limits small instances without a word. `weir doctor` on the other side tells which.
 
 use crate::facts::{Direction, SocketState};
 use crate::finding::{Certainty, Evidence, Severity};
@@ -29,7 +30,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let Some(again) = view.counter("TcpExtTCPSynRetrans", out) else { return };
     let opens = |name| view.counter_if_any(name).map_or(0, |one| one.by);
     let (active, passive) = (opens("TcpActiveOpens"), opens("TcpPassiveOpens"));
-    let share = again.by as f64 / (active + passive).max(1) as f64;
+    let share = again.by as f64 / active.saturating_add(passive).max(1) as f64;
     if again.by < COUNT_MIN || again.per_s() < PER_S_MIN || share <= SHARE_MIN {
         return;
     }

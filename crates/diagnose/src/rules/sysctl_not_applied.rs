@@ -1,10 +1,10 @@
 //! A file sets a kernel parameter, but the kernel runs with another value.
 //!
-//! **When.** The last of the sysctl files that names a network setting gives it another value than the
-//! running kernel has; on the machine itself, not in containers, whose settings are their own.
+//! **When.** The last of the sysctl files that names a network setting gives it another value than
+//! the running kernel has; on the machine itself, not in containers, whose settings are their own.
 //!
-//! **Why.** What was tuned is not in force: the file was never loaded, a later program or a `sysctl -w`
-//! changed the value, or the module that has the setting (connection tracking) was loaded after
+//! **Why.** What was tuned is not in force: the file was never loaded, a later program or a `sysctl
+//! -w` changed the value, or the module that has the setting (connection tracking) was loaded after
 //! the files were read. After the next start it may be the other way round.
 //!
 //! **What to do.** Decide which of the two is meant: load the files, or correct them.

@@ -3,9 +3,9 @@
 //! **When.** The last value of `net.ipv4.tcp_mem`, in pages, is more than half of the machine's
 //! memory. The kernel's own default is about a tenth.
 //!
-//! **Why.** The numbers count pages, of 4 KiB mostly: a line with 8388608 three times, meant as 8 MiB,
-//! allows 32 GiB. The guard that keeps sockets from eating the machine is then off, and the machine runs out of
-//! memory instead of slowing a few connections.
+//! **Why.** The numbers count pages, of 4 KiB mostly: a line with 8388608 three times, meant as 8
+//! MiB, allows 32 GiB. The guard that keeps sockets from eating the machine is then off, and the
+//! machine runs out of memory instead of slowing a few connections.
 //!
 //! **What to do.** Remove the line; the default fits the machine's memory.
 
@@ -67,8 +67,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     );
 }
 
-/// As the kernel computes it (`tcp_init_mem`): a sixteenth of the free memory at the start, of which
-/// three quarters, all, and one and a half.
+/// As the kernel computes it (`tcp_init_mem`): a sixteenth of the free memory at the start, of
+/// which three quarters, all, and one and a half.
 fn default_command(memory: u64, page: u64) -> String {
     let base = memory / page.max(1) / 16;
     format!("sysctl -w net.ipv4.tcp_mem='{} {} {}'", base * 3 / 4, base, base * 3 / 2)

@@ -4,8 +4,9 @@
 //! middle value of `tcp_mem` (warning) or above 90 % of the last (critical). Both are the
 //! machine's; containers share them.
 //!
-//! **Why.** Above the middle value the kernel shrinks windows and buffers, so everything gets slower;
-//! at the last it drops packets and closes orphaned sockets ("TCP: out of memory" in its log).
+//! **Why.** Above the middle value the kernel shrinks windows and buffers, so everything gets
+//! slower; at the last it drops packets and closes orphaned sockets ("TCP: out of memory" in its
+//! log).
 //!
 //! **What to do.** Find whose sockets hold it: slow readers, huge buffers, very many connections.
 //! Lower the maximum of `tcp_rmem` and `tcp_wmem`, or raise `tcp_mem`, which counts pages of 4 KiB

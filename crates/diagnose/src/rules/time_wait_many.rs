@@ -4,13 +4,13 @@
 //! (`ports_exhausted`) and their table does not overflow (`time_wait_overflow`).
 //!
 //! **Why.** The side that closes first keeps the connection's addresses for 60 s, so that late
-//! packets meet nobody else. A socket in TIME-WAIT holds no program and takes less than 300 bytes; a
-//! server with 350,000 of them, as one company counted, spends under 100 MB. On the side of a server
-//! they block nothing, since each has another client port.
+//! packets meet nobody else. A socket in TIME-WAIT holds no program and takes less than 300 bytes;
+//! a server with 350,000 of them, as one company counted, spends under 100 MB. On the side of a
+//! server they block nothing, since each has another client port.
 //!
 //! **What to do.** Nothing. Not `tcp_tw_recycle`, which broke clients behind NAT and was removed in
-//! Linux 4.12; not a smaller `tcp_max_tw_buckets`, which ends them too early; `tcp_fin_timeout` is about another
-//! state. Kept connections make fewer of them, and save the handshakes too.
+//! Linux 4.12; not a smaller `tcp_max_tw_buckets`, which ends them too early; `tcp_fin_timeout` is
+//! about another state. Kept connections make fewer of them, and save the handshakes too.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};

@@ -1,10 +1,11 @@
-//! The table of TIME-WAIT sockets is full, so connections lose their protection against late packets.
+//! The table of TIME-WAIT sockets is full, so connections lose their protection against late
+//! packets.
 //!
 //! **When.** `TcpExtTCPTimeWaitOverflow` rises (warning), or TIME-WAIT sockets are above 90 % of
 //! `net.ipv4.tcp_max_tw_buckets` (advice). The kernel's log says "time wait bucket table overflow".
 //!
-//! **Why.** Beyond the limit a socket is gone at once instead of after 60 s. A late packet of the old
-//! connection may then meet a new one of the same ports, and a lost last ACK becomes a reset.
+//! **Why.** Beyond the limit a socket is gone at once instead of after 60 s. A late packet of the
+//! old connection may then meet a new one of the same ports, and a lost last ACK becomes a reset.
 //!
 //! **What to do.** Keep connections alive, so that fewer end. Raise `tcp_max_tw_buckets`: a socket
 //! takes less than 300 bytes. The default grows with memory, up to 262,144.

@@ -1,12 +1,12 @@
 //! A file of settings names `tcp_tw_recycle`, which is dead, or breaks clients behind NAT.
 //!
-//! **When.** A line of `/etc/sysctl.conf` or of a sysctl directory sets `net.ipv4.tcp_tw_recycle`; a
-//! warning where the running kernel still has it and it is 1.
+//! **When.** A line of `/etc/sysctl.conf` or of a sysctl directory sets `net.ipv4.tcp_tw_recycle`;
+//! a warning where the running kernel still has it and it is 1.
 //!
-//! **Why.** Before Linux 4.12 it made the kernel drop SYNs whose timestamp is older than the last one
-//! from the same address. Behind one address of a NAT there are many clocks, so some of its users could
-//! not connect, now and then, for no visible reason. Since 4.12 it does not exist, and the line only shows
-//! that nobody has read the file for years.
+//! **Why.** Before Linux 4.12 it made the kernel drop SYNs whose timestamp is older than the last
+//! one from the same address. Behind one address of a NAT there are many clocks, so some of its
+//! users could not connect, now and then, for no visible reason. Since 4.12 it does not exist, and
+//! the line only shows that nobody has read the file for years.
 //!
 //! **What to do.** Remove the line. Many sockets in TIME-WAIT are harmless (`time_wait_many`).
 

@@ -2,8 +2,8 @@
 //!
 //! **When.** `net.ipv4.tcp_window_scaling` is 0.
 //!
-//! **Why.** A window of 65,535 bytes caps every connection at its size per round trip: over 70 ms 0.94
-//! MB/s, whatever the link and the buffers.
+//! **Why.** A window of 65,535 bytes caps every connection at its size per round trip: over 70 ms
+//! 0.94 MB/s, whatever the link and the buffers.
 //!
 //! **What to do.** Set it to 1. The firewalls that choked on it are gone for many years.
 

@@ -16,8 +16,8 @@ pub struct Line {
     pub text: String,
 }
 
-/// The lines of `text` that set something: no comments (`#`, `;`), no empty ones. Slashes in names are
-/// taken for dots, and a leading `-` (do not complain) is left out, as sysctl does.
+/// The lines of `text` that set something: no comments (`#`, `;`), no empty ones. Slashes in names
+/// are taken for dots, and a leading `-` (do not complain) is left out, as sysctl does.
 pub fn lines(text: &str) -> Vec<Line> {
     text.lines()
         .take(LINES_MAX)

@@ -1,4 +1,5 @@
-//! What a default, or the worth of a value, depends on: the kernel's version and the machine's size.
+//! What a default, or the worth of a value, depends on: the kernel's version and the machine's
+//! size.
 
 use crate::facts::Host;
 

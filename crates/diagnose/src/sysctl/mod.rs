@@ -1,5 +1,5 @@
-//! What is known of the kernel's network settings: their units and defaults, and whether a value helps,
-//! harms, is dead or is fine. Of those in use, and of those that a file sets.
+//! What is known of the kernel's network settings: their units and defaults, and whether a value
+//! helps, harms, is dead or is fine. Of those in use, and of those that a file sets.
 
 mod file;
 mod judge;

@@ -53,8 +53,8 @@ pub fn of_file(path: &str, text: &str, machine: &Machine) -> Vec<Reviewed> {
         .collect()
 }
 
-/// Reviews the settings in use: those that differ from their default, and those that a file sets, in
-/// order of name.
+/// Reviews the settings in use: those that differ from their default, and those that a file sets,
+/// in order of name.
 pub fn in_use(settings: &Settings, files: &[SysctlFile], machine: &Machine) -> Vec<Reviewed> {
     let mut set_by: BTreeMap<String, SetBy> = BTreeMap::new();
     for file in files {
@@ -72,8 +72,8 @@ pub fn in_use(settings: &Settings, files: &[SysctlFile], machine: &Machine) -> V
         .collect()
 }
 
-/// Whether a value is not the default, as far as the default is known. Those computed from the memory
-/// are only roughly known.
+/// Whether a value is not the default, as far as the default is known. Those computed from the
+/// memory are only roughly known.
 fn differs(one: &Reviewed, machine: &Machine) -> bool {
     const NEAR: f64 = 0.15;
     let Some(default) = Setting::by_name(&one.name).and_then(|one| one.default_on(machine)) else {

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 pub(super) const HELP: &str = "\
 Exit codes:
   0  done; for `serve`, stopped by a signal
-  1  failed: a port in use, no permission, a balancer that does not answer
+  1  failed: a port in use, no permission, a balancer that does not answer;
+     for `doctor`, a finding of weight (warning or critical)
   2  a mistake in the command line or in the configuration";
 
 /// How `weir` ended.
@@ -14,6 +15,8 @@ Exit codes:
 pub(crate) enum Exit {
     /// Done; for `serve`, stopped by a signal.
     Done,
+    /// The doctor found something that somebody should act on.
+    Findings,
     /// Something outside the configuration failed.
     Failed,
     /// The command line or the configuration is wrong.
@@ -24,7 +27,7 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {
             Exit::Done => 0,
-            Exit::Failed => 1,
+            Exit::Failed | Exit::Findings => 1,
             Exit::Mistake => 2,
         })
     }

@@ -54,7 +54,8 @@ pub(super) fn shorten(text: &str) -> String {
     text.chars().take(KIND_MAX - 1).chain(['…']).collect()
 }
 
-/// A time: a number with `us`, `ms` (the default), `s`, `m`, `h` or `d`, in milliseconds, at least 1.
+/// A time: a number with `us`, `ms` (the default), `s`, `m`, `h` or `d`, in milliseconds, at least
+/// 1.
 pub(super) fn time_ms(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);

@@ -38,8 +38,8 @@ pub struct Setting {
     pub name: &'static str,
     /// What its numbers count.
     pub unit: Unit,
-    /// The default on a machine, numbers between single spaces; `None` where it depends on what is not
-    /// known.
+    /// The default on a machine, numbers between single spaces; `None` where it depends on what is
+    /// not known.
     pub(super) default: fn(&Machine) -> Option<String>,
     pub(super) judge: fn(&Value<'_>) -> Judgement,
     /// Since when it is gone, and why.

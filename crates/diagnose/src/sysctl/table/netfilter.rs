@@ -6,9 +6,10 @@ use super::{always, since};
 settings! {
     /// Connections tracked at most.
     ///
-    /// Beyond it new ones are dropped: "nf_conntrack: table full". The default is computed from the memory, 262,144
-    /// at most mostly. An entry takes about 400 bytes. Inside a container it is read-only: change it on the host.
-    /// It exists only once the module is loaded, so a file of settings that is read before has no effect.
+    /// Beyond it new ones are dropped: "nf_conntrack: table full". The default is computed from the
+    /// memory, 262,144 at most mostly. An entry takes about 400 bytes. Inside a container it is
+    /// read-only: change it on the host. It exists only once the module is loaded, so a file of
+    /// settings that is read before has no effect.
     "net.netfilter.nf_conntrack_max", Unit::Of("entries"), |_| None, judge::conntrack_max;
     /// The same as net.netfilter.nf_conntrack_max, by an older name.
     ///
@@ -20,12 +21,13 @@ settings! {
     "net.netfilter.nf_conntrack_buckets", Unit::Of("buckets"), |_| None, judge::any;
     /// How long a silent, established connection stays tracked.
     ///
-    /// Five days by default, so entries of peers that vanished fill the table. A few hours suffice where programs send
-    /// keep-alives.
+    /// Five days by default, so entries of peers that vanished fill the table. A few hours suffice
+    /// where programs send keep-alives.
     "net.netfilter.nf_conntrack_tcp_timeout_established", Unit::Seconds, always!("432000"), judge::conntrack_established;
     /// How long a closed connection stays tracked.
     ///
-    /// It protects less than TIME-WAIT of the socket itself; 30 s save entries where connections are short.
+    /// It protects less than TIME-WAIT of the socket itself; 30 s save entries where connections
+    /// are short.
     "net.netfilter.nf_conntrack_tcp_timeout_time_wait", Unit::Seconds, always!("120"), judge::any;
     /// How long a connection stays tracked of which one side has closed.
     ///
@@ -37,7 +39,8 @@ settings! {
     "net.netfilter.nf_conntrack_tcp_timeout_close_wait", Unit::Seconds, always!("60"), judge::any;
     /// How long a UDP flow of one direction stays tracked.
     ///
-    /// Short flows such as DNS fill the table at this length times their rate; better not to track them.
+    /// Short flows such as DNS fill the table at this length times their rate; better not to track
+    /// them.
     "net.netfilter.nf_conntrack_udp_timeout", Unit::Seconds, always!("30"), judge::any;
     /// How long a UDP flow of both directions stays tracked.
     ///

@@ -6,8 +6,8 @@ use super::always;
 settings! {
     /// The ports that outgoing connections use.
     ///
-    /// One local address can have as many connections to one server address and port as this has numbers:
-    /// 28,232 by default. Wider helps balancers; reserve ports on which programs listen
+    /// One local address can have as many connections to one server address and port as this has
+    /// numbers: 28,232 by default. Wider helps balancers; reserve ports on which programs listen
     /// (`ip_local_reserved_ports`).
     "net.ipv4.ip_local_port_range", Unit::Of("port"), always!("32768 60999"), judge::port_range;
     /// Ports that are left out of ip_local_port_range.
@@ -59,8 +59,8 @@ settings! {
     "net.ipv4.neigh.default.gc_thresh3", Unit::Of("entries"), always!("1024"), judge::gc_thresh;
     /// Whether packets are dropped whose answer would leave by another interface.
     ///
-    /// 0 off, 1 strict, 2 loose. Strict breaks hosts with several ways out. Distributions differ; 2 is
-    /// systemd's.
+    /// 0 off, 1 strict, 2 loose. Strict breaks hosts with several ways out. Distributions differ; 2
+    /// is systemd's.
     "net.ipv4.conf.all.rp_filter", Unit::Switch, |_| None, judge::rp_filter;
     /// Whether routers may tell this host a better way (ICMP redirects).
     ///

@@ -66,6 +66,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "annotate-snippets",
     "arc-swap",
     "fastrand",
+    "foldhash",
     "http",
     "httparse",
     "ipnet",

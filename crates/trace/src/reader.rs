@@ -13,6 +13,9 @@ use crate::pcapng::Pcapng;
 pub const PACKET_MAX_BYTES: usize = 262_144;
 /// Size of the buffer. A record of the longest packet and its frame fit in with room to spare.
 const BUFFER_BYTES: usize = 1 << 20;
+/// Most that is asked for at once: what is read should still be in the processor's cache when it is
+/// looked at.
+const READ_BYTES: usize = 128 << 10;
 
 /// One captured packet.
 #[derive(Clone, Copy, Debug)]
@@ -129,13 +132,13 @@ impl Reader {
 
     /// Where the next bytes of the file go; never empty.
     pub fn space(&mut self) -> &mut [u8] {
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
-        } else if self.buffer.len() - self.end < BUFFER_BYTES / 2 {
+        let here = self.end - self.start;
+        if here < READ_BYTES / 8 || self.buffer.len() - self.end < READ_BYTES {
             self.buffer.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
+            (self.start, self.end) = (0, here);
         }
-        &mut self.buffer[self.end..]
+        let until = self.buffer.len().min(self.end + READ_BYTES);
+        &mut self.buffer[self.end..until]
     }
 
     /// `count` bytes have been put into [`Reader::space`]; 0 says that the file has ended.

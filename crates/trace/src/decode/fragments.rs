@@ -43,26 +43,33 @@ pub(super) struct Fragments {
     generation: u64,
     bytes: usize,
     dropped: u64,
+    /// What [`Fragments::add`] put together last.
+    whole: Vec<u8>,
 }
 
 impl Fragments {
+    /// The packet that [`Fragments::add`] has put together; it is handed out once.
+    pub(super) fn whole(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.whole)
+    }
+
     /// Pieces that were thrown away.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Takes a piece; yields the packet if this was the last that it waited for.
+    /// Takes a piece; yields whether this was the last that its packet waited for.
     pub(super) fn add(
         &mut self,
         source: Address,
         destination: Address,
         piece: Piece,
         bytes: &[u8],
-    ) -> Option<Vec<u8>> {
+    ) -> bool {
         let end = piece.offset + bytes.len();
         if end > PACKET_MAX_BYTES {
             self.dropped += 1;
-            return None;
+            return false;
         }
         let key = (source, destination, piece.id, piece.protocol);
         if !self.waiting.contains_key(&key) {
@@ -72,19 +79,20 @@ impl Fragments {
             let generation = self.generation;
             self.waiting.insert(key, Waiting { generation, ..Waiting::default() });
         }
-        let waiting = self.waiting.get_mut(&key)?;
+        let Some(waiting) = self.waiting.get_mut(&key) else { return false };
         if waiting.pieces.len() >= PIECES_MAX {
             self.dropped += 1;
-            return None;
+            return false;
         }
         if !piece.has_more {
             waiting.length = Some(end);
         }
         self.bytes += bytes.len();
         waiting.pieces.push((piece.offset, bytes.to_vec()));
-        let whole = waiting.whole()?;
+        let Some(whole) = waiting.whole() else { return false };
+        self.whole = whole;
         self.forget(key);
-        Some(whole)
+        true
     }
 
     fn make_room(&mut self, bytes: usize) {

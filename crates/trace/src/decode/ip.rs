@@ -6,15 +6,17 @@ use super::{Address, Around, Layer, Next, View};
 
 /// IPv4 (RFC 791). The header's checksum is not looked at, as in tshark: a sender's is often
 /// computed by the card, after the capture.
-pub(super) fn version_4<'a>(
-    view: View<'a>,
+pub(super) fn version_4(
+    view: &mut View<'_>,
     around: &mut Around,
     fragments: &mut Fragments,
-) -> Option<Layer<'a>> {
+) -> Option<Layer> {
     let header = usize::from(view.byte(0)? & 0x0f) * 4;
     let total = usize::from(view.half(2)?);
     // 0 is what a segmentation offload leaves there: the packet goes to the end of the frame.
-    let view = if total == 0 { view } else { view.limit(total) };
+    if total != 0 {
+        view.limit(total);
+    }
     if header < 20 || (total != 0 && total < header) {
         return None;
     }
@@ -29,18 +31,18 @@ pub(super) fn version_4<'a>(
         ttl: view.byte(8)?,
         ..*around
     };
-    let rest = view.after(header)?;
+    view.pass(header)?;
     let offset = usize::from(offset_word & 0x1fff) * 8;
     let has_more = offset_word & 0x2000 != 0;
     if offset == 0 && !has_more {
-        return Some(Layer::Inside(Next::Protocol(protocol), rest));
+        return Some(Layer::Inside(Next::Protocol(protocol)));
     }
     let piece = Piece { id: u32::from(identification), protocol, offset, has_more };
-    fragment(piece, rest, around, fragments)
+    fragment(piece, *view, around, fragments)
 }
 
 /// IPv6 (RFC 8200).
-pub(super) fn version_6<'a>(view: View<'a>, around: &mut Around) -> Option<Layer<'a>> {
+pub(super) fn version_6(view: &mut View<'_>, around: &mut Around) -> Option<Next> {
     let length = usize::from(view.half(4)?);
     let address = |at: usize| view.data.get(at..)?.first_chunk().map(|bytes| Address::v6(*bytes));
     *around = Around {
@@ -50,18 +52,21 @@ pub(super) fn version_6<'a>(view: View<'a>, around: &mut Around) -> Option<Layer
         ttl: view.byte(7)?,
         ..*around
     };
-    let rest = view.after(40)?;
+    let next = Next::Protocol(view.byte(6)?);
+    view.pass(40)?;
     // 0 is a jumbogram or what a segmentation offload leaves: to the end of the frame.
-    let rest = if length == 0 { rest } else { rest.limit(length) };
-    Some(Layer::Inside(Next::Protocol(view.byte(6)?), rest))
+    if length != 0 {
+        view.limit(length);
+    }
+    Some(next)
 }
 
 /// IPv6's fragment header.
-pub(super) fn fragment_6<'a>(
-    view: View<'a>,
+pub(super) fn fragment_6(
+    view: &mut View<'_>,
     around: &mut Around,
     fragments: &mut Fragments,
-) -> Option<Layer<'a>> {
+) -> Option<Layer> {
     let offset_word = view.half(2)?;
     let piece = Piece {
         id: view.word(4)?,
@@ -69,90 +74,93 @@ pub(super) fn fragment_6<'a>(
         offset: usize::from(offset_word & 0xfff8),
         has_more: offset_word & 1 == 1,
     };
-    let rest = view.after(8)?;
+    view.pass(8)?;
     if piece.offset == 0 && !piece.has_more {
-        return Some(Layer::Inside(Next::Protocol(piece.protocol), rest));
+        return Some(Layer::Inside(Next::Protocol(piece.protocol)));
     }
-    fragment(piece, rest, around, fragments)
+    fragment(piece, *view, around, fragments)
 }
 
-fn fragment<'a>(
+fn fragment(
     piece: Piece,
-    rest: View<'a>,
+    rest: View<'_>,
     around: &mut Around,
     fragments: &mut Fragments,
-) -> Option<Layer<'a>> {
+) -> Option<Layer> {
+    let next = Next::Protocol(piece.protocol);
     if rest.data.len() < rest.wire_bytes {
         // Cut off by the capture: it cannot be put together. The first piece has TCP's header,
         // and that is all that can be said.
         around.is_fragment = true;
-        let next = Next::Protocol(piece.protocol);
-        return (piece.offset == 0).then_some(Layer::Inside(next, rest));
+        return (piece.offset == 0).then_some(Layer::Inside(next));
     }
-    let next = Next::Protocol(piece.protocol);
-    let whole = fragments.add(around.source, around.destination, piece, rest.data)?;
-    Some(Layer::Whole(next, whole))
+    fragments.add(around.source, around.destination, piece, rest.data).then_some(Layer::Whole(next))
 }
 
-/// What is inside an IP packet.
-pub(super) fn by_protocol<'a>(
-    number: u8,
-    view: View<'a>,
-    around: &mut Around,
-) -> Option<Layer<'a>> {
-    let (next, rest) = match number {
-        6 => return Some(Layer::Tcp(view)),
-        4 | 41 => (Next::Ip, view),
-        17 => udp(view)?,
-        47 => gre(view)?,
+/// What is inside an IP packet; TCP is not asked for.
+pub(super) fn by_protocol(number: u8, view: &mut View<'_>, around: &mut Around) -> Option<Next> {
+    match number {
+        4 | 41 => Some(Next::Ip),
+        17 => udp(view),
+        47 => gre(view),
         // An ICMP error quotes the packet that it is about, behind eight bytes.
-        1 if matches!(view.byte(0)?, 3 | 4 | 5 | 11 | 12) => quoted(view, around)?,
-        58 if matches!(view.byte(0)?, 1..=4) => quoted(view, around)?,
+        1 if matches!(view.byte(0)?, 3 | 4 | 5 | 11 | 12) => quoted(view, around),
+        58 if matches!(view.byte(0)?, 1..=4) => quoted(view, around),
         // Hop-by-hop, routing, destination options, mobility, HIP, Shim6: length in 8 bytes.
-        0 | 43 | 60 | 135 | 139 | 140 => extension(view, 8, 1)?,
+        0 | 43 | 60 | 135 | 139 | 140 => extension(view, 8, 1),
         // The authentication header counts in 4 bytes.
-        51 => extension(view, 4, 2)?,
-        _ => return None,
-    };
-    Some(Layer::Inside(next, rest))
+        51 => extension(view, 4, 2),
+        _ => None,
+    }
 }
 
-fn extension(view: View<'_>, unit_bytes: usize, more: usize) -> Option<(Next, View<'_>)> {
+fn extension(view: &mut View<'_>, unit_bytes: usize, more: usize) -> Option<Next> {
     let length = (usize::from(view.byte(1)?) + more) * unit_bytes;
-    Some((Next::Protocol(view.byte(0)?), view.after(length)?))
+    let next = Next::Protocol(view.byte(0)?);
+    view.pass(length)?;
+    Some(next)
 }
 
-fn quoted<'a>(view: View<'a>, around: &mut Around) -> Option<(Next, View<'a>)> {
+fn quoted(view: &mut View<'_>, around: &mut Around) -> Option<Next> {
     around.is_quoted = true;
-    Some((Next::Ip, view.after(8)?))
+    view.pass(8)?;
+    Some(Next::Ip)
 }
 
 /// Tunnels over UDP: VXLAN (RFC 7348) and Geneve (RFC 8926).
-fn udp(view: View<'_>) -> Option<(Next, View<'_>)> {
+fn udp(view: &mut View<'_>) -> Option<Next> {
     let ports = [view.half(0)?, view.half(2)?];
-    let rest = view.limit(usize::from(view.half(4)?).max(8)).after(8)?;
+    view.limit(usize::from(view.half(4)?).max(8));
+    view.pass(8)?;
     if ports.contains(&4_789) {
-        return Some((Next::Ethernet, rest.after(8)?));
+        view.pass(8)?;
+        return Some(Next::Ethernet);
     }
     if ports.contains(&6_081) {
-        let header = 8 + usize::from(rest.byte(0)? & 0x3f) * 4;
-        return Some((Next::Ether(rest.half(2)?), rest.after(header)?));
+        let header = 8 + usize::from(view.byte(0)? & 0x3f) * 4;
+        let kind = view.half(2)?;
+        view.pass(header)?;
+        return Some(Next::Ether(kind));
     }
     None
 }
 
 /// GRE (RFC 2784, 2890) and ERSPAN type II in it.
-fn gre(view: View<'_>) -> Option<(Next, View<'_>)> {
+fn gre(view: &mut View<'_>) -> Option<Next> {
     let flags = view.half(0)?;
     // Version 1 is PPTP's; source routes are long gone.
     if flags & 0x4007 != 0 {
         return None;
     }
+    let kind = view.half(2)?;
     let has = |bit: u16| usize::from(flags & bit != 0) * 4;
     let sequence = has(0x1000);
-    let rest = view.after(4 + has(0x8000) + has(0x2000) + sequence)?;
-    match view.half(2)? {
-        0x88be => Some((Next::Ethernet, if sequence > 0 { rest.after(8)? } else { rest })),
-        kind => Some((Next::Ether(kind), rest)),
+    view.pass(4 + has(0x8000) + has(0x2000) + sequence)?;
+    if kind != 0x88be {
+        return Some(Next::Ether(kind));
     }
+    if sequence > 0 {
+        view.pass(8)?;
+    }
+    Some(Next::Ethernet)
 }

@@ -1,6 +1,6 @@
 //! What is below IP: the links that captures are made on, and the tags and labels on them.
 
-use super::{Layer, Next, View};
+use super::{Next, View};
 use crate::pcap::word;
 
 /// A kind of link that is not known.
@@ -30,41 +30,50 @@ fn after(view: View<'_>, count: usize) -> View<'_> {
 }
 
 /// Ethernet, and what IEEE 802.3 put in the place of its type.
-pub(super) fn ethernet(view: View<'_>) -> Option<(Next, View<'_>)> {
+pub(super) fn ethernet(view: &mut View<'_>) -> Option<Next> {
     let kind = view.half(12)?;
-    let rest = view.after(14)?;
+    view.pass(14)?;
     if kind > 1_500 {
-        return Some((Next::Ether(kind), rest));
+        return Some(Next::Ether(kind));
     }
     // A length: IP stands behind a SNAP header of eight bytes whose organisation is 0.
-    let rest = rest.limit(usize::from(kind));
-    let is_snap = rest.data.first_chunk::<6>() == Some(&[0xaa, 0xaa, 3, 0, 0, 0]);
-    is_snap.then(|| Some((Next::Ether(rest.half(6)?), rest.after(8)?)))?
+    view.limit(usize::from(kind));
+    if view.data.first_chunk::<6>() != Some(&[0xaa, 0xaa, 3, 0, 0, 0]) {
+        return None;
+    }
+    let kind = view.half(6)?;
+    view.pass(8)?;
+    Some(Next::Ether(kind))
 }
 
 /// By Ethernet's type.
-pub(super) fn by_type(kind: u16, view: View<'_>) -> Option<Layer<'_>> {
-    let (next, rest) = match kind {
-        0x0800 | 0x86dd => (Next::Ip, view),
+pub(super) fn by_type(kind: u16, view: &mut View<'_>) -> Option<Next> {
+    let (next, header) = match kind {
+        0x0800 | 0x86dd => return Some(Next::Ip),
         // VLAN tags: priority and number, then the type of what is inside.
-        0x8100 | 0x88a8 | 0x9100 => (Next::Ether(view.half(2)?), view.after(4)?),
-        0x6558 => (Next::Ethernet, view),
+        0x8100 | 0x88a8 | 0x9100 => (Next::Ether(view.half(2)?), 4),
+        0x6558 => return Some(Next::Ethernet),
         // MPLS: labels up to the one with the bottom bit.
         0x8847 | 0x8848 => {
             let is_bottom = view.byte(2)? & 1 == 1;
-            (if is_bottom { Next::Ip } else { Next::Ether(kind) }, view.after(4)?)
+            (if is_bottom { Next::Ip } else { Next::Ether(kind) }, 4)
         }
         // A PPPoE session.
-        0x8864 => (Next::Ppp, view.after(6)?.limit(usize::from(view.half(4)?))),
+        0x8864 => {
+            let length = usize::from(view.half(4)?);
+            view.pass(6)?;
+            view.limit(length);
+            return Some(Next::Ppp);
+        }
         _ => return None,
     };
-    Some(Layer::Inside(next, rest))
+    view.pass(header)?;
+    Some(next)
 }
 
 /// Behind PPP's address and control, where there were any.
-pub(super) fn ppp(view: View<'_>) -> Option<(Next, View<'_>)> {
-    match view.half(0)? {
-        0x0021 | 0x0057 => Some((Next::Ip, view.after(2)?)),
-        _ => None,
-    }
+pub(super) fn ppp(view: &mut View<'_>) -> Option<Next> {
+    let is_ip = matches!(view.half(0)?, 0x0021 | 0x0057);
+    view.pass(2)?;
+    is_ip.then_some(Next::Ip)
 }

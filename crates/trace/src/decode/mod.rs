@@ -49,10 +49,18 @@ impl<'a> View<'a> {
         Some(View { data, wire_bytes: self.wire_bytes - count })
     }
 
-    /// Cut to what a header says; never longer than before.
-    fn limit(self, wire_bytes: usize) -> Self {
-        let wire_bytes = wire_bytes.min(self.wire_bytes);
-        View { data: &self.data[..wire_bytes.min(self.data.len())], wire_bytes }
+    /// Passes over `count` bytes; `None` if so many are not at hand.
+    fn pass(&mut self, count: usize) -> Option<()> {
+        *self = self.after(count)?;
+        Some(())
+    }
+
+    /// Cuts it to what a header says; never longer than before.
+    fn limit(&mut self, wire_bytes: usize) {
+        if wire_bytes < self.wire_bytes {
+            self.wire_bytes = wire_bytes;
+            self.data = &self.data[..wire_bytes.min(self.data.len())];
+        }
     }
 
     fn byte(self, at: usize) -> Option<u8> {
@@ -111,11 +119,13 @@ impl Default for Around {
 }
 
 /// One header read.
-enum Layer<'a> {
-    Inside(Next, View<'a>),
-    /// A packet put together from its fragments.
-    Whole(Next, Vec<u8>),
-    Tcp(View<'a>),
+enum Layer {
+    /// The view is now at what is inside.
+    Inside(Next),
+    /// A packet has been put together from its fragments: [`Fragments::whole`].
+    Whole(Next),
+    /// The view is at TCP's header.
+    Tcp,
 }
 
 /// Decodes records. It remembers fragments, and nothing else.
@@ -157,31 +167,34 @@ impl Decoder {
     fn follow(&mut self, next: Next, view: View<'_>, around: Around, layers_max: usize) -> Decoded {
         let (mut next, mut view, mut around) = (next, view, around);
         for left in (0..layers_max).rev() {
-            match self.layer(next, view, &mut around) {
-                Some(Layer::Inside(inner, rest)) => (next, view) = (inner, rest),
-                Some(Layer::Whole(inner, bytes)) => {
+            match self.layer(next, &mut view, &mut around) {
+                Some(Layer::Inside(inner)) => next = inner,
+                Some(Layer::Whole(inner)) => {
+                    let bytes = self.fragments.whole();
                     return self.follow(inner, View::new(&bytes, bytes.len()), around, left);
                 }
-                Some(Layer::Tcp(view)) => return tcp::segment(view, &around),
+                Some(Layer::Tcp) => return tcp::segment(view, &around),
                 None => return Decoded::Other,
             }
         }
         Decoded::Other
     }
 
-    fn layer<'a>(&mut self, next: Next, view: View<'a>, around: &mut Around) -> Option<Layer<'a>> {
-        let found = match next {
+    /// Reads one header and moves `view` behind it.
+    fn layer(&mut self, next: Next, view: &mut View<'_>, around: &mut Around) -> Option<Layer> {
+        let inside = match next {
             Next::Ethernet => link::ethernet(view)?,
-            Next::Ether(kind) => return link::by_type(kind, view),
+            Next::Ether(kind) => link::by_type(kind, view)?,
             Next::Ppp => link::ppp(view)?,
             Next::Ip => match view.byte(0)? >> 4 {
                 4 => return ip::version_4(view, around, &mut self.fragments),
-                6 => return ip::version_6(view, around),
+                6 => ip::version_6(view, around)?,
                 _ => return None,
             },
+            Next::Protocol(6) => return Some(Layer::Tcp),
             Next::Protocol(44) => return ip::fragment_6(view, around, &mut self.fragments),
-            Next::Protocol(number) => return ip::by_protocol(number, view, around),
+            Next::Protocol(number) => ip::by_protocol(number, view, around)?,
         };
-        Some(Layer::Inside(found.0, found.1))
+        Some(Layer::Inside(inside))
     }
 }

@@ -57,6 +57,7 @@ deny:
 prove: peers deny
 	@$(CARGO) build --release --package weir
 	WEIR_BIN=$(CURDIR)/target/release/weir $(CARGO) test --workspace --no-fail-fast --test 'prove_*' -- --ignored --nocapture --test-threads=1
+	scripts/bench-trace --rounds 2
 	fuzz/run $(FUZZ_SECONDS)
 	race/run small-32 --only weir,haproxy --rounds 21 --latency-rounds 0 --at-most 0.95
 

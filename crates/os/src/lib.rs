@@ -5,6 +5,7 @@
 //! limit, which option, when) belong to the callers.
 
 pub mod accept;
+pub mod capture;
 pub mod clock;
 pub mod conntrack;
 pub mod cpu;

@@ -3,15 +3,58 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use std::net::IpAddr;
+
+use clap::{Args, Subcommand};
 
 /// The words of `weir trace`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct TraceArgs {
     /// Capture: pcap or pcapng, also compressed by gzip or zstd; `-` is standard input
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) file: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) look: TraceLook,
+
+    #[command(subcommand)]
+    pub(crate) how: Option<TraceHow>,
+}
+
+/// Where packets come from, if not from a file.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceHow {
+    /// Read packets from an interface for a time, and say the same of them
+    Live(LiveArgs),
+}
+
+/// The words of `weir trace live`.
+#[derive(Debug, Args)]
+pub(crate) struct LiveArgs {
+    /// Interface, such as `eth0` or `lo`
+    #[arg(value_name = "INTERFACE")]
+    pub(crate) interface: String,
+
+    /// For how long
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = super::duration)]
+    pub(crate) time: Duration,
+
+    /// Only connections from or to this port; may be given several times
+    #[arg(long = "port", value_name = "PORT")]
+    pub(crate) ports: Vec<u16>,
+
+    /// Only connections from or to this address; may be given several times
+    #[arg(long = "host", value_name = "ADDRESS")]
+    pub(crate) hosts: Vec<IpAddr>,
+
+    #[command(flatten)]
+    pub(crate) look: TraceLook,
+}
+
+/// What is told of the packets, and how.
+#[derive(Debug, Args)]
+pub(crate) struct TraceLook {
     /// Length of an interval, such as `100ms` or `1m`
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::duration)]
     pub(crate) interval: Duration,

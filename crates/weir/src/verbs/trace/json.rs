@@ -6,10 +6,10 @@ use trace::summary::{Counts, Direction, Ending, Story};
 use super::Reading;
 use super::events::{Events, tcp_flags};
 use super::text::sorted;
-use crate::flags::TraceArgs;
+use crate::flags::TraceLook;
 
 /// The whole report; the connections that were asked for, and with `--stream` its events.
-pub(super) fn report(reading: &Reading, args: &TraceArgs, events: &Events) -> Value {
+pub(super) fn report(reading: &Reading, args: &TraceLook, events: &Events) -> Value {
     let trace = &reading.trace;
     let intervals = trace.intervals();
     let totals = trace.totals();

@@ -5,17 +5,19 @@ mod events;
 mod facts;
 mod input;
 mod json;
+mod live;
 mod picture;
 mod progress;
 mod text;
 
 use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
 
 use trace::reader::{Broken, Reader, Step};
 use trace::{Frame, Limits, Trace};
 
 use super::check::{print, print_json};
-use crate::flags::{Common, Exit, TraceArgs};
+use crate::flags::{Common, Exit, TraceArgs, TraceHow, TraceLook};
 use input::Input;
 use progress::Progress;
 
@@ -38,8 +40,16 @@ impl Reading {
 }
 
 pub(crate) fn run(args: &TraceArgs, common: Common) -> Exit {
-    let name = args.file.display().to_string();
-    let input = match Input::open(&args.file) {
+    match (&args.how, &args.file) {
+        (Some(TraceHow::Live(live)), _) => live::run(live, common),
+        (None, Some(file)) => run_file(file, &args.look, common),
+        (None, None) => Exit::Mistake,
+    }
+}
+
+fn run_file(file: &Path, args: &TraceLook, common: Common) -> Exit {
+    let name = file.display().to_string();
+    let input = match Input::open(file) {
         Ok(input) => input,
         Err(error) => {
             eprintln!("weir: cannot read {name}: {error}");
@@ -82,7 +92,7 @@ pub(crate) fn run(args: &TraceArgs, common: Common) -> Exit {
     }
 }
 
-fn tell(args: &TraceArgs, common: Common, reading: &Reading, events: &events::Events) -> Exit {
+fn tell(args: &TraceLook, common: Common, reading: &Reading, events: &events::Events) -> Exit {
     if let Some(stream) = args.stream
         && reading.trace.story(stream).is_none()
     {
@@ -113,16 +123,19 @@ fn tell(args: &TraceArgs, common: Common, reading: &Reading, events: &events::Ev
     }
 }
 
+fn limits(args: &TraceLook) -> Limits {
+    let interval_ns = u64::try_from(args.interval.as_nanos()).unwrap_or(u64::MAX);
+    Limits { connections_max: args.connections_max, interval_ns }
+}
+
 /// Reads everything, and hands each TCP frame to `each`.
 fn read(
-    args: &TraceArgs,
+    args: &TraceLook,
     name: String,
     mut input: Input,
     mut each: impl FnMut(&Frame, i64, &Trace) -> io::Result<()>,
 ) -> io::Result<Reading> {
-    let interval_ns = u64::try_from(args.interval.as_nanos()).unwrap_or(u64::MAX);
-    let limits = Limits { connections_max: args.connections_max, interval_ns };
-    let mut trace = Trace::new(limits);
+    let mut trace = Trace::new(limits(args));
     let mut reader = Reader::new();
     let mut progress = Progress::new(&name);
     let broken = loop {

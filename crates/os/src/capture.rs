@@ -4,7 +4,10 @@
 //! What the packets mean is not for this room. The layouts are those of
 //! `include/uapi/linux/if_packet.h` and of the kernel's `Documentation/networking/packet_mmap.rst`.
 
-#![allow(unsafe_code, reason = "memory that is shared with the kernel, and options of packet sockets")]
+#![allow(
+    unsafe_code,
+    reason = "memory that is shared with the kernel, and options of packet sockets"
+)]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

@@ -140,6 +140,6 @@ enum Fired {
 }
 
 /// The runtime's timer counts whole milliseconds; rounding up keeps a limit from firing early.
-pub(crate) fn instant_of(at: Moment) -> Instant {
+fn instant_of(at: Moment) -> Instant {
     Instant::now() + at.since(os::clock::now()) + Duration::from_micros(500)
 }

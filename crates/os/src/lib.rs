@@ -12,6 +12,7 @@ pub mod limits;
 pub mod listen;
 pub mod log_file;
 pub mod notify;
+pub mod poll;
 pub mod privileges;
 pub mod process;
 pub mod socket;

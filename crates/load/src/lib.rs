@@ -1,6 +1,6 @@
-//! Work to balance: a sample server whose cost is known, and a small steady client.
-//!
-//! What the program's demo and the tests run against. The load generator proper is not here.
+//! Work to balance: a sample server whose cost is known, and a small steady client. What a run of
+//! load came to, as a file and as a page.
 
+pub mod report;
 pub mod sample;
 pub mod trickle;

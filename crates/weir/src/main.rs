@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Reload(args) => verbs::reload::run(&args),
         Verb::Upgrade(args) => verbs::upgrade::run(&args),
         Verb::Demo(args) => verbs::demo::run(&args, cli.common),
+        Verb::Bench(args) => verbs::bench::run(&args, cli.common),
     }
     .into()
 }

@@ -3,6 +3,7 @@
 //! Nothing here acts; the verbs do.
 
 mod admin;
+pub(crate) mod bench;
 mod exit_code;
 
 use std::io::IsTerminal;
@@ -13,6 +14,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
+pub(crate) use bench::{BenchArgs, BenchVerb};
 pub(crate) use exit_code::Exit;
 
 const STYLES: Styles = Styles::styled()
@@ -118,6 +120,8 @@ pub(crate) enum Verb {
     /// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them
     /// and a few requests per second, and says where to look. Ctrl-C ends it.
     Demo(DemoArgs),
+    /// Measure: compare runs, be a server of known capacity, time uploads
+    Bench(BenchArgs),
 }
 
 /// The words of `weir serve`.

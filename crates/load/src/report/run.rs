@@ -168,6 +168,9 @@ pub struct Latency {
     pub service: Summary,
     /// How late starts were: from the intended moment to the real one. `None` in the closed model.
     pub lateness: Option<Summary>,
+    /// How late an empty timer loop was woken meanwhile: what of `lateness` is this machine's.
+    /// `None` in the closed model.
+    pub timer_lateness: Option<Summary>,
     /// Its parts.
     pub phases: Phases,
 }
@@ -187,8 +190,10 @@ pub struct Phases {
     pub first_byte: Summary,
     /// From the response's first byte to its last.
     pub transfer: Summary,
-    /// All of it, from the look-up to the last byte.
+    /// All of it, from the request's beginning to the last byte.
     pub total: Summary,
+    /// TCP's own estimate of the round trip, of a share of the requests.
+    pub round_trip: Summary,
 }
 
 /// One second of a run.
@@ -219,6 +224,10 @@ pub struct Second {
     pub connections_open: u64,
     /// Connections opened in it.
     pub connections_opened: u64,
+    /// Requests under way at its end.
+    pub in_flight: u64,
+    /// CPU time of the busiest thread of the load generator, percent of one processor.
+    pub busiest_thread_percent: f64,
     /// Times from the intended start, of responses complete in it; `None` in the closed model.
     pub intended_start: Option<Percentiles>,
     /// Times from the real start, of responses complete in it.

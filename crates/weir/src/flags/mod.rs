@@ -120,7 +120,11 @@ pub(crate) enum Verb {
     /// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them
     /// and a few requests per second, and says where to look. Ctrl-C ends it.
     Demo(DemoArgs),
-    /// Measure: compare runs, be a server of known capacity, time uploads
+    /// Make load that can be trusted: `weir bench URL`, connect storms, the limit found for you
+    ///
+    /// Sends requests at a constant rate (--rate) or over so many connections (-c), and says what came
+    /// of them, what it could not deliver, and whose fault that is. Latency counts from the moment a
+    /// request should have begun. Ctrl-C ends it with the figures so far.
     Bench(BenchArgs),
 }
 

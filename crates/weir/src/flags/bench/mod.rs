@@ -1,21 +1,28 @@
 //! The words of `weir bench`.
 
 mod compare;
+pub(crate) mod http;
 mod serve;
-mod units;
+pub(crate) mod units;
 mod upload;
 
 use clap::{Args, Subcommand};
 
 pub(crate) use compare::CompareArgs;
+pub(crate) use http::HttpArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use upload::UploadArgs;
 
 /// The words of `weir bench`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
-    pub(crate) verb: BenchVerb,
+    pub(crate) verb: Option<BenchVerb>,
+
+    /// What counts without a verb.
+    #[command(flatten)]
+    pub(crate) http: HttpArgs,
 }
 
 /// What to measure, or with what.

@@ -1,0 +1,17 @@
+//! The files that a run's figures go into.
+
+use load::report::run::Run;
+
+use crate::flags::bench::http::ReportArgs;
+
+/// Writes what was asked for.
+///
+/// # Errors
+/// Which file could not be written, and why.
+pub(crate) fn write(run: &Run, args: &ReportArgs) -> Result<(), String> {
+    if let Some(path) = &args.json {
+        std::fs::write(path, run.to_json())
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use crate::engine::plan::{Plan, Protocol, Shape};
-use crate::engine::{Failure, Interval, Outcome};
+use crate::engine::{Counts, Failure, Interval, Outcome, histogram};
 use crate::report::Summary;
 use crate::report::run::{
     self, FORMAT, Latency, Percentiles, Phases, Rate, Run, Second, Source, Target, Totals,
@@ -16,15 +16,17 @@ pub fn run(plan: &Plan, outcome: &Outcome, seconds: &[Interval]) -> Run {
     let recorder = &outcome.recorder;
     let is_open = plan.shape.is_open();
     let times = &recorder.times;
-    let mut dns = Histogram::<u64>::new(3).ok();
+    let mut dns = histogram(3);
     for site in &plan.sites {
-        if let Some(dns) = &mut dns {
-            dns.saturating_record(site.lookup.as_nanos() as u64);
-        }
+        dns.saturating_record(site.lookup.as_nanos() as u64);
     }
+    // A run that ends with a second has nothing to say of the next.
+    let is_silent = |interval: &&Interval| interval.counts == Counts::default();
+    let silent = seconds.iter().rev().take_while(is_silent).count();
+    let seconds = &seconds[..seconds.len() - silent];
     let service = Summary::of(&times.service);
     let phases = Phases {
-        dns: dns.as_ref().map(Summary::of).unwrap_or_default(),
+        dns: Summary::of(&dns),
         connect: Summary::of(&times.connect),
         tls: Summary::of(&times.tls),
         first_byte: Summary::of(&times.first_byte),

@@ -8,5 +8,7 @@ pub mod objective;
 pub mod report;
 pub mod sample;
 pub mod schedule;
+pub mod search;
+pub mod syn_steps;
 pub mod trickle;
 pub mod verdict;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use os::poll::Poller;
 
+use super::recorder::histogram;
 use super::worker::{RUN, Shared};
 
 /// Between two wake-ups: a thousand a second show the 99.9th percentile and cost little.
@@ -16,8 +17,7 @@ const PERIOD_NS: u64 = 1_000_000;
 /// Runs until the run has `ends`, or is stopped; yields how late it was woken, in nanoseconds.
 pub(crate) fn run(shared: &Arc<Shared>, ends: u64) -> std::io::Result<Histogram<u64>> {
     let _ = os::threads::wake_precisely();
-    // 3 digits are always possible.
-    let mut lateness = Histogram::<u64>::new(3).map_err(std::io::Error::other)?;
+    let mut lateness = histogram(3);
     let mut poller = Poller::new()?;
     let mut due = shared.begins;
     while due < ends && shared.orders.load(Ordering::Relaxed) == RUN {

@@ -15,5 +15,6 @@ mod turn;
 mod worker;
 
 pub use failure::Failure;
+pub(crate) use recorder::histogram;
 pub use recorder::{Counts, Interval, Recorder, Times};
 pub use running::{Outcome, Running, start};

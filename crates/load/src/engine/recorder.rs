@@ -13,7 +13,7 @@ pub(crate) const LATE_NS: u64 = 1_000_000;
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
 /// A histogram of nanoseconds with `digits` significant digits.
-fn histogram(digits: u8) -> Histogram<u64> {
+pub(crate) fn histogram(digits: u8) -> Histogram<u64> {
     // The bounds are constants that the crate accepts; a failing fallback would not be one.
     Histogram::new_with_bounds(1, TIME_MAX_NS, digits)
         .or_else(|_| Histogram::new(digits))

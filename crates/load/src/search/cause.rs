@@ -53,7 +53,8 @@ impl Facts {
             hosts.iter().map(pick).sum::<f64>() / hosts.len().max(1) as f64
         };
         let (rx, tx) = (mean(|s| s.rx_bytes as f64), mean(|s| s.tx_bytes as f64));
-        let packets = if rx >= tx { mean(|s| s.rx_packets as f64) } else { mean(|s| s.tx_packets as f64) };
+        let packets =
+            if rx >= tx { mean(|s| s.rx_packets as f64) } else { mean(|s| s.tx_packets as f64) };
         let syns: u64 = run.host_seconds.iter().map(|second| second.syn_retransmissions).sum();
         let refused = run.totals.statuses.iter().filter(|(status, _)| status.as_str() >= "500");
         let phases = &run.latency.phases;
@@ -77,12 +78,14 @@ impl Facts {
 
 /// What ran out: by a trial at a low rate, the best that passed, and one that failed above it.
 pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
-    let say = |whose, what: &str, evidence: String| RanOut { whose, what: what.to_owned(), evidence };
+    let say =
+        |whose, what: &str, evidence: String| RanOut { whose, what: what.to_owned(), evidence };
     let grew = |now: f64, then: f64| now - then > QUEUE_MS.max(then);
     let transfer = grew(failed.transfer_ms, idle.transfer_ms);
     let round_trip = grew(failed.round_trip_ms, idle.round_trip_ms);
     let has_cpu = failed.cpu_percent < CPU_FREE_PERCENT;
-    let asked = format!("asked for {:.0}/s instead of {:.0}/s", failed.asked_per_s, best.asked_per_s);
+    let asked =
+        format!("asked for {:.0}/s instead of {:.0}/s", failed.asked_per_s, best.asked_per_s);
     if failed.refused > 0.001 {
         return say(
             Whose::Server,
@@ -110,9 +113,15 @@ pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
     }
     if (transfer || round_trip) && has_cpu {
         let grown = if transfer {
-            format!("transfers took {:.1} ms instead of {:.1} ms", failed.transfer_ms, idle.transfer_ms)
+            format!(
+                "transfers took {:.1} ms instead of {:.1} ms",
+                failed.transfer_ms, idle.transfer_ms
+            )
         } else {
-            format!("round trips took {:.1} ms instead of {:.1} ms", failed.round_trip_ms, idle.round_trip_ms)
+            format!(
+                "round trips took {:.1} ms instead of {:.1} ms",
+                failed.round_trip_ms, idle.round_trip_ms
+            )
         };
         let per_packet = failed.bits_per_s / 8.0 / failed.packets_per_s.max(1.0);
         let is_small = per_packet < SMALL_PACKET_BYTES;
@@ -181,7 +190,8 @@ mod tests {
     #[test]
     fn each_cause_is_told_by_what_grew() {
         let best = Facts { asked_per_s: 425.0, bits_per_s: 178e6, ..idle() };
-        let failed = Facts { asked_per_s: 440.0, responses_per_s: 428.0, cpu_percent: 30.0, ..idle() };
+        let failed =
+            Facts { asked_per_s: 440.0, responses_per_s: 428.0, cpu_percent: 30.0, ..idle() };
         let of = |failed: Facts| {
             let ran_out = what_ran_out(&idle(), &best, &failed);
             (ran_out.whose, ran_out.what, ran_out.evidence)
@@ -199,7 +209,12 @@ mod tests {
         assert_eq!(of(packets).1, "packets");
         let full = Facts { cpu_percent: 99.0, ..link };
         assert_eq!((of(full.clone()).0, of(full).1.as_str()), (Whose::Generator, "cpu"));
-        let slots = Facts { first_byte_ms: 2_000.0, service_ms: 2_001.0, responses_per_s: 13.3, ..failed.clone() };
+        let slots = Facts {
+            first_byte_ms: 2_000.0,
+            service_ms: 2_001.0,
+            responses_per_s: 13.3,
+            ..failed.clone()
+        };
         let few = Facts { responses_per_s: 13.3, ..best.clone() };
         let ran_out = what_ran_out(&idle(), &few, &slots);
         assert_eq!((ran_out.whose, ran_out.what.as_str()), (Whose::Server, "concurrency"));

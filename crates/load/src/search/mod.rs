@@ -224,9 +224,8 @@ mod tests {
     fn it_ends_when_nothing_passes_or_everything_does_or_nothing_lasts() {
         assert_eq!(search(terms(), |_| false).0, Found::Nothing);
         assert_eq!(search(terms(), |_| true).0, Found::NoLimit(1e6));
-        let (found, trials) = search(terms(), |trial| {
-            trial.purpose != Purpose::Confirmation && trial.per_s <= 100.0
-        });
+        let (found, trials) =
+            search(terms(), |trial| trial.purpose != Purpose::Confirmation && trial.per_s <= 100.0);
         assert!(matches!(found, Found::Unconfirmed(rate) if rate < 100.0), "{found:?}");
         assert!(trials.len() < 40);
     }

@@ -10,6 +10,8 @@ pub const ACHIEVED_MIN: f64 = 0.99;
 const THREAD_FULL_PERCENT: f64 = 95.0;
 /// A machine of which so much was used had no time left.
 const MACHINE_FULL_PERCENT: f64 = 97.0;
+/// So many late starts are no accident any more.
+const LATE_SHARE: f64 = 0.01;
 /// In so many of a run's seconds, at least.
 const SHARE_OF_SECONDS: f64 = 0.5;
 
@@ -41,7 +43,7 @@ pub fn of_run(run: &Run, plan: &Plan, outcome: &Outcome) -> Vec<RanOut> {
     }
     if let Some(evidence) = threads_full(run) {
         say(Whose::Generator, "cpu", evidence);
-    } else if let Some(evidence) = machine_full(run) {
+    } else if let Some(evidence) = machine_full(run).filter(|_| is_held_up(run)) {
         say(Whose::Generator, "cpu", evidence);
     }
     let in_use = outcome.recorder.all_in_use > 0 && plan.shape.is_open();
@@ -67,8 +69,14 @@ pub fn falls_short(run: &Run) -> bool {
     rate.intended_per_s.is_some_and(|intended| rate.achieved_per_s < intended * ACHIEVED_MIN)
 }
 
+/// Whether starts did not come as they should; in a closed loop there is no telling.
+fn is_held_up(run: &Run) -> bool {
+    let late = run.totals.late_starts as f64 > run.totals.requests as f64 * LATE_SHARE;
+    run.rate.intended_per_s.is_none() || late || falls_short(run)
+}
+
 /// A thread that is always at work could not have begun more.
-fn threads_full(run: &Run) -> Option<String> {
+pub(crate) fn threads_full(run: &Run) -> Option<String> {
     let whole = run.seconds.len().saturating_sub(1).max(1);
     let full = run.seconds.iter().filter(|s| s.busiest_thread_percent >= THREAD_FULL_PERCENT);
     let full = full.count();

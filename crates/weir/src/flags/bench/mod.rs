@@ -1,7 +1,9 @@
 //! The words of `weir bench`.
 
 mod compare;
+pub(crate) mod connect;
 pub(crate) mod http;
+pub(crate) mod limit;
 mod serve;
 pub(crate) mod units;
 mod upload;
@@ -9,7 +11,9 @@ mod upload;
 use clap::{Args, Subcommand};
 
 pub(crate) use compare::CompareArgs;
+pub(crate) use connect::ConnectArgs;
 pub(crate) use http::HttpArgs;
+pub(crate) use limit::LimitArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use upload::UploadArgs;
 
@@ -28,6 +32,17 @@ pub(crate) struct BenchArgs {
 /// What to measure, or with what.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchVerb {
+    /// Connect and disconnect, at a rate or flat out, and say how it went over time
+    ///
+    /// A connection is closed as soon as it is there. Connections per second are shown for each
+    /// source address, and connect times that are those of a lost SYN are recognised.
+    Connect(ConnectArgs),
+    /// Find the highest rate that an objective allows, and what runs out beyond it
+    ///
+    /// Doubles the rate until a trial fails, narrows down between the last rate that passed and the
+    /// first that failed, and confirms what it found by a longer run. A trial passes when its
+    /// requests could begin, the objective holds and no queue grows.
+    Limit(LimitArgs),
     /// Compare runs by their JSON files, and make one page of them
     ///
     /// The first file is the base; the others are shown with their difference from it. With

@@ -6,8 +6,8 @@ use std::io::{IsTerminal, Write as _, stderr};
 use std::time::Duration;
 
 use load::account::percentiles;
-use load::engine::Interval;
 use load::engine::plan::{Plan, Shape};
+use load::engine::{Counts, Interval};
 
 use crate::flags::Common;
 
@@ -51,8 +51,7 @@ impl Live {
                 Box::new(move |second| until(second + 1) - until(second))
             }
         };
-        // Who turns colours off wants no drawing either.
-        let is_terminal = stderr().is_terminal() && common.colours_stderr();
+        let is_terminal = can_draw(common);
         Live {
             shows,
             is_terminal,
@@ -71,7 +70,8 @@ impl Live {
     /// A second has ended.
     pub(crate) fn second(&mut self, interval: &Interval) {
         self.begun += interval.counts.started;
-        if !self.shows {
+        let is_silent = interval.counts == Counts::default() && interval.in_flight == 0;
+        if !self.shows || (is_silent && interval.second > 0) {
             return;
         }
         let times = if self.is_open { &interval.intended } else { &interval.service };
@@ -192,8 +192,14 @@ impl Live {
     }
 }
 
+/// Whether standard error is a terminal that can be drawn on. Who turns colours off wants no drawing
+/// either.
+pub(crate) fn can_draw(common: Common) -> bool {
+    stderr().is_terminal() && common.colours_stderr()
+}
+
 /// A bar for each value, the highest for the greatest.
-fn chart(values: &[f64]) -> String {
+pub(crate) fn chart(values: &[f64]) -> String {
     let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     values.iter().map(|value| BARS[(value / most * 8.0).round() as usize % 9]).collect()
 }

@@ -1,7 +1,9 @@
 //! `weir bench`: measuring, and what measurements are made with.
 
 mod compare;
+mod connect;
 mod http;
+mod limit;
 mod live;
 mod measure;
 mod report;
@@ -18,6 +20,8 @@ use crate::flags::{BenchArgs, BenchVerb, Common, Exit};
 
 pub(crate) fn run(args: &BenchArgs, common: Common) -> Exit {
     match &args.verb {
+        Some(BenchVerb::Connect(args)) => connect::run(args, common),
+        Some(BenchVerb::Limit(args)) => limit::run(args, common),
         Some(BenchVerb::Compare(args)) => compare::run(args, common),
         Some(BenchVerb::Serve(args)) => serve::run(args, common),
         Some(BenchVerb::Upload(args)) => upload::run(args, common),

@@ -11,7 +11,7 @@ use crate::flags::{Common, Exit};
 use super::measure::{Measured, measure};
 use super::{refused, report, table};
 
-pub(crate) use asked::Wanted;
+pub(crate) use asked::{Wanted, raise_descriptors};
 
 pub(crate) fn run(args: &HttpArgs, common: Common) -> Exit {
     let plan = match plan(args) {

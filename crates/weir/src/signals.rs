@@ -31,6 +31,19 @@ impl Signals {
         runtime
             .block_on(async { tokio::time::timeout(time, ending(terminate, interrupt)).await.ok() })
     }
+
+    /// Runs `future` to its end; `Err`: a signal came before, by its name, and the future is
+    /// dropped.
+    pub(crate) fn run<T>(&mut self, future: impl Future<Output = T>) -> Result<T, &'static str> {
+        let Signals { runtime, terminate, interrupt } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                signal = ending(terminate, interrupt) => Err(signal),
+                ended = future => Ok(ended),
+            }
+        })
+    }
 }
 
 async fn ending(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {

@@ -1,11 +1,12 @@
 //! The sample server: an application with a fixed work time, a fixed answer and, if wanted, a fixed
 //! number of workers, that counts what it sees.
 //!
-//! Paths: `/status` answers at once (200, or what it was told to say); `/stats` tells the counts as
-//! JSON; `POST /fail?status=503` makes `/status` say so, `POST /fail?status=200` heals it; all
-//! others do the work and answer. A request that is being worked on is worked on to its end, even
+//! Paths: `/status` answers at once (200, or what it was told to say) with the counts as JSON;
+//! `/stats` is the same, always with 200; `POST /fail?status=503` makes `/status` say so, `POST
+//! /fail?status=200` heals it; all others do the work and answer. A request that is being worked on is worked on to its end, even
 //! if its client has gone, as in most real applications.
 
+mod pauses;
 mod serve;
 mod slots;
 mod stats;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-pub use serve::serve;
+pub use serve::{serve, serve_beside};
 pub use stats::Stats;
 
 use slots::Slots;
@@ -41,6 +42,14 @@ pub struct SampleSpec {
     /// Requests worked on at once; others wait in order of their arrival, as before pre-forked
     /// workers. `None`: no limit.
     pub slots: Option<usize>,
+    /// Each slot is a worker of one thread, as uWSGI's and gunicorn's are by default: it accepts a
+    /// connection when it is free, and is taken until that is closed. Whoever comes meanwhile waits
+    /// in the kernel's accept queue. Without `slots`: one worker.
+    pub workers_accept: bool,
+    /// Requests on one connection, after which it is closed; `None`: no limit.
+    pub requests_per_connection_max: Option<u64>,
+    /// The longest silence on a connection, between requests or within one; then it is closed.
+    pub silence_max: Duration,
     /// What it answers.
     pub payload: Payload,
 }
@@ -67,8 +76,18 @@ impl Default for SampleSpec {
             cv: 0.0,
             seed: 1,
             slots: None,
+            workers_accept: false,
+            requests_per_connection_max: None,
+            silence_max: Duration::from_secs(75),
             payload: Payload::Json,
         }
+    }
+}
+
+impl SampleSpec {
+    /// Workers, where there is a limit.
+    fn workers(&self) -> Option<usize> {
+        if self.workers_accept { Some(self.slots.unwrap_or(1)) } else { self.slots }
     }
 }
 
@@ -93,7 +112,7 @@ impl Sample {
         };
         Arc::new(Sample {
             work: Work::new(spec.work, spec.cv, spec.seed),
-            slots: Slots::new(spec.slots),
+            slots: Slots::new(spec.workers()),
             counters: Counters::default(),
             status: AtomicU16::new(200),
             text,
@@ -104,6 +123,11 @@ impl Sample {
     /// As it was made.
     pub fn spec(&self) -> &SampleSpec {
         &self.spec
+    }
+
+    /// What it has counted so far, as `/status` tells it: a JSON object.
+    pub fn status_json(&self) -> String {
+        self.stats().to_json(&self.spec.name, self.spec.zone.as_deref())
     }
 
     /// What it has counted so far.

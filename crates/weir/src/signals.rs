@@ -1,6 +1,7 @@
 //! The signals that end a balancer, and those that ask something of it.
 
 use std::io;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -42,6 +43,18 @@ impl Signals {
                 signal = ending(terminate, interrupt) => Err(signal),
                 ended = future => Ok(ended),
             }
+        })
+    }
+
+    /// Runs `future` to its end; it is given what ends when a signal comes, with its name.
+    pub(crate) fn run_with_stop<T>(
+        &mut self,
+        run: impl AsyncFnOnce(Pin<&mut dyn Future<Output = &'static str>>) -> T,
+    ) -> T {
+        let Signals { runtime, terminate, interrupt } = self;
+        runtime.block_on(async {
+            let stop = pin!(ending(terminate, interrupt));
+            run(stop).await
         })
     }
 }

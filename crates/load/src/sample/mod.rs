@@ -25,6 +25,8 @@ use slots::Slots;
 use stats::Counters;
 use work::Work;
 
+use crate::pattern::pattern;
+
 /// What a sample server is like.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleSpec {
@@ -107,7 +109,7 @@ impl Sample {
     /// A server that has seen nothing yet.
     pub fn new(spec: SampleSpec) -> Arc<Sample> {
         let text = match spec.payload {
-            Payload::Text { size_bytes } => pattern(size_bytes),
+            Payload::Text { size_bytes } => pattern(0, size_bytes),
             Payload::Json => Vec::new(),
         };
         Arc::new(Sample {
@@ -143,16 +145,4 @@ impl Sample {
     fn status(&self) -> u16 {
         self.status.load(Ordering::Relaxed)
     }
-}
-
-/// Text that shows at a glance when bytes are missing or out of order: lines of 64 bytes, each with
-/// its offset.
-fn pattern(size_bytes: usize) -> Vec<u8> {
-    let mut text = Vec::with_capacity(size_bytes + 64);
-    while text.len() < size_bytes {
-        let line = format!("{:010} {}\n", text.len(), "weir".repeat(13));
-        text.extend_from_slice(line.as_bytes());
-    }
-    text.truncate(size_bytes);
-    text
 }

@@ -14,6 +14,22 @@ pub(crate) fn run(args: &BenchArgs, common: Common) -> Exit {
     }
 }
 
+/// A wall-clock time as figures carry it.
+fn rfc3339(since_epoch: std::time::Duration) -> String {
+    let text = observe::TimestampCache::default().at(since_epoch);
+    String::from_utf8_lossy(text.as_bytes()).into_owned()
+}
+
+/// This machine, as figures name it.
+fn host() -> load::report::run::Host {
+    load::report::run::Host {
+        name: os::process::host_name(),
+        kernel: os::process::kernel_release(),
+        cpus: u32::try_from(os::cpu::cores()).unwrap_or(u32::MAX),
+        ..Default::default()
+    }
+}
+
 /// Says in one line why nothing came of it.
 fn failed(why: &str) -> Exit {
     eprintln!("weir: {why}");

@@ -97,63 +97,63 @@ fn said(text: &str) -> io::Result<()> {
 fn greeting(args: &ServeArgs, doors: &Doors) -> String {
     let address = |bound: &Bound, asked: SocketAddr| bound.listener.local_addr().unwrap_or(asked);
     let front = address(&doors.front, args.listen);
-    let mut text = format!("Serving on http://{front}/\n");
     let spread = match args.cv {
         0.0 => String::new(),
         cv => {
             format!(" on the mean (lognormal, coefficient of variation {cv}, seed {})", args.seed)
         }
     };
-    text += &format!("  work      {:?}{spread}\n", args.work);
-    match args.size {
-        Some(size) => text += &format!("  body      {size} bytes\n"),
-        None => text += "  body      a short JSON\n",
-    }
-    let slots = args.slots.or_else(|| args.prefork.then_some(1));
-    match slots {
-        None => text += "  slots     no limit\n",
+    let body = args.size.map_or("a short JSON".to_owned(), |size| format!("{size} bytes"));
+    let slots = match args.slots.or_else(|| args.prefork.then_some(1)) {
+        None => "no limit".to_owned(),
         Some(slots) => {
             let kind = if args.prefork { "workers of one thread" } else { "at once" };
-            text += &format!("  slots     {slots} {kind}");
-            if !args.work.is_zero() {
-                let per_second = slots as f64 / args.work.as_secs_f64();
-                text += &format!(": at most {per_second:.1} requests/s");
-            }
-            text.push('\n');
+            let per_second = slots as f64 / args.work.as_secs_f64();
+            let bound = if args.work.is_zero() {
+                String::new()
+            } else {
+                format!(": at most {per_second:.1} requests/s")
+            };
+            format!("{slots} {kind}{bound}")
         }
-    }
+    };
     let Bound { backlog_asked: asked, backlog_granted: granted, .. } = doors.front;
-    text += &format!("  backlog   {granted} connections");
-    if granted < asked {
-        text += &format!(" ({asked} asked for; net.core.somaxconn is {granted})");
-    }
+    let less = if granted < asked {
+        format!(" ({asked} asked for; net.core.somaxconn is {granted})")
+    } else {
+        String::new()
+    };
     let status = doors.side.as_ref().zip(args.status_listen);
     let status = status.map_or(front, |(side, asked)| address(side, asked));
-    text + &format!("\n  counts    http://{status}/status\nCtrl-C ends it.\n")
+    format!(
+        "Serving on http://{front}/\n\
+         \x20 work      {:?}{spread}\n\
+         \x20 body      {body}\n\
+         \x20 slots     {slots}\n\
+         \x20 backlog   {granted} connections{less}\n\
+         \x20 counts    http://{status}/status\n\
+         Ctrl-C ends it.\n",
+        args.work
+    )
 }
 
 /// What it has seen.
 fn farewell(stats: &Stats, ran: Duration) -> String {
     let seconds = ran.as_secs_f64().max(0.001);
-    let mut text = format!(
+    let share = |busy: &Duration| format!("{:.1} %", busy.as_secs_f64() / seconds * 100.0);
+    let busy: Vec<String> = stats.busy.iter().take(SLOTS_SHOWN_MAX).map(share).collect();
+    let more = stats.busy.len().saturating_sub(SLOTS_SHOWN_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(
         "\n{} requests in {seconds:.1} s ({:.1}/s), at most {} at once; {} connections, {} bad \
-         requests\n",
+         requests\nBusy, slot by slot: {}{more}\n",
         stats.requests,
         stats.requests as f64 / seconds,
         stats.concurrent_max,
         stats.connections,
         stats.bad_requests,
-    );
-    let busy: Vec<String> = stats
-        .busy
-        .iter()
-        .take(SLOTS_SHOWN_MAX)
-        .map(|busy| format!("{:.1} %", busy.as_secs_f64() / seconds * 100.0))
-        .collect();
-    let more = stats.busy.len().saturating_sub(SLOTS_SHOWN_MAX);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    text += &format!("Busy, slot by slot: {}{more}\n", busy.join("  "));
-    text
+        busy.join("  ")
+    )
 }
 
 /// Slots that are listed at the end.

@@ -19,3 +19,4 @@ pub mod socket;
 pub mod splice;
 pub mod tcp_info;
 pub mod threads;
+pub mod timer;

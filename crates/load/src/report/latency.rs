@@ -1,5 +1,5 @@
 //! Times of many requests in a few figures, with the whole distribution beside them in the form
-//! that the tools of HdrHistogram read.
+//! that the tools of `HdrHistogram` read.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -35,7 +35,7 @@ pub struct Summary {
     pub p99_99_ms: f64,
     /// The longest, ms.
     pub max_ms: f64,
-    /// All of them: a histogram in nanoseconds, HdrHistogram's V2 encoding, compressed (it begins
+    /// All of them: a histogram in nanoseconds, `HdrHistogram`'s V2 encoding, compressed (it begins
     /// with `HISTFAAAA`), base64. Empty when nothing was measured.
     pub histogram: String,
 }

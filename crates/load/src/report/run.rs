@@ -351,6 +351,11 @@ pub struct Source {
     pub failed: Vec<u64>,
 }
 
+/// A duration in seconds, as figures hold it.
+pub fn seconds(time: std::time::Duration) -> f64 {
+    time.as_secs_f64()
+}
+
 /// Why a file is not a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotARun(String);

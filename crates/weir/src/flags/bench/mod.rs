@@ -56,7 +56,8 @@ pub(crate) enum BenchVerb {
     /// Upload bytes in parts to S3-compatible endpoints, and time every part
     ///
     /// Each endpoint gets the same number of bytes as one object, by multipart upload, one endpoint
-    /// after the other. Keys come from --access-key and --secret-key, or from the environment:
-    /// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if there is one, AWS_SESSION_TOKEN.
+    /// after the other. Keys come from the environment, `AWS_ACCESS_KEY_ID`,
+    /// `AWS_SECRET_ACCESS_KEY` and, if there is one, `AWS_SESSION_TOKEN`, or from --access-key and
+    /// --secret-key-file.
     Upload(UploadArgs),
 }

@@ -29,6 +29,22 @@ pub(crate) fn run(args: &BenchArgs, common: Common) -> Exit {
     }
 }
 
+/// A wall-clock time as figures carry it.
+fn rfc3339(since_epoch: Duration) -> String {
+    let text = observe::TimestampCache::default().at(since_epoch);
+    String::from_utf8_lossy(text.as_bytes()).into_owned()
+}
+
+/// This machine, as figures name it.
+fn host() -> load::report::run::Host {
+    load::report::run::Host {
+        name: os::process::host_name(),
+        kernel: os::process::kernel_release(),
+        cpus: u32::try_from(os::cpu::cores()).unwrap_or(u32::MAX),
+        ..Default::default()
+    }
+}
+
 /// Says in one line why nothing came of it.
 fn failed(why: &str) -> Exit {
     eprintln!("weir: {why}");
@@ -61,23 +77,6 @@ fn verdict(run: &Run) -> Exit {
     } else {
         Exit::Done
     }
-}
-
-/// A time since 1970 as a date and time of day in UTC.
-fn rfc3339(since_1970: Duration) -> String {
-    let seconds = since_1970.as_secs();
-    let (day, second) = (seconds / 86_400, seconds % 86_400);
-    // Days to a date, by the proleptic Gregorian calendar: eras of 400 years, years from March.
-    let shifted = day + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let (month, year) =
-        if month < 10 { (month + 3, year + era * 400) } else { (month - 9, year + era * 400 + 1) };
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{of_month:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 #[cfg(test)]

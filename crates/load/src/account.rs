@@ -186,9 +186,10 @@ fn sources(plan: &Plan, seconds: &[Interval]) -> Vec<Source> {
     if plan.protocol != Protocol::Connect && plan.sources.is_empty() {
         return Vec::new();
     }
-    let names: Vec<String> = match plan.sources.is_empty() {
-        true => vec![String::new()],
-        false => plan.sources.iter().map(ToString::to_string).collect(),
+    let names: Vec<String> = if plan.sources.is_empty() {
+        vec![String::new()]
+    } else {
+        plan.sources.iter().map(ToString::to_string).collect()
     };
     let of = |index: usize, pick: fn(&(u64, u64)) -> u64| {
         seconds.iter().map(|interval| interval.sources.get(index).map_or(0, pick)).collect()

@@ -14,7 +14,7 @@ const LATE_NS: u64 = 200_000_000;
 /// at a distance of a second (`tcp_syn_linear_timeouts`), since 3.1 after 1 s and doubling (RFC
 /// 6298), before that after 3 s and doubling.
 pub fn schedule(release: &str) -> &'static [u64] {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse::<u32>());
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     let mut number = || numbers.next().and_then(Result::ok).unwrap_or(0);
     match (number(), number()) {
         // Nothing is known of it: today's.

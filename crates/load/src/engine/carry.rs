@@ -32,6 +32,7 @@ impl Worker {
         while let Some(index) = self.spare[site].pop() {
             let streams_max = self.shared.plan.streams_max;
             let Some(connection) = self.table.get(index) else { continue };
+            connection.is_spare = false;
             match &mut connection.state {
                 State::Http1(under_way @ None) => {
                     exchange.moments.sent = now;
@@ -44,9 +45,6 @@ impl Worker {
                     exchange.moments.sent = now;
                     let target = &self.shared.plan.targets[exchange.target];
                     http2.begin(exchange, target, deadline);
-                    if http2.has_room(streams_max) {
-                        self.spare[site].push(index);
-                    }
                     self.drive_http2(index, now);
                     return;
                 }
@@ -59,10 +57,18 @@ impl Worker {
         self.open(exchange, site, now);
     }
 
+    /// A connection has room for a request.
+    fn offer(&mut self, index: usize) {
+        let Some(connection) = self.table.get(index) else { return };
+        if !std::mem::replace(&mut connection.is_spare, true) {
+            self.spare[connection.site].push(index);
+        }
+    }
+
     /// Makes room for a connection to another site.
     fn close_a_spare_one(&mut self) {
         for site in 0..self.spare.len() {
-            let Some(index) = self.spare[site].pop() else { continue };
+            let Some(index) = self.spare[site].last().copied() else { continue };
             if self.table.get(index).is_some_and(|connection| connection.under_way() == 0) {
                 self.close(index);
                 return;
@@ -103,6 +109,7 @@ impl Worker {
             reader: Reader::default(),
             served: 0,
             interest: Interest::ReadWrite,
+            is_spare: false,
         };
         self.table.put(index, connection);
     }
@@ -192,7 +199,6 @@ impl Worker {
             self.recorder.times.tls.saturating_record(now.saturating_sub(connection.since));
         }
         let State::Handshaking(mut exchange) = connection.state else { return };
-        let site = connection.site;
         connection.deadline = now + nanos(plan.timeout);
         exchange.moments.sent = now;
         match plan.protocol {
@@ -215,9 +221,6 @@ impl Worker {
                 let Some(link) = connection.link.take() else { return };
                 let mut http2 = Box::new(Http2::begin_on(link));
                 http2.begin(exchange, &plan.targets[exchange.target], connection.deadline);
-                if http2.has_room(plan.streams_max) {
-                    self.spare[site].push(index);
-                }
                 connection.state = State::Http2(http2);
                 self.listen(index, false);
                 self.drive_http2(index, now);
@@ -325,7 +328,7 @@ impl Worker {
                 self.in_flight -= 1;
                 self.recorder.completed(&moments, status, now);
                 if keeps && !unsent && self.shared.plan.keep_alive {
-                    self.spare[connection.site].push(index);
+                    self.offer(index);
                 } else {
                     self.close(index);
                 }
@@ -352,8 +355,6 @@ impl Worker {
     fn drive_http2(&mut self, index: usize, now: u64) {
         let Some(connection) = self.table.get(index) else { return };
         let State::Http2(http2) = &mut connection.state else { return };
-        let site = connection.site;
-        let had_room = http2.has_room(self.shared.plan.streams_max);
         let recorder = &mut self.recorder;
         let in_flight = &mut self.in_flight;
         http2.drive(now, |ended| match ended {
@@ -378,10 +379,16 @@ impl Worker {
             }
             return;
         }
-        if has_room && !had_room {
-            self.spare[site].push(index);
+        if has_room {
+            self.offer(index);
         }
         self.listen(index, blocked);
+    }
+
+    fn drive_http2_if(&mut self, something: bool, index: usize, now: u64) {
+        if something {
+            self.drive_http2(index, now);
+        }
     }
 
     /// Ends what has taken too long.
@@ -391,9 +398,8 @@ impl Worker {
             match &mut connection.state {
                 State::Http1(None) => {}
                 State::Http2(http2) => {
-                    if http2.end_overdue(now) > 0 {
-                        self.drive_http2(index, now);
-                    }
+                    let ended = http2.end_overdue(now);
+                    self.drive_http2_if(ended > 0, index, now);
                 }
                 state if now >= connection.deadline => {
                     let is_there = matches!(state, State::Http1(_));
@@ -414,7 +420,7 @@ impl Worker {
     fn close(&mut self, index: usize) {
         let Some(connection) = self.table.release(index) else { return };
         let spare = &mut self.spare[connection.site];
-        if matches!(connection.state, State::Http1(None) | State::Http2(_))
+        if connection.is_spare
             && let Some(at) = spare.iter().rposition(|&other| other == index)
         {
             spare.swap_remove(at);

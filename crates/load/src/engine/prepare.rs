@@ -81,13 +81,19 @@ pub fn targets(asked: &[Asked], ways: &Ways) -> Result<(Vec<Target>, Vec<Site>),
     for asked in asked {
         let place = Place::read(&asked.url)?;
         let is_same = |site: &Site| site.name == place.name() && site.tls.is_some() == place.is_tls;
-        let site = match sites.iter().position(is_same) {
-            Some(known) => known,
-            None => {
-                let tls = place.is_tls.then(|| ways.tls.clone()).flatten();
-                sites.push(find(&place, tls, ways)?);
-                sites.len() - 1
+        let site = if let Some(known) = sites.iter().position(is_same) {
+            known
+        } else {
+            let tls = place.is_tls.then(|| ways.tls.clone()).flatten();
+            if place.is_tls && tls.is_none() {
+                return mistake(format!(
+                    "{}: this system has no authorities to verify certificates by; name them with \
+                     --cacert, or use --insecure",
+                    asked.url
+                ));
             }
+            sites.push(find(&place, tls, ways)?);
+            sites.len() - 1
         };
         targets.push(target(asked, &place, site, ways)?);
     }

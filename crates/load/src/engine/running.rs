@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
 use hdrhistogram::Histogram;
@@ -121,11 +121,8 @@ impl Running {
 
     /// The seconds that are complete since the last call, in order.
     pub fn seconds(&mut self) -> Vec<Interval> {
-        loop {
-            match self.intervals.try_recv() {
-                Ok(interval) => self.take(&interval),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-            }
+        while let Ok(interval) = self.intervals.try_recv() {
+            self.take(&interval);
         }
         let all = self.threads.len();
         let mut complete = Vec::new();

@@ -61,6 +61,7 @@ impl Ended {
     }
 
     /// Either output must hold this.
+    #[allow(dead_code, reason = "each test file uses what it needs")]
     pub(crate) fn says(self, text: &str) -> Ended {
         let Finished { stdout, stderr, .. } = &self.finished;
         assert!(stdout.contains(text) || stderr.contains(text), "{text}?\n{stdout}\n{stderr}");

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use hdrhistogram::Histogram;
 use load::report::run::{
-    FORMAT, HostSecond, Percentiles, RanOut, Rate, Second, Target, Totals, Whose,
+    FORMAT, Host, HostSecond, Percentiles, RanOut, Rate, Second, Target, Totals, Whose,
 };
 use load::report::{Named, Run, Summary, page};
 
@@ -89,9 +89,8 @@ fn stalled(seconds: u64, rate: u64, scale: f64) -> Run {
         }],
         ..Run::default()
     };
-    run.host.name = "load-1".to_owned();
-    run.host.kernel = "6.18.0".to_owned();
-    run.host.cpus = 4;
+    run.host =
+        Host { name: "load-1".to_owned(), kernel: "6.18.0".to_owned(), cpus: 4, ..Host::default() };
     run.totals.statuses.insert("200".to_owned(), requests - rate / 10);
     run.totals.errors_by_kind.insert("http_response_timeout".to_owned(), rate / 10);
     run.latency.intended_start = Some(Summary::of(&intended));

@@ -32,6 +32,13 @@ pub struct Chart {
     pub lines: Vec<Line>,
 }
 
+impl Chart {
+    /// Whether all of its values are 0.
+    fn is_flat(&self) -> bool {
+        self.lines.iter().flat_map(|line| &line.values).flatten().all(|value| *value == 0.0)
+    }
+}
+
 /// A line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
@@ -63,6 +70,8 @@ pub fn charts(runs: &[Named]) -> Vec<Chart> {
     }
     .into_iter()
     .filter(|chart| chart.lines.iter().any(|line| line.values.iter().any(Option::is_some)))
+    // Without an interface there is nothing on it.
+    .filter(|chart| !chart.title.ends_with("the interface") || !chart.is_flat())
     .collect()
 }
 
@@ -74,18 +83,16 @@ fn single(run: &Run) -> Vec<Chart> {
     let open = run.latency.intended_start.is_some();
     let mut charts = vec![
         time(
-            run,
             "Rate",
             "Requests a second: intended, begun, answered.",
             "per_s",
             vec![
-                ("intended", true, second(|s| s.intended.map(count), Fold::Mean)),
                 ("begun", false, second(|s| Some(count(s.started)), Fold::Mean)),
                 ("answered", false, second(|s| Some(count(s.completed)), Fold::Mean)),
+                ("intended", true, second(|s| s.intended.map(count), Fold::Mean)),
             ],
         ),
         time(
-            run,
             "What went wrong",
             "Each second.",
             "per_s",
@@ -100,7 +107,6 @@ fn single(run: &Run) -> Vec<Chart> {
     let service = second(|s| Some(s.service?.p99_ms), Fold::Worst);
     charts.push(if open {
         time(
-            run,
             "Latency over time",
             "From the intended start, as users wait; dashed: the \
             service time alone.",
@@ -115,7 +121,6 @@ fn single(run: &Run) -> Vec<Chart> {
         )
     } else {
         time(
-            run,
             "Latency over time",
             "From each request's start.",
             "ms",
@@ -134,7 +139,6 @@ fn single(run: &Run) -> Vec<Chart> {
     ]));
     charts.extend([
         time(
-            run,
             "Connections",
             "Open at each second's end, and opened in it.",
             "count",
@@ -144,7 +148,6 @@ fn single(run: &Run) -> Vec<Chart> {
             ],
         ),
         time(
-            run,
             "CPU of this host",
             "Percent of all processors; the generator's own of one.",
             "percent",
@@ -156,7 +159,6 @@ fn single(run: &Run) -> Vec<Chart> {
             ],
         ),
         time(
-            run,
             "Kernel counters of this host",
             "Differences, each second.",
             "per_s",
@@ -168,7 +170,6 @@ fn single(run: &Run) -> Vec<Chart> {
             ],
         ),
         time(
-            run,
             "Bytes on the interface",
             "All of the host's traffic there.",
             "bytes_per_s",
@@ -178,7 +179,6 @@ fn single(run: &Run) -> Vec<Chart> {
             ],
         ),
         time(
-            run,
             "Packets on the interface",
             "All of the host's traffic there.",
             "per_s",
@@ -287,7 +287,6 @@ fn compared(runs: &[Named]) -> Vec<Chart> {
 type Drawn = (Vec<Option<f64>>, Vec<f64>);
 
 fn time(
-    _run: &Run,
     title: &'static str,
     note: &str,
     unit: &'static str,
@@ -343,11 +342,9 @@ fn count(number: u64) -> f64 {
 
 /// Percentiles on a log axis: how long the slowest one in ten, in a hundred, in a thousand took.
 fn spectrum(of: &[(String, Option<&Summary>, bool)]) -> Chart {
-    let histograms: Vec<_> = of
-        .iter()
-        .map(|(_, summary, _)| summary.and_then(|summary| summary.distribution()))
-        .collect();
-    let most = histograms.iter().flatten().map(|histogram| histogram.len()).max().unwrap_or(0);
+    let histograms: Vec<_> =
+        of.iter().map(|(_, summary, _)| summary.and_then(Summary::distribution)).collect();
+    let most = histograms.iter().flatten().map(hdrhistogram::Histogram::len).max().unwrap_or(0);
     let end = (most.max(1) as f64).log10();
     let points = (end * f64::from(SPECTRUM_POINTS_PER_DECADE)).ceil() as i32;
     let xs: Vec<f64> = (0..=points)
@@ -367,7 +364,7 @@ fn spectrum(of: &[(String, Option<&Summary>, bool)]) -> Chart {
     let (least, largest) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
     Chart {
         title: "Latency spectrum",
-        note: "How long the fastest part of all requests took, from half of them to all but one."
+        note: "How long it took all but the slowest: one in ten, in a hundred, in a thousand."
             .to_owned(),
         unit: "ms",
         x: "spectrum",

@@ -36,10 +36,10 @@
     const spectrum = chart.x === "spectrum";
     const axis = { stroke: css("--soft"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 }, font: "12px system-ui, sans-serif" };
     return {
-      width, height: 260,
+      width, height: 260, padding: [null, 20, null, null],
       cursor: { drag: { x: true, y: false }, sync: spectrum ? undefined : { key: "time", setSeries: false } },
       scales: {
-        x: spectrum ? { time: false, distr: 3, log: 10 } : { time: false },
+        x: spectrum ? { time: false, distr: 3, log: 10, range: () => [1, Math.max(10, chart.xs[chart.xs.length - 1])] } : { time: false },
         y: chart.log ? { distr: 3, log: 10 } : { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] },
       },
       axes: [

@@ -125,7 +125,7 @@ pub(crate) enum Verb {
     /// Sends requests at a constant rate (--rate) or over so many connections (-c), and says what came
     /// of them, what it could not deliver, and whose fault that is. Latency counts from the moment a
     /// request should have begun. Ctrl-C ends it with the figures so far.
-    Bench(BenchArgs),
+    Bench(Box<BenchArgs>),
 }
 
 /// The words of `weir serve`.

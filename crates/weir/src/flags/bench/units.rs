@@ -157,8 +157,14 @@ mod tests {
             assert!(rate(wrong).is_err(), "{wrong}");
         }
         let Steps(stages) = steps("10s:100, 1m:0..1k").unwrap();
-        assert_eq!(stages[0].to_per_s, 100.0);
-        assert_eq!((stages[1].from_per_s, stages[1].to_per_s), (0.0, 1_000.0));
+        assert_eq!(
+            stages[0],
+            Stage { time: Duration::from_secs(10), from_per_s: 100.0, to_per_s: 100.0 }
+        );
+        assert_eq!(
+            stages[1],
+            Stage { time: Duration::from_mins(1), from_per_s: 0.0, to_per_s: 1_000.0 }
+        );
         assert!(steps("100").is_err() && steps("").is_err() && steps("1s:").is_err());
     }
 

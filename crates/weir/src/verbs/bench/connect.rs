@@ -1,5 +1,6 @@
 //! `weir bench connect`: connections that are closed as soon as they are there.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,13 +119,14 @@ fn sources(run: &Run) -> String {
             super::live::chart(&source.connected.iter().map(|n| *n as f64).collect::<Vec<_>>());
         let most = source.connected.iter().max().copied().unwrap_or(0);
         let least = source.connected.iter().rev().skip(1).min().copied().unwrap_or(most);
-        text.push_str(&format!(
-            "{name:<15} {} connected, {} failed; each second {line} {} to {}\n",
+        let _ = writeln!(
+            text,
+            "{name:<15} {} connected, {} failed; each second {line} {} to {}",
             table::count(whole),
             table::count(failed),
             table::count(least.min(most)),
             table::count(most)
-        ));
+        );
     }
     if text.is_empty() { text } else { format!("\n{text}") }
 }

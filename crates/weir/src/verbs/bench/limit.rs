@@ -1,5 +1,6 @@
 //! `weir bench limit`: the highest rate that an objective allows.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,10 +38,9 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
         Ok(found) => found,
         Err(refusal) => return refused(&refusal),
     };
-    let Some(mut run) = hunt.sum_up() else {
+    let Some(run) = hunt.sum_up() else {
         return super::failed("ended before the first trial was over");
     };
-    run.weir = env!("CARGO_PKG_VERSION").to_owned();
     print!("{}", table::text(&run, false, common.colours_stdout()));
     print!("{}", hunt.text(found, &run));
     match report::write(&run, &args.report) {
@@ -155,21 +155,22 @@ impl Hunt<'_> {
     fn text(&self, found: Option<Found>, run: &Run) -> String {
         let mut text = String::from("\nRate/s      begun    p99      errors     for     verdict\n");
         for step in &run.steps {
-            text.push_str(&format!(
-                "{:<10.1}  {:<7.1}  {:<7}  {:<6.3} %   {:<5}   {}\n",
+            let _ = writeln!(
+                text,
+                "{:<10.1}  {:<7.1}  {:<7}  {:<6.3} %   {:<5}   {}",
                 step.rate_per_s,
                 step.achieved_per_s,
                 millis(step.p99_ms),
                 step.errors_percent,
                 format!("{:.0} s", step.duration_s),
                 step.why
-            ));
+            );
         }
         text.push('\n');
         let objective: Vec<String> = self.args.objective.iter().map(ToString::to_string).collect();
         let objective = objective.join(",");
         let seconds = self.args.confirm.as_secs_f64();
-        text.push_str(&match found {
+        let verdict = match found {
             Some(Found::Limit(rate)) => {
                 let per_request = run.totals.bytes_in as f64 / run.totals.responses.max(1) as f64;
                 format!(
@@ -182,14 +183,17 @@ impl Hunt<'_> {
             Some(Found::NoLimit(rate)) => format!(
                 "No limit found: {rate:.1} requests per second hold {objective} for {seconds:.0} s; try more with --to.\n"
             ),
-            Some(Found::Nothing) => format!("No rate passes: not even the lowest holds {objective}.\n"),
+            Some(Found::Nothing) => {
+                format!("No rate passes: not even the lowest holds {objective}.\n")
+            }
             Some(Found::Unconfirmed(rate)) => format!(
                 "Not confirmed: trials of {:.0} s pass at {rate:.1} requests per second, runs of {seconds:.0} s do not; \
                  try longer trials (--trial).\n",
                 self.args.trial.as_secs_f64()
             ),
             None => "Ended by a signal before the limit was found.\n".to_owned(),
-        });
+        };
+        text.push_str(&verdict);
         text
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn measure_with(
     let mut run = account::run(&plan, &outcome, &seconds);
     run.host = sampler.host().clone();
     run.host_seconds = sampler.seconds();
-    run.weir = env!("CARGO_PKG_VERSION").to_owned();
+    env!("CARGO_PKG_VERSION").clone_into(&mut run.weir);
     run.command = std::env::args().collect();
     run.started_at = super::rfc3339(started_at);
     run.ran_out = load::verdict::of_run(&run, &plan, &outcome);

@@ -46,7 +46,7 @@ impl Wanted {
     }
 
     /// When requests begin.
-    pub(crate) fn shape(&self, args: &ShapeArgs) -> Result<Shape, Refusal> {
+    pub(crate) fn shape(args: &ShapeArgs) -> Result<Shape, Refusal> {
         let ramp = args.ramp.unwrap_or_default();
         let time = args.time.unwrap_or(TIME);
         let seed = fastrand_seed();

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &HttpArgs, common: Common) -> Exit {
 /// The plan for what was asked, with every server greeted.
 fn plan(args: &HttpArgs) -> Result<Plan, prepare::Refusal> {
     let wanted = Wanted::read(args)?;
-    let shape = wanted.shape(&args.shape)?;
+    let shape = Wanted::shape(&args.shape)?;
     wanted.plan(shape, &args.shape)
 }
 

@@ -141,7 +141,7 @@ mod tests {
         let cli = Cli::try_parse_from(words).unwrap();
         match cli.verb {
             Verb::Bench(bench) => match bench.verb {
-                BenchVerb::Upload(args) => args,
+                Some(BenchVerb::Upload(args)) => args,
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),

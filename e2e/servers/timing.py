@@ -3,7 +3,8 @@
 
 --delays-ms A-B   answers take A, A+1, … B milliseconds, each as often as the others, in an order
                   that is mixed and the same every time
---stall-every-s   so often everything stands still, for --stall-for-s: no answer is written
+--stall-every-s   so often, counted from the first request, everything stands still, at the end of
+                  that time and for --stall-for-s: no answer is written
 --accept-after-s  nothing is accepted for so long; --backlog says how many may wait meanwhile
 
 /-/count answers how many requests there were.
@@ -60,6 +61,8 @@ async def main():
     listener.listen(words.backlog)
     time.sleep(words.accept_after_s)
     await asyncio.start_server(serve, sock=listener, backlog=words.backlog)
+    while requests == 0:
+        await asyncio.sleep(0.001)
     while words.stall_every_s:
         await asyncio.sleep(words.stall_every_s - words.stall_for_s)
         # Blocks the only thread: nobody is answered.

@@ -1,5 +1,7 @@
 //! The promises of `weir bench` that take time or the machine for themselves: `make prove`.
 
+#![allow(clippy::float_cmp, reason = "counts, which JSON carries as numbers, are whole")]
+
 mod load;
 
 use std::process::Command;
@@ -71,7 +73,7 @@ fn twenty_thousand_starts_a_second_come_on_time_and_memory_stays_flat() {
     let early = running.process.resident_bytes();
     wait::measure_for(Duration::from_secs(45));
     let late = running.process.resident_bytes();
-    let ended = running.end(Duration::from_secs(60)).code(0);
+    let ended = running.end(Duration::from_mins(1)).code(0);
     let starts = ended.number("latency.lateness.p99_9_ms");
     let timer = ended.number("latency.timer_lateness.p99_9_ms");
     println!("lateness p99.9: starts {starts:.3} ms, an empty timer loop {timer:.3} ms");
@@ -93,7 +95,7 @@ fn a_server_that_stalls_is_seen_from_the_intended_starts() {
     let _server = timing(&scene, address, &["--stall-every-s", "10", "--stall-for-s", "2"]);
     wait_for_listener(address);
     let at = format!("http://{address}/");
-    let open = bench(&scene, &["-q", "-t", "20", "--rate", "100", "-c", "8", &at]).code(0);
+    let open = bench(&scene, &["-q", "-t", "22", "--rate", "100", "-c", "8", &at]).code(0);
     let closed = bench(&scene, &["-q", "-t", "10", "-c", "8", &at]).code(0);
     let intended = open.number("latency.intended_start.p90_ms");
     let service = open.number("latency.service.p90_ms");
@@ -138,7 +140,7 @@ fn the_limit_of_a_shaped_link_is_found_and_named() {
             "20s",
             &at,
         ];
-        let ended = Bench::start(&scene, &words).end(Duration::from_secs(240)).code(0);
+        let ended = Bench::start(&scene, &words).end(Duration::from_mins(4)).code(0);
         println!("{}", ended.finished.stdout);
         let found = ended.number("rate.intended_per_s");
         let response = ended.number("totals.bytes_in") / ended.number("totals.responses");

@@ -43,7 +43,7 @@ impl Bench {
 
 /// Runs it to its end.
 pub(crate) fn bench(scene: &Scene, words: &[&str]) -> Ended {
-    Bench::start(scene, words).end(Duration::from_secs(60))
+    Bench::start(scene, words).end(Duration::from_mins(1))
 }
 
 impl Ended {

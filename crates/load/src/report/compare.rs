@@ -1,6 +1,7 @@
 //! Runs side by side: the figures that matter, each with its difference from the first run's.
 
 use super::Named;
+use super::latency::Summary;
 use super::run::Run;
 
 /// A figure of several runs.
@@ -58,12 +59,12 @@ const FIGURES: &[Figure] = &[
     ("max from intended start", Unit::Ms, Some(true), |r| {
         Some(r.latency.intended_start.as_ref()?.max_ms)
     }),
-    ("service mean", Unit::Ms, Some(true), |r| Some(r.latency.service.mean_ms)),
-    ("service p50", Unit::Ms, Some(true), |r| Some(r.latency.service.p50_ms)),
-    ("service p90", Unit::Ms, Some(true), |r| Some(r.latency.service.p90_ms)),
-    ("service p99", Unit::Ms, Some(true), |r| Some(r.latency.service.p99_ms)),
-    ("service p99.9", Unit::Ms, Some(true), |r| Some(r.latency.service.p99_9_ms)),
-    ("service max", Unit::Ms, Some(true), |r| Some(r.latency.service.max_ms)),
+    ("service mean", Unit::Ms, Some(true), |r| Some(service(r)?.mean_ms)),
+    ("service p50", Unit::Ms, Some(true), |r| Some(service(r)?.p50_ms)),
+    ("service p90", Unit::Ms, Some(true), |r| Some(service(r)?.p90_ms)),
+    ("service p99", Unit::Ms, Some(true), |r| Some(service(r)?.p99_ms)),
+    ("service p99.9", Unit::Ms, Some(true), |r| Some(service(r)?.p99_9_ms)),
+    ("service max", Unit::Ms, Some(true), |r| Some(service(r)?.max_ms)),
     ("first byte p50", Unit::Ms, Some(true), |r| {
         Some(&r.latency.phases.first_byte).filter(|s| s.count > 0).map(|s| s.p50_ms)
     }),
@@ -92,6 +93,11 @@ pub fn rows(runs: &[Named]) -> Vec<Row> {
         }
     };
     FIGURES.iter().map(row).filter(|row| row.values.iter().any(|value| value != "-")).collect()
+}
+
+/// The service times, where there was a response.
+fn service(run: &Run) -> Option<&Summary> {
+    Some(&run.latency.service).filter(|summary| summary.count > 0)
 }
 
 /// Responses with a status of 400 or more.
@@ -140,7 +146,7 @@ mod tests {
     fn differences_are_from_the_first_run() {
         let named = |name: &str, p99_ms, responses_per_s| {
             let mut run = Run::default();
-            run.latency.service.p99_ms = p99_ms;
+            run.latency.service = Summary { count: 1, p99_ms, ..Summary::default() };
             run.rate.responses_per_s = responses_per_s;
             run.totals.statuses.insert("502".to_owned(), 5);
             run.totals.statuses.insert("200".to_owned(), 95);

@@ -88,19 +88,26 @@ fn table(runs: &[Named]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use load::report::Summary;
+
     use super::*;
 
     #[test]
     fn the_table_shows_each_run_and_its_difference_from_the_first() {
         let named = |name: &str, p99_ms| {
             let mut run = Run::default();
-            run.latency.service.p99_ms = p99_ms;
+            run.latency.service = Summary { count: 1, p99_ms, ..Summary::default() };
             Named { name: name.to_owned(), run }
         };
         let text = table(&[named("before", 200.0), named("after\x1b", 150.0)]);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].ends_with("before     after"), "{text}");
-        assert!(lines.contains(&"service p99     200 ms    150 ms  -25.0 %"), "{text}");
+        let ends = |line: &str, word: &str| line.find(word).map(|at| at + word.len());
+        let p99 = lines.iter().find(|line| line.starts_with("service p99 ")).unwrap();
+        let words: Vec<&str> = p99.split("  ").map(str::trim).filter(|w| !w.is_empty()).collect();
+        assert_eq!(words, ["service p99", "200 ms", "150 ms", "-25.0 %"], "{text}");
+        assert_eq!(ends(lines[0], "before"), ends(p99, "200 ms"), "aligned: {text}");
+        assert_eq!(ends(lines[0], "after"), ends(p99, "150 ms"), "aligned: {text}");
+        assert!(!text.contains('\x1b'), "{text}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #   make test   install what the tests need from Debian's packages, then run them (15 minutes at most)
 #   make check  format, lints, and the arrows between the rooms
 #   make prove  the long and the timed ones: failures under load, fuzzing, CPU against HAProxy
+#   make race   side by side with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
 #   make soak   five minutes of full load with reloads and kills: memory and descriptors stay flat
 #
 # Everything works offline but Debian's packages and crates.io.
@@ -20,7 +21,7 @@ FUZZ_SECONDS ?= 60
 CARGO_DENY_VERSION := 0.20.2
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: help run test check prove soak deny peers
+.PHONY: help run test check prove race soak deny peers
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -57,7 +58,13 @@ prove: peers deny
 	@$(CARGO) build --release --package weir
 	WEIR_BIN=$(CURDIR)/target/release/weir $(CARGO) test --workspace --no-fail-fast --test 'prove_*' -- --ignored --nocapture --test-threads=1
 	fuzz/run $(FUZZ_SECONDS)
-	scripts/bench-haproxy --weir target/release/weir
+	race/run small-32 --only weir,haproxy --rounds 21 --latency-rounds 0 --at-most 0.95
+
+# RACE="small-32 50k" races these alone; race/run --help says more.
+race:
+	@race/install
+	$(CARGO) build --release --package weir
+	race/run --json target/race.json --svg docs/race.svg $(RACE)
 
 soak: peers
 	@$(CARGO) build --release --package weir

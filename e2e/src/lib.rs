@@ -29,6 +29,7 @@ mod namespace;
 pub mod paced;
 mod peers;
 mod process;
+pub mod raw;
 pub mod rogue;
 mod scene;
 mod servers;

@@ -81,6 +81,11 @@ impl Zones {
         self.zone(zone).nft("delete table inet cut");
     }
 
+    /// `ip WORDS` in the balancer's namespace.
+    pub fn ip(&self, words: &[&str]) {
+        self.balancer.ip(words);
+    }
+
     fn zone(&self, zone: &str) -> &Namespace {
         let found = self.zones.iter().find(|(name, _)| name == zone);
         &found.unwrap_or_else(|| panic!("no zone {zone}")).1

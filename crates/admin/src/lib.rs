@@ -77,6 +77,8 @@ pub struct Sources {
     pub configuration: Arc<dyn Fn(&Snapshot) -> Value + Send + Sync>,
     /// Probes by address, for `/metrics`.
     pub probes: Source<Vec<ProbeGauges>>,
+    /// Client connections that each worker serves.
+    pub worker_connections: Option<Source<Vec<u64>>>,
     /// Kept connections that wait for a request, of all workers together, by server.
     pub idle_connections: Option<Source<HashMap<SocketAddr, u32>>>,
     /// Requests and connections under way. May take its time: it is called on a thread that
@@ -89,6 +91,8 @@ pub struct Sources {
     pub upgrade: Option<Source<Result<Value, ReloadError>>>,
     /// The last reloads' receipts, for `/api/v1/reloads`.
     pub reloads: Option<Source<Value>>,
+    /// What the doctor found, for `/api/v1/findings`.
+    pub findings: Option<Source<Value>>,
     /// How reloads ended, for `/metrics`.
     pub reload_gauges: Option<Source<ReloadGauges>>,
     /// Whether servers may be changed now.
@@ -102,11 +106,13 @@ impl Default for Sources {
             plan: Arc::new(|| Value::Null),
             configuration: Arc::new(|_| Value::Null),
             probes: Arc::new(Vec::new),
+            worker_connections: None,
             idle_connections: None,
             in_flight: None,
             reload: None,
             upgrade: None,
             reloads: None,
+            findings: None,
             reload_gauges: None,
             switches: Switches::default(),
         }

@@ -28,6 +28,8 @@ const PAGE: &str = r#"<!doctype html>
 <dd>One of them
 <dt><a href="/api/v1/checks">GET /api/v1/checks</a>
 <dd>The probe plan: what is probed how often, for whom, and how it went
+<dt><a href="/api/v1/findings">GET /api/v1/findings</a>
+<dd>What the doctor found on this host and about its traffic
 <dt><a href="/api/v1/configuration">GET /api/v1/configuration</a>
 <dd>The configuration in force, defaults filled in
 <dt><a href="/api/v1/reloads">GET /api/v1/reloads</a>

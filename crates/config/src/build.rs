@@ -47,6 +47,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Sn
         resolver: document.resolver,
         log: document.log,
         reload: document.reload,
+        doctor: document.doctor,
         listeners,
         routes,
         services: document

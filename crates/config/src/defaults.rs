@@ -27,6 +27,9 @@ pub(crate) const TCP_INFO: f64 = 0.01;
 pub(crate) const DECISIONS: f64 = 0.0;
 
 /// As statsd itself flushes.
+pub(crate) const DOCTOR: bool = true;
+/// A few milliseconds of CPU time each; what lasts shorter is in the counters all the same.
+pub(crate) const DOCTOR_INTERVAL: Duration = secs(10);
 pub(crate) const METRICS_INTERVAL: Duration = secs(10);
 pub(crate) const METRICS_PREFIX: &str = "weir";
 
@@ -81,4 +84,6 @@ pub(crate) const IDLE: Duration = secs(60);
 pub(crate) const KEEP_ALIVE: Duration = secs(60);
 pub(crate) const ATTEMPTS_MAX: u64 = 1;
 pub(crate) const BODY_KEPT_MAX_BYTES: u64 = 64_000;
-pub(crate) const IDLE_CONNECTIONS_MAX: u64 = 256;
+/// So many that a worker with thousands of clients does not close and reopen them, as `HAProxy`, which
+/// sets no limit of its own; a burst's surplus ages, since the newest are used first.
+pub(crate) const IDLE_CONNECTIONS_MAX: u64 = 1024;

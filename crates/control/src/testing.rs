@@ -37,6 +37,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         resolver,
         log: Log::none(),
         reload: Reload { watch: false },
+        doctor: model::Doctor { interval: None },
         listeners: vec![],
         routes: vec![],
         services,

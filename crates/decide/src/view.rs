@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{Administrative, Health, Moment, TcpPathTotals};
+use model::{Administrative, Cause, Health, Moment, TcpPathTotals};
 
 use crate::live::LiveService;
 use crate::pick::peak_ewma::latency_us;
@@ -62,6 +62,10 @@ pub struct EndpointView {
     pub requests: u64,
     /// Those of them that failed by its or the network's fault.
     pub failures: u64,
+    /// Attempts that failed so, by cause; those that did not fail so are left out.
+    pub failed_by: Vec<(Cause, u64)>,
+    /// Responses with a status of 500 and above.
+    pub answered_5xx: u64,
     /// Time to its response head (peak-sensitive moving average), if known.
     pub latency: Option<Duration>,
     /// What TCP says of the way to it.
@@ -92,6 +96,8 @@ impl LiveService {
                 in_flight_max: endpoint.slots.max(),
                 requests: state.requests.load(Relaxed),
                 failures: state.failures.load(Relaxed),
+                failed_by: state.failed_by.counted(),
+                answered_5xx: state.answered_5xx.load(Relaxed),
                 latency: latency_us(state, now).map(|us| Duration::from_micros(us as u64)),
                 tcp: state.tcp.totals(),
                 eligible: endpoints.is_eligible_at(index),

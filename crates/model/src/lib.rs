@@ -23,14 +23,14 @@ pub use check::{Check, CheckKind, ExpectStatus, ProbeIdentity, ProbeSpec, ProbeT
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use moment::Moment;
 pub use outcome::{Attempt, Timings};
-pub use server_state::{Administrative, Health, ServerState};
+pub use server_state::{Administrative, CauseCounts, Health, ServerState};
 pub use service::{
     Affinity, Balance, HashKey, HashOn, PassiveHealth, QueueLimits, Retries, ServerSpec,
     ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
 pub use snapshot::{
-    AccessLog, ClientHttp2, ClientTimeouts, ForwardFields, Listener, ListenerId, Log, LogFormat,
-    Protocol, Reload, ServiceId, Snapshot,
+    AccessLog, ClientHttp2, ClientTimeouts, Doctor, ForwardFields, Listener, ListenerId, Log,
+    LogFormat, Protocol, Reload, ServiceId, Snapshot,
 };
 pub use tcp_path::{TcpPath, TcpPathTotals, TcpSample};
 pub use tls::{

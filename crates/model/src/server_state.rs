@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::{Moment, TcpPath};
+use crate::{Cause, Moment, TcpPath};
 
 /// What checks say of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,11 +63,41 @@ pub struct ServerState {
     pub requests: AtomicU64,
     /// Those of them that ended by the server's or the network's fault.
     pub failures: AtomicU64,
+    /// Attempts that failed by the server's or the network's fault, by cause.
+    pub failed_by: CauseCounts,
+    /// Responses with a status of 500 and above, whatever passive health makes of them.
+    pub answered_5xx: AtomicU64,
     /// Moment of the last response head from this server; a probe that times out while this moves
     /// is no failure of a server at its limit.
     last_response_us: AtomicU64,
     /// What TCP says of the way to it.
     pub tcp: TcpPath,
+}
+
+/// A count for each cause.
+#[derive(Debug)]
+pub struct CauseCounts([AtomicU32; Cause::ALL.len()]);
+
+impl Default for CauseCounts {
+    fn default() -> CauseCounts {
+        CauseCounts(std::array::from_fn(|_| AtomicU32::new(0)))
+    }
+}
+
+impl CauseCounts {
+    /// Counts one of `cause`.
+    pub fn count(&self, cause: Cause) {
+        if let Some(count) = self.0.get(cause as usize) {
+            count.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Those that have been counted, each with how often.
+    pub fn counted(&self) -> Vec<(Cause, u64)> {
+        let all = Cause::ALL.iter().zip(&self.0);
+        let counts = all.map(|(&cause, count)| (cause, u64::from(count.load(Relaxed))));
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
 }
 
 impl ServerState {

@@ -42,6 +42,8 @@ pub struct Snapshot {
     pub log: Log,
     /// When the file is read again by itself.
     pub reload: Reload,
+    /// Whether this host is looked at, and how often.
+    pub doctor: Doctor,
     /// In order of the file.
     pub listeners: Vec<Listener>,
     /// In the order in which they match: the first that matches is the route.
@@ -64,6 +66,7 @@ impl Snapshot {
             resolver: None,
             log: Log::none(),
             reload: Reload { watch: false },
+            doctor: Doctor { interval: None },
             listeners: Vec::new(),
             routes: Vec::new(),
             services: Vec::new(),
@@ -82,6 +85,13 @@ impl Snapshot {
 pub struct Reload {
     /// When it has changed.
     pub watch: bool,
+}
+
+/// How this host is looked at while the balancer runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doctor {
+    /// Time between two looks; `None`: it is not looked at.
+    pub interval: Option<Duration>,
 }
 
 /// What is logged and where.

@@ -41,6 +41,18 @@ pub fn wall() -> Duration {
     now.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+/// Time since the machine started, sleep included: what the kernel stamps its log and its
+/// processes with.
+pub fn since_boot() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// Ticks in a second (`USER_HZ`), in which /proc counts CPU time.
+pub fn ticks_per_second() -> u64 {
+    rustix::param::clock_ticks_per_second()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

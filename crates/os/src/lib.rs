@@ -6,15 +6,21 @@
 
 pub mod accept;
 pub mod clock;
+pub mod conntrack;
 pub mod cpu;
+pub mod ethtool;
 pub mod handover;
+pub mod kernel_log;
 pub mod limits;
 pub mod listen;
 pub mod log_file;
+pub mod namespace;
+mod netlink;
 pub mod notify;
 pub mod poll;
 pub mod privileges;
 pub mod process;
+pub mod sock_diag;
 pub mod socket;
 pub mod splice;
 pub mod tcp_info;

@@ -34,6 +34,11 @@ pub fn nofile() -> (u64, u64) {
     (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX))
 }
 
+/// Bytes in a page of memory.
+pub fn page_size_bytes() -> usize {
+    rustix::param::page_size()
+}
+
 /// Whether an error says that this process or machine is out of descriptors or memory, so that
 /// trying again at once would spin.
 pub fn is_exhaustion(error: &io::Error) -> bool {

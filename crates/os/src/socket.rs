@@ -106,6 +106,17 @@ pub enum Idle {
     Closed,
 }
 
+/// This end's address.
+pub fn local_addr(socket: &impl AsFd) -> io::Result<SocketAddr> {
+    let name = rustix::net::getsockname(socket)?;
+    SocketAddr::try_from(name).map_err(|_| io::ErrorKind::AddrNotAvailable.into())
+}
+
+/// Whether each write is sent at once.
+pub fn nodelay(socket: &impl AsFd) -> io::Result<bool> {
+    Ok(rustix::net::sockopt::tcp_nodelay(socket)?)
+}
+
 /// Looks into the receive queue without taking anything (one system call, never waits).
 pub fn peek(socket: &impl AsFd) -> Idle {
     let mut byte = [0];

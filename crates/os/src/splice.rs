@@ -46,14 +46,14 @@ impl Pipe {
     }
 }
 
-/// Moves bytes from a non-blocking socket into the pipe; yields how many, 0 at the end of the
-/// stream.
+/// Moves at most `max` bytes (more than 0) from a non-blocking socket into the pipe; yields how many,
+/// 0 at the end of the stream.
 ///
 /// # Errors
 /// `WouldBlock` when the socket has nothing **or** the pipe is full: when [`Pipe::held_bytes`] is
 /// not 0 the caller cannot tell, so it empties the pipe first and asks again.
-pub fn splice_in(socket: &impl AsFd, pipe: &mut Pipe) -> io::Result<usize> {
-    let room = pipe.capacity_bytes.saturating_sub(pipe.held_bytes);
+pub fn splice_in(socket: &impl AsFd, pipe: &mut Pipe, max: usize) -> io::Result<usize> {
+    let room = pipe.capacity_bytes.saturating_sub(pipe.held_bytes).min(max);
     if room == 0 {
         // Asking for 0 bytes yields 0, which would read as the end of the stream.
         return Err(io::ErrorKind::WouldBlock.into());
@@ -104,16 +104,19 @@ mod tests {
         let mut pipe = Pipe::new(1 << 16).unwrap();
         assert!(pipe.capacity_bytes() >= 1 << 16);
 
-        assert_eq!(splice_in(&inlet, &mut pipe).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            splice_in(&inlet, &mut pipe, usize::MAX).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
         assert_eq!(splice_out(&mut pipe, &outlet, false).unwrap(), 0, "an empty pipe gives none");
 
         source.write_all(b"through the kernel").unwrap();
         source.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(splice_in(&inlet, &mut pipe).unwrap(), 18);
+        assert_eq!(splice_in(&inlet, &mut pipe, usize::MAX).unwrap(), 18);
         assert_eq!(pipe.held_bytes(), 18);
         assert_eq!(splice_out(&mut pipe, &outlet, false).unwrap(), 18);
         assert!(pipe.is_empty());
-        assert_eq!(splice_in(&inlet, &mut pipe).unwrap(), 0, "end of stream");
+        assert_eq!(splice_in(&inlet, &mut pipe, usize::MAX).unwrap(), 0, "end of stream");
 
         outlet.shutdown(Shutdown::Write).unwrap();
         sink.set_nonblocking(false).unwrap();
@@ -130,7 +133,7 @@ mod tests {
         let mut kind = None;
         for _ in 0..64 {
             let _ = source.write(&filler);
-            match splice_in(&inlet, &mut pipe) {
+            match splice_in(&inlet, &mut pipe, usize::MAX) {
                 Ok(moved) => assert!(moved > 0),
                 Err(error) => {
                     kind = Some(error.kind());
@@ -151,7 +154,7 @@ mod tests {
         drop(sink);
         let mut pipe = Pipe::new(1 << 16).unwrap();
         source.write_all(b"lost").unwrap();
-        splice_in(&inlet, &mut pipe).unwrap();
+        splice_in(&inlet, &mut pipe, usize::MAX).unwrap();
         let kind = splice_out(&mut pipe, &outlet, false).unwrap_err().kind();
         let expected = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
         assert!(expected.contains(&kind), "{kind:?}");

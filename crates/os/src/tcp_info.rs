@@ -17,6 +17,8 @@ pub struct TcpInfo {
     pub congestion: Congestion,
     /// Retransmission timeouts in a row without an acknowledgement between.
     pub retransmits: u8,
+    /// What both sides agreed on in their SYNs.
+    pub options: TcpOptions,
     /// Retransmission timeout in force.
     pub rto: Duration,
     /// Largest segment sent, in bytes.
@@ -55,6 +57,8 @@ pub struct TcpInfo {
     pub data_segs_out: u32,
     /// Delivery rate measured last, in bytes per second.
     pub delivery_rate: u64,
+    /// Time with data to send (Linux 4.10).
+    pub busy: Option<Duration>,
     /// Time in which the peer's receive window held the sender back (Linux 4.10).
     pub rwnd_limited: Option<Duration>,
     /// Time in which this machine's send buffer held the sender back (Linux 4.10).
@@ -69,8 +73,19 @@ pub struct TcpInfo {
     pub snd_wnd_bytes: Option<u32>,
 }
 
-/// States of RFC 9293, section 3.3.2.
+/// Options of TCP that hold for a connection because both sides offered them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// RFC 7323 section 3.
+    pub timestamps: bool,
+    /// RFC 2018.
+    pub sack: bool,
+    /// RFC 7323 section 2.
+    pub window_scaling: bool,
+}
+
+/// States of RFC 9293, section 3.3.2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the names are the RFC's")]
 pub enum TcpState {
     Established,
@@ -136,7 +151,7 @@ const INFO_MAX_BYTES: usize = 512;
 
 /// Reads struct `tcp_info` of include/uapi/linux/tcp.h: fields are only ever appended to it, so that
 /// offsets are stable and a short struct is an old one.
-fn parse(bytes: &[u8]) -> TcpInfo {
+pub(crate) fn parse(bytes: &[u8]) -> TcpInfo {
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
     let opt32 = |at: usize| read_array(bytes, at).map(u32::from_ne_bytes);
     let opt64 = |at: usize| read_array(bytes, at).map(u64::from_ne_bytes);
@@ -148,6 +163,12 @@ fn parse(bytes: &[u8]) -> TcpInfo {
         state: TcpState::from_kernel(byte(0)),
         congestion: Congestion::from_kernel(byte(1)),
         retransmits: byte(2),
+        // `TCPI_OPT_TIMESTAMPS`, `TCPI_OPT_SACK`, `TCPI_OPT_WSCALE`.
+        options: TcpOptions {
+            timestamps: byte(5) & 1 != 0,
+            sack: byte(5) & 2 != 0,
+            window_scaling: byte(5) & 4 != 0,
+        },
         rto: micros(8),
         snd_mss_bytes: u32_at(16),
         unacked: u32_at(24),
@@ -167,6 +188,7 @@ fn parse(bytes: &[u8]) -> TcpInfo {
         min_rtt: micros(148),
         data_segs_out: u32_at(156),
         delivery_rate: u64_at(160),
+        busy: opt64(168).map(Duration::from_micros),
         rwnd_limited: opt64(176).map(Duration::from_micros),
         sndbuf_limited: opt64(184).map(Duration::from_micros),
         bytes_retrans: opt64(208),
@@ -181,7 +203,7 @@ fn read_array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 }
 
 impl TcpState {
-    fn from_kernel(number: u8) -> TcpState {
+    pub(crate) fn from_kernel(number: u8) -> TcpState {
         match number {
             1 => TcpState::Established,
             2 => TcpState::SynSent,
@@ -245,6 +267,13 @@ mod tests {
         assert!(info.snd_mss_bytes >= 536 && info.pmtu_bytes >= info.snd_mss_bytes, "{info:?}");
         assert!(info.snd_cwnd > 0 && info.rto >= Duration::from_millis(1), "{info:?}");
         assert!(info.last_data_recv < Duration::from_mins(1), "{info:?}");
+        let on = |name: &str| {
+            let path = format!("/proc/sys/net/ipv4/{name}");
+            std::fs::read_to_string(path).unwrap().trim() != "0"
+        };
+        assert_eq!(info.options.sack, on("tcp_sack"));
+        assert_eq!(info.options.timestamps, on("tcp_timestamps"));
+        assert_eq!(info.options.window_scaling, on("tcp_window_scaling"));
     }
 
     #[test]

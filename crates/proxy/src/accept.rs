@@ -17,8 +17,9 @@ use tokio::task::JoinHandle;
 use transport::Stream;
 
 use crate::buffer::Buffer;
-use crate::connection;
+use crate::connection::{self, Silent};
 use crate::listener::LiveListener;
+use crate::parked::park;
 use crate::tcp;
 use crate::worker::{Counted, Handed, Plane, Worker};
 
@@ -182,19 +183,35 @@ fn start(worker: &Rc<Worker>, handed: Handed) {
         let (plane, listener) = worker.plane_of(&live);
         let counters = Arc::clone(&plane.listeners[listener.0 as usize]);
         counters.connections_accepted.increment();
-        let _closes = Closes(counters);
+        let held = Held { _counted: counted, _closes: Closes(counters) };
         let is_http =
             plane.published.snapshot.listeners[listener.0 as usize].protocol == Protocol::Http;
         let buffer = Buffer::new(Rc::clone(&worker.buffers));
         let tls_before = false;
         let accepted = Accepted { stream, peer, tls_before, buffer, live, plane, listener };
         if is_http {
-            connection::serve(&worker, accepted).await;
+            if let Some(silent) = connection::serve(&worker, accepted).await {
+                park(worker, silent, held);
+            }
         } else {
             tcp::serve(&worker, accepted).await;
         }
-        drop(counted);
     });
+}
+
+/// Goes on with a connection that was parked, in a task of its own.
+pub(crate) fn resume(worker: Rc<Worker>, silent: Silent, held: Held) {
+    tokio::task::spawn_local(async move {
+        if let Some(silent) = connection::resume(&worker, silent).await {
+            park(worker, silent, held);
+        }
+    });
+}
+
+/// What a connection is counted by for as long as it lives, whatever task it is in.
+pub(crate) struct Held {
+    _counted: Counted,
+    _closes: Closes,
 }
 
 /// Counts a connection as closed, however it ends.

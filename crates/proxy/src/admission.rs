@@ -97,6 +97,11 @@ pub(crate) fn client_gone(
     if let Poll::Ready(kind) = stream.poll_abandoned(cx) {
         return Poll::Ready(client_failed(kind));
     }
+    // A response that comes soon makes it needless to have this connection watched; if it does not,
+    // the watchdog looks again.
+    if stream.is_first_wait() {
+        return Poll::Pending;
+    }
     // The end of what a stream's client sends is no sign that it has left.
     while buffer.has_room() && !stream.is_exchange() {
         // Asked first, so that no memory is taken for a client that only waits.

@@ -1,7 +1,6 @@
 //! Byte buffers that are kept: a worker's connections borrow them while bytes move and give them
 //! back when idle, so that an idle connection holds none.
 
-use std::cell::RefCell;
 use std::io;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -10,32 +9,39 @@ use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 use transport::Stream;
 
+use crate::pipes::{Lent, Pipes};
+use crate::shelf::Shelf;
+
 /// Holds any accepted head and small bodies whole.
 pub(crate) const SMALL_BYTES: usize = 16 * 1024;
 /// For bulk: fewer system calls per byte, and still within the cache.
 pub(crate) const LARGE_BYTES: usize = 64 * 1024;
-/// Buffers of each size that a worker keeps when nobody uses them; the rest is freed.
-const KEPT_MAX: usize = 512;
-
-/// A worker's unused buffers.
+/// A worker's unused buffers, and its pipes.
 #[derive(Default)]
 pub(crate) struct BufferPool {
-    small: RefCell<Vec<Box<[u8]>>>,
-    large: RefCell<Vec<Box<[u8]>>>,
+    small: Shelf<Box<[u8]>>,
+    large: Shelf<Box<[u8]>>,
+    pipes: Rc<Pipes>,
 }
 
 impl BufferPool {
+    fn shelf(&self, size: usize) -> &Shelf<Box<[u8]>> {
+        if size == SMALL_BYTES { &self.small } else { &self.large }
+    }
+
     fn take(&self, size: usize) -> Box<[u8]> {
-        let kept = if size == SMALL_BYTES { &self.small } else { &self.large };
-        kept.borrow_mut().pop().unwrap_or_else(|| vec![0; size].into_boxed_slice())
+        self.shelf(size).take().unwrap_or_else(|| vec![0; size].into_boxed_slice())
     }
 
     fn give(&self, bytes: Box<[u8]>) {
-        let kept = if bytes.len() == SMALL_BYTES { &self.small } else { &self.large };
-        let mut kept = kept.borrow_mut();
-        if kept.len() < KEPT_MAX {
-            kept.push(bytes);
-        }
+        self.shelf(bytes.len()).give(bytes);
+    }
+
+    /// Gives some of what nobody needed of late back to the system.
+    pub(crate) fn trim(&self) {
+        self.small.trim();
+        self.large.trim();
+        self.pipes.trim();
     }
 }
 
@@ -87,7 +93,8 @@ impl Buffer {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         debug_assert!(self.has_room());
-        if self.storage.is_none() {
+        let held_none = self.storage.is_none();
+        if held_none && stream.is_watched() {
             // Asked first, so that no memory is held by who only waits.
             ready!(stream.poll_read_ready(cx))?;
         }
@@ -98,7 +105,15 @@ impl Buffer {
             self.start = 0;
         }
         let mut window = ReadBuf::new(&mut storage[self.end..]);
-        ready!(stream.poll_read(cx, &mut window))?;
+        match stream.poll_read(cx, &mut window) {
+            Poll::Ready(read) => read?,
+            Poll::Pending => {
+                if held_none {
+                    self.release();
+                }
+                return Poll::Pending;
+            }
+        }
         let count = window.filled().len();
         self.end += count;
         self.filled = self.end == storage.len();
@@ -127,6 +142,13 @@ impl Buffer {
     /// Whether even a large buffer was filled by the last read.
     pub(crate) fn is_bulk(&self) -> bool {
         self.filled && self.storage.as_ref().is_some_and(|s| s.len() == LARGE_BYTES)
+    }
+
+    /// A pipe for the rest of a body, if the last read left no room, which is how bulk is
+    /// recognised. Call when empty.
+    pub(crate) fn pipe_for_bulk(&mut self) -> Option<Lent> {
+        debug_assert!(self.is_empty());
+        self.filled.then(|| self.pool.pipes.lend()).flatten()
     }
 
     /// Goes on with a large buffer if the last read left no room, which is how bulk is

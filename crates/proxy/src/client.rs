@@ -118,6 +118,14 @@ impl Client {
         Client { stream, buffer, origin, live, plane, listener, entry, watchdog }
     }
 
+    /// As it was accepted, with what has become known of it since; its place in the roster is given
+    /// up.
+    pub(crate) fn without_place(self) -> Accepted {
+        let Client { stream, buffer, origin, live, plane, listener, .. } = self;
+        let tls_before = origin.scheme == Scheme::Https && stream.tls().is_none();
+        Accepted { stream, peer: origin.peer, tls_before, buffer, live, plane, listener }
+    }
+
     /// The stream, and what its streams have in common.
     pub(crate) fn share(self) -> (Stream, Rc<Common>) {
         let Client { stream, origin, live, plane, listener, entry, .. } = self;

@@ -17,6 +17,7 @@ use crate::exchange;
 use crate::greeting::{Greeted, greet};
 use crate::head::RequestId;
 use crate::http2;
+use crate::parked::PARKED_AFTER;
 use crate::roster::Phase;
 use crate::scratch::Scratch;
 use crate::watchdog::Watchdog;
@@ -27,19 +28,19 @@ const TARGET_MAX_BYTES: usize = 8 * 1024;
 /// Fields in a head.
 const FIELDS_MAX: usize = 128;
 
-/// Serves a client connection to its end.
-pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
+/// Serves a client connection to its end, or until it has been silent for a while: then it is given
+/// back, to be parked.
+pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) -> Option<Silent> {
     let mut watchdog = Watchdog::new();
     match greet(worker, accepted, &mut watchdog).await {
         Greeted::Ready(accepted) => {
             let is_http2 =
                 accepted.stream.tls().is_some_and(|tls| tls.alpn.as_deref() == Some(b"h2"));
             let client = Client::new(worker, accepted, watchdog).await;
-            if is_http2 {
-                Box::pin(http2::serve(worker, client)).await;
-            } else {
-                serve_requests(worker, client).await;
+            if !is_http2 {
+                return serve_requests(worker, client, false).await;
             }
+            Box::pin(http2::serve(worker, client)).await;
         }
         Greeted::ClearText(accepted) => {
             let mut client = Client::new(worker, accepted, watchdog).await;
@@ -52,24 +53,47 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
         }
         Greeted::Gone => {}
     }
+    None
+}
+
+/// Goes on with one that was parked.
+pub(crate) async fn resume(worker: &Rc<Worker>, silent: Silent) -> Option<Silent> {
+    let client = Client::new(worker, silent.accepted, Watchdog::new()).await;
+    serve_requests(worker, client, silent.begun).await
+}
+
+/// A connection that has nothing to say for the time being.
+pub(crate) struct Silent {
+    pub(crate) accepted: Accepted,
+    /// Whether it has sent anything before.
+    begun: bool,
 }
 
 /// Serves one request after another.
-async fn serve_requests(worker: &Rc<Worker>, mut client: Client) {
-    if !first_byte(worker, &mut client).await {
-        return client.end(worker, After::Close).await;
-    }
-    if client.settings().http2.is_some() && begins_http2(&mut client).await {
-        return Box::pin(http2::serve(worker, client)).await;
-    }
+async fn serve_requests(
+    worker: &Rc<Worker>,
+    mut client: Client,
+    mut begun: bool,
+) -> Option<Silent> {
     loop {
+        match next(worker, &mut client).await {
+            Next::Request => {}
+            Next::Silence => return Some(Silent { accepted: client.without_place(), begun }),
+            Next::End => {
+                client.end(worker, After::Close).await;
+                return None;
+            }
+        }
+        if !begun && client.settings().http2.is_some() && begins_http2(&mut client).await {
+            Box::pin(http2::serve(worker, client)).await;
+            return None;
+        }
+        begun = true;
         client.follow(worker);
         let after = serve_one(worker, &mut client).await;
         if after != After::Keep {
-            return client.end(worker, after).await;
-        }
-        if !first_byte(worker, &mut client).await {
-            return client.end(worker, After::Close).await;
+            client.end(worker, after).await;
+            return None;
         }
     }
 }
@@ -113,10 +137,19 @@ async fn begins_http2(client: &mut Client) -> bool {
     watchdog.until(until, reading).await.unwrap_or(false)
 }
 
-/// Waits, without holding memory, until a request begins. False: there will be none.
-async fn first_byte(worker: &Rc<Worker>, client: &mut Client) -> bool {
+/// What a connection does between its requests.
+enum Next {
+    Request,
+    /// Nothing, for so long that it need not hold what an exchange works with.
+    Silence,
+    /// There will be no request.
+    End,
+}
+
+/// Waits, without holding memory, until a request begins.
+async fn next(worker: &Rc<Worker>, client: &mut Client) -> Next {
     if !client.buffer.is_empty() {
-        return true;
+        return Next::Request;
     }
     client.buffer.release();
     let idle = client.settings().timeouts.idle;
@@ -124,15 +157,20 @@ async fn first_byte(worker: &Rc<Worker>, client: &mut Client) -> bool {
     let Client { stream, buffer, watchdog, live, .. } = client;
     let readable = poll_fn(|cx| {
         // A request that has arrived is still answered while draining.
-        if stream.poll_read_ready(cx)?.is_ready() {
-            return buffer.poll_fill(stream, cx);
+        if let Poll::Ready(filled) = buffer.poll_fill(stream, cx) {
+            return Poll::Ready(filled);
         }
         let last = worker.shared.draining() || live.is_closing();
         if last { Poll::Ready(Ok(0)) } else { Poll::Pending }
     });
-    let begun = watchdog.until(os::clock::now() + idle, readable).await;
+    let until = os::clock::now() + idle.min(PARKED_AFTER);
+    let begun = watchdog.until(until, readable).await;
     client.entry.set(Phase::Busy);
-    matches!(begun, Some(Ok(count)) if count > 0)
+    match begun {
+        Some(Ok(count)) if count > 0 => Next::Request,
+        None if idle > PARKED_AFTER => Next::Silence,
+        _ => Next::End,
+    }
 }
 
 /// A request that is refused before it could be routed.

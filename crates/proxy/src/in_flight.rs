@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -140,6 +141,11 @@ impl Onlooker {
         let asked: Vec<_> = self.0.peers.iter().map(|peer| peer.asking.ask(&wanted)).collect();
         self.0.signal();
         gather(&asked, deadline)
+    }
+
+    /// Client connections that each worker serves.
+    pub fn connections_by_worker(&self) -> Vec<u64> {
+        self.0.peers.iter().map(|peer| peer.connections.load(Relaxed) as u64).collect()
     }
 }
 

@@ -25,9 +25,12 @@ mod in_flight;
 mod linger;
 mod listener;
 mod multiplex;
+mod parked;
+mod pipes;
 mod pump;
 mod roster;
 mod scratch;
+mod shelf;
 mod tcp;
 mod tcp_sample;
 mod tls;
@@ -50,6 +53,7 @@ use tokio::sync::mpsc;
 pub use access_log::{AccessSink, AccessTarget, AccessWriter};
 pub use explain::MayExplain;
 pub use in_flight::Onlooker;
+pub use pipes::BODY_PIPES_MAX;
 
 use worker::{INBOX_MAX, Peer, Shared, Start};
 

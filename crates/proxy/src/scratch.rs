@@ -1,12 +1,11 @@
 //! What one exchange works with and the next can use again: parsed heads and bytes to be sent.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use wire::http1::{RequestHead, ResponseHead};
 
-/// Kept unused per worker; the rest is freed.
-const KEPT_MAX: usize = 512;
+use crate::shelf::Shelf;
+
 /// A vector that grew beyond this for one large head is not kept.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
 
@@ -22,23 +21,24 @@ pub(crate) struct Scratch {
 }
 
 /// A worker's unused scratches: an idle connection holds none.
-#[allow(clippy::vec_box, reason = "they move between pool and task; a Scratch is large")]
 #[derive(Default)]
-pub(crate) struct ScratchPool(RefCell<Vec<Box<Scratch>>>);
+pub(crate) struct ScratchPool(Shelf<Box<Scratch>>);
 
 impl ScratchPool {
     pub(crate) fn take(&self) -> Box<Scratch> {
-        self.0.borrow_mut().pop().unwrap_or_default()
+        self.0.take().unwrap_or_default()
     }
 
     pub(crate) fn give(&self, mut scratch: Box<Scratch>) {
-        let mut kept = self.0.borrow_mut();
-        if kept.len() < KEPT_MAX {
-            for bytes in [&mut scratch.up, &mut scratch.down] {
-                bytes.clear();
-                bytes.shrink_to(KEPT_BYTES_MAX);
-            }
-            kept.push(scratch);
+        for bytes in [&mut scratch.up, &mut scratch.down] {
+            bytes.clear();
+            bytes.shrink_to(KEPT_BYTES_MAX);
         }
+        self.0.give(scratch);
+    }
+
+    /// Frees some of those that were not needed of late.
+    pub(crate) fn trim(&self) {
+        self.0.trim();
     }
 }

@@ -197,6 +197,7 @@ async fn carry(
             }
             Err(cause) => {
                 if counts_against_server(cause) {
+                    slot.endpoint().state.failed_by.count(cause);
                     note_outcome(live, service, &slot, true, now);
                 }
                 // A connection without a byte in it can be made again whatever it is for.

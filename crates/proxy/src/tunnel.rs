@@ -17,14 +17,12 @@ use crate::blame::{client_failed, server_failed};
 use crate::buffer::Buffer;
 use crate::client::{After, Client};
 use crate::head;
+use crate::pipes::PIPE_BYTES;
 use crate::pump::TURN_BYTES;
 use crate::roster::Phase;
 use crate::scratch::Scratch;
 use crate::upstream::ServerConnection;
 use crate::watchdog::{Direction, Limits, Watchdog};
-
-/// What a pipe may hold between two connections: as much as a socket buffer has ready at a time.
-const PIPE_BYTES: usize = 256 * 1024;
 
 /// One end of a tunnel.
 pub(crate) struct End<'a> {
@@ -197,8 +195,8 @@ impl Half {
                             .map_err(|e| Side::To(e.kind()))?;
                         self.bytes += sent as u64;
                     }
-                    if ready!(from.poll_splice_in(cx, pipe)).map_err(|e| Side::From(e.kind()))? == 0
-                    {
+                    let taken = ready!(from.poll_splice_in(cx, pipe, usize::MAX));
+                    if taken.map_err(|e| Side::From(e.kind()))? == 0 {
                         self.stage = Stage::Closing;
                     }
                 }

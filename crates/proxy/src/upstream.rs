@@ -4,7 +4,8 @@
 //! closes. Which may be kept for how long, and used for what, is the learner's to say
 //! (`decide::reuse`); here it is told what was seen.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -29,7 +30,7 @@ use crate::worker::Worker;
 /// How long the kernel keeps sending to a server that acknowledges nothing, beyond the response
 /// timeout: a server whose host vanished is noticed by `TCP_USER_TIMEOUT`, not by keep-alives.
 const USER_TIMEOUT_MIN: Duration = Duration::from_secs(5);
-/// Looked at from either end of the pool before a fresh connection is made.
+/// Looked at before a fresh connection is made.
 const LOOKED_AT_MAX: usize = 16;
 
 /// An open connection to a server, while an exchange uses it.
@@ -63,7 +64,8 @@ impl Idle {
 /// The idle connections to one server.
 struct Kept {
     slots: Arc<Slots>,
-    idle: Vec<Idle>,
+    /// The newest last.
+    idle: VecDeque<Idle>,
     /// How many there were when the slots were last told.
     told: u32,
 }
@@ -73,6 +75,8 @@ struct Kept {
 pub(crate) struct Pool {
     // Keys are of the configuration, so that nobody can choose them to collide.
     kept: RefCell<FxHashMap<Key, Kept>>,
+    /// Idle connections of all servers together.
+    idle: Cell<usize>,
     multiplexed: Multiplexed,
 }
 
@@ -208,45 +212,42 @@ impl Pool {
         let mut kept = self.kept.borrow_mut();
         let idle = &mut kept.get_mut(&key)?.idle;
         let learner = &endpoint.slots.learner;
-        // The kernel itself is asked last, and only where a request could not be sent again.
-        let usable = |entry: &Idle| learner.may_reuse(&entry.rest, repeatable, keep_alive, now);
-        let sound = |entry: &Idle| repeatable || entry.stream.is_silent();
-        // The newest first. What may not be sent again needs one that has rested a little: under
-        // load those are the older ones.
-        for at in (idle.len().saturating_sub(LOOKED_AT_MAX)..idle.len()).rev() {
-            let closed = idle[at].stream.closed_or_readable_hint();
-            if !closed && !usable(&idle[at]) {
-                continue;
+        // The one at this place, if it is fit; if it never will be, it is taken out.
+        let look = |idle: &mut VecDeque<Idle>, at: usize| {
+            let entry = &idle[at];
+            let closed = entry.stream.closed_or_readable_hint();
+            if !closed && !learner.may_reuse(&entry.rest, repeatable, keep_alive, now) {
+                return None;
             }
-            let entry = idle.remove(at);
-            if !closed && sound(&entry) {
+            let entry = idle.remove(at)?;
+            self.idle.set(self.idle.get().saturating_sub(1));
+            // The kernel itself is asked last, and only where a request could not be sent again.
+            if !closed && (repeatable || entry.stream.is_silent()) {
                 return Some(entry.take_up(learner, buffers, now));
             }
             learner.saw_closed(entry.rest, now);
-        }
-        let mut at = 0;
-        for _ in 0..LOOKED_AT_MAX.min(idle.len().saturating_sub(LOOKED_AT_MAX)) {
-            let closed = idle[at].stream.closed_or_readable_hint();
-            if !closed && !usable(&idle[at]) {
-                at += 1;
-                continue;
+            None
+        };
+        // The newest first; what may not be sent again needs one that has rested a little.
+        let rested = |entry: &Idle| repeatable || learner.has_settled(&entry.rest, now);
+        let newest = idle.partition_point(rested);
+        for at in (newest.saturating_sub(LOOKED_AT_MAX)..newest).rev() {
+            if let Some(fit) = look(idle, at) {
+                return Some(fit);
             }
-            let entry = idle.remove(at);
-            if !closed && sound(&entry) {
-                return Some(entry.take_up(learner, buffers, now));
-            }
-            learner.saw_closed(entry.rest, now);
         }
         None
     }
 
-    /// Keeps a connection whose exchange is complete, as far as the learner allows.
+    /// Keeps a connection whose exchange is complete, as far as the learner allows, and while this
+    /// worker keeps fewer than `idle_max` in all.
     pub(crate) fn give(
         &self,
         reach: &Reach<'_>,
         endpoint: &Endpoint,
         connection: ServerConnection,
         promise: Promise,
+        idle_max: usize,
         now: Moment,
     ) {
         let ServerConnection { stream, buffer, busy, told, .. } = connection;
@@ -268,24 +269,29 @@ impl Pool {
         let mut kept = self.kept.borrow_mut();
         let kept = kept.entry(reach.key(endpoint)).or_insert_with(|| Kept {
             slots: Arc::clone(&endpoint.slots),
-            idle: Vec::new(),
+            idle: VecDeque::new(),
             told: 0,
         });
-        if kept.idle.len() < reach.service.idle_connections_max as usize {
-            kept.idle.push(Idle { stream, rest, told, keep_alive });
+        let has_room = kept.idle.len() < reach.service.idle_connections_max as usize;
+        if has_room && self.idle.get() < idle_max {
+            kept.idle.push_back(Idle { stream, rest, told, keep_alive });
+            self.idle.set(self.idle.get() + 1);
         }
     }
 
     /// Closes what its server closed or what is too old, and tells the learner of all.
     pub(crate) fn sweep(&self, now: Moment) {
         self.multiplexed.sweep(now);
+        let mut all = 0;
         self.kept.borrow_mut().retain(|_, kept| {
             let learner = &kept.slots.learner;
             let mut at = 0;
             while at < kept.idle.len() {
                 let entry = &mut kept.idle[at];
                 if entry.stream.closed_or_readable_hint() {
-                    learner.saw_closed(kept.idle.remove(at).rest, now);
+                    if let Some(closed) = kept.idle.remove(at) {
+                        learner.saw_closed(closed.rest, now);
+                    }
                 } else if learner.saw_open(&mut entry.rest, entry.keep_alive, now) {
                     at += 1;
                 } else {
@@ -295,8 +301,10 @@ impl Pool {
             let count = kept.idle.len() as u32;
             kept.slots.idle_changed(kept.told, count);
             kept.told = count;
+            all += kept.idle.len();
             count > 0
         });
+        self.idle.set(all);
     }
 }
 

@@ -42,6 +42,10 @@ impl Limits {
     }
 }
 
+/// After this long the first wait of a connection is interrupted once: what was left undone in the
+/// hope of a quick response, watching for a client that leaves, is done then.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
 /// A connection's one timer.
 pub(crate) struct Watchdog {
     /// Made at the first wait; most requests never wait long enough to move it.
@@ -67,12 +71,16 @@ impl Watchdog {
         }
         let mut work = pin!(work);
         poll_fn(|cx| {
-            if let Poll::Ready(result) = work.as_mut().poll(cx) {
-                return Poll::Ready(result);
-            }
-            match limits.next() {
-                Some((at, cause)) if self.poll_passed(at, cx) => Poll::Ready(Err(cause)),
-                _ => Poll::Pending,
+            loop {
+                if let Poll::Ready(result) = work.as_mut().poll(cx) {
+                    return Poll::Ready(result);
+                }
+                let Some((at, cause)) = limits.next() else { return Poll::Pending };
+                match self.poll_timer(at, cx) {
+                    Fired::No => return Poll::Pending,
+                    Fired::Early => {}
+                    Fired::Due => return Poll::Ready(Err(cause)),
+                }
             }
         })
         .await
@@ -86,36 +94,52 @@ impl Watchdog {
     ) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|cx| {
-            if let Poll::Ready(result) = work.as_mut().poll(cx) {
-                return Poll::Ready(Some(result));
+            loop {
+                if let Poll::Ready(result) = work.as_mut().poll(cx) {
+                    return Poll::Ready(Some(result));
+                }
+                match self.poll_timer(at, cx) {
+                    Fired::No => return Poll::Pending,
+                    Fired::Early => {}
+                    Fired::Due => return Poll::Ready(None),
+                }
             }
-            if self.poll_passed(at, cx) { Poll::Ready(None) } else { Poll::Pending }
         })
         .await
     }
 
     /// Whether `at` has passed; if not, the task is woken no later than that.
-    fn poll_passed(&mut self, at: Moment, cx: &mut Context<'_>) -> bool {
-        let (timer, armed) = self
-            .timer
-            .get_or_insert_with(|| (Box::pin(tokio::time::sleep_until(instant_of(at))), at));
+    fn poll_timer(&mut self, at: Moment, cx: &mut Context<'_>) -> Fired {
+        let (timer, armed) = self.timer.get_or_insert_with(|| {
+            let first = at.min(os::clock::now() + LOOK_AGAIN);
+            (Box::pin(tokio::time::sleep_until(instant_of(first))), first)
+        });
         if at < *armed {
             timer.as_mut().reset(instant_of(at));
             *armed = at;
         }
-        while timer.as_mut().poll(cx).is_ready() {
-            if os::clock::now() >= at {
-                return true;
-            }
-            // It fired for a limit that has moved on since.
-            timer.as_mut().reset(instant_of(at));
-            *armed = at;
+        if timer.as_mut().poll(cx).is_pending() {
+            return Fired::No;
         }
-        false
+        if os::clock::now() >= at {
+            return Fired::Due;
+        }
+        // It fired to look again, or for a limit that has moved on since.
+        timer.as_mut().reset(instant_of(at));
+        *armed = at;
+        Fired::Early
     }
 }
 
+/// What a connection's timer has done.
+enum Fired {
+    No,
+    /// Before the limit at hand: the work may look again.
+    Early,
+    Due,
+}
+
 /// The runtime's timer counts whole milliseconds; rounding up keeps a limit from firing early.
-fn instant_of(at: Moment) -> Instant {
+pub(crate) fn instant_of(at: Moment) -> Instant {
     Instant::now() + at.since(os::clock::now()) + Duration::from_micros(500)
 }

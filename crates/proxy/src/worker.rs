@@ -34,6 +34,8 @@ pub(crate) const INBOX_MAX: usize = 1024;
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How often it is looked whether something new is known of a server's habits.
 const NEWS_EVERY: Duration = Duration::from_secs(1);
+/// How often what nobody needed of late is given back to the system.
+const TRIM_EVERY: Duration = Duration::from_secs(5);
 /// How long exchanges that are cut off may take to tell their clients.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
 /// The longest that an access line waits in a worker before it is handed to the writer.
@@ -243,6 +245,13 @@ impl Worker {
         Rc::clone(&plane)
     }
 
+    /// How many idle server connections it keeps at most: its share of `connections_max`, so that
+    /// open files are bounded however many servers there are.
+    pub(crate) fn idle_server_connections_max(&self) -> usize {
+        let all = self.plane.borrow().published.snapshot.connections_max as usize;
+        all.div_ceil(self.shared.peers.len())
+    }
+
     /// The configuration that holds for a listener's connections, and its place there: the one in
     /// force, or for a listener that is gone the last one that it was part of.
     pub(crate) fn plane_of(&self, listener: &LiveListener) -> (Rc<Plane>, ListenerId) {
@@ -423,12 +432,17 @@ async fn housekeeping(worker: Rc<Worker>) {
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     let mut flush_due = tokio::time::interval(ACCESS_FLUSH_EVERY);
     let mut news = tokio::time::interval(NEWS_EVERY);
+    let mut trim = tokio::time::interval(TRIM_EVERY);
     loop {
         tokio::select! {
             // One worker tells what all have learned together.
             _ = news.tick(), if worker.id == 0 => tell_news(&worker.plane().published),
             _ = sweep.tick() => worker.pool.sweep(os::clock::now()),
             _ = flush_due.tick() => flush(&worker),
+            _ = trim.tick() => {
+                worker.buffers.trim();
+                worker.scratch.trim();
+            }
         }
     }
 }

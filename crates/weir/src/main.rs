@@ -5,6 +5,7 @@ mod carried;
 mod desk;
 mod explain_token;
 mod flags;
+mod house_doctor;
 mod log;
 mod outside;
 mod reload;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Maintenance(args) => verbs::server_state::run(&args, ServerState::Maintenance),
         Verb::Reload(args) => verbs::reload::run(&args),
         Verb::Upgrade(args) => verbs::upgrade::run(&args),
+        Verb::Doctor(args) => verbs::doctor::run(&args, cli.common),
         Verb::Demo(args) => verbs::demo::run(&args, cli.common),
         Verb::Bench(args) => verbs::bench::run(&args, cli.common),
     }

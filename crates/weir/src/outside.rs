@@ -1,5 +1,5 @@
-//! What looks at a balancer from outside while it runs: the admin API and the pushing of metrics,
-//! each with what it shows.
+//! What looks at a balancer from outside while it runs: the admin API, the pushing of metrics, and
+//! the doctor, each with what it shows.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use admin::push;
 use model::Snapshot;
 
+use crate::house_doctor::{self, Findings};
 use crate::{render, report};
 
 /// What there is to look at.
@@ -30,6 +31,7 @@ pub(crate) struct Inside<'a> {
 pub(crate) struct Outside {
     pub(crate) admin: Option<admin::Handle>,
     metrics: Option<push::Handle>,
+    doctor: Option<house_doctor::Handle>,
 }
 
 fn push(
@@ -59,7 +61,17 @@ impl Outside {
     ) -> Result<Outside, Vec<String>> {
         let Inside { snapshot, registry, counters, control, ready, workers, onlooker, sources } =
             inside;
+        let findings = Findings::default();
+        let watched = house_doctor::Sources {
+            registry: Arc::clone(registry),
+            counters: Arc::clone(counters),
+            control: Arc::clone(&control),
+        };
+        let doctor = house_doctor::start(watched, findings.clone())
+            .map_err(|error| vec![format!("doctor: {error}")])?;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
+        let onlooker = Arc::new(onlooker);
+        let spread = Arc::clone(&onlooker);
         let sources = admin::Sources {
             plan: Arc::new(move || report::running_plan(&control)),
             configuration: Arc::new(|snapshot| {
@@ -68,6 +80,8 @@ impl Outside {
             }),
             probes: Arc::new(move || report::probes(&probed)),
             in_flight: Some(Arc::new(move |wanted| onlooker.in_flight(wanted))),
+            worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
+            findings: Some(Arc::new(move || findings.value())),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             ..sources
         };
@@ -85,7 +99,7 @@ impl Outside {
         let admin = admin.transpose().map_err(|error| vec![format!("admin: {error}")])?;
         let metrics = push(snapshot, registry, counters)
             .map_err(|error| vec![format!("metrics: {error}")])?;
-        Ok(Outside { admin, metrics })
+        Ok(Outside { admin, metrics, doctor: Some(doctor) })
     }
 
     /// Follows another configuration: metrics may go elsewhere now. The API stays as it is.
@@ -110,16 +124,22 @@ impl Outside {
         }
     }
 
-    /// Ends the API, whose socket another process has now.
+    /// Ends the API, whose socket another process has now, and the doctor, who looks from there.
     pub(crate) fn hand_over(&mut self) {
+        if let Some(doctor) = self.doctor.take() {
+            doctor.stop();
+        }
         if let Some(mut admin) = self.admin.take() {
             admin.keep_file();
             admin.stop();
         }
     }
 
-    /// Ends both. Metrics last, so that nothing that was counted is missing from them.
+    /// Ends all. Metrics last, so that nothing that was counted is missing from them.
     pub(crate) fn stop(self) {
+        if let Some(doctor) = self.doctor {
+            doctor.stop();
+        }
         if let Some(admin) = self.admin {
             admin.stop();
         }

@@ -33,7 +33,7 @@ use crate::{Sources, gather, guard, page};
 const BODY_MAX_BYTES: usize = 4096;
 
 /// Every route: path, method, who answers.
-const ROUTES: [(&str, &str, Answerer); 16] = [
+const ROUTES: [(&str, &str, Answerer); 17] = [
     ("/", "get", || get(page::index)),
     ("/metrics", "get", || get(metrics)),
     ("/api/v1/openapi.json", "get", || get(document::openapi)),
@@ -46,6 +46,7 @@ const ROUTES: [(&str, &str, Answerer); 16] = [
     ("/api/v1/causes", "get", || get(causes::all)),
     ("/api/v1/causes/{cause}", "get", || get(causes::one)),
     ("/api/v1/checks", "get", || get(checks)),
+    ("/api/v1/findings", "get", || get(findings)),
     ("/api/v1/configuration", "get", || get(configuration)),
     ("/api/v1/reload", "post", || post(reload::reload)),
     ("/api/v1/reloads", "get", || get(reload::reloads)),
@@ -110,6 +111,11 @@ async fn metrics(State(api): Api, headers: HeaderMap) -> Response {
 
 async fn checks(State(api): Api) -> Indented {
     Indented((api.sources.plan)())
+}
+
+async fn findings(State(api): Api) -> Result<Indented, Problem> {
+    let source = api.sources.findings.as_ref().ok_or_else(|| not_available("the doctor"))?;
+    Ok(Indented(ask(source).await?))
 }
 
 async fn configuration(State(api): Api) -> Indented {

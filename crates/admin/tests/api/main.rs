@@ -99,7 +99,7 @@ fn what_it_shows_is_never_kept() {
 }
 
 /// What the page links to.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "/metrics",
     "/api/v1/openapi.json",
     "/api/v1/status",
@@ -107,6 +107,7 @@ const PAGES: [&str; 9] = [
     "/api/v1/requests",
     "/api/v1/causes",
     "/api/v1/checks",
+    "/api/v1/findings",
     "/api/v1/configuration",
     "/api/v1/reloads",
 ];

@@ -86,6 +86,7 @@ pub(crate) fn sources() -> Sources {
                 last: Duration::from_millis(3),
             }]
         }),
+        worker_connections: Some(Arc::new(|| vec![2, 1])),
         idle_connections: Some(Arc::new(|| HashMap::from([(address("127.0.0.1:5001"), 3)]))),
         in_flight: Some(Arc::new(|wanted| {
             let all = vec![in_flight("a", 30), in_flight("b", 10)];
@@ -107,6 +108,30 @@ pub(crate) fn sources() -> Sources {
             }))
         })),
         reloads: Some(Arc::new(|| json!({ "reloads": [receipt()] }))),
+        findings: Some(Arc::new(|| {
+            json!({
+                "enabled": true,
+                "interval_ms": 10_000,
+                "looks": 3,
+                "looked_at_unix_ms": 1_763_619_180_000_u64,
+                "findings": [{
+                    "rule": "sack_off",
+                    "subject": "net.ipv4.tcp_sack",
+                    "severity": "warning",
+                    "certainty": "certain",
+                    "what": "Selective acknowledgements are off.",
+                    "evidence": [{ "name": "net.ipv4.tcp_sack", "figure": 0 }],
+                    "why": "Loss costs more.",
+                    "remedy": [{ "action": "Turn them on", "commands": [], "risk": "none" }],
+                    "verify": "it is 1",
+                    "source": ["/proc/sys/net/ipv4/tcp_sack"],
+                    "is_present": true,
+                    "first_seen_unix_ms": 1_763_619_170_000_u64,
+                    "last_seen_unix_ms": 1_763_619_180_000_u64,
+                }],
+                "could_not_check": [{ "what": "the kernel's log", "reason": "/dev/kmsg: refused" }],
+            })
+        })),
         reload_gauges: Some(Arc::new(|| ReloadGauges {
             applied: 1,
             unchanged: 0,

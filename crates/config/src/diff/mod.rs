@@ -15,7 +15,7 @@ mod tls;
 use std::fmt::Display;
 use std::time::Duration;
 
-use model::{AccessLog, Admin, Log, LogFormat, Metrics, Reload, Snapshot};
+use model::{AccessLog, Admin, Doctor, Log, LogFormat, Metrics, Reload, Snapshot};
 
 use crate::raw::units::show_duration;
 
@@ -104,6 +104,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         resolver,
         log,
         reload,
+        doctor,
         // Told apart, one by one.
         listeners: _,
         routes: _,
@@ -155,6 +156,11 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     );
     let Reload { watch } = reload;
     words.value("reload.watch", watch, &after.reload.watch, yes_no);
+    let Doctor { interval } = doctor;
+    words.value("doctor.enabled", &interval.is_some(), &after.doctor.interval.is_some(), yes_no);
+    if let (Some(before), Some(after)) = (interval, &after.doctor.interval) {
+        words.value("doctor.interval", before, after, time);
+    }
     words.0
 }
 

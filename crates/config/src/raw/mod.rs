@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AdminAddress, ClientHttp2, ClientTimeouts, FieldChanges, FieldMatch, ForwardFields,
+    AdminAddress, ClientHttp2, ClientTimeouts, Doctor, FieldChanges, FieldMatch, ForwardFields,
     HostPattern, Log, Metrics, PathMatch, RateLimit, Redirect, Reload, Rewrite,
 };
 
@@ -71,6 +71,7 @@ pub(crate) struct Document {
     pub(crate) resolver: Option<SocketAddr>,
     pub(crate) log: Log,
     pub(crate) reload: Reload,
+    pub(crate) doctor: Doctor,
     pub(crate) listeners: Vec<RawListener>,
     /// An unknown key was probably meant to hold listeners.
     pub(crate) listeners_meant: bool,

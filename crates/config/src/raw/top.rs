@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 
-use model::{AccessLog, Log, LogFormat, Reload};
+use model::{AccessLog, Doctor, Log, LogFormat, Reload};
 use toml::de::DeTable;
 
 use super::table::{Table, choose};
@@ -30,6 +30,7 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
         resolver: table.text("resolver", net::dns_server).map(|at| at.value),
         log: table.table("log").map_or_else(default_log, log),
         reload: table.table("reload").map_or(Reload { watch: defaults::WATCH }, reload),
+        doctor: table.table("doctor").map_or_else(default_doctor, doctor),
         listeners: table.tables("listener").into_iter().map(listener::read).collect(),
         routes: table.tables("route").into_iter().map(route::read).collect(),
         listeners_meant: table.means("listener"),
@@ -78,6 +79,17 @@ fn reload(mut table: Table<'_>) -> Reload {
     let watch = table.boolean("watch");
     table.finish();
     Reload { watch }
+}
+
+fn default_doctor() -> Doctor {
+    Doctor { interval: defaults::DOCTOR.then_some(defaults::DOCTOR_INTERVAL) }
+}
+
+fn doctor(mut table: Table<'_>) -> Doctor {
+    let enabled = table.boolean("enabled");
+    let interval = table.duration("interval").value;
+    table.finish();
+    Doctor { interval: enabled.then_some(interval) }
 }
 
 fn default_log() -> Log {

@@ -150,12 +150,19 @@ impl Learner {
         if repeatable {
             return true;
         }
-        if age_us < micros(SETTLE_MIN) + self.way_us.load(Relaxed) / 2 {
+        if !self.has_settled(idle, now) {
             return false;
         }
         // What a promise allows has just been asked: the limit is below it.
         let promised = idle.promised_us != NEVER && self.promises_hold.load(Relaxed);
         promised || age_us < self.safe_us.load(Relaxed)
+    }
+
+    /// Whether a close right behind its last response would have been noticed by now. Of connections
+    /// that began to rest in order, the first ones have settled and the last ones have not.
+    pub fn has_settled(&self, idle: &Idle, now: Moment) -> bool {
+        let settled_us = micros(SETTLE_MIN) + self.way_us.load(Relaxed) / 2;
+        micros(now.since(idle.since)) >= settled_us
     }
 
     /// How long an idle connection of this server is kept at most; zero: not at all. Never more

@@ -114,6 +114,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         resolver: None,
         log: Log::none(),
         reload: model::Reload { watch: false },
+        doctor: model::Doctor { interval: None },
         listeners: vec![],
         routes: vec![],
         services: vec![service("a", None), service("b", None), service("c", Some(9000))],

@@ -14,6 +14,8 @@ pub struct Gauges<'a> {
     pub generation: u64,
     /// Worker threads.
     pub workers: u64,
+    /// Client connections that each of them serves, if somebody knows.
+    pub worker_connections: Option<Vec<u64>>,
     /// The process, if its numbers could be read.
     pub process: Option<ProcessGauges>,
     /// How reloads ended, where there are any.

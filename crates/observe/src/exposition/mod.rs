@@ -55,6 +55,17 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
         write_reloads(reloads, families);
     }
     families.single("weir_workers", Kind::Gauge, None, "Worker threads.", gauges.workers);
+    if let Some(connections) = &gauges.worker_connections {
+        let mut family = families.family(
+            "weir_worker_connections",
+            Kind::Gauge,
+            None,
+            "Client connections that a worker serves.",
+        );
+        for (worker, &count) in connections.iter().enumerate() {
+            family.sample(&[("worker", &worker.to_string())], count);
+        }
+    }
     let Some(process) = gauges.process else {
         return;
     };

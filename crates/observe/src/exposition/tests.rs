@@ -189,6 +189,7 @@ fn gauges() -> Gauges<'static> {
         version: "0.1.0",
         generation: 1,
         workers: 2,
+        worker_connections: Some(vec![3, 4]),
         process: Some(ProcessGauges {
             start_time: Duration::from_secs(1_763_619_180),
             cpu: Duration::from_millis(1_500),

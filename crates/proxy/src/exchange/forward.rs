@@ -123,6 +123,7 @@ pub(super) async fn forward(
         now = os::clock::now();
         // What says nothing against the server says nothing for it either.
         if counts_against_server(failure.cause) {
+            slot.endpoint().state.failed_by.count(failure.cause);
             note_outcome(live, service, &slot, true, now);
         }
         let endpoint = Arc::clone(slot.endpoint());

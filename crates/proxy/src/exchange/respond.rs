@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use decide::Slot;
@@ -53,6 +54,9 @@ pub(super) async fn respond(
     record.head_arrived(status);
     let state = &slot.endpoint().state;
     state.note_response(record.head_at());
+    if status >= 500 {
+        state.answered_5xx.fetch_add(1, Relaxed);
+    }
     slot.endpoint().slots.learner.answered(&server.busy, record.head_at());
     if service.balance == Balance::PeakEwma {
         decide::observe_latency(state, record.server_time(), record.head_at());
@@ -70,6 +74,7 @@ pub(super) async fn respond(
             let detail = "101 to a request that asked for no upgrade, or before its end";
             let received_status = Some(status);
             let cause = Cause::HttpUpgradeFailed;
+            slot.endpoint().state.failed_by.count(cause);
             let answer = Answer { detail, received_status, ..Answer::of(cause) };
             return respond_self(worker, client, scratch, record, answer).await;
         }
@@ -175,7 +180,8 @@ pub(super) async fn respond(
         let promise =
             scratch.response.known(Known::KeepAlive).map_or(Promise::NONE, Promise::parse);
         let reach = request.reach(client.origin.peer, &client.stream);
-        worker.pool.give(&reach, slot.endpoint(), server, promise, record.ended);
+        let idle_max = worker.idle_server_connections_max();
+        worker.pool.give(&reach, slot.endpoint(), server, promise, idle_max, record.ended);
     }
     match (form.close, uploaded) {
         (false, true) => After::Keep,

@@ -63,9 +63,10 @@ impl Stream {
         Stream::with_peer(tcp, peer)
     }
 
-    /// As [`Stream::from_std`], when the peer's address is known already (from accept).
+    /// As [`Stream::from_std`], when the peer's address is known already (from accept). The runtime
+    /// begins to watch it when somebody has to wait for it.
     pub fn with_peer(tcp: std::net::TcpStream, peer: SocketAddr) -> io::Result<Stream> {
-        Ok(Stream::from_tokio(TcpStream::from_std(tcp)?, peer))
+        Ok(Stream { kind: Kind::Tcp(Tcp::unwatched(tcp)), peer })
     }
 
     pub(crate) fn from_tokio(tcp: TcpStream, peer: SocketAddr) -> Stream {
@@ -151,7 +152,23 @@ impl Stream {
 
     /// This end's address. One system call.
     pub fn local(&self) -> io::Result<SocketAddr> {
-        self.tcp().with(TcpStream::local_addr)
+        self.tcp().with(|tcp| os::socket::local_addr(&tcp))
+    }
+
+    /// Whether the runtime knows when it is ready. Until then, asking for readiness alone is dearer
+    /// than reading, which says as much.
+    pub fn is_watched(&self) -> bool {
+        match &self.kind {
+            Kind::Tcp(tcp) => tcp.is_watched(),
+            Kind::Tls(_) | Kind::Http2(_) => true,
+        }
+    }
+
+    /// Whether nobody has had to wait for this connection, and asks so for the first time. Whoever
+    /// waits for something else and only wants to notice that the peer leaves may then do without,
+    /// provided that it asks again soon.
+    pub fn is_first_wait(&self) -> bool {
+        matches!(&self.kind, Kind::Tcp(tcp) if tcp.is_first_wait())
     }
 
     /// Reads into `buf`; nothing filled is the end of the stream. A read that leaves room in `buf`
@@ -243,15 +260,20 @@ impl Stream {
         matches!(self.kind, Kind::Tcp(_))
     }
 
-    /// Moves bytes from this connection into an **empty** pipe, inside the kernel; yields how
-    /// many, 0 at the end of the stream.
+    /// Moves at most `max` bytes (more than 0) from this connection into an **empty** pipe, inside
+    /// the kernel; yields how many, 0 at the end of the stream.
     ///
     /// # Errors
     /// `InvalidInput` when the pipe is not empty: the kernel would then not tell a full pipe from
     /// a silent connection. `Unsupported` unless [`Stream::can_splice`].
-    pub fn poll_splice_in(&self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>> {
+    pub fn poll_splice_in(
+        &self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        max: usize,
+    ) -> Poll<io::Result<usize>> {
         match &self.kind {
-            Kind::Tcp(tcp) => tcp.poll_splice_in(cx, pipe),
+            Kind::Tcp(tcp) => tcp.poll_splice_in(cx, pipe, max),
             Kind::Tls(_) | Kind::Http2(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         }
     }
@@ -294,7 +316,7 @@ impl Stream {
     /// As [`Stream::reset`], once whoever else holds the connection has dropped it.
     pub fn reset_when_dropped(&self) {
         // The only error is that of a socket which is none.
-        let _ = self.tcp().with(os::socket::set_linger_zero);
+        let _ = self.tcp().with(|tcp| os::socket::set_linger_zero(&tcp));
     }
 
     /// For an idle connection: whether its peer has closed it, or sent something that nobody asked
@@ -321,22 +343,22 @@ impl Stream {
 
     /// Sets how long sent data may stay unacknowledged; see [`os::socket::set_user_timeout`].
     pub fn set_user_timeout(&self, timeout: std::time::Duration) -> io::Result<()> {
-        self.tcp().with(|tcp| os::socket::set_user_timeout(tcp, timeout))
+        self.tcp().with(|tcp| os::socket::set_user_timeout(&tcp, timeout))
     }
 
     /// Sends each write at once; see [`os::socket::set_nodelay`].
     pub fn set_nodelay(&self) -> io::Result<()> {
-        self.tcp().with(os::socket::set_nodelay)
+        self.tcp().with(|tcp| os::socket::set_nodelay(&tcp))
     }
 
     /// Whether each write is sent at once. One system call.
     pub fn nodelay(&self) -> io::Result<bool> {
-        self.tcp().with(TcpStream::nodelay)
+        self.tcp().with(|tcp| os::socket::nodelay(&tcp))
     }
 
     /// What the kernel knows about this connection. One system call.
     pub fn tcp_info(&self) -> io::Result<os::tcp_info::TcpInfo> {
-        self.tcp().with(os::tcp_info::read)
+        self.tcp().with(|tcp| os::tcp_info::read(&tcp))
     }
 
     /// The socket under it.

@@ -1,8 +1,9 @@
 //! The socket under every kind of stream: bytes as TCP carries them.
 
-use std::cell::{RefCell, RefMut};
-use std::io::{self, IoSlice, Read};
-use std::os::fd::AsFd;
+use std::cell::{Ref, RefCell, RefMut};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -12,16 +13,93 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 /// A connected socket, shared by both directions: each borrow lasts for one call.
-pub(super) struct Tcp(RefCell<TcpStream>);
+pub(super) struct Tcp(RefCell<Socket>);
+
+enum Socket {
+    /// Nobody has had to wait for it. A connection that brings its request with it and ends after
+    /// the response is never watched at all, which saves telling the kernel to begin and to end.
+    Unwatched { tcp: std::net::TcpStream, was_asked: bool },
+    /// The runtime says when it is ready.
+    Watched(TcpStream),
+    /// The runtime would not watch it: the kernel has no room for more.
+    Lost,
+}
 
 impl Tcp {
     pub(super) fn new(tcp: TcpStream) -> Tcp {
-        Tcp(RefCell::new(tcp))
+        Tcp(RefCell::new(Socket::Watched(tcp)))
+    }
+
+    /// A non-blocking socket that need not be waited for yet.
+    pub(super) fn unwatched(tcp: std::net::TcpStream) -> Tcp {
+        Tcp(RefCell::new(Socket::Unwatched { tcp, was_asked: false }))
     }
 
     /// What asks or sets something of the socket itself.
-    pub(super) fn with<T>(&self, ask: impl FnOnce(&TcpStream) -> T) -> T {
-        ask(&self.0.borrow())
+    pub(super) fn with<T>(
+        &self,
+        ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match &*self.0.borrow() {
+            Socket::Unwatched { tcp, .. } => ask(tcp.as_fd()),
+            Socket::Watched(tcp) => ask(tcp.as_fd()),
+            Socket::Lost => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        matches!(&*self.0.borrow(), Socket::Watched(_))
+    }
+
+    pub(super) fn is_first_wait(&self) -> bool {
+        match &mut *self.0.borrow_mut() {
+            Socket::Unwatched { was_asked, .. } => !std::mem::replace(was_asked, true),
+            _ => false,
+        }
+    }
+
+    /// The socket as the runtime watches it, from now on.
+    fn watched(&self) -> io::Result<Ref<'_, TcpStream>> {
+        self.watch()?;
+        Ref::filter_map(self.0.borrow(), |socket| match socket {
+            Socket::Watched(tcp) => Some(tcp),
+            _ => None,
+        })
+        .map_err(|_| io::ErrorKind::NotConnected.into())
+    }
+
+    fn watched_mut(&self) -> io::Result<RefMut<'_, TcpStream>> {
+        self.watch()?;
+        // Every borrow here ends within its own call, and none of those calls comes back.
+        RefMut::filter_map(self.0.borrow_mut(), |socket| match socket {
+            Socket::Watched(tcp) => Some(tcp),
+            _ => None,
+        })
+        .map_err(|_| io::ErrorKind::NotConnected.into())
+    }
+
+    fn watch(&self) -> io::Result<()> {
+        if self.is_watched() {
+            return Ok(());
+        }
+        let mut socket = self.0.borrow_mut();
+        if let Socket::Unwatched { tcp, .. } = std::mem::replace(&mut *socket, Socket::Lost) {
+            *socket = Socket::Watched(TcpStream::from_std(tcp)?);
+        }
+        Ok(())
+    }
+
+    /// What `call` yields at once on a socket that is not watched; `None` when it is, or when it
+    /// has to wait.
+    fn at_once<T>(
+        &self,
+        call: impl FnOnce(&mut std::net::TcpStream) -> io::Result<T>,
+    ) -> Option<io::Result<T>> {
+        let Socket::Unwatched { tcp, .. } = &mut *self.0.borrow_mut() else { return None };
+        match call(tcp) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            result => Some(result),
+        }
     }
 
     pub(super) fn poll_read(
@@ -29,16 +107,22 @@ impl Tcp {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if let Some(read) = self.at_once(|tcp| tcp.read(buf.initialize_unfilled())) {
+            return Poll::Ready(read.map(|count| buf.advance(count)));
+        }
         // `AsyncRead` and not `try_read`: only it clears the readiness after a short read.
-        Pin::new(&mut *self.borrow_mut()).poll_read(cx, buf)
+        Pin::new(&mut *self.watched_mut()?).poll_read(cx, buf)
     }
 
     pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.borrow().poll_read_ready(cx)
+        self.watched()?.poll_read_ready(cx)
     }
 
     pub(super) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.borrow_mut()).poll_write(cx, bytes)
+        if let Some(written) = self.at_once(|tcp| tcp.write(bytes)) {
+            return Poll::Ready(written);
+        }
+        Pin::new(&mut *self.watched_mut()?).poll_write(cx, bytes)
     }
 
     pub(super) fn poll_write_vectored(
@@ -46,25 +130,29 @@ impl Tcp {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.borrow_mut()).poll_write_vectored(cx, slices)
+        if let Some(written) = self.at_once(|tcp| tcp.write_vectored(slices)) {
+            return Poll::Ready(written);
+        }
+        Pin::new(&mut *self.watched_mut()?).poll_write_vectored(cx, slices)
     }
 
     pub(super) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.borrow().poll_write_ready(cx)
+        self.watched()?.poll_write_ready(cx)
     }
 
     pub(super) fn poll_splice_in(
         &self,
         cx: &mut Context<'_>,
         pipe: &mut Pipe,
+        max: usize,
     ) -> Poll<io::Result<usize>> {
         if !pipe.is_empty() {
             return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
         }
-        let tcp = self.0.borrow();
+        let tcp = self.watched()?;
         loop {
             ready!(tcp.poll_read_ready(cx))?;
-            match tcp.try_io(Interest::READABLE, || os::splice::splice_in(&*tcp, pipe)) {
+            match tcp.try_io(Interest::READABLE, || os::splice::splice_in(&*tcp, pipe, max)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => return Poll::Ready(result),
             }
@@ -77,7 +165,7 @@ impl Tcp {
         pipe: &mut Pipe,
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        let tcp = self.0.borrow();
+        let tcp = self.watched()?;
         loop {
             ready!(tcp.poll_write_ready(cx))?;
             match tcp.try_io(Interest::WRITABLE, || os::splice::splice_out(pipe, &*tcp, more)) {
@@ -90,7 +178,11 @@ impl Tcp {
     /// Ends the direction towards the peer. A connection that is gone already is no error. Never
     /// waits.
     pub(super) fn poll_close_write(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match ready!(Pin::new(&mut *self.borrow_mut()).poll_shutdown(cx)) {
+        let closed = match self.at_once(|tcp| tcp.shutdown(Shutdown::Write)) {
+            Some(closed) => closed,
+            None => ready!(Pin::new(&mut *self.watched_mut()?).poll_shutdown(cx)),
+        };
+        match closed {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
             result => Poll::Ready(result),
         }
@@ -98,15 +190,18 @@ impl Tcp {
 
     pub(super) fn reset(self) {
         // The only error is that of a socket which is none; dropping closes it either way.
-        let _ = os::socket::set_linger_zero(&self.0.into_inner());
+        let _ = self.with(|tcp| os::socket::set_linger_zero(&tcp));
     }
 
     pub(super) fn closed_or_readable_hint(&self) -> bool {
+        if !self.is_watched() {
+            return self.peek() != Idle::Silent;
+        }
         match now(|cx| self.poll_read_ready(cx)) {
             Poll::Pending => false,
             Poll::Ready(Err(_)) => true,
             Poll::Ready(Ok(())) => {
-                let tcp = self.0.borrow();
+                let Ok(tcp) = self.watched() else { return true };
                 let peeked = tcp.try_io(Interest::READABLE, || match os::socket::peek(&*tcp) {
                     Idle::Silent => Err(io::ErrorKind::WouldBlock.into()),
                     Idle::Data | Idle::Closed => Ok(()),
@@ -118,19 +213,14 @@ impl Tcp {
 
     /// What the kernel has to read, whatever the runtime knows. One system call.
     pub(super) fn peek(&self) -> Idle {
-        os::socket::peek(&*self.0.borrow())
+        self.with(|tcp| Ok(os::socket::peek(&tcp))).unwrap_or(Idle::Closed)
     }
 
     /// Reads without waiting, and without asking the runtime whether there is something. For what
     /// [`Tcp::peek`] has found: the detour through a second descriptor costs system calls.
     pub(super) fn read_now(&self, into: &mut [u8]) -> io::Result<usize> {
-        let descriptor = self.0.borrow().as_fd().try_clone_to_owned()?;
+        let descriptor = self.with(|tcp| tcp.try_clone_to_owned())?;
         std::net::TcpStream::from(descriptor).read(into)
-    }
-
-    fn borrow_mut(&self) -> RefMut<'_, TcpStream> {
-        // Every borrow above ends within its own call, and none of those calls comes back here.
-        self.0.borrow_mut()
     }
 }
 

@@ -136,7 +136,7 @@ async fn splicing_carries_bytes_and_the_end() {
     };
     let tunnel = async {
         let mut pipe = Pipe::new(1 << 18).unwrap();
-        while poll_fn(|cx| inlet.poll_splice_in(cx, &mut pipe)).await.unwrap() > 0 {
+        while poll_fn(|cx| inlet.poll_splice_in(cx, &mut pipe, usize::MAX)).await.unwrap() > 0 {
             while !pipe.is_empty() {
                 poll_fn(|cx| outlet.poll_splice_out(cx, &mut pipe, false)).await.unwrap();
             }

@@ -6,16 +6,19 @@ use std::process::ExitCode;
 pub(super) const HELP: &str = "\
 Exit codes:
   0  done; for `serve`, stopped by a signal
-  1  failed: a port in use, no permission, a balancer that does not answer
+  1  failed: a port in use, no permission, a balancer that does not answer;
+     for `doctor`, a finding of weight (warning or critical)
   2  a mistake in the command line or in the configuration
   3  `bench` could not begin as many requests as it was asked for
-  99 `bench` measured something that --expect does not allow";
+ 99  `bench` measured something that --expect does not allow";
 
 /// How `weir` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done; for `serve`, stopped by a signal.
     Done,
+    /// The doctor found something that somebody should act on.
+    Findings,
     /// Something outside the configuration failed.
     Failed,
     /// The command line or the configuration is wrong.
@@ -30,7 +33,7 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {
             Exit::Done => 0,
-            Exit::Failed => 1,
+            Exit::Failed | Exit::Findings => 1,
             Exit::Mistake => 2,
             Exit::Limited => 3,
             Exit::Threshold => 99,

@@ -4,6 +4,7 @@
 
 mod admin;
 pub(crate) mod bench;
+mod doctor;
 mod exit_code;
 
 use std::io::IsTerminal;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
 pub(crate) use bench::{BenchArgs, BenchVerb};
+pub(crate) use doctor::{ChecksArgs, DoctorArgs, DoctorVerb, FactsArgs, ListArgs, SysctlArgs};
 pub(crate) use exit_code::Exit;
 
 const STYLES: Styles = Styles::styled()
@@ -115,6 +117,12 @@ pub(crate) enum Verb {
     /// was put there. That one takes over the listening sockets; the old one finishes what runs and
     /// ends. If the new one fails, the old one keeps serving.
     Upgrade(ReceiptArgs),
+    /// Say what this host does to its traffic: what is wrong, on what evidence, and what to do
+    ///
+    /// Reads what the kernel counts, twice and more in a few seconds, and judges it by the rules of
+    /// docs/rules.md. Needs no balancer, and no root for what the kernel shows to everyone; what
+    /// could not be looked at is said.
+    Doctor(DoctorArgs),
     /// Show a balancer at work: servers in three zones, a little traffic, nothing to set up
     ///
     /// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them
@@ -270,6 +278,30 @@ mod tests {
         assert_eq!(admin.address.to_string(), "unix:/run/x");
         for wrong in ["9900", "unix:run/x", "example.com:9900", "unix:"] {
             assert_eq!(parse(&["status", "--admin", wrong]).unwrap_err().exit_code(), 2, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_doctor_looks_or_is_asked_about_something() {
+        let cli = parse(&["doctor", "--for", "10s", "--netns", "own", "--json"]).unwrap();
+        let Verb::Doctor(DoctorArgs { about: None, facts, .. }) = cli.verb else {
+            panic!("not doctor");
+        };
+        assert_eq!((facts.time, &*facts.netns, facts.json), (Duration::from_secs(10), "own", true));
+        let cli = parse(&["doctor", "checks", "haproxy.cfg", "--nodes", "32"]).unwrap();
+        let Verb::Doctor(DoctorArgs { about: Some(DoctorVerb::Checks(checks)), .. }) = cli.verb
+        else {
+            panic!("not checks");
+        };
+        assert_eq!(checks.nodes, 32);
+        for words in [
+            &["doctor", "--facts", "a", "--watch"][..],
+            &["doctor", "--facts", "a", "--netns", "own"],
+            &["doctor", "--explain", "loss", "--json"],
+            &["doctor", "checks"],
+            &["doctor", "checks", "a", "--nodes", "0"],
+        ] {
+            assert_eq!(parse(words).unwrap_err().exit_code(), 2, "{words:?}");
         }
     }
 

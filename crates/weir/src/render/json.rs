@@ -47,6 +47,7 @@ pub(crate) fn explained(snapshot: &Snapshot, plan: Value) -> Value {
             "interval_ms": millis(snapshot.metrics.interval),
             "prefix": snapshot.metrics.prefix,
         },
+        "doctor": { "interval_ms": snapshot.doctor.interval.map(millis) },
         "resolver": snapshot.resolver.map(|address| address.to_string()),
         "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
         "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),

@@ -8,6 +8,7 @@ mod routes;
 mod services;
 mod tls;
 
+pub(crate) mod doctor;
 pub(crate) mod json;
 pub(crate) mod status;
 

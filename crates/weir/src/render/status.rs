@@ -44,6 +44,25 @@ pub(crate) fn text(look: &Value, colour: bool) -> String {
         let _ = writeln!(out, "\nwithout a service: {without}");
     }
     out.push_str(&slowest(&look["under_way"]));
+    out.push_str(&findings(&look["doctor"]));
+    out
+}
+
+/// What the doctor sees now and somebody should act on.
+fn findings(doctor: &Value) -> String {
+    let weighs = |finding: &&Value| {
+        finding["is_present"] == true
+            && matches!(finding["severity"].as_str(), Some("warning" | "critical"))
+    };
+    let present: Vec<&Value> = list(&doctor["findings"]).iter().filter(weighs).collect();
+    if present.is_empty() {
+        return String::new();
+    }
+    let mut out = "\nthe doctor found (`weir doctor` says more):\n".to_owned();
+    for finding in present {
+        let (severity, what) = (word(&finding["severity"]), word(&finding["what"]));
+        let _ = writeln!(out, "  {severity}: {what} ({})", word(&finding["rule"]));
+    }
     out
 }
 

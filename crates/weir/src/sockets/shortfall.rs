@@ -76,8 +76,10 @@ pub(super) fn files_wanted(snapshot: &Snapshot, workers: u64) -> u64 {
     let kept: u64 = services
         .map(|service| u64::from(service.idle_connections_max) * service.servers.len() as u64)
         .sum();
-    // A listening socket each, here and with the worker, and what a runtime needs to wait and be
-    // woken.
-    let workers_own = workers * (snapshot.listeners.len() as u64 * 2 + 8);
-    connections + kept * workers + workers_own + RESERVE_FILES
+    // A listening socket each, here and with the worker, what a runtime needs to wait and be
+    // woken, and pipes for large bodies.
+    let pipes = proxy::BODY_PIPES_MAX as u64 * 2;
+    let workers_own = workers * (snapshot.listeners.len() as u64 * 2 + 8 + pipes);
+    // However many servers there are, workers keep no more than connections_max in all.
+    connections + (kept * workers).min(all) + workers_own + RESERVE_FILES
 }

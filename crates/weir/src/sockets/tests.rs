@@ -179,6 +179,10 @@ fn tunnels_need_more_files_than_exchanges() {
     let http = files_wanted(&snapshot, 1);
     snapshot.listeners[0].protocol = Protocol::Tcp(model::ServiceId(0));
     assert_eq!(files_wanted(&snapshot, 1) - http, 4 * 1000);
+    let none_kept = files_wanted(&snapshot, 2);
     snapshot.services[0].idle_connections_max = 10;
-    assert_eq!(files_wanted(&snapshot, 2) - files_wanted(&snapshot, 1), 10 + 10);
+    assert_eq!(files_wanted(&snapshot, 2) - none_kept, 2 * 10);
+    snapshot.services[0].idle_connections_max = 60_000;
+    let all = u64::from(snapshot.connections_max);
+    assert_eq!(files_wanted(&snapshot, 2) - none_kept, all, "no more than clients, in all");
 }

@@ -50,6 +50,7 @@ fn look(client: &Client) -> Result<Value, ClientError> {
     status["requests"] = causes["requests"].take();
     status["causes"] = causes["causes"].take();
     // A balancer that cannot tell is shown without.
+    status["doctor"] = client.get("/api/v1/findings").unwrap_or_default();
     status["under_way"] = client.get(SLOWEST).unwrap_or_default();
     Ok(status)
 }

@@ -110,6 +110,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             Absent::Then("as if empty"),
             "When this file is read again.",
         ),
+        key(
+            "doctor",
+            Kind::Table(&DOCTOR),
+            Absent::Then("as if empty"),
+            "Whether this host is looked at while the balancer runs.",
+        ),
         key("listener", Kind::Tables(&LISTENER), Absent::Required, "Where clients are accepted."),
         key(
             "route",
@@ -189,6 +195,27 @@ static RELOAD: TableSpec = TableSpec {
         Absent::Boolean(defaults::WATCH),
         "Whether a change of this file is noticed, and comes into force within about a second. `false`: only when asked to.",
     )],
+};
+
+static DOCTOR: TableSpec = TableSpec {
+    heading: "[doctor]",
+    path: "doctor",
+    doc: "While it runs, the balancer looks at its host as `weir doctor` does, together with what it counts itself: what it finds goes to its log, to `/api/v1/findings` and to `weir status`. A look takes a few milliseconds of CPU time on a thread of its own. See `docs/doctor.md`.",
+    example: "[doctor]\ninterval = \"30s\"\n",
+    keys: &[
+        key(
+            "enabled",
+            Kind::Boolean,
+            Absent::Boolean(defaults::DOCTOR),
+            "Whether it looks at all.",
+        ),
+        key(
+            "interval",
+            duration(Duration::from_secs(1), Duration::from_hours(1)),
+            Absent::Duration(defaults::DOCTOR_INTERVAL),
+            "Time between two looks. Rates are over the last few.",
+        ),
+    ],
 };
 
 static LOG: TableSpec = TableSpec {

@@ -3,7 +3,9 @@
 //!
 //! One type serves both directions. It holds no bytes of its own beyond framing and small runs:
 //! what it moves stays in the source connection's buffer until the other side has taken it, which
-//! is all the back-pressure there is.
+//! is all the back-pressure there is. Bulk that leaves as it came is spliced past this process.
+
+mod splice;
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::task::{Context, Poll, ready};
@@ -14,6 +16,7 @@ use transport::Stream;
 use wire::http1::{self, ChunkError, ChunkedDecoder};
 
 use crate::buffer::Buffer;
+use crate::pipes::Lent;
 use crate::watchdog::{Direction, Limits};
 
 /// Runs up to this long are copied behind the bytes that go before them, so that head, framing and
@@ -96,6 +99,8 @@ pub(crate) struct Pump {
     /// All that was handed to the kernel, framing included.
     sent_bytes: u64,
     blocked: Blocked,
+    /// Carries the body past this process; then nothing of it is in the source's buffer.
+    pipe: Option<Lent>,
     bytes: u64,
     bytes_max: u64,
     /// How many it has said that it has, where its framing does not say so.
@@ -129,6 +134,7 @@ impl Pump {
             has_sent: false,
             sent_bytes: 0,
             blocked: Blocked::No,
+            pipe: None,
             bytes: 0,
             bytes_max: u64::MAX,
             bytes_said: None,
@@ -241,6 +247,7 @@ impl Pump {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
+            ready!(self.poll_splice(cx, from, to, limits))?;
             let starved = self.gather(buffer)?;
             if self.poll_flush(cx, buffer, to).map_err(|e| PumpError::Write(e.kind()))?.is_pending()
             {
@@ -253,6 +260,12 @@ impl Pump {
             }
             if !starved {
                 continue;
+            }
+            if self.may_splice(from, to) {
+                self.pipe = buffer.pipe_for_bulk();
+                if self.pipe.is_some() {
+                    continue;
+                }
             }
             buffer.enlarge_for_bulk();
             match buffer.poll_fill(from, cx) {

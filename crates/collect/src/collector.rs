@@ -1,0 +1,239 @@
+//! Looking at a host, once or again and again: what hardly changes is read at the beginning, what
+//! moves at each sample, and who holds the listeners when they are first seen.
+
+use std::collections::BTreeMap;
+
+use diagnose::facts::{FORMAT, Facts, HostSample, Known, Namespace, NamespaceSample};
+use rustc_hash::FxHashSet;
+
+use crate::host::{self, Cgroups};
+use crate::namespace;
+use crate::places::{self, Place, Which};
+use crate::programs;
+
+/// What to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// In which network namespaces.
+    pub namespaces: Which,
+    /// How many samples are kept, the newest; at least 2, for two make a rate.
+    pub samples_max: usize,
+}
+
+impl Default for Wanted {
+    fn default() -> Wanted {
+        Wanted { namespaces: Which::All, samples_max: 8 }
+    }
+}
+
+/// Looks at this host, and keeps what it saw.
+#[derive(Debug)]
+pub struct Collector {
+    facts: Facts,
+    places: Vec<Place>,
+    cgroups: Cgroups,
+    samples_max: usize,
+}
+
+impl Collector {
+    /// Reads what hardly changes. No sample is taken yet.
+    ///
+    /// # Errors
+    /// When a namespace that was asked for by name is not there or may not be entered: a sentence
+    /// for people.
+    pub fn begin(wanted: &Wanted) -> Result<Collector, String> {
+        let found = places::find(&wanted.namespaces)?;
+        let facts = Facts {
+            format: FORMAT,
+            taken_at_unix_ms: milliseconds(os::clock::wall()),
+            host: host::host(),
+            namespaces: found.places.iter().map(begin_namespace).collect(),
+            namespaces_left_out: found.left_out,
+            balancer: Known::unknown("no balancer looks at itself here"),
+        };
+        let samples_max = wanted.samples_max.max(2);
+        Ok(Collector { facts, places: found.places, cgroups: Cgroups::find(), samples_max })
+    }
+
+    /// Takes a sample of the machine and of every namespace.
+    pub fn sample(&mut self) {
+        let mut neighbours = None;
+        let mut own_interfaces = Vec::new();
+        for (place, namespace) in self.places.iter().zip(&mut self.facts.namespaces) {
+            let is_first = namespace.is_first == Known::Is(true);
+            let read = || {
+                let sample = namespace::sample(now_ms());
+                (sample, is_first.then(host::neighbours))
+            };
+            let sample = match place.inside(read) {
+                Ok((sample, seen)) => {
+                    neighbours = neighbours.or(seen);
+                    sample
+                }
+                Err(why) => nothing(now_ms(), &why),
+            };
+            if namespace.is_own {
+                let interfaces = sample.interfaces.get().into_iter().flatten();
+                own_interfaces = interfaces.map(|interface| interface.name.clone()).collect();
+            }
+            push(&mut namespace.samples, sample, self.samples_max);
+        }
+        let names: Vec<&str> = own_interfaces.iter().map(String::as_str).collect();
+        let neighbours = neighbours.unwrap_or_else(host::neighbours);
+        let sample: HostSample = host::sample(now_ms(), &names, &self.cgroups, neighbours);
+        push(&mut self.facts.host.samples, sample, self.samples_max);
+        self.name_programs();
+    }
+
+    /// Reads the settings and the kernel's log anew: for those who look for days.
+    pub fn renew(&mut self) {
+        self.facts.host.kernel_log = host::kernel_log();
+        for (place, namespace) in self.places.iter().zip(&mut self.facts.namespaces) {
+            namespace.settings = place.inside(namespace::settings::settings).into();
+        }
+    }
+
+    /// What was seen so far.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What was seen so far, to be added to: what the balancer counts.
+    pub fn facts_mut(&mut self) -> &mut Facts {
+        &mut self.facts
+    }
+
+    /// What was seen.
+    pub fn into_facts(self) -> Facts {
+        self.facts
+    }
+
+    /// Says whose the listeners of the newest samples are. Those that were there in the sample
+    /// before keep what is known; for new ones all processes are looked through, once.
+    fn name_programs(&mut self) {
+        let mut unnamed = FxHashSet::default();
+        for namespace in &mut self.facts.namespaces {
+            let [earlier @ .., newest] = namespace.samples.as_mut_slice() else { continue };
+            let before: BTreeMap<u64, _> = earlier
+                .last()
+                .and_then(|sample| sample.listeners.get())
+                .into_iter()
+                .flatten()
+                .map(|listener| (listener.inode, listener))
+                .collect();
+            let Known::Is(listeners) = &mut newest.listeners else { continue };
+            for listener in listeners {
+                match before.get(&listener.inode) {
+                    Some(known) => {
+                        listener.program = known.program.clone();
+                        listener.pid = known.pid.clone();
+                        listener.program_started_at_ms = known.program_started_at_ms.clone();
+                    }
+                    None => {
+                        unnamed.insert(listener.inode);
+                    }
+                }
+            }
+        }
+        if unnamed.is_empty() {
+            return;
+        }
+        let holders = programs::holders(unnamed.iter().copied());
+        for namespace in &mut self.facts.namespaces {
+            let Some(newest) = namespace.samples.last_mut() else { continue };
+            let Known::Is(listeners) = &mut newest.listeners else { continue };
+            for listener in listeners.iter_mut().filter(|l| unnamed.contains(&l.inode)) {
+                match holders.of(listener.inode) {
+                    Ok(program) => {
+                        listener.program = Known::Is(program.name.clone());
+                        listener.pid = Known::Is(program.pid);
+                        listener.program_started_at_ms = match program.started_at_ms {
+                            Some(at) => Known::Is(at),
+                            None => Known::unknown("its process does not tell"),
+                        };
+                    }
+                    Err(why) => {
+                        listener.program = Known::unknown(why.clone());
+                        listener.pid = Known::unknown(why.clone());
+                        listener.program_started_at_ms = Known::unknown(why);
+                    }
+                }
+            }
+        }
+        self.facts.host.process_limits = Known::Is(holders.limits());
+    }
+}
+
+fn begin_namespace(place: &Place) -> Namespace {
+    let settings = place.inside(|| {
+        // Only there the machine's own limits are shown.
+        let first = std::fs::exists("/proc/sys/net/core/netdev_max_backlog");
+        let first = first.map_err(|error| crate::file::reason(&error));
+        (namespace::settings::settings(), Known::from(first))
+    });
+    let (settings, is_first) = match settings {
+        Ok((settings, is_first)) => (Known::Is(settings), is_first),
+        Err(why) => (Known::unknown(why.clone()), Known::unknown(why)),
+    };
+    Namespace {
+        inode: place.inode,
+        name: place.name.clone(),
+        is_own: place.entrance.is_none(),
+        is_first,
+        settings,
+        samples: Vec::new(),
+    }
+}
+
+/// A sample of a namespace that could not be entered.
+fn nothing(at_ms: u64, why: &str) -> NamespaceSample {
+    NamespaceSample {
+        at_ms,
+        counters: Known::unknown(why),
+        listeners: Known::unknown(why),
+        sockets: Known::unknown(why),
+        sockstat: Known::unknown(why),
+        conntrack: Known::unknown(why),
+        interfaces: Known::unknown(why),
+    }
+}
+
+fn push<T>(samples: &mut Vec<T>, sample: T, samples_max: usize) {
+    if samples.len() >= samples_max {
+        samples.remove(0);
+    }
+    samples.push(sample);
+}
+
+fn now_ms() -> u64 {
+    milliseconds(os::clock::since_boot())
+}
+
+fn milliseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn two_samples_of_this_host() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let wanted = Wanted { namespaces: Which::Own, samples_max: 2 };
+        let mut collector = Collector::begin(&wanted).unwrap();
+        for _ in 0..3 {
+            collector.sample();
+        }
+        let facts = collector.facts();
+        assert_eq!(facts.host.samples.len(), 2, "the oldest went");
+        let [own] = facts.namespaces.as_slice() else { panic!("{facts:?}") };
+        assert!(own.is_own && own.name.is_empty() && own.samples.len() == 2);
+        assert!(own.samples[0].at_ms <= own.samples[1].at_ms);
+        let listeners = own.samples[1].listeners.get().unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = listeners.iter().find(|listener| listener.address == address).unwrap();
+        assert_eq!(seen.pid, Known::Is(std::process::id()));
+    }
+}

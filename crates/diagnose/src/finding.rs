@@ -1,0 +1,273 @@
+//! A finding: one thing that is wrong, or worth knowing, with all that a person needs in order to
+//! believe it, mend it and check that it is mended. Also what could not be looked at.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How much a finding matters. The order is the order of rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing, nothing to do: an alarming figure that is harmless.
+    Note,
+    /// Nothing is lost now; something would be better otherwise.
+    Advice,
+    /// Costs something now, or will soon. From here on a finding has weight.
+    Warning,
+    /// Traffic is being lost now.
+    Critical,
+}
+
+impl Severity {
+    /// Lower-case name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Advice => "advice",
+            Severity::Warning => "warning",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
+/// How sure it is that the evidence means what the finding says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// One of several explanations; the finding names the others.
+    Possible,
+    /// The usual explanation of the evidence.
+    Likely,
+    /// The evidence has no other explanation.
+    Certain,
+}
+
+impl Certainty {
+    /// Lower-case name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Certainty::Possible => "possible",
+            Certainty::Likely => "likely",
+            Certainty::Certain => "certain",
+        }
+    }
+}
+
+/// A figure of the evidence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Figure {
+    /// A count.
+    Count(u64),
+    /// A rate, a share, a time.
+    Number(f64),
+    /// What is not a number: an address, a setting's value, a line of a log.
+    Text(String),
+}
+
+/// One piece of evidence: a name, a figure, its unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What was measured; where the kernel has a name for it, that name as `nstat` prints it.
+    pub name: String,
+    /// How much.
+    pub figure: Figure,
+    /// In what: `per second`, `connections`, `bytes`. Empty for text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// Of a rate: how many in all since the counter began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_all: Option<u64>,
+}
+
+/// One thing to do, with what it may cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// What to do, as one sentence.
+    pub action: String,
+    /// Exact commands or settings, one a line; empty where there is none to copy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
+    /// What can go wrong, or what it costs.
+    pub risk: String,
+}
+
+/// One thing that is wrong, or worth knowing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The rule that says so, by its name: `weir doctor --explain RULE` prints its page.
+    pub rule: Cow<'static, str>,
+    /// What it is about: a listener's address, a server, a setting, an interface. With `rule` it
+    /// tells one finding from another, over time too.
+    pub subject: String,
+    /// The network namespace, when it is not the one that the program itself runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// How much it matters.
+    pub severity: Severity,
+    /// How sure it is.
+    pub certainty: Certainty,
+    /// What happens, in one sentence.
+    pub what: String,
+    /// On what evidence, the most telling first. Never empty.
+    pub evidence: Vec<Evidence>,
+    /// Why it matters, in one or two sentences.
+    pub why: String,
+    /// What to do, the best first. Empty only for a [`Severity::Note`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remedy: Vec<Remedy>,
+    /// How to see that it is mended: a command and what it should show.
+    pub verify: String,
+    /// Where the figures come from: files of /proc, `sock_diag`, counters of the balancer.
+    pub source: Vec<String>,
+}
+
+impl Finding {
+    /// A finding that still wants evidence, a reason, a remedy, a way to verify and a source.
+    pub fn new(
+        rule: impl Into<Cow<'static, str>>,
+        subject: impl Into<String>,
+        severity: Severity,
+        certainty: Certainty,
+        what: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            rule: rule.into(),
+            subject: subject.into(),
+            namespace: None,
+            severity,
+            certainty,
+            what: what.into(),
+            evidence: Vec::new(),
+            why: String::new(),
+            remedy: Vec::new(),
+            verify: String::new(),
+            source: Vec::new(),
+        }
+    }
+
+    /// With one more piece of evidence.
+    #[must_use]
+    pub fn evidence(mut self, evidence: Evidence) -> Finding {
+        self.evidence.push(evidence);
+        self
+    }
+
+    /// With those pieces of evidence that there are.
+    #[must_use]
+    pub fn evidences(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Finding {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    /// Why it matters.
+    #[must_use]
+    pub fn why(mut self, why: impl Into<String>) -> Finding {
+        self.why = why.into();
+        self
+    }
+
+    /// With one more thing to do: what, the commands (none: empty), and what it may cost.
+    #[must_use]
+    pub fn remedy(
+        mut self,
+        action: impl Into<String>,
+        commands: &[&str],
+        risk: impl Into<String>,
+    ) -> Finding {
+        let commands = commands.iter().map(|&command| command.to_owned()).collect();
+        self.remedy.push(Remedy { action: action.into(), commands, risk: risk.into() });
+        self
+    }
+
+    /// How to see that it is mended.
+    #[must_use]
+    pub fn verify(mut self, verify: impl Into<String>) -> Finding {
+        self.verify = verify.into();
+        self
+    }
+
+    /// Where its figures come from.
+    #[must_use]
+    pub fn source(mut self, source: &[&str]) -> Finding {
+        self.source = source.iter().map(|&one| one.to_owned()).collect();
+        self
+    }
+
+    /// Whether somebody should act on it: [`Severity::Warning`] and above.
+    pub fn has_weight(&self) -> bool {
+        self.severity >= Severity::Warning
+    }
+}
+
+/// Something that was not looked at, and so is neither fine nor wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CouldNotCheck {
+    /// What, in the words of a person: `connection tracking`.
+    pub what: String,
+    /// Why not: the file and the error, or what would be needed.
+    pub reason: String,
+}
+
+/// All that is said about a set of facts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// By rank: severity, then certainty, then the order of the rules.
+    pub findings: Vec<Finding>,
+    /// Sorted, each once.
+    pub could_not_check: Vec<CouldNotCheck>,
+}
+
+impl Report {
+    /// Whether any finding has weight.
+    pub fn has_weight(&self) -> bool {
+        self.findings.iter().any(Finding::has_weight)
+    }
+}
+
+impl Evidence {
+    /// A count of `unit`.
+    pub fn count(name: impl Into<String>, figure: u64, unit: impl Into<String>) -> Evidence {
+        Evidence {
+            name: name.into(),
+            figure: Figure::Count(figure),
+            unit: unit.into(),
+            in_all: None,
+        }
+    }
+
+    /// A rate, a share or a time in `unit`.
+    pub fn number(name: impl Into<String>, figure: f64, unit: impl Into<String>) -> Evidence {
+        Evidence {
+            name: name.into(),
+            figure: Figure::Number(figure),
+            unit: unit.into(),
+            in_all: None,
+        }
+    }
+
+    /// What is not a number.
+    pub fn text(name: impl Into<String>, figure: impl Into<String>) -> Evidence {
+        Evidence {
+            name: name.into(),
+            figure: Figure::Text(figure.into()),
+            unit: String::new(),
+            in_all: None,
+        }
+    }
+
+    /// How many in all, beside a rate.
+    #[must_use]
+    pub fn in_all(mut self, count: u64) -> Evidence {
+        self.in_all = Some(count);
+        self
+    }
+}
+
+impl fmt::Display for CouldNotCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Could not check {}: {}", self.what, self.reason)
+    }
+}

@@ -1,0 +1,19 @@
+//! Facts about a host → findings: what is wrong, on what evidence, why it matters, what to do.
+//!
+//! Pure: whoever reads the kernel (`collect`) or counts the balancer's own work fills in
+//! [`facts::Facts`]; nothing here opens a file or reads a clock, so saved facts lead to the same
+//! findings anywhere.
+
+mod backlog;
+pub mod board;
+pub mod checks;
+pub mod facts;
+pub mod finding;
+pub mod render;
+pub mod rules;
+mod segments;
+mod servers;
+mod spelling;
+pub mod sysctl;
+mod view;
+pub mod words;

@@ -1,0 +1,67 @@
+//! A socket has the backlog that somaxconn used to grant: it was opened before the change, or asks
+//! for that number itself.
+//!
+//! **When.** A socket's backlog is 128, which was the default of `net.core.somaxconn` before Linux
+//! 5.4, while `somaxconn` is larger now; and the program is not one that always asks for 128
+//! (sshd). Loopback addresses count too: balancers talk to them.
+//!
+//! **Why.** The backlog is fixed at `listen()`. A new `somaxconn` changes nothing for sockets that
+//! are open: the administrator believes the limit raised, and bursts are dropped as before.
+//!
+//! **What to do.** Restart the program, and look again. If the backlog is still 128, the program
+//! asks for 128: raise its own setting.
+
+use crate::backlog::{habit, is_under_pressure, raise_backlog};
+use crate::finding::{Certainty, Evidence, Severity};
+use crate::view::{Listening, Out, View};
+use crate::words;
+
+/// Default of somaxconn before Linux 5.4, and what many programs have copied.
+const OLD_SOMAXCONN: u32 = 128;
+
+/// Whether this backlog is likely the somaxconn of old.
+pub(super) fn looks_stale(listening: &Listening<'_>, somaxconn: u64) -> bool {
+    listening.backlog() == OLD_SOMAXCONN
+        && u64::from(OLD_SOMAXCONN) < somaxconn
+        && habit(listening).is_none_or(|habit| habit.backlog != OLD_SOMAXCONN)
+}
+
+pub(super) fn check(view: View<'_>, out: &mut Out) {
+    let Some(somaxconn) = view.setting("net.core.somaxconn", out) else { return };
+    for listening in view.listeners(out).unwrap_or_default() {
+        if !looks_stale(&listening, somaxconn) {
+            continue;
+        }
+        let pressed = is_under_pressure(&listening);
+        let finding = out
+            .finding(
+                listening.address.to_string(),
+                if pressed { Severity::Warning } else { Severity::Advice },
+                Certainty::Possible,
+                format!(
+                    "{} still has a backlog of 128 though somaxconn is {} now.",
+                    listening.name(),
+                    words::thousands(somaxconn)
+                ),
+            )
+            .evidence(Evidence::count("backlog", u64::from(OLD_SOMAXCONN), "connections"))
+            .evidence(Evidence::count("net.core.somaxconn", somaxconn, "connections"))
+            .why(
+                "A backlog is fixed when a program begins to listen: this socket was opened before \
+                 somaxconn was raised, or its program asks for 128 itself.",
+            )
+            .remedy(
+                format!("Restart {}, so that it listens anew", listening.program()),
+                &[],
+                "a restart closes the socket for a moment",
+            );
+        out.push(
+            raise_backlog(finding, &listening, view)
+                .verify(format!(
+                    "ss -ltn 'sport = :{}' shows a Send-Q above 128",
+                    listening.address.port()
+                ))
+                .source(&["sock_diag (idiag_wqueue)", "/proc/sys/net/core/somaxconn"]),
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! A buffer limit caps what one connection can carry over the distances it has.
+//!
+//! **When.** The maximum of `tcp_rmem` or `tcp_wmem` was lowered below the kernel's default (6 MiB
+//! and 4 MiB), and over the longest round trip seen to a peer it allows less than half of the
+//! fastest interface's speed. About half of a receive buffer is window (the rest is the kernel's
+//! accounting).
+//!
+//! **Why.** A connection can have no more on its way than the window: throughput is window per
+//! round trip, and no faster link helps.
+//!
+//! **What to do.** Raise the maximum to the bandwidth times the round trip, and half as much again;
+//! sockets take only what they need. Short distances need nothing.
+
+use crate::finding::{Certainty, Evidence, Severity};
+use crate::view::{Out, View};
+use crate::words;
+
+/// Of the link's speed, what a connection must be able to reach.
+const SHARE_MIN: f64 = 0.5;
+/// Of a receive buffer, what becomes window.
+const WINDOW_SHARE: f64 = 0.5;
+
+pub(super) fn check(view: View<'_>, out: &mut Out) {
+    let Some(settings) = view.settings(out) else { return };
+    for (name, default_max) in [("net.ipv4.tcp_rmem", 6 << 20), ("net.ipv4.tcp_wmem", 4 << 20)] {
+        let numbers = settings.numbers(name);
+        let Some(&max) = out.want(name, &numbers).and_then(|numbers| numbers.get(2)) else { continue };
+        if max >= default_max {
+            continue;
+        }
+        let Some((rtt_us, peer)) = longest(view, out) else { return };
+        let Some((mbit, interface)) = fastest(view, out) else { return };
+        let cap_mbit = max as f64 * WINDOW_SHARE * 8.0 / rtt_us as f64;
+        if cap_mbit >= SHARE_MIN * mbit as f64 {
+            continue;
+        }
+        let needed = (mbit as f64 * rtt_us as f64 / 8.0 / WINDOW_SHARE) as u64;
+        let whole = settings.values.get(name).map_or("", String::as_str);
+        let mut parts: Vec<String> = whole.split_ascii_whitespace().map(str::to_owned).collect();
+        if let Some(last) = parts.last_mut() {
+            *last = needed.to_string();
+        }
+        out.push(
+            out.finding(
+                name,
+                Severity::Advice,
+                Certainty::Likely,
+                format!(
+                    "{name} caps a connection at {} Mbit/s over {} ms; the link has {}.",
+                    words::number(cap_mbit),
+                    words::number(rtt_us as f64 / 1000.0),
+                    words::thousands(mbit)
+                ),
+            )
+            .evidence(Evidence::text(name, format!("{whole} (maximum {})", words::bytes(max))))
+            .evidence(Evidence::number(format!("round trip to {peer}"), rtt_us as f64 / 1000.0, "ms"))
+            .evidence(Evidence::count(format!("speed of {interface}"), mbit, "Mbit/s"))
+            .why("A connection carries one window per round trip, however fast the link.")
+            .remedy(
+                "Raise the maximum",
+                &[&format!("sysctl -w {name}='{}'", parts.join(" "))],
+                "each socket that needs it may take that much memory",
+            )
+            .verify("ss -tin shows a larger rcv_space or cwnd on long transfers")
+            .source(&["/proc/sys/net/ipv4", "sock_diag (TCP_INFO: rtt)", "ethtool"]),
+        );
+    }
+}
+
+fn longest(view: View<'_>, out: &mut Out) -> Option<(u64, std::net::IpAddr)> {
+    let sockets = view.last().and_then(|last| out.want("sockets by peer", &last.sockets))?;
+    let far = sockets.peers.iter().filter_map(|peer| Some((peer.tcp.get()?.rtt_median_us, peer.peer)));
+    far.max_by_key(|&(rtt, _)| rtt).filter(|&(rtt, _)| rtt > 0)
+}
+
+fn fastest<'a>(view: View<'a>, out: &mut Out) -> Option<(u64, &'a str)> {
+    let interfaces = view.last().and_then(|last| out.want("interfaces", &last.interfaces))?;
+    let speeds = interfaces.iter().filter_map(|one| Some((*one.speed_mbit.get()?, one.name.as_str())));
+    let fastest = speeds.max_by_key(|&(speed, _)| speed);
+    if fastest.is_none() {
+        out.could_not("whether buffers fit the link", "no interface tells its speed");
+    }
+    fastest
+}

@@ -1,0 +1,128 @@
+//! A program accepts too slowly, so its listening socket drops new connections.
+//!
+//! **When.** More connections wait in a socket's accept queue than its backlog says (it holds one
+//! more than that), or the socket's drops and `TcpExtListenOverflows` rise together between two
+//! samples. Drops of the past, none now, are said as advice. Drops of a socket alone prove nothing:
+//! they also count SYNs that failed for other reasons.
+//!
+//! **Why.** A connection that finds the queue full is dropped without a word. The client sends its
+//! SYN again after 1 s (3 s before Linux 3.1), then after 1, 2 or 4 s more, so users see waits of
+//! whole seconds while the server's own response times look fine.
+//!
+//! **What to do.** A queue that stays full is a program that does not accept: look at what it does
+//! (blocked, stopped, all workers busy). One that overflows in bursts needs faster accepting or
+//! more listeners (`SO_REUSEPORT`), then a larger backlog: the program's own `listen` setting and
+//! `net.core.somaxconn`, of which the smaller counts, and only from the next `listen()` on. So
+//! restart the program after a change. A longer queue only makes connections wait longer if the
+//! program is too slow on average.
+//!
+//! **See also.** `ss -ltn` shows the queue as Recv-Q and its limit as Send-Q; `nstat -az
+//! TcpExtListenOverflows` the drops of the namespace. `listener_near_full` speaks before it
+//! happens.
+
+use crate::backlog::raise_backlog;
+use crate::finding::{Certainty, Evidence, Finding, Severity};
+use crate::view::{Change, Listening, Out, View};
+use crate::words;
+
+/// Overflows a second from which connections are lost steadily rather than now and then.
+const CRITICAL_PER_S: f64 = 1.0;
+
+pub(super) fn check(view: View<'_>, out: &mut Out) {
+    let overflows = view.counter("TcpExtListenOverflows", out);
+    for listening in view.listeners(out).unwrap_or_default() {
+        let drops = listening.drops.filter(|drops| drops.is_rising());
+        let finding = match (overflows.filter(|one| one.is_rising()), drops) {
+            (Some(overflows), Some(drops)) => now(&listening, overflows, drops, out),
+            _ if listening.is_full() => full(&listening, out),
+            _ if listening.has_dropped() => past(&listening, out),
+            _ => continue,
+        };
+        let finding = finding
+            .evidence(Evidence::text(
+                "accept queue",
+                format!(
+                    "{} wait, backlog {}",
+                    words::thousands(listening.fullest.0.into()),
+                    words::thousands(listening.fullest.1.into())
+                ),
+            ))
+            .evidences(
+                view.setting_if_any("net.core.somaxconn")
+                    .map(|max| Evidence::count("net.core.somaxconn", max, "connections")),
+            );
+        let finding = if listening.is_full() {
+            finding.remedy(
+                "Look at what the program does instead of accepting: stopped, blocked, or all \
+                 workers busy",
+                &[&format!("ss -ltnp 'sport = :{}'", listening.address.port())],
+                "none",
+            )
+        } else {
+            finding
+        };
+        out.push(
+            raise_backlog(finding, &listening, view)
+                .verify(format!(
+                    "nstat -az TcpExtListenOverflows rises no more under the same load; ss -ltn \
+                     'sport = :{}' shows Recv-Q well below Send-Q",
+                    listening.address.port()
+                ))
+                .source(&["sock_diag (idiag_rqueue, idiag_wqueue, sk_drops)", "/proc/net/netstat"]),
+        );
+    }
+}
+
+fn now(listening: &Listening<'_>, overflows: Change, drops: Change, out: &Out) -> Finding {
+    let severity =
+        if drops.per_s() >= CRITICAL_PER_S { Severity::Critical } else { Severity::Warning };
+    out.finding(
+        listening.address.to_string(),
+        severity,
+        Certainty::Certain,
+        format!(
+            "{} drops {} new connections a second: its accept queue is full.",
+            listening.name(),
+            words::number(drops.per_s())
+        ),
+    )
+    .evidence(drops.evidence("drops of this socket"))
+    .evidence(overflows.evidence("TcpExtListenOverflows"))
+    .why(
+        "Clients whose connection is dropped wait whole seconds before they try again; the \
+         program's own response times do not show it.",
+    )
+}
+
+fn full(listening: &Listening<'_>, out: &Out) -> Finding {
+    out.finding(
+        listening.address.to_string(),
+        Severity::Critical,
+        Certainty::Certain,
+        format!("{} does not accept: its accept queue is full.", listening.name()),
+    )
+    .evidences(listening.drops.map(|drops| drops.evidence("drops of this socket")))
+    .why(
+        "Every further connection is dropped without a word, and its client tries again only \
+         after whole seconds.",
+    )
+}
+
+fn past(listening: &Listening<'_>, out: &Out) -> Finding {
+    let drops = words::sum(listening.sockets.iter().filter_map(|one| one.drops.get().copied()));
+    out.finding(
+        listening.address.to_string(),
+        Severity::Advice,
+        Certainty::Possible,
+        format!(
+            "{} has dropped {} since it began to listen, none just now.",
+            listening.name(),
+            words::plural(drops, "packet")
+        ),
+    )
+    .evidence(Evidence::count("drops of this socket", drops, "packets"))
+    .why(
+        "Most often its accept queue overflowed in a burst, and clients waited whole seconds; a \
+         SYN queue that overflowed counts here too.",
+    )
+}

@@ -1,0 +1,122 @@
+//! Segments have to be sent again: packets are lost on the way.
+//!
+//! **When.** More than a third of a per cent of the data segments sent between the samples were
+//! sent again, over 1,000 segments at least (fewer say nothing). A warning from 1 %, critical from
+//! 5 %. The rate is `TcpRetransSegs`, less repeated SYNs and what the peers reported as received
+//! twice (`TcpExtTCPDSACKRecvSegs`), of `TcpExtTCPOrigDataSent`.
+//!
+//! **Why.** Each lost segment costs a round trip at least, a lost last one a timeout of 200 ms or
+//! more; cubic halves its speed, roughly, for each episode. With 1 % of loss a cubic connection
+//! over 70 ms carries about 2 MB/s, however fast the link.
+//!
+//! **What to do.** See whether it is one peer, one zone or everybody: the finding lists the worst.
+//! One peer: its way or its host. Everybody: this host's interface, its instance's limits
+//! (`ena_shaped`, `nic_drops`) or its provider. BBR bears loss better than cubic.
+//!
+//! **Not to be confused with.** Reordering, which makes senders repeat what was not lost:
+//! `reordering` says so, and then this rule is silent.
+
+use crate::facts::{Direction, PeerSockets};
+use crate::finding::{Certainty, Evidence, Severity};
+use crate::segments::{Segments, is_sack_off};
+use crate::view::{Out, View};
+use crate::words;
+
+/// A third of a per cent: what a healthy path rarely exceeds.
+const SHARE_MIN: f64 = 0.01 / 3.0;
+const WARNING_SHARE: f64 = 0.01;
+const CRITICAL_SHARE: f64 = 0.05;
+/// Fewer segments than this say nothing about a share this small.
+const SEGMENTS_MIN: u64 = 1_000;
+/// The same for one peer, whose share is only compared.
+const PEER_SEGMENTS_MIN: u64 = 100;
+const PEERS_SHOWN_MAX: usize = 3;
+
+pub(super) fn check(view: View<'_>, out: &mut Out) {
+    let Some(segments) = Segments::of(view, out) else { return };
+    let (sent, again, share) = (segments.sent, segments.again, segments.share_lost());
+    if sent.by < SEGMENTS_MIN || share <= SHARE_MIN {
+        return;
+    }
+    // Without SACK nobody can tell what was lost from what was late.
+    let severity = if share >= CRITICAL_SHARE && !is_sack_off(view) {
+        Severity::Critical
+    } else if share >= WARNING_SHARE {
+        Severity::Warning
+    } else {
+        Severity::Advice
+    };
+    let counters = ["TcpExtTCPTimeouts", "TcpExtTCPFastRetrans", "TcpExtTCPLossProbes"];
+    out.push(
+        out.finding(
+            "TcpRetransSegs",
+            severity,
+            if is_sack_off(view) { Certainty::Possible } else { Certainty::Likely },
+            format!("{} of the segments sent were lost and had to be sent again.", words::percent(share)),
+        )
+        .evidence(again.evidence("TcpRetransSegs"))
+        .evidence(sent.evidence("TcpExtTCPOrigDataSent"))
+        .evidences((segments.for_nothing > 0).then(|| {
+            Evidence::text("of these for nothing", words::percent(segments.share_for_nothing()))
+        }))
+        .evidences(
+            counters
+                .into_iter()
+                .filter_map(|name| Some((name, view.counter_if_any(name)?)))
+                .filter(|(_, one)| one.is_rising())
+                .map(|(name, one)| one.evidence(name)),
+        )
+        .evidences(worst_peers(view))
+        .why("Each costs a round trip at least, and the sender slows down; the last of a response costs 200 ms or more.")
+        .remedy(
+            "See whether it is one peer, one zone or everybody, and look for drops there",
+            &["ss -tin state established | grep -B1 retrans", "ip -s link"],
+            "none",
+        )
+        .remedy(
+            "Where the way can't be mended, use a congestion control that bears loss",
+            &["sysctl -w net.ipv4.tcp_congestion_control=bbr"],
+            "BBR takes more than its share on links that it has to itself with cubic; it needs Linux 4.9",
+        )
+        .verify("nstat TcpRetransSegs TcpExtTCPOrigDataSent: the first below 0.3 % of the second")
+        .source(&["/proc/net/snmp", "/proc/net/netstat", "sock_diag (TCP_INFO)"]),
+    );
+}
+
+/// The peers to which most is sent again, by what their open connections say between the samples.
+fn worst_peers(view: View<'_>) -> Vec<Evidence> {
+    let peers = |at: usize| view.namespace.samples.get(at).and_then(|sample| sample.sockets.get());
+    let Some(last) = peers(view.namespace.samples.len().saturating_sub(1)) else {
+        return Vec::new();
+    };
+    let before = peers(0).map(|sockets| sockets.peers.as_slice()).unwrap_or_default();
+    let mut shares: Vec<(f64, u64, &PeerSockets)> = last
+        .peers
+        .iter()
+        .filter_map(|peer| {
+            let now = peer.tcp.get()?;
+            let then = before
+                .iter()
+                .find(|one| (one.peer, one.direction, one.port) == (peer.peer, peer.direction, peer.port))
+                .and_then(|one| one.tcp.get());
+            // Connections that ended take their counts along: then their whole lives are compared.
+            let since = |now: u64, then: Option<u64>| {
+                then.and_then(|then| now.checked_sub(then)).unwrap_or(now)
+            };
+            let sent = since(now.segments_sent, then.map(|one| one.segments_sent));
+            let again = since(now.segments_sent_again, then.map(|one| one.segments_sent_again));
+            (sent >= PEER_SEGMENTS_MIN).then(|| (again as f64 / sent as f64, sent, peer))
+        })
+        .filter(|&(share, ..)| share > SHARE_MIN)
+        .collect();
+    shares.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let evidence = |(share, sent, peer): (f64, u64, &PeerSockets)| {
+        let way = if peer.direction == Direction::Outbound {
+            format!("to server {}", std::net::SocketAddr::new(peer.peer, peer.port))
+        } else {
+            format!("to client {}", peer.peer)
+        };
+        Evidence::text(way, format!("{} of {} segments", words::percent(share), words::thousands(sent)))
+    };
+    shares.into_iter().take(PEERS_SHOWN_MAX).map(evidence).collect()
+}

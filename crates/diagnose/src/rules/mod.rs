@@ -1,0 +1,225 @@
+//! Every rule, in order of rank, and how they are run.
+//!
+//! A rule is one file: its header is the page that `weir doctor --explain RULE` prints and that
+//! docs/rules.md is made of; its `check` is a pure function over facts. A rule whose finding
+//! explains what others see absorbs theirs, as the list below says.
+
+mod page;
+
+use std::cmp::Reverse;
+
+use crate::facts::{Facts, Known, Namespace};
+use crate::finding::{Finding, Report};
+use crate::view::{Out, View};
+
+pub use page::{Page, Section};
+
+/// Makes the list of rules, each with its module and its page.
+macro_rules! rules {
+    ($(
+        $scope:ident $name:ident $(absorbs [$($same:ident),+])? $(absorbs_all [$($all:ident),+])?;
+    )+) => {
+        $(mod $name;)+
+
+        const RULES: &[Rule] = &[$(
+            Rule {
+                name: stringify!($name),
+                check: Check::$scope($name::check),
+                source: include_str!(concat!(stringify!($name), ".rs")),
+                absorbs_same: &[$($(stringify!($same)),+)?],
+                absorbs_all: &[$($(stringify!($all)),+)?],
+            },
+        )+];
+    };
+}
+
+rules! {
+    Namespace listener_overflow
+        absorbs [listener_near_full, backlog_capped, backlog_low, backlog_stale]
+        absorbs_all [syn_unanswered];
+    Namespace syn_drops absorbs_all [listen_drops_other, syn_unanswered];
+    Namespace conntrack_drops absorbs_all [conntrack_full, conntrack_timeout, syn_unanswered];
+    Namespace ena_shaped;
+    Namespace overflow_elsewhere absorbs_all [syn_unanswered];
+    Namespace listen_drops_other;
+    Namespace ports_exhausted absorbs_all [time_wait_many];
+    Host softnet_drops absorbs [softnet_squeeze];
+    Namespace tcp_memory;
+    Namespace orphans;
+    Host checks_blind absorbs [server_failing];
+    Host server_failing;
+    Host failure_wave;
+    Host server_syns;
+    Host server_loss;
+    Host cgroup_throttled;
+    Host cpu_steal;
+    Host neighbour_table;
+    Host open_files;
+    Namespace listener_near_full absorbs [backlog_capped, backlog_low, backlog_stale];
+    Namespace syn_cookies absorbs [backlog_capped, backlog_low, backlog_stale] absorbs_all [syn_unanswered];
+    Namespace syn_unanswered;
+    Namespace sack_panic;
+    Namespace sack_off absorbs_all [reordering, loss];
+    Namespace timestamps_off;
+    Namespace window_scaling_off;
+    Namespace reordering absorbs_all [loss];
+    Namespace loss;
+    Namespace nic_drops;
+    Namespace slow_reader;
+    Namespace peer_slow_reader;
+    Namespace conntrack_full absorbs_all [conntrack_timeout];
+    Namespace ena_conntrack_left;
+    Namespace time_wait_overflow absorbs_all [time_wait_many];
+    Namespace tcp_mem_pages;
+    Namespace syncookies_always;
+    Namespace abort_on_overflow;
+    Host tw_recycle;
+    Namespace backlog_stale;
+    Namespace backlog_low;
+    Namespace backlog_capped;
+    Host sysctl_not_applied;
+    Namespace buffer_caps;
+    Namespace conntrack_timeout;
+    Host softnet_squeeze;
+    Host interrupts_unbalanced;
+    Namespace resets_sent;
+    Namespace time_wait_many;
+}
+
+/// A rule: its name, what it looks at, its page.
+#[derive(Debug)]
+pub struct Rule {
+    name: &'static str,
+    check: Check,
+    source: &'static str,
+    /// Rules whose findings of the same subject need not be said beside this one's.
+    absorbs_same: &'static [&'static str],
+    /// The same, whatever the subject, within the network namespace.
+    absorbs_all: &'static [&'static str],
+}
+
+#[derive(Debug)]
+enum Check {
+    /// Runs once.
+    Host(fn(&Facts, &mut Out)),
+    /// Runs for each network namespace.
+    Namespace(fn(View<'_>, &mut Out)),
+}
+
+impl Rule {
+    /// Every rule, in order of rank.
+    pub fn all() -> impl Iterator<Item = &'static Rule> {
+        RULES.iter()
+    }
+
+    /// The rule of that name; hyphens are taken for underscores.
+    pub fn by_name(name: &str) -> Option<&'static Rule> {
+        let name = name.replace('-', "_");
+        RULES.iter().find(|rule| rule.name == name)
+    }
+
+    /// The rule whose name is nearest to `name`, where one is near.
+    pub fn nearest(name: &str) -> Option<&'static str> {
+        crate::spelling::nearest(name, RULES.iter().map(|rule| rule.name))
+    }
+
+    /// Its stable name, which findings carry.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its page.
+    pub fn page(&self) -> Page {
+        let mut page = Page::of(self.source);
+        let absorbed: Vec<String> = self
+            .absorbs_same
+            .iter()
+            .chain(self.absorbs_all)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        if !absorbed.is_empty() {
+            page.sections.push(Section {
+                title: "Stands for".to_owned(),
+                text: format!(
+                    "Where it is found, {} {} not said beside it.",
+                    crate::words::list(&absorbed, usize::MAX),
+                    if absorbed.len() == 1 { "is" } else { "are" }
+                ),
+            });
+        }
+        page
+    }
+
+    fn run(&self, facts: &Facts, out: &mut Out) {
+        match self.check {
+            Check::Host(check) => {
+                out.begin(self.name, None);
+                check(facts, out);
+            }
+            Check::Namespace(check) => {
+                for namespace in &facts.namespaces {
+                    out.begin(self.name, label(namespace));
+                    check(View { facts, namespace }, out);
+                }
+            }
+        }
+    }
+}
+
+/// How a namespace is named in findings; `None` for the program's own.
+fn label(namespace: &Namespace) -> Option<String> {
+    if namespace.is_own {
+        return None;
+    }
+    if namespace.name.is_empty() {
+        return Some(format!("net:[{}]", namespace.inode));
+    }
+    Some(namespace.name.clone())
+}
+
+/// Notes that the balancer's own counters can't be seen, unless nobody asked for them: only `weir
+/// serve` has them, so a look from outside is not to be reproached with it.
+fn balancer_unknown(facts: &Facts, out: &mut Out) {
+    const WHAT: &str = "the balancer's own traffic";
+    match &facts.balancer {
+        Known::Is(_) => out.could_not(WHAT, "two samples are needed, some time apart"),
+        Known::Unknown(reason) if facts.balancer != Known::default() => {
+            out.could_not(WHAT, reason);
+        }
+        Known::Unknown(_) => {}
+    }
+}
+
+/// What all rules say about `facts`, ranked, each thing once.
+pub fn diagnose(facts: &Facts) -> Report {
+    let mut out = Out::default();
+    for rule in RULES {
+        rule.run(facts, &mut out);
+    }
+    if let Some(reason) = &facts.namespaces_left_out {
+        out.begin("", None);
+        out.could_not("other network namespaces", reason);
+    }
+    let (findings, could_not_check) = out.into_parts();
+    let mut findings = without_absorbed(findings);
+    // Stable: findings of equal rank stay in order of the rules, then of the facts.
+    findings.sort_by_key(|finding| (Reverse(finding.severity), Reverse(finding.certainty)));
+    Report { findings, could_not_check: could_not_check.into_iter().collect() }
+}
+
+/// Leaves out what another finding, of at least the same weight, explains.
+fn without_absorbed(findings: Vec<Finding>) -> Vec<Finding> {
+    let is_absorbed = |finding: &Finding| {
+        findings.iter().any(|other| {
+            let Some(rule) = Rule::by_name(&other.rule) else { return false };
+            let named = |names: &[&str]| names.contains(&finding.rule.as_ref());
+            other.namespace == finding.namespace
+                && other.severity >= finding.severity
+                && (named(rule.absorbs_all)
+                    || other.subject == finding.subject && named(rule.absorbs_same))
+        })
+    };
+    let absorbed: Vec<bool> = findings.iter().map(is_absorbed).collect();
+    let mut absorbed = absorbed.into_iter();
+    findings.into_iter().filter(|_| !absorbed.next().unwrap_or(false)).collect()
+}

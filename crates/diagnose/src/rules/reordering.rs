@@ -1,0 +1,120 @@
+//! Packets arrive out of order, and what was not lost is sent again.
+//!
+//! **When.** Between the samples at least ten times per second, or for one segment in a thousand, a
+//! sender here saw that segments had overtaken others (`TcpExtTCPSACKReorder`, `TCPTSReorder`,
+//! `TCPRenoReorder`), and peers reported segments that came twice (`TcpExtTCPDSACKRecv`), or false
+//! retransmissions were undone. As a receiver: more than 1 % of the segments that came were ahead
+//! of their turn (`TcpExtTCPOFOQueue`) is said as advice, since loss looks the same from there.
+//!
+//! **Why.** Late segments are taken for lost: they are sent again for nothing, and the sender slows
+//! down. With SACK and timestamps on, the kernel notices and undoes it; without either it does not.
+//!
+//! **What to do.** Keep SACK, DSACK and timestamps on, on both sides. `net.ipv4.tcp_recovery = 1`
+//! (RACK, the default) waits a little before it calls a segment lost. Look for what reorders:
+//! several links used packet by packet, several queues without flow hashing, a provider's network.
+//! Providers call reordering normal, so it is often something to live with.
+
+use crate::finding::{Certainty, Evidence, Severity};
+use crate::segments::Segments;
+use crate::view::{Change, Out, View};
+use crate::words;
+
+/// Reordering seen so often a second is no accident.
+const PER_S_MIN: f64 = 10.0;
+/// And so is this share of what was sent.
+const SHARE_MIN: f64 = 0.001;
+/// Segments, below which a share says nothing.
+const SEGMENTS_MIN: u64 = 1_000;
+/// Of what is sent again, this much for nothing: then it is reordering rather than loss.
+const SPURIOUS_SHARE_MIN: f64 = 0.5;
+/// Of what arrives, this much ahead of its turn.
+const AHEAD_SHARE_MIN: f64 = 0.01;
+
+const SEEN: [&str; 3] = ["TcpExtTCPSACKReorder", "TcpExtTCPTSReorder", "TcpExtTCPRenoReorder"];
+const UNDONE: [&str; 4] =
+    ["TcpExtTCPFullUndo", "TcpExtTCPPartialUndo", "TcpExtTCPDSACKUndo", "TcpExtTCPSpuriousRTOs"];
+
+pub(super) fn check(view: View<'_>, out: &mut Out) {
+    let Some(segments) = Segments::of(view, out) else { return as_receiver(view, out) };
+    let (sent, again) = (segments.sent, segments.again);
+    let rising = |name: &'static str| {
+        view.counter_if_any(name).filter(|one| one.is_rising()).map(|one| (name, one))
+    };
+    let seen: Vec<(&str, Change)> = SEEN.into_iter().filter_map(rising).collect();
+    let undone: Vec<(&str, Change)> = UNDONE.into_iter().filter_map(rising).collect();
+    let twice = rising("TcpExtTCPDSACKRecv");
+    let seen_by = words::sum(seen.iter().map(|(_, one)| one.by));
+    let is_seen = sent.by >= SEGMENTS_MIN
+        && (seen_by as f64 / sent.seconds >= PER_S_MIN
+            || seen_by as f64 / sent.by as f64 >= SHARE_MIN);
+    if !is_seen || (twice.is_none() && undone.is_empty()) {
+        return as_receiver(view, out);
+    }
+    let spurious = segments.share_for_nothing();
+    let severity = if segments.share_again() >= SHARE_MIN && spurious < SPURIOUS_SHARE_MIN {
+        // Most of what is sent again was lost after all: `loss` says that.
+        Severity::Advice
+    } else {
+        Severity::Warning
+    };
+    out.push(
+        out.finding(
+            "reordering",
+            severity,
+            Certainty::Likely,
+            format!(
+                "Packets overtake each other {} times a second, and {} of what is sent again was not lost.",
+                words::number(seen_by as f64 / sent.seconds),
+                words::percent(spurious)
+            ),
+        )
+        .evidences(seen.into_iter().chain(twice).chain(undone).map(|(name, one)| one.evidence(name)))
+        .evidence(again.evidence("TcpRetransSegs"))
+        .evidences(view.setting_if_any("net.ipv4.tcp_sack").map(|one| Evidence::text("net.ipv4.tcp_sack", one.to_string())))
+        .why("Late segments are taken for lost and sent again for nothing, and the sender slows down.")
+        .remedy(
+            "Keep on what tells late from lost, here and on the peers",
+            &[
+                "sysctl -w net.ipv4.tcp_sack=1",
+                "sysctl -w net.ipv4.tcp_dsack=1",
+                "sysctl -w net.ipv4.tcp_timestamps=1",
+                "sysctl -w net.ipv4.tcp_recovery=1",
+            ],
+            "none on a kernel of 2019 or later",
+        )
+        .remedy(
+            "Find what reorders: links used packet by packet, queues without flow hashing",
+            &["ss -tin state established | grep reord_seen"],
+            "none",
+        )
+        .verify("nstat TcpExtTCPSACKReorder TcpExtTCPDSACKRecv rise no more under the same load")
+        .source(&["/proc/net/netstat", "/proc/net/snmp"]),
+    );
+}
+
+fn as_receiver(view: View<'_>, out: &mut Out) {
+    let Some(ahead) = view.counter_if_any("TcpExtTCPOFOQueue") else { return };
+    let Some(arrived) = view.counter_if_any("TcpInSegs") else { return };
+    if arrived.by < SEGMENTS_MIN || (ahead.by as f64) < AHEAD_SHARE_MIN * arrived.by as f64 {
+        return;
+    }
+    let share = ahead.by as f64 / arrived.by as f64;
+    out.push(
+        out.finding(
+            "reordering of what arrives",
+            Severity::Advice,
+            Certainty::Possible,
+            format!("{} of the segments that arrive are ahead of their turn.", words::percent(share)),
+        )
+        .evidence(ahead.evidence("TcpExtTCPOFOQueue"))
+        .evidence(arrived.evidence("TcpInSegs"))
+        .why("Those before them were lost or come late; which of the two, only the sender can tell.")
+        .remedy(
+            "Look at the senders: weir doctor there, or a capture of both directions",
+            &["weir doctor"],
+            "none",
+        )
+        .verify("nstat TcpExtTCPOFOQueue rises less")
+        .source(&["/proc/net/netstat", "/proc/net/snmp"]),
+    );
+}

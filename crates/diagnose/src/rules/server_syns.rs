@@ -1,0 +1,67 @@
+//! Connections from this balancer to servers take seconds, because SYNs are not answered at once.
+//!
+//! **When.** Of the connections that the balancer began to a server between the samples, more than
+//! 1 % had a SYN sent again, three at least. The finding says whether it is some servers, a zone,
+//! or all of them.
+//!
+//! **Why.** Each costs a request a second or more. Some servers: their accept queue is full, or a
+//! host is overloaded. A zone: the way there. All alike: this host, its connection tracking, or its
+//! provider, which drops SYNs of small instances beyond a limit, so that one or two connections get
+//! through every 1 or 3 s.
+//!
+//! **What to do.** On the server `weir doctor`, or `nstat -az TcpExtListenOverflows`; on this host
+//! `ethtool -S` for allowances of the provider. Kept connections need no SYN.
+
+use crate::facts::Facts;
+use crate::finding::{Certainty, Evidence, Severity};
+use crate::servers::{Place, Server, servers};
+use crate::view::Out;
+use crate::words;
+
+const SHARE_MIN: f64 = 0.01;
+const COUNT_MIN: u64 = 3;
+const SERVERS_SHOWN_MAX: usize = 5;
+
+pub(super) fn check(facts: &Facts, out: &mut Out) {
+    let Some((servers, seconds)) = servers(facts) else {
+        return super::balancer_unknown(facts, out);
+    };
+    // A server to which nothing was sent says nothing.
+    let busy: Vec<&Server<'_>> =
+        servers.iter().filter(|one| one.connects.unwrap_or(one.attempts) > 0 || one.syn_retries > 0).collect();
+    let share = |one: &Server<'_>| one.syn_retries as f64 / one.connects.unwrap_or(one.attempts).max(1) as f64;
+    let judged: Vec<(&Server<'_>, bool)> = busy
+        .iter()
+        .map(|one| (*one, one.syn_retries >= COUNT_MIN && share(one) > SHARE_MIN))
+        .collect();
+    let Some(place) = Place::of(&judged) else { return };
+    let again = words::sum(judged.iter().filter(|(_, is)| *is).map(|(one, _)| one.syn_retries));
+    out.push(
+        out.finding(
+            place.subject(),
+            Severity::Warning,
+            Certainty::Likely,
+            format!("{} SYNs a second to {} are not answered at once.", words::number(again as f64 / seconds), place.subject()),
+        )
+        .evidences(judged.iter().filter(|(_, is)| *is).take(SERVERS_SHOWN_MAX).map(|(one, _)| {
+            Evidence::text(
+                one.name(),
+                format!(
+                    "{} SYNs sent again, {} connections",
+                    words::thousands(one.syn_retries),
+                    words::thousands(one.connects.unwrap_or(one.attempts))
+                ),
+            )
+        }))
+        .evidence(Evidence::count("other servers reached well", judged.iter().filter(|(_, is)| !is).count() as u64, ""))
+        .why(format!("Each costs a request a second or more. {}", place.meaning()))
+        .remedy(
+            "Run weir doctor on a server, for its accept queue, and on this host, for its provider's limits",
+            &["weir doctor", "nstat -az TcpExtListenOverflows TcpExtTCPSynRetrans"],
+            "none",
+        )
+        .remedy("Keep connections to servers alive", &[], "a server that closes kept connections early has to be known for it")
+        .verify("weir status shows no further SYNs sent again")
+        .source(&["the balancer's counters by server"]),
+    );
+}

@@ -1,0 +1,115 @@
+//! A program on this host reads its connections too slowly.
+//!
+//! **When.** Between the samples this host told peers to stop sending (`TcpExtTCPToZeroWindowAdv`),
+//! or dropped what had arrived for want of room (`TcpExtRcvPruned`, `TCPBacklogDrop`); or in every
+//! sample more than 64 KiB had arrived on a peer's connections that no program had read, after such
+//! a stop at some time.
+//!
+//! **Why.** The network has done its part: the peer waits for this host. Seen from the peer it
+//! looks like a slow network, and a balancer in between holds the data meanwhile.
+//!
+//! **What to do.** Find the program (`ss -tnp`, Recv-Q above 0) and what it waits for: CPU, a disk,
+//! a lock, or its own peer. Larger buffers hide it for a while and do not mend it.
+
+use crate::facts::{Direction, PeerSockets};
+use crate::finding::{Certainty, Evidence, Severity};
+use crate::view::{Change, Out, View};
+use crate::words;
+
+/// What may wait unread for a moment in any busy program.
+const UNREAD_MIN_BYTES: u64 = 64 << 10;
+/// Stops a second from which it is more than a hiccup.
+const WARNING_PER_S: f64 = 1.0;
+const PEERS_SHOWN_MAX: usize = 3;
+
+pub(super) fn check(view: View<'_>, out: &mut Out) {
+    let Some(stops) = view.counter("TcpExtTCPToZeroWindowAdv", out) else { return };
+    let drops: Vec<(&str, Change)> = ["TcpExtRcvPruned", "TcpExtTCPBacklogDrop", "TcpExtTCPRcvQDrop"]
+        .into_iter()
+        .filter_map(|name| Some((name, view.counter_if_any(name)?)))
+        .filter(|(_, one)| one.is_rising())
+        .collect();
+    let unread = if stops.in_all > 0 { unread(view) } else { Vec::new() };
+    if !stops.is_rising() && drops.is_empty() && unread.is_empty() {
+        return;
+    }
+    let is_heavy = stops.per_s() >= WARNING_PER_S || !drops.is_empty() || !unread.is_empty();
+    let what = match unread.first() {
+        Some((bytes, peer)) => format!(
+            "A program leaves {} from {} unread.",
+            words::bytes(*bytes),
+            server_or_client(peer)
+        ),
+        None => format!(
+            "Programs here read so slowly that peers are told to stop {} times a second.",
+            words::number(stops.per_s())
+        ),
+    };
+    out.push(
+        out.finding(
+            "slow reader",
+            if is_heavy { Severity::Warning } else { Severity::Advice },
+            if unread.is_empty() { Certainty::Likely } else { Certainty::Certain },
+            what,
+        )
+        .evidence(stops.evidence("TcpExtTCPToZeroWindowAdv"))
+        .evidences(drops.iter().map(|(name, one)| one.evidence(name)))
+        .evidences(unread.iter().take(PEERS_SHOWN_MAX).map(|(bytes, peer)| {
+            Evidence::text(
+                format!("unread from {}", server_or_client(peer)),
+                format!(
+                    "{} on {}",
+                    words::bytes(*bytes),
+                    words::plural(peer.tcp.get().map_or(0, |one| one.connections), "connection")
+                ),
+            )
+        }))
+        .why("The peers wait for this host, and to them it looks like a slow network.")
+        .remedy(
+            "Find the program whose Recv-Q stays above 0, and what it waits for",
+            &["ss -tnp state established '( not sport = :22 )' | awk '$1 > 0'"],
+            "none",
+        )
+        .verify("nstat TcpExtTCPToZeroWindowAdv rises no more; ss -tn shows Recv-Q near 0")
+        .source(&["/proc/net/netstat", "sock_diag (idiag_rqueue)"]),
+    );
+}
+
+/// `server 10.0.0.1:80`, `client 10.0.0.9`.
+pub(super) fn server_or_client(peer: &PeerSockets) -> String {
+    match peer.direction {
+        Direction::Outbound => {
+            format!("server {}", std::net::SocketAddr::new(peer.peer, peer.port))
+        }
+        Direction::Inbound => format!("client {}", peer.peer),
+    }
+}
+
+/// Peers of which too much was unread in every sample, most first.
+fn unread(view: View<'_>) -> Vec<(u64, &PeerSockets)> {
+    let of = |sockets: &[PeerSockets], peer: &PeerSockets| {
+        sockets
+            .iter()
+            .find(|one| (one.peer, one.direction, one.port) == (peer.peer, peer.direction, peer.port))
+            .and_then(|one| one.tcp.get())
+            .map_or(0, |one| one.unread_bytes)
+    };
+    let samples: Vec<&[PeerSockets]> = view
+        .namespace
+        .samples
+        .iter()
+        .filter_map(|sample| sample.sockets.get())
+        .map(|sockets| sockets.peers.as_slice())
+        .collect();
+    if samples.len() < 2 {
+        return Vec::new();
+    }
+    let Some(last) = samples.last() else { return Vec::new() };
+    let mut unread: Vec<(u64, &PeerSockets)> = last
+        .iter()
+        .map(|peer| (samples.iter().map(|one| of(one, peer)).min().unwrap_or(0), peer))
+        .filter(|&(bytes, _)| bytes >= UNREAD_MIN_BYTES)
+        .collect();
+    unread.sort_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
+    unread
+}

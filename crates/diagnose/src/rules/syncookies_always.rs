@@ -1,0 +1,34 @@
+//! SYN cookies are sent for every connection, which is a setting for tests.
+//!
+//! **When.** `net.ipv4.tcp_syncookies` is 2.
+//!
+//! **Why.** Every connection is then made from a cookie, which keeps eight sizes of segments and,
+//! without timestamps, neither window scaling nor SACK. The value exists to test the code.
+//!
+//! **What to do.** Set it to 1.
+
+use crate::finding::{Certainty, Evidence, Severity};
+use crate::view::{Out, View};
+
+pub(super) fn check(view: View<'_>, out: &mut Out) {
+    const SETTING: &str = "net.ipv4.tcp_syncookies";
+    if view.setting(SETTING, out) != Some(2) {
+        return;
+    }
+    out.push(
+        out.finding(
+            SETTING,
+            Severity::Warning,
+            Certainty::Certain,
+            "Every connection is made from a SYN cookie, as a test would want it.",
+        )
+        .evidence(Evidence::text(SETTING, "2"))
+        .evidences(
+            view.counter_if_any("TcpExtSyncookiesSent").map(|one| one.evidence("TcpExtSyncookiesSent")),
+        )
+        .why("Connections made so have coarser options, and none at all for clients without timestamps.")
+        .remedy("Send cookies only when the SYN queue is full", &["sysctl -w net.ipv4.tcp_syncookies=1"], "none")
+        .verify("nstat -az TcpExtSyncookiesSent rises only in bursts")
+        .source(&["/proc/sys/net/ipv4/tcp_syncookies"]),
+    );
+}

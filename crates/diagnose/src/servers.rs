@@ -1,0 +1,127 @@
+//! What the balancer's counts say of its servers between two samples, and where what is wrong has
+//! its place: at one server, in a zone, or everywhere. Shared by the rules about the balancer.
+
+use std::collections::BTreeMap;
+
+use crate::facts::{Balancer, Facts, ServerCounts};
+use crate::words;
+
+/// A server's counts between the samples.
+#[derive(Clone, Debug)]
+pub(crate) struct Server<'a> {
+    pub(crate) now: &'a ServerCounts,
+    pub(crate) attempts: u64,
+    pub(crate) failures: BTreeMap<&'a str, u64>,
+    pub(crate) connects: Option<u64>,
+    pub(crate) syn_retries: u64,
+    pub(crate) segments_sent: u64,
+    pub(crate) segments_sent_again: u64,
+    pub(crate) reordered: u64,
+    pub(crate) checks: Option<(u64, u64)>,
+}
+
+impl Server<'_> {
+    pub(crate) fn failed(&self) -> u64 {
+        words::sum(self.failures.values().copied())
+    }
+
+    /// `10.0.0.2:80 of api`.
+    pub(crate) fn name(&self) -> String {
+        format!("{} of {}", self.now.address, self.now.service)
+    }
+}
+
+/// The balancer's servers between its first sample and its last, and the seconds between; `None`
+/// where there is no balancer, or too few samples.
+pub(crate) fn servers(facts: &Facts) -> Option<(Vec<Server<'_>>, f64)> {
+    let balancer: &Balancer = facts.balancer.get()?;
+    let (first, last) = (balancer.samples.first()?, balancer.samples.last()?);
+    let seconds = last.at_ms.checked_sub(first.at_ms).filter(|&ms| ms > 0)? as f64 / 1000.0;
+    let servers = last.servers.iter().filter_map(|now| {
+        let same = |one: &&ServerCounts| one.address == now.address && one.service == now.service;
+        // One that is new has done all of its work in between.
+        let then = first.servers.iter().find(same);
+        between(then, now)
+    });
+    Some((servers.collect(), seconds))
+}
+
+/// `None` when counts went backwards: the server was taken away and came again.
+fn between<'a>(then: Option<&ServerCounts>, now: &'a ServerCounts) -> Option<Server<'a>> {
+    let since = |of: fn(&ServerCounts) -> u64| of(now).checked_sub(then.map_or(0, of));
+    let known =
+        |of: fn(&ServerCounts) -> Option<u64>| of(now)?.checked_sub(then.and_then(of).unwrap_or(0));
+    let mut failures = BTreeMap::new();
+    for (cause, &count) in &now.failures {
+        let before = then.and_then(|then| then.failures.get(cause)).copied().unwrap_or(0);
+        failures.insert(cause.as_str(), count.checked_sub(before)?);
+    }
+    failures.retain(|_, count| *count > 0);
+    let passed = known(|one| one.checks_passed.get().copied());
+    let failed = known(|one| one.checks_failed.get().copied());
+    Some(Server {
+        now,
+        attempts: since(|one| one.attempts)?,
+        failures,
+        connects: known(|one| one.connects.get().copied()),
+        syn_retries: since(|one| one.syn_retries)?,
+        segments_sent: since(|one| one.segments_sent)?,
+        segments_sent_again: since(|one| one.segments_sent_again)?,
+        reordered: since(|one| one.reordered)?,
+        checks: passed.zip(failed),
+    })
+}
+
+/// Where something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At some servers, by name.
+    Servers(Vec<String>),
+    /// At every server of one zone, and at none of the others.
+    Zone(String),
+    /// At every server, in more than one zone or without zones.
+    Everywhere,
+}
+
+impl Place {
+    /// Of the servers that can be judged, those that are affected. `None` when none is.
+    pub(crate) fn of(judged: &[(&Server<'_>, bool)]) -> Option<Place> {
+        let affected: Vec<&Server<'_>> =
+            judged.iter().filter(|(_, is)| *is).map(|(server, _)| *server).collect();
+        let first = affected.first()?;
+        if affected.len() == judged.len() && judged.len() > 1 {
+            return Some(Place::Everywhere);
+        }
+        let zone = first.now.zone.as_ref();
+        let in_zone = |server: &Server<'_>| server.now.zone.as_ref() == zone;
+        let others_well = judged.iter().all(|(server, is)| *is == in_zone(server));
+        match zone {
+            Some(zone) if others_well && affected.len() > 1 => Some(Place::Zone(zone.clone())),
+            _ => Some(Place::Servers(affected.iter().map(|one| one.name()).collect())),
+        }
+    }
+
+    /// For a finding's subject.
+    pub(crate) fn subject(&self) -> String {
+        match self {
+            Place::Servers(names) => words::list(names, 3),
+            Place::Zone(zone) => format!("zone {zone}"),
+            Place::Everywhere => "all servers".to_owned(),
+        }
+    }
+
+    /// What that usually means.
+    pub(crate) fn meaning(&self) -> &'static str {
+        match self {
+            Place::Servers(_) => {
+                "It slows down a part of the requests only, which hides in averages. Others are reached well, so it is these servers or the way to them alone."
+            }
+            Place::Zone(_) => {
+                "It slows down a part of the requests only, which hides in averages. Other zones are reached well, so it is the way to this zone."
+            }
+            Place::Everywhere => {
+                "It is the same towards all of them, so its cause is near this host: its interface, its instance's limits, its provider."
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! docs/rules.md is made of the rules' own pages, and docs/kernel-settings.md of the settings':
+//! `UPDATE_EXPECT=1` rewrites both.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use diagnose::rules::Rule;
+use diagnose::sysctl::{Machine, Setting};
+
+const RULES: &str = "\
+# Rules
+
+`weir doctor` reads what the kernel knows and asks these rules about it; `weir serve` asks them too, \
+about its own traffic as well. A finding names its rule, and `weir doctor --explain RULE` prints the \
+page below in a terminal.
+
+A finding has a severity: a **note** is worth knowing and asks for nothing; **advice** would make \
+something better; a **warning** costs something now, or will soon; **critical** means that traffic is \
+being lost now. From a warning on, `weir doctor` ends with exit code 1. It also says how sure it is: \
+*certain*, *likely* (the usual explanation of the figures) or *possible* (one of several). What could \
+not be looked at is said so, with the reason, and is never taken for fine.
+
+Rules take the difference between two samples, or more. Counters belong to a network namespace, so each \
+container is looked at by itself; processors, memory and neighbours are the machine's.
+
+<!-- What follows is generated: UPDATE_EXPECT=1 cargo test -p weir-diagnose -->
+";
+
+const SETTINGS: &str = "\
+# Kernel settings
+
+What Weir knows of the kernel's network settings. `weir doctor sysctl` tells of those in use that are \
+not the default, and reviews a file that is given to it; `weir doctor --explain NAME` prints a \
+setting's page.
+
+Defaults are those of Linux 6.18; where they moved, the page says so, and `weir doctor` goes by the \
+kernel that it finds. A dash: computed from the machine's memory, or set by the distribution.
+
+<!-- What follows is generated: UPDATE_EXPECT=1 cargo test -p weir-diagnose -->
+";
+
+fn rules() -> String {
+    let mut out = RULES.to_owned();
+    out.push_str("\n| rule | what it finds |\n|---|---|\n");
+    for rule in Rule::all() {
+        let name = rule.name();
+        let _ = writeln!(out, "| [`{name}`](#{name}) | {} |", rule.page().summary);
+    }
+    for rule in Rule::all() {
+        let _ = write!(out, "\n## `{}`\n\n{}", rule.name(), rule.page());
+    }
+    out
+}
+
+fn settings() -> String {
+    let machine = Machine::usual();
+    let mut out = SETTINGS.to_owned();
+    out.push_str("\n| setting | unit | default | what it is |\n|---|---|---|---|\n");
+    for setting in Setting::all() {
+        let name = setting.name;
+        let default = match setting.default_on(&machine).as_deref() {
+            None => "–".to_owned(),
+            Some("") => "empty".to_owned(),
+            Some(default) => default.to_owned(),
+        };
+        let anchor = name.replace('.', "");
+        let summary = setting.page().summary;
+        let unit = setting.unit.name();
+        let _ = writeln!(out, "| [`{name}`](#{anchor}) | {unit} | {default} | {summary} |");
+    }
+    for setting in Setting::all() {
+        let _ = write!(out, "\n## `{}`\n\n{}", setting.name, setting.page());
+    }
+    out
+}
+
+fn is_current(name: &str, current: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(path, current).unwrap();
+    } else {
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(found == current, "docs/{name} is old: UPDATE_EXPECT=1 rewrites it");
+    }
+}
+
+#[test]
+fn the_rule_book_is_current() {
+    is_current("rules.md", &rules());
+}
+
+#[test]
+fn the_book_of_settings_is_current() {
+    is_current("kernel-settings.md", &settings());
+}
+
+/// A page is read by somebody in trouble.
+#[test]
+fn every_rule_has_a_page_with_its_parts() {
+    for rule in Rule::all() {
+        let (name, page) = (rule.name(), rule.page());
+        assert!(page.summary.ends_with('.'), "{name}: {}", page.summary);
+        assert!((30..=140).contains(&page.summary.len()), "{name}: {}", page.summary);
+        let titles: Vec<&str> = page.sections.iter().map(|one| one.title.as_str()).collect();
+        for title in ["When", "Why", "What to do"] {
+            assert!(titles.contains(&title), "{name}: no {title}");
+        }
+        for section in &page.sections {
+            assert!(section.text.ends_with('.'), "{name}: {}", section.text);
+            assert_eq!(section.text.matches('`').count() % 2, 0, "{name}: {}", section.text);
+        }
+    }
+}
+
+/// Pages point at rules that exist.
+#[test]
+fn a_rule_leads_back_from_its_name() {
+    for rule in Rule::all() {
+        assert_eq!(Rule::by_name(rule.name()).map(Rule::name), Some(rule.name()));
+    }
+    assert_eq!(Rule::by_name("listener-overflow").map(Rule::name), Some("listener_overflow"));
+    assert!(Rule::by_name("nothing").is_none());
+    assert_eq!(Rule::nearest("listener_overflo"), Some("listener_overflow"));
+}

@@ -1,0 +1,81 @@
+//! Network namespaces of this machine: which there are for somebody to name, and doing something
+//! inside one.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// A network namespace, held open: it exists for as long as this does.
+#[derive(Debug)]
+pub struct Namespace {
+    file: File,
+    inode: u64,
+}
+
+impl Namespace {
+    /// Opens the one that `path` names: `/proc/PID/ns/net`, or a file of `/run/netns`.
+    ///
+    /// # Errors
+    /// When there is none, or this process may not look into that of another.
+    pub fn open(path: &Path) -> io::Result<Namespace> {
+        let file = File::open(path)?;
+        let inode = file.metadata()?.ino();
+        Ok(Namespace { file, inode })
+    }
+
+    /// That of the calling thread.
+    pub fn current() -> io::Result<Namespace> {
+        Self::open(Path::new("/proc/thread-self/ns/net"))
+    }
+
+    /// What tells one from another: the number in `net:[4026531840]`.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Does `work` on a thread of its own that has entered this namespace, and waits for it. Paths
+    /// below `/proc/sys/net` and `/proc/thread-self/net` are that namespace's there; `/proc/net`
+    /// and `/sys/class/net` are not.
+    ///
+    /// # Errors
+    /// When this process may not enter (that takes `CAP_SYS_ADMIN`), when there is no thread to be
+    /// had, or `work` panicked.
+    pub fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> io::Result<R> {
+        std::thread::scope(|scope| {
+            let enter_and_work = || {
+                let network = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(self.file.as_fd(), network)?;
+                Ok(work())
+            };
+            let named = std::thread::Builder::new().name("weir-namespace".to_owned());
+            let thread = named.spawn_scoped(scope, enter_and_work)?;
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("a look into it panicked")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_own_namespace_is_the_one_it_is_in() {
+        let own = Namespace::current().unwrap();
+        let link = std::fs::read_link("/proc/self/ns/net").unwrap();
+        assert_eq!(link.to_string_lossy(), format!("net:[{}]", own.inode()));
+        assert!(Namespace::open(Path::new("/proc/self/ns/none")).is_err());
+    }
+
+    #[test]
+    fn who_may_not_enter_is_told_so_and_who_may_is_there() {
+        let own = Namespace::current().unwrap();
+        match own.inside(|| Namespace::current().unwrap().inode()) {
+            Ok(inside) => assert_eq!(inside, own.inode()),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}"),
+        }
+    }
+}

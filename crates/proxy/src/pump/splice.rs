@@ -1,0 +1,76 @@
+//! A body that leaves as it came, moved inside the kernel: without TLS on either side, and with a
+//! length that says where it ends.
+
+use std::task::{Context, Poll};
+
+use transport::Stream;
+
+use super::{Blocked, Framing, Pump, PumpError, Source, TURN_BYTES};
+use crate::watchdog::Limits;
+
+/// What is left of a body from which on a pipe costs less than copying: two calls for each run of
+/// bytes, as for a copy, and one more that finds the socket empty.
+const SPLICED_BYTES_MIN: u64 = 24 * 1024;
+
+impl Pump {
+    /// Whether the rest of the body can go through a pipe. Call when nothing of it is here.
+    pub(super) fn may_splice(&self, from: &Stream, to: &Stream) -> bool {
+        let Source::Length(left) = self.source else { return false };
+        left >= SPLICED_BYTES_MIN
+            && self.framing == Framing::Raw
+            && self.kept.is_none()
+            // One that is too large is for the other way to refuse.
+            && self.bytes.saturating_add(left) <= self.bytes_max
+            && from.can_splice()
+            && to.can_splice()
+    }
+
+    /// Moves what the pipe can carry. Ready when none is in use (any more): the body is through, or
+    /// goes the other way.
+    pub(super) fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &Stream,
+        to: &Stream,
+        limits: &Limits,
+    ) -> Poll<Result<(), PumpError>> {
+        let turn_ends = self.sent_bytes + TURN_BYTES;
+        while let Some(lent) = &mut self.pipe {
+            let Source::Length(left) = &mut self.source else { return Poll::Ready(Ok(())) };
+            if !lent.pipe.is_empty() {
+                match to.poll_splice_out(cx, &mut lent.pipe, false) {
+                    Poll::Pending => {
+                        self.wait(Blocked::OnWrite, limits);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Write(e.kind()))),
+                    Poll::Ready(Ok(sent)) => self.sent_bytes += sent as u64,
+                }
+            } else if *left == 0 {
+                if let Some(lent) = self.pipe.take() {
+                    lent.give_back();
+                }
+            } else if self.sent_bytes >= turn_ends {
+                // Others are waiting for this thread.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            } else {
+                let max = usize::try_from(*left).unwrap_or(usize::MAX);
+                match from.poll_splice_in(cx, &mut lent.pipe, max) {
+                    Poll::Pending => {
+                        self.wait(Blocked::OnRead, limits);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Read(e.kind()))),
+                    Poll::Ready(Ok(0)) => return Poll::Ready(Err(PumpError::Incomplete)),
+                    Poll::Ready(Ok(taken)) => {
+                        *left -= taken as u64;
+                        self.bytes += taken as u64;
+                    }
+                }
+            }
+            self.blocked = Blocked::No;
+        }
+        Poll::Ready(Ok(()))
+    }
+}

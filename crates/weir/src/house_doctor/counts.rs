@@ -1,0 +1,112 @@
+//! What the balancer counts, as facts: by server and zone, and what ended without a server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use control::Status;
+use decide::{EndpointView, Published};
+use diagnose::facts::{Balancer, BalancerListener, BalancerSample, Known, ServerCounts};
+use model::{Cause, Fault};
+
+/// Where it is counted.
+pub(crate) struct Sources {
+    pub(crate) registry: Arc<decide::Registry>,
+    pub(crate) counters: Arc<observe::Registry>,
+    pub(crate) control: Arc<Status>,
+}
+
+/// What answers of 5xx are called among causes.
+const STATUS_5XX: &str = "status_5xx";
+
+impl Sources {
+    /// Time between two looks, as configured now.
+    pub(super) fn interval(&self) -> Option<Duration> {
+        self.registry.current().snapshot.doctor.interval
+    }
+
+    /// What the configuration says, which may have changed since the last look.
+    pub(super) fn fill(&self, balancer: &mut Balancer, namespace_inode: Option<u64>) {
+        let published = self.registry.load_full();
+        let snapshot = &published.snapshot;
+        balancer.zone = snapshot.zone.as_ref().map(ToString::to_string);
+        balancer.connections_max = Known::Is(snapshot.connections_max.into());
+        balancer.namespace_inode =
+            namespace_inode.map_or_else(|| Known::unknown("no namespace was read"), Known::Is);
+        let listeners = snapshot.listeners.iter().map(|listener| BalancerListener {
+            name: listener.name.to_string(),
+            address: listener.address,
+            backlog_asked: listener.backlog,
+        });
+        balancer.listeners = listeners.collect();
+    }
+
+    /// What is counted at this moment.
+    pub(super) fn sample(&self, at_ms: u64) -> BalancerSample {
+        let published = self.registry.load_full();
+        let totals = self.counters.totals();
+        let mut causes = BTreeMap::new();
+        for &cause in Cause::ALL.iter().filter(|cause| is_no_servers(cause.fault())) {
+            let of_cause = totals.listeners.values().map(|one| one.exchanges.of_cause(cause));
+            let count: u64 = of_cause.sum();
+            if count > 0 {
+                causes.insert(cause.name().to_owned(), count);
+            }
+        }
+        let listeners = totals.listeners.values();
+        BalancerSample {
+            at_ms,
+            servers: self.servers(&published),
+            causes,
+            connections_accepted: listeners.clone().map(|one| one.connections_accepted).sum(),
+            connections_open: listeners.map(observe::ListenerTotals::connections_open).sum(),
+        }
+    }
+
+    fn servers(&self, published: &Published) -> Vec<ServerCounts> {
+        let now = os::clock::now();
+        let probed = self.control.probed();
+        let mut servers = Vec::new();
+        for service in &published.services {
+            let view = service.view(now);
+            for endpoint in &view.endpoints {
+                let mut counts = counts(&view.name, endpoint);
+                if let Some(probed) = probed.get(&endpoint.address) {
+                    counts.checks_failed = Known::Is(probed.failed);
+                    counts.checks_passed = Known::Is(probed.ended.saturating_sub(probed.failed));
+                }
+                servers.push(counts);
+            }
+        }
+        servers
+    }
+}
+
+fn is_no_servers(fault: Fault) -> bool {
+    !matches!(fault, Fault::None | Fault::Server | Fault::Network)
+}
+
+fn counts(service: &str, endpoint: &EndpointView) -> ServerCounts {
+    let mut failures: BTreeMap<String, u64> =
+        endpoint.failed_by.iter().map(|(cause, count)| (cause.name().to_owned(), *count)).collect();
+    if endpoint.answered_5xx > 0 {
+        failures.insert(STATUS_5XX.to_owned(), endpoint.answered_5xx);
+    }
+    let round_trip = endpoint.tcp.round_trip.map(|rtt| rtt.as_micros() as u64);
+    ServerCounts {
+        service: service.to_owned(),
+        address: endpoint.address,
+        zone: endpoint.zone.as_ref().map(ToString::to_string),
+        attempts: endpoint.requests,
+        failures,
+        in_flight: endpoint.in_flight.into(),
+        connects: Known::unknown("connections are counted by service"),
+        syn_retries: endpoint.tcp.syn_retries,
+        segments_sent: endpoint.tcp.sent,
+        segments_sent_again: endpoint.tcp.sent_again,
+        reordered: endpoint.tcp.reordered,
+        rtt_us: round_trip.map_or_else(|| Known::unknown("no connection was sampled"), Known::Is),
+        checks_passed: Known::unknown("it has no check"),
+        checks_failed: Known::unknown("it has no check"),
+    }
+}

@@ -1,0 +1,190 @@
+//! The doctor within a running balancer: looks at this host and at what the balancer counts, again
+//! and again, on a thread of its own; says what it finds in the log, and keeps it for the API.
+
+mod counts;
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use collect::{Collector, Wanted, Which};
+use diagnose::board::Board;
+use diagnose::facts::Known;
+use diagnose::finding::{CouldNotCheck, Finding, Severity};
+use diagnose::rules::diagnose;
+use model::Moment;
+use serde_json::{Value, json};
+
+pub(crate) use counts::Sources;
+
+/// Samples kept: rates are over the time between the first and the last of them.
+const SAMPLES_MAX: usize = 4;
+
+/// How often it looks whether it has been turned on.
+const OFF_LOOK: Duration = Duration::from_secs(1);
+
+/// Settings, files and the kernel's log are read anew after so many looks.
+const RENEW_EVERY: u64 = 30;
+
+/// What has been found so far.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Time between two looks; `None`: turned off.
+    interval: Option<Duration>,
+    looks: u64,
+    looked_at: Moment,
+    board: Board,
+    could_not_check: Vec<CouldNotCheck>,
+}
+
+/// What others may read of it at any time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings(Arc<Mutex<Seen>>);
+
+/// The running doctor.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// Starts it. Whether and how often it looks is the configuration's in force.
+pub(crate) fn start(sources: Sources, findings: Findings) -> io::Result<Handle> {
+    let (stop, stopped) = channel();
+    let thread = std::thread::Builder::new()
+        .name("weir-doctor".to_owned())
+        .spawn(move || run(&sources, &findings, &stopped))?;
+    Ok(Handle { stop, thread })
+}
+
+impl Handle {
+    /// Stops it, and returns when its thread has ended.
+    pub(crate) fn stop(self) {
+        // It ends by itself when nobody can stop it any more.
+        let _ = self.stop.send(());
+        if self.thread.join().is_err() {
+            tracing::error!("the doctor's thread ended by a panic");
+        }
+    }
+}
+
+fn run(sources: &Sources, findings: &Findings, stopped: &Receiver<()>) {
+    let mut collector: Option<Collector> = None;
+    loop {
+        let interval = sources.interval();
+        if interval.is_none() {
+            collector = None;
+            *findings.lock() = Seen::default();
+        } else {
+            look(&mut collector, sources, findings, interval);
+        }
+        match stopped.recv_timeout(interval.unwrap_or(OFF_LOOK)) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Looks once: a sample of the host and of the balancer, at the same moment.
+fn look(
+    collector: &mut Option<Collector>,
+    sources: &Sources,
+    findings: &Findings,
+    interval: Option<Duration>,
+) {
+    if collector.is_none() {
+        let wanted = Wanted { namespaces: Which::Own, samples_max: SAMPLES_MAX };
+        match Collector::begin(&wanted) {
+            Ok(begun) => *collector = Some(begun),
+            Err(why) => tracing::warn!("the doctor cannot look: {why}"),
+        }
+    }
+    let Some(collector) = collector else { return };
+    collector.sample();
+    let now_ms = milliseconds(os::clock::since_boot());
+    let facts = collector.facts_mut();
+    let inode = facts.namespaces.first().map(|namespace| namespace.inode);
+    let balancer = match &mut facts.balancer {
+        Known::Is(balancer) => balancer,
+        unknown @ Known::Unknown(_) => {
+            *unknown = Known::Is(diagnose::facts::Balancer::default());
+            let Known::Is(balancer) = unknown else { return };
+            balancer
+        }
+    };
+    sources.fill(balancer, inode);
+    if balancer.samples.len() >= SAMPLES_MAX {
+        balancer.samples.remove(0);
+    }
+    balancer.samples.push(sources.sample(now_ms));
+
+    let report = diagnose(collector.facts());
+    let (said, looks) = {
+        let mut seen = findings.lock();
+        seen.interval = interval;
+        seen.looks += 1;
+        let now = os::clock::now();
+        seen.looked_at = now;
+        seen.could_not_check.clone_from(&report.could_not_check);
+        (seen.board.update(report, now), seen.looks)
+    };
+    for finding in said.iter().filter(|finding| finding.has_weight()) {
+        say(finding);
+    }
+    if looks.is_multiple_of(RENEW_EVERY) {
+        collector.renew();
+    }
+}
+
+/// A line of the log: what, on what evidence, and what to do about it.
+fn say(finding: &Finding) {
+    let evidence: Vec<String> = finding
+        .evidence
+        .iter()
+        .take(3)
+        .map(|one| format!("{} {}", one.name, diagnose::render::figure(one)))
+        .collect();
+    let evidence = evidence.join("; ");
+    let remedy = finding.remedy.first().map_or("", |remedy| remedy.action.as_str());
+    let (rule, what) = (&*finding.rule, &finding.what);
+    if finding.severity >= Severity::Critical {
+        tracing::error!(finding = rule, evidence, remedy, "{what}");
+    } else {
+        tracing::warn!(finding = rule, evidence, remedy, "{what}");
+    }
+}
+
+impl Findings {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For `/api/v1/findings`. Times are of the wall clock.
+    pub(crate) fn value(&self) -> Value {
+        let seen = self.lock();
+        let (now, wall) = (os::clock::now(), os::clock::wall());
+        let at = |moment: Moment| milliseconds(wall.saturating_sub(now.since(moment)));
+        let findings = seen.board.standing().into_iter().map(|standing| {
+            let mut value = json!(standing.finding);
+            value["is_present"] = json!(standing.last == seen.looked_at);
+            value["first_seen_unix_ms"] = json!(at(standing.since));
+            value["last_seen_unix_ms"] = json!(at(standing.last));
+            value
+        });
+        let looked_at = (seen.looks > 0).then(|| at(seen.looked_at));
+        json!({
+            "enabled": seen.interval.is_some(),
+            "interval_ms": seen.interval.map(milliseconds),
+            "looks": seen.looks,
+            "looked_at_unix_ms": looked_at,
+            "findings": findings.collect::<Value>(),
+            "could_not_check": seen.could_not_check,
+        })
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

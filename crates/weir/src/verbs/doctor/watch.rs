@@ -1,0 +1,62 @@
+//! `weir doctor --watch`: looks again and again.
+
+use std::io::{self, IsTerminal, Write};
+
+use diagnose::rules::diagnose;
+
+use super::{facts, value};
+use crate::flags::{Common, Exit, FactsArgs};
+use crate::render;
+use crate::signals::Signals;
+
+/// Clears a terminal and begins at its top.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
+
+/// A part of the time between two samples, so that three of them see a queue that stays full.
+const PARTS: u32 = 3;
+
+pub(super) fn run(args: &FactsArgs, common: Common) -> Exit {
+    let mut signals = match Signals::catch() {
+        Ok(signals) => signals,
+        Err(error) => {
+            eprintln!("weir: no signals: {error}");
+            return Exit::Failed;
+        }
+    };
+    let mut collector = match facts::begin(&args.netns) {
+        Ok(collector) => collector,
+        Err(error) => return error.tell(),
+    };
+    let on_terminal = io::stdout().is_terminal();
+    if on_terminal && !args.json {
+        println!("looking for {}…", config::show_duration(args.time));
+    }
+    collector.sample();
+    loop {
+        for _ in 0..PARTS {
+            if signals.wait_at_most(args.time / PARTS).is_some() {
+                return Exit::Done;
+            }
+            collector.sample();
+        }
+        collector.renew();
+        let seen = collector.facts();
+        let report = diagnose(seen);
+        let text = if args.json {
+            format!("{}\n", value(seen, &report))
+        } else {
+            let clear = if on_terminal { CLEAR } else { "" };
+            format!("{clear}{}\n", render::doctor::report(seen, &report, common.colours_stdout()))
+        };
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Ok(()) => {}
+            // Whoever read has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
+            Err(error) => {
+                eprintln!("weir: cannot write to standard output: {error}");
+                return Exit::Failed;
+            }
+        }
+    }
+}

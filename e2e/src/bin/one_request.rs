@@ -1,0 +1,128 @@
+//! What deciding one request costs, without sockets, clocks and chance: parse, route, pick, read
+//! the response's head, count, write the access line; so many times. `tests/instructions.rs` runs
+//! it under a machine that counts instructions.
+//!
+//! `one_request TIMES`
+
+use std::time::Duration;
+
+use decide::{Admission, Ask, Registry, route};
+use model::{Action, Cause, ListenerId, Moment, Timings};
+use observe::{AccessRecord, TimestampCache};
+use wire::http1::{self, HeadLimits, Known, Parsed, RequestHead, ResponseHead};
+
+/// As a browser asks.
+const REQUEST: &[u8] = b"GET /listings/rooms/31415?check_in=2026-12-01&guests=2 HTTP/1.1\r\n\
+    Host: www.example.com\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0\r\n\
+    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
+    Accept-Language: en-GB,en;q=0.5\r\n\
+    Accept-Encoding: gzip, deflate, br, zstd\r\n\
+    Connection: keep-alive\r\n\
+    Cookie: session=0f8fad5bd9cb469fa1657086728 9950e\r\n\
+    \r\n";
+
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\n\
+    Server: nginx/1.22.1\r\n\
+    Date: Sun, 22 Nov 2026 09:00:00 GMT\r\n\
+    Content-Type: text/html; charset=utf-8\r\n\
+    Content-Length: 15000\r\n\
+    Connection: keep-alive\r\n\
+    \r\n";
+
+/// Three hosts, some paths, four servers in two zones with limits.
+const CONFIGURATION: &str = r#"
+zone = "a"
+[[listener]]
+address = "127.0.0.1:8080"
+[[route]]
+host = ["www.example.com", "example.com", "*.example.net"]
+path = "/listings"
+service = "listings"
+[[route]]
+path = "/api"
+service = "listings"
+[[route]]
+service = "listings"
+[service.listings]
+balance = "least-connections"
+in_flight_max = 8
+[[service.listings.server]]
+address = "127.0.0.1:9001"
+zone = "a"
+[[service.listings.server]]
+address = "127.0.0.1:9002"
+zone = "a"
+[[service.listings.server]]
+address = "127.0.0.1:9003"
+zone = "b"
+[[service.listings.server]]
+address = "127.0.0.1:9004"
+zone = "b"
+"#;
+
+fn main() {
+    let times: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).expect("TIMES");
+    let checked = config::check(CONFIGURATION, "counted.toml", &()).expect("a valid configuration");
+    let registry = Registry::with_seed(1);
+    let published = registry.publish(checked.snapshot.into(), Moment::from_micros(0));
+    let counters = observe::Registry::new().add_shard();
+    let service_counters = counters.service(&"listings".into());
+    let mut rng = fastrand::Rng::with_seed(1);
+    let (mut request, mut response) = (RequestHead::default(), ResponseHead::default());
+    let (mut line, mut stamps) = (Vec::new(), TimestampCache::default());
+
+    for turn in 0..times {
+        let now = Moment::from_micros(turn * 100);
+        let parsed = http1::parse_request(REQUEST, &HeadLimits::default(), &mut request);
+        assert_eq!(parsed, Ok(Parsed::Complete { consumed: REQUEST.len() }));
+        let found = published.router.find(&request, ListenerId(0)).expect("a route");
+        let Action::Forward(to) = &published.snapshot.routes[found].action else { unreachable!() };
+        let id = route::split(to, &mut rng);
+        let Admission::Go(slot) = published.service(id).admit(&Ask::default(), &mut rng, now)
+        else {
+            unreachable!("eight slots a server, and one is taken")
+        };
+        let parsed = http1::parse_response(RESPONSE, &HeadLimits::default(), &mut response);
+        assert_eq!(parsed, Ok(Parsed::Complete { consumed: RESPONSE.len() }));
+        assert!(response.known(Known::KeepAlive).is_none());
+        let timings = Timings {
+            first_byte: Duration::from_micros(900 + turn % 64),
+            total: Duration::from_micros(1000 + turn % 64),
+            ..Timings::default()
+        };
+        service_counters.exchange_ended(Cause::Completed, Some(response.status()), 1, &timings);
+        line.clear();
+        let row = &slot.endpoint().row;
+        AccessRecord {
+            time: stamps.at(Duration::from_secs(1_795_000_000) + Duration::from_micros(turn * 100)),
+            request_id: b"00112233-4455-6677-8899-aabbccddeeff",
+            client: ([127, 0, 0, 1], 40_000).into(),
+            listener: &published.snapshot.listeners[0].name,
+            method: request.method().as_bytes(),
+            host: request.authority().as_bytes(),
+            path: request.path().as_bytes(),
+            protocol: "HTTP/1.1",
+            tls: None,
+            grpc_status: None,
+            status: Some(response.status()),
+            cause: Cause::Completed,
+            detail: None,
+            service: Some("listings"),
+            server: Some(&row.name),
+            zone: row.zone.as_deref(),
+            attempts: 1,
+            failed_attempts: &[],
+            not_retried: None,
+            reused: true,
+            timings,
+            request_bytes: 0,
+            response_bytes: 15_000,
+            tcp: None,
+            decision: None,
+        }
+        .write_json(&mut line);
+        drop(slot);
+    }
+    println!("{}", String::from_utf8_lossy(&line).trim_end());
+}

@@ -1,0 +1,81 @@
+//! What a look costs: 100,000 sockets within 0.3 s, and a whole run within 50 ms of CPU time.
+
+use std::time::{Duration, Instant};
+
+use e2e::{NAMESPACES, Process, Scene, Zones, binary, find, wait};
+use serde_json::Value;
+
+/// Processes that hold them, so that none needs more open files than anyone may have.
+const HOLDERS: u8 = 6;
+/// Connections of each; a connection has two sockets, and each listener is a destination of its
+/// own, since there are 28,232 ports towards one.
+const CONNECTIONS: usize = 9_000;
+
+const HOLDER: &str = "\
+import socket, sys, time
+to, count = (sys.argv[1], 8080), int(sys.argv[2])
+listener = socket.create_server(to, backlog=128)
+held = []
+for _ in range(count):
+    held.append(socket.create_connection(to))
+    held.append(listener.accept()[0])
+print('ready', flush=True)
+time.sleep(600)
+";
+
+#[test]
+#[ignore = "takes long; run with make prove"]
+fn prove_a_hundred_thousand_sockets_within_300_ms() {
+    let Some(scene) = Scene::alone("prove-doctor", &[NAMESPACES, "python3"]) else {
+        return;
+    };
+    Zones::run(&[], |_| {
+        let python = find("python3").expect("python3");
+        let holders: Vec<Process> = (1..=HOLDERS)
+            .map(|n| {
+                let words = ["-c".to_owned(), HOLDER.to_owned(), format!("127.0.0.{n}")];
+                let words = words.into_iter().chain([CONNECTIONS.to_string()]);
+                Process::start(&scene, &format!("holder{n}"), &python, words)
+            })
+            .collect();
+        wait::until("every connection", Duration::from_secs(60), || {
+            holders.iter().all(|one| one.stdout().contains("ready")).then_some(())
+        });
+        let sockets = 2 * CONNECTIONS as u64 * u64::from(HOLDERS);
+        let mut times = Vec::new();
+        for run in 0..3 {
+            let begin = Instant::now();
+            let words = ["doctor", "sockets", "--netns", "own", "--json"];
+            let mut doctor = Process::start(&scene, &format!("doctor{run}"), binary(), words);
+            let finished = doctor.wait(Duration::from_secs(10));
+            times.push(begin.elapsed());
+            let told: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+            let states = &told["namespaces"][0]["sockets"]["states"];
+            assert!(states["established"].as_u64() >= Some(sockets), "{states}");
+        }
+        eprintln!("{sockets} sockets: {times:?}");
+        let best = times.iter().min().expect("three times");
+        assert!(*best < Duration::from_millis(300), "{times:?}");
+    });
+}
+
+#[test]
+#[ignore = "takes long; run with make prove"]
+fn prove_a_run_takes_50_ms_of_cpu_time() {
+    let Some(scene) = Scene::alone("prove-doctor-cpu", &[NAMESPACES, "bash"]) else {
+        return;
+    };
+    Zones::run(&[], |_| {
+        let script = format!(
+            "TIMEFORMAT='%U %S'; time {} doctor --for 1s --json >/dev/null",
+            binary().display()
+        );
+        let bash = find("bash").expect("bash");
+        let mut timed = Process::start(&scene, "timed", &bash, ["-c", &script]);
+        let finished = timed.wait(Duration::from_secs(20));
+        let line = finished.stderr.lines().last().expect("times").to_owned();
+        let used: f64 = line.split(' ').map(|part| part.parse::<f64>().expect("seconds")).sum();
+        eprintln!("CPU time: {:.0} ms", used * 1e3);
+        assert!(used <= 0.050, "{line}");
+    });
+}

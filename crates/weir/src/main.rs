@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Verb::Upgrade(args) => verbs::upgrade::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args, cli.common),
         Verb::Demo(args) => verbs::demo::run(&args, cli.common),
+        Verb::Bench(args) => verbs::bench::run(&args, cli.common),
     }
     .into()
 }

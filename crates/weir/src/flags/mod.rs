@@ -3,6 +3,7 @@
 //! Nothing here acts; the verbs do.
 
 mod admin;
+pub(crate) mod bench;
 mod doctor;
 mod exit_code;
 
@@ -14,6 +15,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
+pub(crate) use bench::{BenchArgs, BenchVerb};
 pub(crate) use doctor::{ChecksArgs, DoctorArgs, DoctorVerb, FactsArgs, ListArgs, SysctlArgs};
 pub(crate) use exit_code::Exit;
 
@@ -126,6 +128,12 @@ pub(crate) enum Verb {
     /// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them
     /// and a few requests per second, and says where to look. Ctrl-C ends it.
     Demo(DemoArgs),
+    /// Make load that can be trusted: `weir bench URL`, connect storms, the limit found for you
+    ///
+    /// Sends requests at a constant rate (--rate) or over so many connections (-c), and says what came
+    /// of them, what it could not deliver, and whose fault that is. Latency counts from the moment a
+    /// request should have begun. Ctrl-C ends it with the figures so far.
+    Bench(Box<BenchArgs>),
 }
 
 /// The words of `weir serve`.

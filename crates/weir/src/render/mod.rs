@@ -2,7 +2,7 @@
 //!
 //! Nothing is decided and nothing is printed here; verbs do.
 
-mod columns;
+pub(crate) mod columns;
 mod plan;
 mod routes;
 mod services;

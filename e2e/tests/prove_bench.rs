@@ -22,10 +22,10 @@ fn a_closed_loop_costs_no_more_cpu_than_wrk() {
     let weir = binary().to_string_lossy().into_owned();
     let mut ratios = Vec::new();
     for round in 0..ROUNDS {
-        let words = [&weir, "bench", "-q", "-t", "3", "-c", "32", "--threads", "1", &at];
+        let words = [&weir, "bench", "-q", "-t", "2", "-c", "32", "--threads", "1", &at];
         let ours = per_cpu_second(&scene, &words);
         let wrk = find("wrk").unwrap().to_string_lossy().into_owned();
-        let theirs = per_cpu_second(&scene, &[&wrk, "-t1", "-c32", "-d3s", &at]);
+        let theirs = per_cpu_second(&scene, &[&wrk, "-t1", "-c32", "-d2s", &at]);
         println!("round {round}: weir {ours:.0}, wrk {theirs:.0} requests per CPU second");
         ratios.push(ours / theirs);
     }
@@ -68,7 +68,7 @@ fn twenty_thousand_starts_a_second_come_on_time_and_memory_stays_flat() {
     let Some(scene) = Scene::alone("prove-bench-rate", &["nginx"]) else { return };
     let nginx = Nginx::start(&scene, 11, "keepalive_requests 1000000000;");
     let at = format!("http://{}/", nginx.address());
-    let running = Bench::start(&scene, &["-q", "-t", "60", "--rate", "20000", "-c", "200", &at]);
+    let running = Bench::start(&scene, &["-q", "-t", "60", "--rate", "20000", &at]);
     wait::measure_for(Duration::from_secs(10));
     let early = running.process.resident_bytes();
     wait::measure_for(Duration::from_secs(45));
@@ -82,7 +82,9 @@ fn twenty_thousand_starts_a_second_come_on_time_and_memory_stays_flat() {
         ended.number("totals.requests") + ended.number("totals.dropped_starts"),
         1_200_000.0
     );
-    assert!(starts <= timer + 0.2, "{starts} ms against {timer} ms");
+    // A server that has no processor to answer with keeps every connection in use.
+    let ran_out = &ended.json["ran_out"];
+    assert!(starts <= timer + 0.2, "{starts} ms against {timer} ms; ran out: {ran_out}");
     // 900,000 requests lie between; each second leaves its figures, which are few.
     assert!(late < early + 4_000_000, "{early} bytes became {late}");
 }
@@ -92,24 +94,24 @@ fn twenty_thousand_starts_a_second_come_on_time_and_memory_stays_flat() {
 fn a_server_that_stalls_is_seen_from_the_intended_starts() {
     let Some(scene) = Scene::alone("prove-bench-stall", &["python3", "wrk"]) else { return };
     let address = scene.address(11, 8080);
-    let _server = timing(&scene, address, &["--stall-every-s", "10", "--stall-for-s", "2"]);
+    let _server = timing(&scene, address, &["--stall-every-s", "5", "--stall-for-s", "1"]);
     wait_for_listener(address);
     let at = format!("http://{address}/");
-    let open = bench(&scene, &["-q", "-t", "22", "--rate", "100", "-c", "8", &at]).code(0);
-    let closed = bench(&scene, &["-q", "-t", "10", "-c", "8", &at]).code(0);
+    let open = bench(&scene, &["-q", "-t", "11", "--rate", "100", "-c", "8", &at]).code(0);
+    let closed = bench(&scene, &["-q", "-t", "5", "-c", "8", &at]).code(0);
     let intended = open.number("latency.intended_start.p90_ms");
     let service = open.number("latency.service.p90_ms");
     let closed = closed.number("latency.service.p99_ms");
     println!(
         "p90 from the intended start {intended:.0} ms, service {service:.1} ms; closed loop p99 {closed:.1} ms"
     );
-    // A fifth of the time nobody answers: of those who come then, half wait for a second or more.
-    assert!((700.0..=1300.0).contains(&intended), "{intended}");
+    // A fifth of the time nobody answers: of those who come then, half wait for half a second or more.
+    assert!((350.0..=650.0).contains(&intended), "{intended}");
     assert!(service < 100.0 && closed < 100.0, "{service} {closed}");
 }
 
 #[test]
-#[ignore = "takes two minutes: make prove"]
+#[ignore = "takes a minute: make prove"]
 fn the_limit_of_a_shaped_link_is_found_and_named() {
     let Some(scene) = Scene::alone("prove-bench-limit", &[NAMESPACES, "tc"]) else { return };
     Zones::run(&["server"], |zones| {
@@ -135,9 +137,9 @@ fn the_limit_of_a_shaped_link_is_found_and_named() {
             "--from",
             "100",
             "--trial",
-            "6s",
+            "4s",
             "--confirm",
-            "20s",
+            "12s",
             &at,
         ];
         let ended = Bench::start(&scene, &words).end(Duration::from_mins(4)).code(0);
@@ -151,8 +153,12 @@ fn the_limit_of_a_shaped_link_is_found_and_named() {
         println!("found {found:.1}/s, bound {bound:.1}/s ({response:.0} bytes a response)");
         assert!((found / bound - 1.0).abs() < 0.05, "{found} is not {bound}");
         let ran_out = ended.json["ran_out"].as_array().unwrap();
-        let is_link = |found: &&serde_json::Value| found["whose"] == "link";
-        let link = ran_out.iter().find(is_link).unwrap_or_else(|| panic!("{ran_out:?}"));
-        assert_eq!(link["what"], "bandwidth", "{link}");
+        // A machine that others keep busy may say so; beside it the link comes first, whatever runs
+        // out.
+        let is_busy_cpu =
+            |found: &&serde_json::Value| found["whose"] == "generator" && found["what"] == "cpu";
+        let first = ran_out.iter().find(|found| !is_busy_cpu(found));
+        let first = first.unwrap_or_else(|| panic!("no link among {ran_out:?}"));
+        assert_eq!((&first["whose"], &first["what"]), (&"link".into(), &"bandwidth".into()));
     });
 }

@@ -22,6 +22,9 @@ const SCAN_NS: u64 = 20_000_000;
 /// How long a connection of a closed loop rests after it could not be opened, so that a server
 /// that is gone is not hammered.
 const REST_NS: u64 = 50_000_000;
+/// Starts in one go, before what has come is looked at again: after a pause of this machine
+/// thousands may be due at once, and responses that wait meanwhile would look slow.
+const STARTS_MAX: usize = 64;
 /// What is read at once.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -155,12 +158,14 @@ impl Worker {
             }
             self.poller.wait(self.wait_from(now, scan_at))?;
             for index in 0..self.poller.len() {
-                let ready = self.poller.ready(index);
+                // What is due does not wait for the rest of the events.
                 let now = os::clock::nanos();
-                self.carry(ready, now);
-                // What is due does not wait for the rest of the events; and in a closed loop what
-                // just ended makes room for the next.
-                if orders == RUN {
+                if orders == RUN && self.is_due(now) {
+                    self.begin_due(now);
+                }
+                self.carry(self.poller.ready(index), now);
+                // In a closed loop what just ended makes room for the next.
+                if orders == RUN && self.is_closed_loop() {
                     self.begin_due(now);
                 }
             }
@@ -169,10 +174,20 @@ impl Worker {
         Ok(self.recorder)
     }
 
-    /// Begins what is due and can begin.
+    fn is_closed_loop(&self) -> bool {
+        matches!(self.starts, Starts::Closed { .. })
+    }
+
+    /// Whether the clock has a request begin.
+    fn is_due(&self, now: u64) -> bool {
+        let Starts::Open(arrivals) = &self.starts else { return false };
+        arrivals.next_ns().is_some_and(|next| self.shared.begins + next <= now)
+    }
+
+    /// Begins what is due and can begin, [`STARTS_MAX`] at most.
     fn begin_due(&mut self, now: u64) {
         let begins = self.shared.begins;
-        loop {
+        for _ in 0..STARTS_MAX {
             let intended = match &self.starts {
                 Starts::Open(arrivals) => match arrivals.next_ns() {
                     Some(next) if begins + next <= now => begins + next,

@@ -5,4 +5,4 @@ mod counters;
 mod sampler;
 
 pub use counters::{Counters, interface_towards};
-pub use sampler::Sampler;
+pub use sampler::{Sampler, this_host};

@@ -62,7 +62,7 @@ impl Sampler {
             }
         };
         let thread = Builder::new().name("weir-host".to_owned()).spawn(body).ok();
-        Sampler { host: host(interface), is_over, seconds, thread }
+        Sampler { host: this_host(interface), is_over, seconds, thread }
     }
 
     /// What machine this is.
@@ -96,7 +96,9 @@ fn read(interface: &str) -> Counters {
     )
 }
 
-fn host(interface: String) -> Host {
+/// This machine, as figures name it; `interface` is the one that the load leaves by, empty when it
+/// is not known.
+pub fn this_host(interface: String) -> Host {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     Host {

@@ -140,10 +140,11 @@ fn single(run: &Run) -> Vec<Chart> {
     charts.extend([
         time(
             "Connections",
-            "Open at each second's end, and opened in it.",
+            "Open at each second's end, and opened in it; requests under way at its end.",
             "count",
             vec![
                 ("open", false, second(|s| Some(count(s.connections_open)), Fold::Mean)),
+                ("under way", false, second(|s| Some(count(s.in_flight)), Fold::Mean)),
                 ("opened", true, second(|s| Some(count(s.connections_opened)), Fold::Mean)),
             ],
         ),

@@ -164,20 +164,21 @@ fn tiles(out: &mut String, run: &Run) {
     out.push_str("</div>");
 }
 
-/// The tables below the charts of one run.
-fn tables(out: &mut String, run: &Run) {
-    out.push_str("<div class=\"tables\">");
+/// Times of a run, with those of its parts.
+fn times(out: &mut String, run: &Run) {
     let phases = &run.latency.phases;
-    let named: [(&str, Option<&Summary>); 9] = [
+    let named: [(&str, Option<&Summary>); 11] = [
         ("from the intended start", run.latency.intended_start.as_ref()),
         ("service time", Some(&run.latency.service)),
         ("lateness of starts", run.latency.lateness.as_ref()),
+        ("lateness of an empty timer", run.latency.timer_lateness.as_ref()),
         ("name look-up", Some(&phases.dns)),
         ("connect", Some(&phases.connect)),
         ("TLS handshake", Some(&phases.tls)),
         ("first byte", Some(&phases.first_byte)),
         ("transfer", Some(&phases.transfer)),
         ("total", Some(&phases.total)),
+        ("TCP's round trip", Some(&phases.round_trip)),
     ];
     let mut rows = Vec::new();
     for (name, summary) in named {
@@ -190,6 +191,12 @@ fn tables(out: &mut String, run: &Run) {
     }
     let heads = ["", "count", "min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
     table(out, "Times", &heads, &rows);
+}
+
+/// The tables below the charts of one run.
+fn tables(out: &mut String, run: &Run) {
+    out.push_str("<div class=\"tables\">");
+    times(out, run);
     let counted = |map: &std::collections::BTreeMap<String, u64>| -> Vec<Vec<String>> {
         map.iter().map(|(name, count)| vec![name.clone(), count.to_string()]).collect()
     };
@@ -263,6 +270,11 @@ fn several(out: &mut String, runs: &[Named]) {
             let _ = write!(out, "<p class=\"said\">{}: {}</p>", escape(&named.name), escape(&line));
         }
     }
+    differences(out, runs);
+}
+
+/// The figures of several runs, with their changes from the first one's.
+fn differences(out: &mut String, runs: &[Named]) {
     out.push_str(
         "<section class=\"table\" style=\"margin:14px 0\"><div class=\"wide\"><table><tr><th></th>",
     );

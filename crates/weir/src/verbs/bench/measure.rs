@@ -8,6 +8,7 @@ use load::engine::plan::Plan;
 use load::engine::{self, Interval, Running};
 use load::host::Sampler;
 use load::report::run::Run;
+use observe::TimestampCache;
 
 use crate::flags::Common;
 use crate::signals::Signals;
@@ -61,7 +62,7 @@ pub(crate) fn measure_with(
     run.host_seconds = sampler.seconds();
     env!("CARGO_PKG_VERSION").clone_into(&mut run.weir);
     run.command = std::env::args().collect();
-    run.started_at = super::rfc3339(started_at);
+    run.started_at = TimestampCache::default().at(started_at).to_string();
     run.ran_out = load::verdict::of_run(&run, &plan, &outcome);
     Ok(Measured { run, interrupted: interrupted > 0 })
 }

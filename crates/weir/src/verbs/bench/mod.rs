@@ -1,5 +1,6 @@
 //! `weir bench`: measuring, and what measurements are made with.
 
+mod authorities;
 mod compare;
 mod connect;
 mod http;
@@ -10,8 +11,6 @@ mod report;
 mod serve;
 mod table;
 mod upload;
-
-use std::time::Duration;
 
 use load::engine::prepare::Refusal;
 use load::report::run::Run;
@@ -26,22 +25,6 @@ pub(crate) fn run(args: &BenchArgs, common: Common) -> Exit {
         Some(BenchVerb::Serve(args)) => serve::run(args, common),
         Some(BenchVerb::Upload(args)) => upload::run(args, common),
         None => http::run(&args.http, common),
-    }
-}
-
-/// A wall-clock time as figures carry it.
-fn rfc3339(since_epoch: Duration) -> String {
-    let text = observe::TimestampCache::default().at(since_epoch);
-    String::from_utf8_lossy(text.as_bytes()).into_owned()
-}
-
-/// This machine, as figures name it.
-fn host() -> load::report::run::Host {
-    load::report::run::Host {
-        name: os::process::host_name(),
-        kernel: os::process::kernel_release(),
-        cpus: u32::try_from(os::cpu::cores()).unwrap_or(u32::MAX),
-        ..Default::default()
     }
 }
 
@@ -76,21 +59,5 @@ fn verdict(run: &Run) -> Exit {
         Exit::Failed
     } else {
         Exit::Done
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (seconds, wanted) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_868_799, "2000-02-29T23:59:59Z"),
-            (1_795_310_645, "2026-11-22T01:24:05Z"),
-        ] {
-            assert_eq!(rfc3339(Duration::from_secs(seconds)), wanted);
-        }
     }
 }

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use load::upload::{Endpoint, Event, Figures, PARTS_MAX, Plan, Store, figures, upload};
 use model::Moment;
+use observe::TimestampCache;
 use tokio::task::LocalSet;
 
 use crate::flags::{Common, Exit, bench::UploadArgs};
 use crate::render::columns::Columns;
 use crate::signals::Signals;
 
-use super::{failed, host, rfc3339};
+use super::failed;
 
 pub(crate) fn run(args: &UploadArgs, _common: Common) -> Exit {
     let plan = plan(args);
@@ -43,8 +44,8 @@ pub(crate) fn run(args: &UploadArgs, _common: Common) -> Exit {
         format: figures::FORMAT,
         kind: "upload".to_owned(),
         weir: env!("CARGO_PKG_VERSION").to_owned(),
-        started_at: rfc3339(os::clock::wall()),
-        host: host(),
+        started_at: TimestampCache::default().at(os::clock::wall()).to_string(),
+        host: load::host::this_host(String::new()),
         size_bytes: plan.size_bytes,
         part_bytes: plan.part_bytes,
         parallel: plan.parallel as u64,

@@ -7,9 +7,9 @@ use std::time::Duration;
 use load::engine::plan::{Plan, Protocol, Shape, Site, Target};
 use load::engine::prepare::{self, Asked, Refusal, Ways};
 use load::schedule::{Profile, Spacing};
-use model::{Material, ServiceTls};
 
 use crate::flags::bench::http::{HttpArgs, RequestArgs, ShapeArgs, WaysArgs};
+use crate::verbs::bench::authorities;
 
 /// How long a run lasts unless told otherwise.
 const TIME: Duration = Duration::from_secs(10);
@@ -158,28 +158,11 @@ fn generated(size: u64) -> Result<Vec<u8>, Refusal> {
 
 /// How servers are reached, by the words.
 pub(crate) fn ways(args: &WaysArgs, protocol: Protocol) -> Result<Ways, Refusal> {
-    let material = match &args.cacert {
-        Some(path) => Some(Material { path: path.clone(), bytes: read(path)?.into() }),
-        None => config::SYSTEM_AUTHORITIES.iter().map(std::path::PathBuf::from).find_map(|path| {
-            let bytes = std::fs::read(&path).ok()?.into();
-            Some(Material { path, bytes })
-        }),
-    };
     let alpn: &[&[u8]] = match protocol {
         Protocol::Http2 => &[b"h2"],
         _ => &[b"http/1.1"],
     };
-    let verify = !args.insecure;
-    // Without authorities there is nothing to verify by; that is a mistake only where TLS is spoken.
-    let ca = material.unwrap_or(Material { path: "".into(), bytes: Vec::new().into() });
-    let tls = if verify && ca.bytes.is_empty() && args.cacert.is_none() {
-        None
-    } else {
-        let tls = ServiceTls { name: None, verify, ca: ca.clone(), certificate: None };
-        let config = tls::client(&tls, alpn)
-            .map_err(|error| mistake(format!("{}: {error}", ca.path.display())))?;
-        Some(config)
-    };
+    let tls = authorities::client(args.cacert.as_deref(), args.insecure, alpn).map_err(mistake)?;
     let sources: Vec<IpAddr> = args.sources.iter().flat_map(|some| some.iter().copied()).collect();
     Ok(Ways {
         protocol,

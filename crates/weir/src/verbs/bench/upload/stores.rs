@@ -1,13 +1,12 @@
 //! Endpoints as they are typed → stores, or one line that says what is wrong.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use load::upload::{Addressing, Credentials, Store};
-use model::{Material, ServiceTls};
 use tls::rustls::ClientConfig;
 
 use crate::flags::bench::UploadArgs;
+use crate::verbs::bench::authorities;
 
 /// What the words name.
 pub(super) fn stores(args: &UploadArgs) -> Result<Vec<Store>, String> {
@@ -114,19 +113,10 @@ fn credentials(args: &UploadArgs) -> Result<Credentials, String> {
 
 /// What connections to https speak.
 fn client_tls(args: &UploadArgs) -> Result<Arc<ClientConfig>, String> {
-    let read = |path: &Path| std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
-    let ca = match &args.cacert {
-        Some(path) => Material { path: path.clone(), bytes: read(path)?.into() },
-        None if args.insecure => Material { path: PathBuf::new(), bytes: [].into() },
-        None => config::SYSTEM_AUTHORITIES
-            .iter()
-            .map(PathBuf::from)
-            .find_map(|path| Some(Material { bytes: read(&path).ok()?.into(), path }))
-            .ok_or("this system has no authorities to verify certificates by: give --cacert")?,
-    };
-    let path = ca.path.clone();
-    let tls = ServiceTls { name: None, verify: !args.insecure, ca, certificate: None };
-    tls::client(&tls, &[b"http/1.1"]).map_err(|mistake| format!("{}: {mistake}", path.display()))
+    let config = authorities::client(args.cacert.as_deref(), args.insecure, &[b"http/1.1"])?;
+    config.ok_or_else(|| {
+        "this system has no authorities to verify certificates by: give --cacert".to_owned()
+    })
 }
 
 #[cfg(test)]

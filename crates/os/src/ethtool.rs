@@ -176,8 +176,9 @@ impl Ethtool {
         // SAFETY: the socket is open; `request` is laid out as struct ifreq and no smaller, and
         // valid for reads and writes during the call, which fills in a number and follows no
         // pointer.
-        let result =
-            unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+        let result = unsafe {
+            libc::ioctl(self.socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request)
+        };
         if result < 0 {
             return Err(io::Error::last_os_error());
         }

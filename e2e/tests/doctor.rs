@@ -36,7 +36,7 @@ fn a_full_accept_queue_of_a_stopped_server() {
         nginx.signal(Signal::STOP);
         let report = stage.look(Duration::from_secs(2), || {
             // Those that find the queue full send their SYN again after a second.
-            let _held = stage.as_client(|| stage.knock(60));
+            let _held = stage.as_client(|| Stage::knock(60));
             wait::measure_for(Duration::from_millis(1800));
         });
         nginx.signal(Signal::CONT);
@@ -69,7 +69,7 @@ fn a_burst_of_real_clients_is_no_flood() {
                      add chain inet hold in { type filter hook input priority 0; }; \
                      add rule inet hold in tcp sport 8080 drop",
                 );
-                let held = stage.knock(1_500);
+                let held = Stage::knock(1_500);
                 wait::measure_for(Duration::from_millis(200));
                 stage::nft("delete table inet hold");
                 held
@@ -165,7 +165,7 @@ fn a_program_that_reads_slowly() {
             let mut sender = TcpStream::connect(SERVER).expect("a connection");
             std::thread::spawn(move || {
                 // Ends when the reader has gone.
-                while sender.write_all(&[0; 65_536]).is_ok() {}
+                while sender.write_all(&vec![0; 65_536]).is_ok() {}
             })
         });
         let (mut reader, _) = listener.accept().expect("a client");
@@ -174,7 +174,7 @@ fn a_program_that_reads_slowly() {
             for _ in 0..15 {
                 wait::measure_for(Duration::from_millis(120));
                 let mut taken = 0;
-                let mut buffer = [0; 65_536];
+                let mut buffer = vec![0; 65_536];
                 while taken < 4_000_000 {
                     taken += reader.read(&mut buffer).expect("what was sent");
                 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::accept::{self, Accepted, Held};
+use crate::accept::{self, Held};
 use crate::client;
 use crate::connection::Silent;
 use crate::roster::Phase;
@@ -20,7 +20,7 @@ pub(crate) const PARKED_AFTER: Duration = Duration::from_millis(100);
 /// Waits, in a task of its own, until the connection speaks or its time is over.
 pub(crate) fn park(worker: Rc<Worker>, silent: Silent, held: Held) {
     tokio::task::spawn_local(async move {
-        if speaks(&worker, &silent.accepted).await {
+        if speaks(&worker, &silent).await {
             accept::resume(worker, silent, held);
         } else {
             client::close(&silent.accepted.stream);
@@ -30,19 +30,18 @@ pub(crate) fn park(worker: Rc<Worker>, silent: Silent, held: Held) {
 
 /// Whether there is something to read, before the time that a listener allows between requests is
 /// over and before its connections are to end.
-async fn speaks(worker: &Rc<Worker>, accepted: &Accepted) -> bool {
-    let idle = accepted.settings().timeouts.idle;
-    let until = os::clock::now() + idle.saturating_sub(PARKED_AFTER);
+async fn speaks(worker: &Rc<Worker>, silent: &Silent) -> bool {
+    let Silent { accepted, until, .. } = silent;
     let entry = worker.roster.enter().await;
     entry.set(Phase::Idle);
-    entry.wake_after(until);
+    entry.wake_after(*until);
     poll_fn(|cx| {
         // What has arrived is still answered while draining; an error is for the reader to find.
         if accepted.stream.poll_read_ready(cx).is_ready() {
             return Poll::Ready(true);
         }
         let last = worker.shared.draining() || accepted.live.is_closing();
-        if last || os::clock::now() >= until { Poll::Ready(false) } else { Poll::Pending }
+        if last || os::clock::now() >= *until { Poll::Ready(false) } else { Poll::Pending }
     })
     .await
 }

@@ -57,6 +57,11 @@ impl Watchdog {
         Watchdog { timer: None }
     }
 
+    /// Whether the next wait that a limit guards will be interrupted once, soon: the first is.
+    pub(crate) fn will_look_again(&self) -> bool {
+        self.timer.is_none()
+    }
+
     /// Runs `work` until it ends or one of `limits` passes, which yields that limit's cause.
     pub(crate) async fn guard<T>(
         &mut self,

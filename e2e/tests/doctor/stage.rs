@@ -112,7 +112,7 @@ impl Stage<'_> {
 
     /// Begins `count` connections to the server and waits for none of them; they end with
     /// their sockets.
-    pub(crate) fn knock(&self, count: usize) -> Vec<OwnedFd> {
+    pub(crate) fn knock(count: usize) -> Vec<OwnedFd> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let begun = (0..count).map(|_| {
             let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);

@@ -110,8 +110,11 @@ class Contestant:
         while todo:
             pid = todo.pop()
             found.append(pid)
-            for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-                todo += [int(child) for child in task.read_text().split()]
+            try:
+                for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+                    todo += [int(child) for child in task.read_text().split()]
+            except OSError:
+                pass  # it has ended meanwhile
         return found
 
     def cpu_seconds(self):
@@ -134,8 +137,13 @@ class Contestant:
         return sum(self._number(pid, "smaps_rollup", "Pss") for pid in self.pids())
 
     def peak_kb(self):
-        """The most that its processes have held since their start."""
+        """The most that its processes have held since `forget_peak`; what several of them share is
+        counted for each."""
         return sum(self._number(pid, "status", "VmHWM") for pid in self.pids())
+
+    def forget_peak(self):
+        for pid in self.pids():
+            pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
 
     @staticmethod
     def _number(pid, file, name):
@@ -152,8 +160,7 @@ class Contestant:
             raise Missing(f"{self.name} has ended: {said[-1] if said else 'it said nothing'}")
 
     def stop(self):
-        children = self.pids() if self.process and self.process.poll() is None else []
-        for pid in reversed(children):
+        for pid in reversed(self.pids()):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

@@ -78,7 +78,7 @@ def targets(report):
             found.append((f"CPU per request, {work}, beside {reference}",
                           statistics.median(ratios(results, "weir", reference=reference)), at_most))
 
-    for work in ("small-32", "small-256"):
+    for work in ("small-32", "small-256", "small-2000"):
         beside(work, 0.88)
         beside(work, 1.12, "floor")
     beside("50k", 0.85)

@@ -40,9 +40,11 @@ WORKS = {
                         headers=["Host: service-777.example"], without={"floor": NO_HTTP}),
     "tls": Work("GET, 64 bytes, TLS 1.3, kept connections", port="tls", latency=True,
                 without={"floor": "speaks no TLS"}),
-    "tls-full": Work("a TLS connection per request, full handshake, P-256", port="tls",
-                     headers=["Connection: close"], without={"floor": "speaks no TLS"}),
-    "tls-resumed": Work("a TLS 1.2 connection per request, resumed", port="tls", by="s_time",
+    # Not wrk, which resumes its sessions whatever it is asked.
+    "tls-full": Work("a TLS 1.3 connection per request, full handshake, P-256", port="tls",
+                     by="s_time -new -tls1_3", without={"floor": "speaks no TLS"}),
+    "tls-resumed": Work("a TLS 1.2 connection per request, resumed", port="tls",
+                        by="s_time -reuse -tls1_2",
                         without={"floor": "speaks no TLS"}),
     "tls-1m": Work("GET, 1 MB, TLS 1.3", port="tls", path="/1m", connections=16,
                    without={"floor": "speaks no TLS"}),
@@ -91,8 +93,8 @@ def drive(work, contestant, seconds, core):
         if " 0 failed, 0 errored" not in out or ", 0 4xx, 0 5xx" not in out:
             raise Missing(f"{contestant.name} did not serve every request: {out.splitlines()[-8:]}")
         return done, done / seconds
-    if work.by == "s_time":
-        out = run(core, "openssl", "s_time", "-connect", f"127.0.0.1:{port}", "-reuse", "-tls1_2",
+    if work.by.startswith("s_time"):
+        out = run(core, "openssl", *work.by.split(), "-connect", f"127.0.0.1:{port}",
                   "-time", str(seconds), "-www", work.path)
         done = int(re.findall(r"(\d+) connections in \d+ real", out)[-1])
         return done, done / seconds
@@ -164,10 +166,12 @@ def latency_race(work, contestants, results, rounds, seconds, core, folder, said
     rows = {one.name: [] for one in contestants if one.name in results}
     for number in range(rounds):
         said(f"latency at {pace:,.0f}/s, round {number + 1} of {rounds}")
-        for one in contestants:
-            if one.name not in rows:
-                continue
+        taking_part = [one for one in contestants if one.name in rows]
+        turn = number % len(taking_part)
+        for one in taking_part[turn:] + taking_part[:turn]:
             times, reached = latencies(work, one, pace, seconds, core, folder)
+            if reached < 0.97 * pace:
+                said(f"{one.name} reached {reached:,.0f} of {pace:,.0f} requests/s")
             rows[one.name].append({"intended_rate": pace, "rate": reached,
                                    **{name: percentile(times, share) for name, share in
                                       (("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999))}})

@@ -39,7 +39,7 @@ mod weir;
 pub use certificates::{Authority, Pair, speak_tls};
 pub use counting::Counting;
 pub use namespace::Zones;
-pub use peers::{H2SPEC, NAMESPACES, PYTHON_PEERS, find};
+pub use peers::{H2SPEC, NAMESPACES, PYTHON_PEERS, VERSITYGW, find};
 pub use process::{Finished, Process};
 pub use scene::Scene;
 pub use servers::{App, Haproxy, Nginx, python_server};

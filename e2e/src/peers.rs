@@ -11,6 +11,8 @@ pub const NAMESPACES: &str = "namespaces";
 pub const PYTHON_PEERS: &str = "target/peers/python/bin/python3";
 /// h2spec, which `make peers` builds where there is Go.
 pub const H2SPEC: &str = "target/peers/bin/h2spec";
+/// versitygw, a server of S3 on a folder, which `make peers` builds where there is Go.
+pub const VERSITYGW: &str = "target/peers/bin/versitygw";
 
 /// Where `command` is. Debian's own folders come first, so that a wrapper in a person's PATH
 /// does not stand between a process and its pid.

@@ -165,7 +165,7 @@ fn a_program_that_reads_slowly() {
             let mut sender = TcpStream::connect(SERVER).expect("a connection");
             std::thread::spawn(move || {
                 // Ends when the reader has gone.
-                while sender.write_all(&[0; 16_384]).is_ok() {}
+                while sender.write_all(&vec![0; 65_536]).is_ok() {}
             })
         });
         let (mut reader, _) = listener.accept().expect("a client");
@@ -174,7 +174,7 @@ fn a_program_that_reads_slowly() {
             for _ in 0..15 {
                 wait::measure_for(Duration::from_millis(120));
                 let mut taken = 0;
-                let mut buffer = [0; 16_384];
+                let mut buffer = vec![0; 65_536];
                 while taken < 4_000_000 {
                     taken += reader.read(&mut buffer).expect("what was sent");
                 }

@@ -49,8 +49,9 @@ impl Collector {
             host: host::host(),
             namespaces: found.places.iter().map(begin_namespace).collect(),
             namespaces_left_out: found.left_out,
-            balancer: Known::unknown("no balancer looks at itself here"),
             captures: Vec::new(),
+            // A balancer that looks at itself adds what it knows.
+            balancer: Known::default(),
         };
         let samples_max = wanted.samples_max.max(2);
         Ok(Collector { facts, places: found.places, cgroups: Cgroups::find(), samples_max })

@@ -14,8 +14,9 @@ use crate::text::process::{open_files_max, socket_inode, started_ticks};
 /// early, and a balancer may have 100,000 more behind them.
 const FIRST_LOOK_MAX: usize = 512;
 
-/// Descriptors looked at in all, in the second walk, which is for those that open late.
-const SECOND_LOOK_MAX: usize = 200_000;
+/// Descriptors looked at in all, in the second walk, which is for those that open late. Each takes
+/// some five microseconds, and a listener that is a container's or the kernel's is never found.
+const SECOND_LOOK_MAX: usize = 8_192;
 
 /// A process that holds a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub(crate) struct Holders {
     found: FxHashMap<u64, Program>,
     /// Processes whose descriptors are not shown to this user.
     hidden: usize,
+    /// Whether some descriptors of those that are shown were not looked at.
+    is_cut: bool,
 }
 
 /// The numbers of all processes, ascending.
@@ -64,11 +67,16 @@ pub(crate) fn holders(inodes: impl IntoIterator<Item = u64>) -> Holders {
     }
     let mut left = SECOND_LOOK_MAX;
     for pid in longer {
-        if wanted.is_empty() || left == 0 {
+        if wanted.is_empty() {
+            break;
+        }
+        if left == 0 {
+            holders.is_cut = true;
             break;
         }
         let looked = walk(pid, FIRST_LOOK_MAX, left, &mut wanted, &mut holders.found);
         left = left.saturating_sub(looked.unwrap_or(0));
+        holders.is_cut |= left == 0 && !wanted.is_empty();
     }
     holders
 }
@@ -113,7 +121,11 @@ impl Holders {
     /// Who holds the socket `inode`, or why that is not known.
     pub(crate) fn of(&self, inode: u64) -> Result<&Program, String> {
         self.found.get(&inode).ok_or_else(|| match self.hidden {
-            0 => "no process of this machine's that is shown here holds it".to_owned(),
+            0 if self.is_cut => {
+                "not among the first open files of any process, and there are too many to look at"
+                    .to_owned()
+            }
+            0 => "no process that is shown here holds it".to_owned(),
             hidden => {
                 format!("{hidden} processes show their descriptors to root or to their owner only")
             }

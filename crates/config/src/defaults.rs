@@ -26,10 +26,10 @@ pub(crate) const TCP_INFO: f64 = 0.01;
 /// They are for people who look for something.
 pub(crate) const DECISIONS: f64 = 0.0;
 
-/// As statsd itself flushes.
 pub(crate) const DOCTOR: bool = true;
 /// A few milliseconds of CPU time each; what lasts shorter is in the counters all the same.
 pub(crate) const DOCTOR_INTERVAL: Duration = secs(10);
+/// As statsd itself flushes.
 pub(crate) const METRICS_INTERVAL: Duration = secs(10);
 pub(crate) const METRICS_PREFIX: &str = "weir";
 

@@ -1,5 +1,6 @@
 //! Wall-clock times as RFC 3339 text. The time itself is handed in; no time zone but UTC.
 
+use std::fmt;
 use std::time::Duration;
 
 /// A moment in UTC with milliseconds: `2026-11-20T06:13:00.123Z`.
@@ -10,6 +11,13 @@ impl Timestamp {
     /// The text as ASCII bytes.
     pub fn as_bytes(&self) -> &[u8; 24] {
         &self.0
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Digits and marks, all of them ASCII.
+        f.write_str(str::from_utf8(&self.0).unwrap_or_default())
     }
 }
 

@@ -2,6 +2,7 @@
 //! `/proc/net/stat/nf_conntrack` is not built in, this is the only way to them.
 
 use std::io;
+use std::ops::ControlFlow;
 
 use crate::netlink::{Netlink, array, attributes};
 
@@ -41,6 +42,7 @@ pub fn statistics() -> io::Result<Statistics> {
                 _ => {}
             }
         }
+        ControlFlow::Continue(())
     })?;
     Ok(sum)
 }

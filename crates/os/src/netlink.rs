@@ -4,6 +4,7 @@
 //! and [`crate::conntrack`].
 
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
 use rustix::net::netlink::SocketAddrNetlink;
@@ -49,12 +50,14 @@ impl Netlink {
     }
 
     /// Sends one request of `kind` with `payload` and hands the payload of each answer to `each`.
-    /// Yields whether the table held still meanwhile.
+    /// Yields whether the table held still meanwhile. When `each` breaks off, the rest of the answers
+    /// is of no use any more, and neither is this socket for another request until they were read;
+    /// whoever breaks off drops it.
     pub(crate) fn dump(
         &mut self,
         kind: u16,
         payload: &[u8],
-        each: &mut dyn FnMut(&[u8]),
+        each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> io::Result<bool> {
         self.sequence += 1;
         let mut request = Vec::with_capacity(HEADER_BYTES + payload.len());
@@ -85,7 +88,8 @@ impl Netlink {
                 match message.kind {
                     NLMSG_DONE => return ended(message.payload).map(|()| still),
                     NLMSG_ERROR => return refused(message.payload).map(|()| still),
-                    _ => each(message.payload),
+                    _ if each(message.payload).is_break() => return Ok(still),
+                    _ => {}
                 }
             }
         }

@@ -1,6 +1,8 @@
-//! Signals to a process that this one has started.
+//! Signals to a process that this one has started; what this one has used.
 
 use std::io;
+use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -28,12 +30,59 @@ pub fn signal(pid: u32, ask: Ask) -> io::Result<()> {
     Ok(kill_process(pid, signal)?)
 }
 
+/// CPU time that this process has used, of all its threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In the program itself.
+    pub user: Duration,
+    /// In the kernel, for it.
+    pub system: Duration,
+}
+
+/// What this process has used so far.
+#[allow(unsafe_code, reason = "rustix has no getrusage")]
+pub fn cpu_time() -> CpuTime {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is valid for writing a whole rusage; all zeroes is a valid one, too.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let time = |time: libc::timeval| {
+        Duration::new(time.tv_sec.max(0) as u64, time.tv_usec.max(0) as u32 * 1_000)
+    };
+    CpuTime { user: time(usage.ru_utime), system: time(usage.ru_stime) }
+}
+
+/// The kernel's release, such as `6.18.0-1-amd64`.
+pub fn kernel_release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// This machine's name.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn work_shows_as_cpu_time() {
+        let before = cpu_time();
+        let mut sum = 0_u64;
+        while cpu_time() == before {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        let after = cpu_time();
+        assert!(after.user + after.system > before.user + before.system, "{sum}");
+        assert!(kernel_release().starts_with(|first: char| first.is_ascii_digit()));
+        assert!(!host_name().is_empty());
+    }
 
     #[test]
     fn a_process_gets_what_it_is_sent() {

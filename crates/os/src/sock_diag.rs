@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::ControlFlow;
 
 use crate::netlink::{Netlink, array, attributes};
 use crate::tcp_info::{TcpInfo, TcpState, parse};
@@ -23,7 +24,8 @@ pub struct Wanted {
     pub memory: bool,
 }
 
-/// The kernel's number of LISTEN (`include/net/tcp_states.h`).
+/// The kernel's numbers of states (`include/net/tcp_states.h`).
+const ESTABLISHED: u32 = 1;
 const LISTEN: u32 = 10;
 
 impl Wanted {
@@ -36,6 +38,11 @@ impl Wanted {
     pub fn others() -> Wanted {
         // 1 (ESTABLISHED) to 11 (CLOSING); the kernel adds what it keeps for listeners (12).
         Wanted { states: 0xFFE & !(1 << LISTEN), info: false, memory: false }
+    }
+
+    /// Connections that data can flow on.
+    pub fn established() -> Wanted {
+        Wanted { states: 1 << ESTABLISHED, info: false, memory: false }
     }
 
     /// The same with `TCP_INFO`.
@@ -131,48 +138,35 @@ const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 
-/// `SOCK_DIAG_BY_FAMILY` of `include/uapi/linux/sock_diag.h`.
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// `TCPDIAG_GETSOCK` of `include/uapi/linux/inet_diag.h`. The newer `SOCK_DIAG_BY_FAMILY` walks the
+/// kernel's table once for IPv4 and once for IPv6; this one tells both in one walk, which is why
+/// `ss` uses it too.
+const TCPDIAG_GETSOCK: u16 = 18;
 
 /// Struct `inet_diag_msg`.
 const MESSAGE_BYTES: usize = 72;
 
 /// Hands every TCP socket of the calling thread's network namespace that is `wanted` to `each`,
-/// IPv4 first. Yields whether the tables held still meanwhile: if not, a few sockets may be
-/// missing or told twice.
+/// until it breaks off. Yields whether the tables held still meanwhile: if not, a few sockets may
+/// be missing or told twice.
 ///
 /// # Errors
 /// When the kernel has no `sock_diag` for TCP (module `tcp_diag`), or refuses.
-pub fn each(wanted: Wanted, mut each: impl FnMut(&Socket)) -> io::Result<bool> {
+pub fn each(wanted: Wanted, mut each: impl FnMut(&Socket) -> ControlFlow<()>) -> io::Result<bool> {
     let mut netlink = Netlink::open(rustix::net::netlink::SOCK_DIAG)?;
-    let mut still = true;
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        let mut told = |bytes: &[u8]| {
-            if let Some(socket) = read(bytes) {
-                each(&socket);
-            }
-        };
-        match netlink.dump(SOCK_DIAG_BY_FAMILY, &request(family as u8, wanted), &mut told) {
-            Ok(held) => still &= held,
-            // A kernel without IPv6 has no such sockets.
-            Err(error) if family == libc::AF_INET6 && is_absent(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(still)
+    netlink.dump(TCPDIAG_GETSOCK, &request(wanted), &mut |bytes| match read(bytes) {
+        Some(socket) => each(&socket),
+        None => ControlFlow::Continue(()),
+    })
 }
 
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EAFNOSUPPORT))
-}
-
-/// Struct `inet_diag_req_v2`, with an address of zeros: every socket.
-fn request(family: u8, wanted: Wanted) -> [u8; 56] {
-    let mut request = [0; 56];
-    request[0] = family;
-    request[1] = libc::IPPROTO_TCP as u8;
-    request[2] = wanted.extensions();
-    request[4..8].copy_from_slice(&wanted.states.to_ne_bytes());
+/// Struct `inet_diag_req`, with an address of zeros: every socket of either family.
+fn request(wanted: Wanted) -> [u8; 60] {
+    let mut request = [0; 60];
+    // Which of AF_INET and AF_INET6 stands here is not looked at.
+    request[0] = libc::AF_INET as u8;
+    request[3] = wanted.extensions();
+    request[52..56].copy_from_slice(&wanted.states.to_ne_bytes());
     request
 }
 
@@ -240,6 +234,7 @@ mod tests {
             if socket.local.port() == port {
                 found.push(*socket);
             }
+            ControlFlow::Continue(())
         })
         .unwrap();
         found

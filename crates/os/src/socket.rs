@@ -2,11 +2,25 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use rustix::net::RecvFlags;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+
+/// Begins to connect to `address`, as [`connect_begin`], from the address `source`. The port is
+/// chosen once the destination is known (`IP_BIND_ADDRESS_NO_PORT`), so that each destination has
+/// all of the source's ports.
+pub fn connect_begin_from(
+    address: SocketAddr,
+    source: std::net::IpAddr,
+) -> io::Result<std::net::TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), None)?;
+    socket.set_tcp_nodelay(true)?;
+    bind_address_no_port(&socket)?;
+    socket.bind(&SocketAddr::new(source, 0).into())?;
+    finish_begin(socket, address)
+}
 
 /// Begins to connect to `address` and does not wait: the socket is writable once the connection is
 /// there or has failed, and its pending error then says which. The socket, `TCP_NODELAY` set,
@@ -20,6 +34,10 @@ pub fn connect_begin(
     if let Some(timeout) = user_timeout {
         set_user_timeout(&socket, timeout)?;
     }
+    finish_begin(socket, address)
+}
+
+fn finish_begin(socket: Socket, address: SocketAddr) -> io::Result<std::net::TcpStream> {
     match socket.connect(&address.into()) {
         Err(error)
             if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
@@ -28,6 +46,24 @@ pub fn connect_begin(
         }
         _ => Ok(socket.into()),
     }
+}
+
+/// Has `bind` choose no port yet (Linux 4.2).
+#[allow(unsafe_code, reason = "neither rustix nor socket2 sets IP_BIND_ADDRESS_NO_PORT")]
+fn bind_address_no_port(socket: &Socket) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the descriptor is open for as long as it is borrowed, and `on` is valid for reading
+    // its own size.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Sends each write at once instead of waiting for the acknowledgement of the one before
@@ -118,6 +154,19 @@ mod tests {
         assert!(socket.keepalive().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(30));
         assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_connection_comes_from_the_address_it_was_given() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let source = "127.0.0.77".parse().unwrap();
+        let client = connect_begin_from(listener.local_addr().unwrap(), source).unwrap();
+        let (_server, peer) = listener.accept().unwrap();
+        assert_eq!(peer.ip(), source);
+        assert_eq!(client.local_addr().unwrap(), peer);
+        let elsewhere = "203.0.113.1".parse().unwrap();
+        let refused = connect_begin_from(listener.local_addr().unwrap(), elsewhere).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrNotAvailable);
     }
 
     #[test]

@@ -1,7 +1,10 @@
-//! Names and places of threads.
+//! Names and places of threads, and how soon they run once they are woken.
+
+#![allow(unsafe_code, reason = "rustix has no sched_setattr")]
 
 use std::ffi::CString;
 use std::io;
+use std::num::NonZeroU64;
 
 use rustix::thread::CpuSet;
 
@@ -19,6 +22,34 @@ pub fn pin(cpu: usize) -> io::Result<()> {
     let mut mask = CpuSet::new();
     mask.set(cpu);
     Ok(rustix::thread::sched_setaffinity(None, &mask)?)
+}
+
+/// The shortest slice of processor time that the scheduler grants on request, in nanoseconds
+/// (sched(7), `sched_runtime` of `SCHED_OTHER`).
+const SLICE_MIN_NS: u64 = 100_000;
+
+/// Has the kernel wake the calling thread when its waits end, and not up to 50 µs later, which is
+/// what it allows itself otherwise (`PR_SET_TIMERSLACK`, proc(5)); and has it run soon after: a
+/// thread that asks for a short slice of time comes before those that have long ones, without a
+/// greater share (Linux 6.12; older ones ignore it).
+pub fn wake_precisely() -> io::Result<()> {
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+    // SAFETY: all fields are numbers, for which zero is a value; it names `SCHED_OTHER`.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::sched_attr>();
+    // SAFETY: the kernel writes at most `size` bytes into `attributes`, which has as many.
+    let got =
+        unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0_u32) };
+    if got == 0 && attributes.sched_policy == libc::SCHED_OTHER.cast_unsigned() {
+        attributes.sched_runtime = SLICE_MIN_NS;
+        // SAFETY: `attributes` is what the kernel wrote, with its size in it, and is only read.
+        let set =
+            unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0_u32) };
+        if set != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub(crate) async fn admit(
     let Place { stream, buffer, watchdog, record, half_close } = client;
     let waiting = poll_fn(|cx| {
         // Asked first: nobody would wait for what the slot is given to.
-        if let Poll::Ready(cause) = client_gone(stream, buffer, cx)
+        if let Poll::Ready(cause) = client_gone(stream, buffer, false, cx)
             && !(half_close && cause == Cause::ClientClosed)
         {
             return Poll::Ready(Err(cause));
@@ -92,6 +92,7 @@ pub(crate) async fn admit(
 pub(crate) fn client_gone(
     stream: &Stream,
     buffer: &mut Buffer,
+    looks_again: bool,
     cx: &mut Context<'_>,
 ) -> Poll<Cause> {
     if let Poll::Ready(kind) = stream.poll_abandoned(cx) {
@@ -99,7 +100,7 @@ pub(crate) fn client_gone(
     }
     // A response that comes soon makes it needless to have this connection watched; if it does not,
     // the watchdog looks again.
-    if stream.is_first_wait() {
+    if looks_again && stream.is_first_wait() {
         return Poll::Pending;
     }
     // The end of what a stream's client sends is no sign that it has left.

@@ -16,6 +16,7 @@ use crate::shelf::Shelf;
 pub(crate) const SMALL_BYTES: usize = 16 * 1024;
 /// For bulk: fewer system calls per byte, and still within the cache.
 pub(crate) const LARGE_BYTES: usize = 64 * 1024;
+
 /// A worker's unused buffers, and its pipes.
 #[derive(Default)]
 pub(crate) struct BufferPool {
@@ -148,7 +149,9 @@ impl Buffer {
     /// recognised. Call when empty.
     pub(crate) fn pipe_for_bulk(&mut self) -> Option<Lent> {
         debug_assert!(self.is_empty());
-        self.filled.then(|| self.pool.pipes.lend()).flatten()
+        let lent = self.filled.then(|| self.pool.pipes.lend()).flatten()?;
+        self.release();
+        Some(lent)
     }
 
     /// Goes on with a large buffer if the last read left no room, which is how bulk is

@@ -100,6 +100,15 @@ impl Common {
     }
 }
 
+/// What is said before a connection is closed: TLS says that this is the end and nothing was cut off
+/// (RFC 8446 section 6.1), as far as there is room for it.
+pub(crate) fn close(stream: &Stream) {
+    if stream.tls().is_some() {
+        let mut context = Context::from_waker(Waker::noop());
+        drop(stream.poll_close_write(&mut context));
+    }
+}
+
 /// The certificate that a client has shown, DER: shown only where it is asked for, and then
 /// verified.
 fn shown_certificate(stream: &Stream) -> Option<&[u8]> {
@@ -135,14 +144,7 @@ impl Client {
     /// Ends the connection after its last exchange.
     pub(crate) async fn end(self, worker: &Worker, after: After) {
         match after {
-            After::Keep | After::Close => {
-                // TLS says that this is the end and nothing was cut off (RFC 8446 section 6.1), as
-                // far as there is room for it.
-                if self.stream.tls().is_some() {
-                    let mut context = Context::from_waker(Waker::noop());
-                    drop(self.stream.poll_close_write(&mut context));
-                }
-            }
+            After::Keep | After::Close => close(&self.stream),
             After::Reset => self.stream.reset(),
             After::Linger => {
                 let quiet_max = if self.is_last(worker) { LAST_QUIET_MAX } else { QUIET_MAX };

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use model::Cause;
+use model::{Cause, Moment};
 use transport::http2::PREFACE;
 use wire::http1::{self, HeadLimits, Parsed};
 
@@ -38,7 +38,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) -> Option<Sil
                 accepted.stream.tls().is_some_and(|tls| tls.alpn.as_deref() == Some(b"h2"));
             let client = Client::new(worker, accepted, watchdog).await;
             if !is_http2 {
-                return serve_requests(worker, client, false).await;
+                return serve_requests(worker, client, false, None).await;
             }
             Box::pin(http2::serve(worker, client)).await;
         }
@@ -59,7 +59,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) -> Option<Sil
 /// Goes on with one that was parked.
 pub(crate) async fn resume(worker: &Rc<Worker>, silent: Silent) -> Option<Silent> {
     let client = Client::new(worker, silent.accepted, Watchdog::new()).await;
-    serve_requests(worker, client, silent.begun).await
+    serve_requests(worker, client, silent.begun, Some(silent.until)).await
 }
 
 /// A connection that has nothing to say for the time being.
@@ -67,18 +67,26 @@ pub(crate) struct Silent {
     pub(crate) accepted: Accepted,
     /// Whether it has sent anything before.
     begun: bool,
+    /// When its time between requests is over.
+    pub(crate) until: Moment,
 }
 
-/// Serves one request after another.
+/// Serves one request after another. The first is waited for until `until`, if that has begun
+/// before.
 async fn serve_requests(
     worker: &Rc<Worker>,
     mut client: Client,
     mut begun: bool,
+    mut until: Option<Moment>,
 ) -> Option<Silent> {
     loop {
-        match next(worker, &mut client).await {
+        let timeout = client.settings().timeouts.idle;
+        let until = until.take().unwrap_or_else(|| os::clock::now() + timeout);
+        match next(worker, &mut client, until).await {
             Next::Request => {}
-            Next::Silence => return Some(Silent { accepted: client.without_place(), begun }),
+            Next::Silence => {
+                return Some(Silent { accepted: client.without_place(), begun, until });
+            }
             Next::End => {
                 client.end(worker, After::Close).await;
                 return None;
@@ -147,12 +155,11 @@ enum Next {
 }
 
 /// Waits, without holding memory, until a request begins.
-async fn next(worker: &Rc<Worker>, client: &mut Client) -> Next {
+async fn next(worker: &Rc<Worker>, client: &mut Client, until: Moment) -> Next {
     if !client.buffer.is_empty() {
         return Next::Request;
     }
     client.buffer.release();
-    let idle = client.settings().timeouts.idle;
     client.entry.set(Phase::Idle);
     let Client { stream, buffer, watchdog, live, .. } = client;
     let readable = poll_fn(|cx| {
@@ -163,12 +170,12 @@ async fn next(worker: &Rc<Worker>, client: &mut Client) -> Next {
         let last = worker.shared.draining() || live.is_closing();
         if last { Poll::Ready(Ok(0)) } else { Poll::Pending }
     });
-    let until = os::clock::now() + idle.min(PARKED_AFTER);
-    let begun = watchdog.until(until, readable).await;
+    let parked_at = os::clock::now() + PARKED_AFTER;
+    let begun = watchdog.until(until.min(parked_at), readable).await;
     client.entry.set(Phase::Busy);
     match begun {
         Some(Ok(count)) if count > 0 => Next::Request,
-        None if idle > PARKED_AFTER => Next::Silence,
+        None if until > parked_at => Next::Silence,
         _ => Next::End,
     }
 }

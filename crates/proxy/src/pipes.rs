@@ -6,12 +6,21 @@ use std::rc::Rc;
 
 use os::splice::Pipe;
 
+use crate::buffer::LARGE_BYTES;
 use crate::shelf::Shelf;
 
 /// What a pipe may hold between two connections: as much as a socket buffer has ready at a time.
 pub(crate) const PIPE_BYTES: usize = 256 * 1024;
 /// Pipes at once of one worker for bodies, two open files each; further bodies are copied.
-pub const BODY_PIPES_MAX: usize = 256;
+/// Users without privileges may have 256 pipes of this size between all their processes
+/// (fs.pipe-user-pages-soft).
+pub const BODY_PIPES_MAX: usize = 64;
+
+/// A pipe that is worth it: where the system grants only a small one, copying through a large buffer
+/// is cheaper.
+pub(crate) fn wide() -> Option<Pipe> {
+    Pipe::new(PIPE_BYTES).ok().filter(|pipe| pipe.capacity_bytes() >= LARGE_BYTES)
+}
 
 /// A worker's pipes for bodies.
 #[derive(Default)]
@@ -41,7 +50,7 @@ impl Pipes {
         if self.lent.get() >= BODY_PIPES_MAX {
             return None;
         }
-        let pipe = self.unused.take().or_else(|| Pipe::new(PIPE_BYTES).ok())?;
+        let pipe = self.unused.take().or_else(wide)?;
         self.lent.set(self.lent.get() + 1);
         Some(Lent { pipe, loan: Loan(Rc::clone(self)) })
     }

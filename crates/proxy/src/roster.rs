@@ -47,14 +47,16 @@ pub(crate) struct Entry {
 pub(crate) struct Seat {
     phase: Cell<Phase>,
     waker: Waker,
-    /// The exchange under way, if there is one.
-    flight: RefCell<Option<Flight>>,
+    /// When an idle connection's time is over.
+    until: Cell<Moment>,
+    /// The exchange under way, if there is one. Apart, since most connections have none.
+    flight: RefCell<Option<Box<Flight>>>,
 }
 
 impl Seat {
     /// What `read` makes of the exchange under way.
     pub(crate) fn flight<T>(&self, read: impl FnOnce(&Flight, Phase) -> T) -> Option<T> {
-        self.flight.borrow().as_ref().map(|flight| read(flight, self.phase.get()))
+        self.flight.borrow().as_deref().map(|flight| read(flight, self.phase.get()))
     }
 }
 
@@ -71,7 +73,8 @@ impl Roster {
         // A task keeps its waker for life, so it is taken once.
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let phase = Cell::new(Phase::Busy);
-        let seat = Rc::new(Seat { phase, waker, flight: RefCell::default() });
+        let until = Cell::new(Moment::from_micros(u64::MAX));
+        let seat = Rc::new(Seat { phase, waker, until, flight: RefCell::default() });
         let mut seats = self.seats.borrow_mut();
         let index = if let Some(index) = self.free.borrow_mut().pop() {
             seats[index] = Some(Rc::clone(&seat));
@@ -86,6 +89,13 @@ impl Roster {
     /// Wakes every connection in such a phase.
     pub(crate) fn wake(&self, such: impl Fn(Phase) -> bool) {
         for seat in self.seats.borrow().iter().flatten().filter(|seat| such(seat.phase.get())) {
+            seat.waker.wake_by_ref();
+        }
+    }
+
+    /// Wakes idle connections whose time is over.
+    pub(crate) fn wake_due(&self, now: Moment) {
+        for seat in self.seats.borrow().iter().flatten().filter(|seat| seat.until.get() <= now) {
             seat.waker.wake_by_ref();
         }
     }
@@ -109,9 +119,14 @@ impl Entry {
         self.seat.phase.set(phase);
     }
 
+    /// Wakes it some time after that, if it is still here.
+    pub(crate) fn wake_after(&self, until: Moment) {
+        self.seat.until.set(until);
+    }
+
     /// An exchange begins.
     pub(crate) fn begin(&self, flight: Flight) {
-        *self.seat.flight.borrow_mut() = Some(flight);
+        *self.seat.flight.borrow_mut() = Some(Box::new(flight));
     }
 
     /// More is known of the exchange under way.

@@ -17,7 +17,7 @@ use crate::blame::{client_failed, server_failed};
 use crate::buffer::Buffer;
 use crate::client::{After, Client};
 use crate::head;
-use crate::pipes::PIPE_BYTES;
+use crate::pipes;
 use crate::pump::TURN_BYTES;
 use crate::roster::Phase;
 use crate::scratch::Scratch;
@@ -171,7 +171,7 @@ impl Half {
                     if buffer.is_bulk()
                         && from.can_splice()
                         && to.can_splice()
-                        && let Ok(pipe) = Pipe::new(PIPE_BYTES)
+                        && let Some(pipe) = pipes::wide()
                     {
                         buffer.release();
                         self.stage = Stage::Splicing(pipe);

@@ -57,6 +57,11 @@ impl Watchdog {
         Watchdog { timer: None }
     }
 
+    /// Whether the next wait that a limit guards will be interrupted once, soon: the first is.
+    pub(crate) fn will_look_again(&self) -> bool {
+        self.timer.is_none()
+    }
+
     /// Runs `work` until it ends or one of `limits` passes, which yields that limit's cause.
     pub(crate) async fn guard<T>(
         &mut self,
@@ -140,6 +145,6 @@ enum Fired {
 }
 
 /// The runtime's timer counts whole milliseconds; rounding up keeps a limit from firing early.
-pub(crate) fn instant_of(at: Moment) -> Instant {
+fn instant_of(at: Moment) -> Instant {
     Instant::now() + at.since(os::clock::now()) + Duration::from_micros(500)
 }

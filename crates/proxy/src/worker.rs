@@ -34,6 +34,9 @@ pub(crate) const INBOX_MAX: usize = 1024;
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How often it is looked whether something new is known of a server's habits.
 const NEWS_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether the time of parked connections is over, and so how late they may
+/// end: a timer for each would be a third of what they hold.
+const IDLE_EVERY: Duration = Duration::from_secs(1);
 /// How often what nobody needed of late is given back to the system.
 const TRIM_EVERY: Duration = Duration::from_secs(5);
 /// How long exchanges that are cut off may take to tell their clients.
@@ -433,12 +436,14 @@ async fn housekeeping(worker: Rc<Worker>) {
     let mut flush_due = tokio::time::interval(ACCESS_FLUSH_EVERY);
     let mut news = tokio::time::interval(NEWS_EVERY);
     let mut trim = tokio::time::interval(TRIM_EVERY);
+    let mut idle = tokio::time::interval(IDLE_EVERY);
     loop {
         tokio::select! {
             // One worker tells what all have learned together.
             _ = news.tick(), if worker.id == 0 => tell_news(&worker.plane().published),
             _ = sweep.tick() => worker.pool.sweep(os::clock::now()),
             _ = flush_due.tick() => flush(&worker),
+            _ = idle.tick() => worker.roster.wake_due(os::clock::now()),
             _ = trim.tick() => {
                 worker.buffers.trim();
                 worker.scratch.trim();

@@ -170,6 +170,14 @@ impl Connection {
         self.link.stream().peer()
     }
 
+    /// What the kernel knows of the connection.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn tcp_info(&self) -> io::Result<os::tcp_info::TcpInfo> {
+        self.link.stream().tcp_info()
+    }
+
     /// Closes with a reset, leaving no `TIME_WAIT`. (Dropping closes in the ordinary way.) Over
     /// HTTP/2 it closes as soon as its driver is dropped, too.
     pub fn reset(self) {

@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => verbs::doctor::run(&args, cli.common),
         Verb::Demo(args) => verbs::demo::run(&args, cli.common),
         Verb::Trace(args) => verbs::trace::run(&args, cli.common),
+        Verb::Bench(args) => verbs::bench::run(&args, cli.common),
     }
     .into()
 }

@@ -1,6 +1,7 @@
 //! The signals that end a balancer, and those that ask something of it.
 
 use std::io;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -30,6 +31,31 @@ impl Signals {
         let Signals { runtime, terminate, interrupt } = self;
         runtime
             .block_on(async { tokio::time::timeout(time, ending(terminate, interrupt)).await.ok() })
+    }
+
+    /// Runs `future` to its end; `Err`: a signal came before, by its name, and the future is
+    /// dropped.
+    pub(crate) fn run<T>(&mut self, future: impl Future<Output = T>) -> Result<T, &'static str> {
+        let Signals { runtime, terminate, interrupt } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                signal = ending(terminate, interrupt) => Err(signal),
+                ended = future => Ok(ended),
+            }
+        })
+    }
+
+    /// Runs `future` to its end; it is given what ends when a signal comes, with its name.
+    pub(crate) fn run_with_stop<T>(
+        &mut self,
+        run: impl AsyncFnOnce(Pin<&mut dyn Future<Output = &'static str>>) -> T,
+    ) -> T {
+        let Signals { runtime, terminate, interrupt } = self;
+        runtime.block_on(async {
+            let stop = pin!(ending(terminate, interrupt));
+            run(stop).await
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::ops::ControlFlow;
 
 use diagnose::facts::{
     Direction, Known, Listener, PeerSockets, PortUse, SocketState, Sockets, TcpSummary,
@@ -25,6 +26,12 @@ const PORTS_MAX: usize = 32;
 /// Peers, and destinations, that are kept while sockets stream by. Later ones are counted only.
 const KEPT_MAX: usize = 32_768;
 
+/// Established connections of which the kernel is asked for `TCP_INFO`: a bound on time (about two
+/// microseconds each) and on memory. Beyond it those asked are no fair choice, since Linux 6.15 keeps
+/// the connections to one server next to each other in its table; so it is far above what most
+/// hosts have, and the sockets' table says when it was reached.
+const INFO_MAX: u64 = 262_144;
+
 /// Listeners, and what all other sockets add up to.
 pub(super) fn read() -> (Known<Vec<Listener>>, Known<Sockets>) {
     let listeners = match listeners() {
@@ -32,10 +39,9 @@ pub(super) fn read() -> (Known<Vec<Listener>>, Known<Sockets>) {
         Err(why) => return (Known::unknown(why.clone()), Known::unknown(why)),
     };
     let ports = listeners.iter().map(|listener| listener.address.port()).collect();
-    let mut sum = Sum::new(ports);
-    let sockets = sock_diag::each(Wanted::others().with_info(), |socket| sum.add(socket));
-    let sockets = match sockets {
-        Ok(_) => Known::Is(sum.finish()),
+    let mut sum = Sum::new(ports, INFO_MAX);
+    let sockets = match sum.read() {
+        Ok(()) => Known::Is(sum.finish()),
         Err(error) => Known::unknown(refused(&error)),
     };
     (Known::Is(listeners), sockets)
@@ -62,6 +68,7 @@ fn listeners() -> Result<Vec<Listener>, String> {
             ),
             ..Listener::default()
         });
+        ControlFlow::Continue(())
     });
     told.map_err(|error| refused(&error))?;
     listeners.sort_by_key(|listener| (listener.address, listener.inode));
@@ -76,6 +83,8 @@ struct Sum {
     peers: FxHashMap<(IpAddr, Direction, u16), Peer>,
     peers_left_out: u64,
     ports: FxHashMap<(IpAddr, SocketAddr), (u64, u64)>,
+    /// Of how many connections `TCP_INFO` may still be asked.
+    info_left: u64,
 }
 
 /// One peer's sockets of one direction and port.
@@ -93,18 +102,58 @@ struct Peer {
 }
 
 impl Sum {
-    fn new(listened: BTreeSet<u16>) -> Sum {
+    fn new(listened: BTreeSet<u16>, info_max: u64) -> Sum {
         Sum {
             listened,
             states: BTreeMap::new(),
             peers: FxHashMap::default(),
             peers_left_out: 0,
             ports: FxHashMap::default(),
+            info_left: info_max,
         }
     }
 
-    fn add(&mut self, socket: &Socket) {
-        let Some(state) = state(socket.state) else { return };
+    /// Adds up what the calling thread's namespace has.
+    fn read(&mut self) -> std::io::Result<()> {
+        sock_diag::each(Wanted::others().with_info(), |socket| self.add(socket))?;
+        if self.info_left > 0 {
+            return Ok(());
+        }
+        // There are more: what TCP knows of those so far stands for all; they are counted anew.
+        self.forget_counts();
+        sock_diag::each(Wanted::others(), |socket| {
+            self.count(socket);
+            ControlFlow::Continue(())
+        })?;
+        Ok(())
+    }
+
+    /// Forgets how many there are, and keeps what TCP knows of them.
+    fn forget_counts(&mut self) {
+        self.states.clear();
+        self.ports.clear();
+        self.peers_left_out = 0;
+        for peer in self.peers.values_mut() {
+            peer.states.clear();
+        }
+    }
+
+    /// Adds a socket with its `TCP_INFO`; breaks off after the last one that may have it.
+    fn add(&mut self, socket: &Socket) -> ControlFlow<()> {
+        let peer = self.count(socket);
+        if socket.state != TcpState::Established {
+            return ControlFlow::Continue(());
+        }
+        if let Some(peer) = peer {
+            peer.add_tcp(socket);
+        }
+        self.info_left = self.info_left.saturating_sub(1);
+        if self.info_left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Counts a socket; yields its peer, unless there are too many.
+    fn count(&mut self, socket: &Socket) -> Option<&mut Peer> {
+        let state = state(socket.state)?;
         *self.states.entry(state).or_default() += 1;
         let direction = if self.listened.contains(&socket.local.port()) {
             Direction::Inbound
@@ -115,12 +164,6 @@ impl Sum {
             Direction::Inbound => socket.local.port(),
             Direction::Outbound => socket.peer.port(),
         };
-        let key = (socket.peer.ip(), direction, port);
-        if self.peers.len() < KEPT_MAX || self.peers.contains_key(&key) {
-            self.peers.entry(key).or_default().add(state, socket);
-        } else {
-            self.peers_left_out += 1;
-        }
         if direction == Direction::Outbound {
             let key = (socket.local.ip(), socket.peer);
             if self.ports.len() < KEPT_MAX || self.ports.contains_key(&key) {
@@ -129,9 +172,24 @@ impl Sum {
                 *time_wait += u64::from(state == SocketState::TimeWait);
             }
         }
+        let key = (socket.peer.ip(), direction, port);
+        if self.peers.len() >= KEPT_MAX && !self.peers.contains_key(&key) {
+            self.peers_left_out += 1;
+            return None;
+        }
+        let peer = self.peers.entry(key).or_default();
+        *peer.states.entry(state).or_default() += 1;
+        Some(peer)
     }
 
     fn finish(self) -> Sockets {
+        let established = self.states.get(&SocketState::Established).copied().unwrap_or(0);
+        let tcp_info = match self.info_left {
+            0 => Known::unknown(format!(
+                "TCP was asked about a part of the {established} connections only, since each takes time"
+            )),
+            _ => Known::Is(true),
+        };
         let mut peers: Vec<_> = self.peers.into_iter().collect();
         let count = |peer: &Peer| peer.states.values().sum::<u64>();
         peers.sort_unstable_by_key(|(key, peer)| (Reverse(count(peer)), *key));
@@ -152,15 +210,14 @@ impl Sum {
             peers: peers.into_iter().map(Peer::told).collect(),
             peers_left_out: self.peers_left_out + left_out as u64,
             ports: ports.into_iter().take(PORTS_MAX).map(port_use).collect(),
-            tcp_info: Known::Is(true),
+            tcp_info,
         }
     }
 }
 
 impl Peer {
-    fn add(&mut self, state: SocketState, socket: &Socket) {
-        *self.states.entry(state).or_default() += 1;
-        let Some(info) = socket.info.filter(|_| state == SocketState::Established) else { return };
+    fn add_tcp(&mut self, socket: &Socket) {
+        let Some(info) = socket.info else { return };
         self.add_info(&info);
         self.tcp.unsent_bytes += u64::from(socket.send_queue);
         self.tcp.unread_bytes += u64::from(socket.receive_queue);
@@ -301,14 +358,14 @@ mod tests {
 
     #[test]
     fn whose_port_is_listened_on_was_connected_to() {
-        let mut sum = Sum::new(BTreeSet::from([80]));
+        let mut sum = Sum::new(BTreeSet::from([80]), u64::MAX);
         let established = TcpState::Established;
-        sum.add(&with_rtt(socket("10.0.0.1:80", "10.0.0.9:4000", established), 300, 2));
-        sum.add(&with_rtt(socket("10.0.0.1:80", "10.0.0.9:4001", established), 100, 0));
-        sum.add(&with_rtt(socket("10.0.0.1:80", "10.0.0.9:4002", established), 200, 1));
-        sum.add(&socket("10.0.0.1:80", "10.0.0.9:4003", TcpState::TimeWait));
-        sum.add(&socket("10.0.0.1:5000", "10.0.0.9:80", TcpState::TimeWait));
-        sum.add(&socket("10.0.0.1:5001", "10.0.0.9:80", TcpState::SynSent));
+        _ = sum.add(&with_rtt(socket("10.0.0.1:80", "10.0.0.9:4000", established), 300, 2));
+        _ = sum.add(&with_rtt(socket("10.0.0.1:80", "10.0.0.9:4001", established), 100, 0));
+        _ = sum.add(&with_rtt(socket("10.0.0.1:80", "10.0.0.9:4002", established), 200, 1));
+        _ = sum.add(&socket("10.0.0.1:80", "10.0.0.9:4003", TcpState::TimeWait));
+        _ = sum.add(&socket("10.0.0.1:5000", "10.0.0.9:80", TcpState::TimeWait));
+        _ = sum.add(&socket("10.0.0.1:5001", "10.0.0.9:80", TcpState::SynSent));
         let told = sum.finish();
         assert_eq!(told.states[&SocketState::TimeWait], 2);
         let [clients, server] = told.peers.as_slice() else { panic!("{told:?}") };
@@ -326,19 +383,44 @@ mod tests {
 
     #[test]
     fn the_list_is_bounded_and_keeps_the_worst() {
-        let mut sum = Sum::new(BTreeSet::from([80]));
+        let mut sum = Sum::new(BTreeSet::from([80]), u64::MAX);
         for host in 0..200_u8 {
             let many = if host < 50 { 2 } else { 1 };
             for port in 0..many {
                 let peer = format!("10.0.1.{host}:{}", 4000 + port);
                 let again = if host == 199 { 7 } else { 0 };
-                sum.add(&with_rtt(socket("10.0.0.1:80", &peer, TcpState::Established), 1, again));
+                _ = sum.add(&with_rtt(
+                    socket("10.0.0.1:80", &peer, TcpState::Established),
+                    1,
+                    again,
+                ));
             }
         }
         let told = sum.finish();
         assert_eq!(told.peers.len(), PEERS_BY_SOCKETS_MAX + 1);
         assert_eq!(told.peers.last().map(|p| p.peer), Some("10.0.1.199".parse().unwrap()));
         assert_eq!(told.peers_left_out, 200 - told.peers.len() as u64);
+    }
+
+    #[test]
+    fn of_more_than_may_be_asked_all_are_counted() {
+        let mut sum = Sum::new(BTreeSet::from([80]), 2);
+        let socket = |port: u16| {
+            let peer = format!("10.0.0.9:{port}");
+            with_rtt(socket("10.0.0.1:80", &peer, TcpState::Established), 300, 2)
+        };
+        assert_eq!(sum.add(&socket(4000)), ControlFlow::Continue(()));
+        assert_eq!(sum.add(&socket(4001)), ControlFlow::Break(()));
+        sum.forget_counts();
+        for port in 4000..4005 {
+            sum.count(&socket(port));
+        }
+        let told = sum.finish();
+        assert_eq!(told.states[&SocketState::Established], 5);
+        let [clients] = told.peers.as_slice() else { panic!("{told:?}") };
+        assert_eq!(clients.states[&SocketState::Established], 5);
+        assert_eq!(clients.tcp.get().unwrap().connections, 2);
+        assert!(told.tcp_info.get().is_none());
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     if lost > SHARE_MIN && share <= EXPLAINED_TIMES * lost {
         return;
     }
-    let what = if active >= passive {
+    // Without any connection begun here, only answers to others' SYNs can have been sent again.
+    let what = if active > 0 && active >= passive {
         format!("This host sends {} SYNs a second again: servers do not answer.", words::number(again.per_s()))
     } else {
         format!("{} SYNs or answers to SYNs a second are sent again.", words::number(again.per_s()))

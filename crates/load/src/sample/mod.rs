@@ -1,11 +1,12 @@
 //! The sample server: an application with a fixed work time, a fixed answer and, if wanted, a fixed
 //! number of workers, that counts what it sees.
 //!
-//! Paths: `/status` answers at once (200, or what it was told to say); `/stats` tells the counts as
-//! JSON; `POST /fail?status=503` makes `/status` say so, `POST /fail?status=200` heals it; all
-//! others do the work and answer. A request that is being worked on is worked on to its end, even
+//! Paths: `/status` answers at once (200, or what it was told to say) with the counts as JSON;
+//! `/stats` is the same, always with 200; `POST /fail?status=503` makes `/status` say so, `POST
+//! /fail?status=200` heals it; all others do the work and answer. A request that is being worked on is worked on to its end, even
 //! if its client has gone, as in most real applications.
 
+mod pauses;
 mod serve;
 mod slots;
 mod stats;
@@ -17,12 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-pub use serve::serve;
+pub use serve::{serve, serve_beside};
 pub use stats::Stats;
 
 use slots::Slots;
 use stats::Counters;
 use work::Work;
+
+use crate::pattern::pattern;
 
 /// What a sample server is like.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +44,14 @@ pub struct SampleSpec {
     /// Requests worked on at once; others wait in order of their arrival, as before pre-forked
     /// workers. `None`: no limit.
     pub slots: Option<usize>,
+    /// Each slot is a worker of one thread, as uWSGI's and gunicorn's are by default: it accepts a
+    /// connection when it is free, and is taken until that is closed. Whoever comes meanwhile waits
+    /// in the kernel's accept queue. Without `slots`: one worker.
+    pub workers_accept: bool,
+    /// Requests on one connection, after which it is closed; `None`: no limit.
+    pub requests_per_connection_max: Option<u64>,
+    /// The longest silence on a connection, between requests or within one; then it is closed.
+    pub silence_max: Duration,
     /// What it answers.
     pub payload: Payload,
 }
@@ -67,8 +78,18 @@ impl Default for SampleSpec {
             cv: 0.0,
             seed: 1,
             slots: None,
+            workers_accept: false,
+            requests_per_connection_max: None,
+            silence_max: Duration::from_secs(75),
             payload: Payload::Json,
         }
+    }
+}
+
+impl SampleSpec {
+    /// Workers, where there is a limit.
+    fn workers(&self) -> Option<usize> {
+        if self.workers_accept { Some(self.slots.unwrap_or(1)) } else { self.slots }
     }
 }
 
@@ -88,12 +109,12 @@ impl Sample {
     /// A server that has seen nothing yet.
     pub fn new(spec: SampleSpec) -> Arc<Sample> {
         let text = match spec.payload {
-            Payload::Text { size_bytes } => pattern(size_bytes),
+            Payload::Text { size_bytes } => pattern(0, size_bytes),
             Payload::Json => Vec::new(),
         };
         Arc::new(Sample {
             work: Work::new(spec.work, spec.cv, spec.seed),
-            slots: Slots::new(spec.slots),
+            slots: Slots::new(spec.workers()),
             counters: Counters::default(),
             status: AtomicU16::new(200),
             text,
@@ -104,6 +125,11 @@ impl Sample {
     /// As it was made.
     pub fn spec(&self) -> &SampleSpec {
         &self.spec
+    }
+
+    /// What it has counted so far, as `/status` tells it: a JSON object.
+    pub fn status_json(&self) -> String {
+        self.stats().to_json(&self.spec.name, self.spec.zone.as_deref())
     }
 
     /// What it has counted so far.
@@ -119,16 +145,4 @@ impl Sample {
     fn status(&self) -> u16 {
         self.status.load(Ordering::Relaxed)
     }
-}
-
-/// Text that shows at a glance when bytes are missing or out of order: lines of 64 bytes, each with
-/// its offset.
-fn pattern(size_bytes: usize) -> Vec<u8> {
-    let mut text = Vec::with_capacity(size_bytes + 64);
-    while text.len() < size_bytes {
-        let line = format!("{:010} {}\n", text.len(), "weir".repeat(13));
-        text.extend_from_slice(line.as_bytes());
-    }
-    text.truncate(size_bytes);
-    text
 }

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::TcpListener;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -17,14 +18,13 @@ use wire::http1::{
     encode,
 };
 
+use super::pauses::Pauses;
+use super::slots::Slot;
 use super::stats::push_json_string;
 use super::{Payload, Sample};
 
 const HEAD_LIMITS: HeadLimits =
     HeadLimits { head_max_bytes: 64 * 1024, target_max_bytes: 16 * 1024, fields_max: FIELDS_MAX };
-
-/// The longest silence on a connection, between requests or within one.
-const SILENCE_MAX: Duration = Duration::from_secs(75);
 
 /// How long accepting pauses when descriptors have run out.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
@@ -36,32 +36,93 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 /// # Errors
 /// When the listener itself breaks.
 pub async fn serve(listener: TcpListener, sample: Arc<Sample>) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    let connections = LocalSet::new();
+    let workers = sample.spec.workers().filter(|_| sample.spec.workers_accept);
+    run(listener, sample, workers).await
+}
+
+/// As [`serve`], but every connection is accepted at once, also where workers accept for
+/// themselves: for `/status` while all of them are busy.
+///
+/// # Errors
+/// When the listener itself breaks.
+pub async fn serve_beside(listener: TcpListener, sample: Arc<Sample>) -> io::Result<()> {
+    run(listener, sample, None).await
+}
+
+async fn run(listener: TcpListener, sample: Arc<Sample>, workers: Option<usize>) -> io::Result<()> {
+    let listener = Rc::new(tokio::net::TcpListener::from_std(listener)?);
+    let pauses = Rc::new(Pauses::new()?);
+    let tasks = LocalSet::new();
     let accepting = async {
-        loop {
-            let (tcp, peer) = match listener.accept().await {
-                Ok(accepted) => accepted,
-                Err(error) if os::accept::is_transient(&error) => continue,
-                Err(error) if os::limits::is_exhaustion(&error) => {
-                    tokio::time::sleep(EXHAUSTED_PAUSE).await;
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            let Ok(stream) = tcp.into_std().and_then(|tcp| Stream::with_peer(tcp, peer)) else {
-                continue;
-            };
-            let sample = Arc::clone(&sample);
-            tokio::task::spawn_local(async move {
-                sample.counters.connections.fetch_add(1, Relaxed);
-                let _open = Open::new(&sample);
-                // However it ends, the client has seen it.
-                let _ = Connection::new(&stream, &sample).run().await;
-            });
+        let Some(workers) = workers else {
+            return accept_all(&listener, &sample, &pauses).await;
+        };
+        let mut working = tokio::task::JoinSet::new();
+        for _ in 0..workers.max(1) {
+            let (listener, sample) = (Rc::clone(&listener), Arc::clone(&sample));
+            let pauses = Rc::clone(&pauses);
+            working.spawn_local(async move { worker(&listener, &sample, &pauses).await });
         }
+        // A worker ends only by an error, or by a panic.
+        working.join_next().await.and_then(Result::ok).unwrap_or(Ok(()))
     };
-    connections.run_until(accepting).await
+    tasks
+        .run_until(async {
+            tokio::select! {
+                ended = accepting => ended,
+                broken = pauses.run() => broken,
+            }
+        })
+        .await
+}
+
+/// Every connection gets a task of its own as soon as it comes.
+async fn accept_all(
+    listener: &tokio::net::TcpListener,
+    sample: &Arc<Sample>,
+    pauses: &Rc<Pauses>,
+) -> io::Result<()> {
+    loop {
+        let stream = accept(listener).await?;
+        let (sample, pauses) = (Arc::clone(sample), Rc::clone(pauses));
+        tokio::task::spawn_local(async move {
+            let _open = Open::new(&sample);
+            // However it ends, the client has seen it.
+            let _ = Connection::new(&stream, &sample, &pauses, None).run().await;
+        });
+    }
+}
+
+/// One worker of one thread: the next connection is accepted when the last one is closed.
+async fn worker(
+    listener: &tokio::net::TcpListener,
+    sample: &Sample,
+    pauses: &Pauses,
+) -> io::Result<()> {
+    loop {
+        let stream = accept(listener).await?;
+        let _open = Open::new(sample);
+        let slot = sample.slots.begin().await;
+        let _ = Connection::new(&stream, sample, pauses, Some(slot)).run().await;
+    }
+}
+
+/// The next connection that is one.
+async fn accept(listener: &tokio::net::TcpListener) -> io::Result<Stream> {
+    loop {
+        let (tcp, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) if os::accept::is_transient(&error) => continue,
+            Err(error) if os::limits::is_exhaustion(&error) => {
+                tokio::time::sleep(EXHAUSTED_PAUSE).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if let Ok(stream) = tcp.into_std().and_then(|tcp| Stream::with_peer(tcp, peer)) {
+            return Ok(stream);
+        }
+    }
 }
 
 /// Counts a connection as open until it is dropped.
@@ -69,6 +130,7 @@ struct Open<'a>(&'a Sample);
 
 impl<'a> Open<'a> {
     fn new(sample: &'a Sample) -> Open<'a> {
+        sample.counters.connections.fetch_add(1, Relaxed);
         sample.counters.connections_open.fetch_add(1, Relaxed);
         Open(sample)
     }
@@ -84,6 +146,11 @@ impl Drop for Open<'_> {
 struct Connection<'a> {
     stream: &'a Stream,
     sample: &'a Sample,
+    pauses: &'a Pauses,
+    /// The worker that serves nothing else meanwhile; `None`: one is waited for with each request.
+    worker: Option<Slot<'a>>,
+    /// Requests begun on it.
+    requests: u64,
     inbox: Inbox,
     outbox: Vec<u8>,
     head: RequestHead,
@@ -98,10 +165,18 @@ struct Answer<'a> {
 }
 
 impl<'a> Connection<'a> {
-    fn new(stream: &'a Stream, sample: &'a Sample) -> Connection<'a> {
+    fn new(
+        stream: &'a Stream,
+        sample: &'a Sample,
+        pauses: &'a Pauses,
+        worker: Option<Slot<'a>>,
+    ) -> Connection<'a> {
         Connection {
             stream,
             sample,
+            pauses,
+            worker,
+            requests: 0,
             inbox: Inbox::default(),
             outbox: Vec::new(),
             head: RequestHead::default(),
@@ -134,7 +209,7 @@ impl<'a> Connection<'a> {
                 }
                 Ok(Parsed::Partial) => {}
             }
-            match timeout(SILENCE_MAX, self.inbox.fill(self.stream)).await {
+            match timeout(self.sample.spec.silence_max, self.inbox.fill(self.stream)).await {
                 Err(_) | Ok(Ok(0)) => return Ok(None),
                 Ok(result) => result?,
             };
@@ -144,6 +219,7 @@ impl<'a> Connection<'a> {
     /// Does what the request in `head` asks; yields whether the connection goes on.
     async fn one_request(&mut self) -> io::Result<bool> {
         let sample = self.sample;
+        self.requests += 1;
         let path = self.head.path();
         let is_work = !matches!(path, "/status" | "/stats" | "/fail");
         let present = is_work.then(|| sample.counters.enter());
@@ -163,7 +239,13 @@ impl<'a> Connection<'a> {
         // Right after the last byte went to the kernel, with no await between: no later request of
         // whoever reads that byte can be counted together with this one.
         drop(present);
-        Ok(self.head.keep_alive())
+        Ok(self.keep_alive())
+    }
+
+    /// Whether another request may follow the one in `head`.
+    fn keep_alive(&self) -> bool {
+        let max = self.sample.spec.requests_per_connection_max.unwrap_or(u64::MAX);
+        self.head.keep_alive() && self.requests < max
     }
 
     /// Reads the body to its end and counts its bytes.
@@ -182,7 +264,12 @@ impl<'a> Connection<'a> {
             let count = |piece: &[u8]| {
                 self.sample.counters.body_bytes.fetch_add(piece.len() as u64, Relaxed);
             };
-            match timeout(SILENCE_MAX, body.read(self.stream, &mut self.inbox, count)).await {
+            match timeout(
+                self.sample.spec.silence_max,
+                body.read(self.stream, &mut self.inbox, count),
+            )
+            .await
+            {
                 Err(_) => return Err(BodyError::Ended),
                 Ok(result) => result?,
             }
@@ -195,25 +282,24 @@ impl<'a> Connection<'a> {
         let sample = self.sample;
         match self.head.path() {
             "/fail" => self.fail().await,
-            "/stats" => {
-                let stats = sample.stats();
-                let text = stats.to_json(&sample.spec.name, sample.spec.zone.as_deref());
-                self.answer(200, "application/json", text.as_bytes()).await
-            }
-            _ => {
-                sample.counters.status_requests.fetch_add(1, Relaxed);
-                let status = sample.status();
-                self.answer_text(status, &format!("{status}\n")).await
+            path => {
+                let is_status = path == "/status";
+                sample.counters.status_requests.fetch_add(u64::from(is_status), Relaxed);
+                let status = if is_status { sample.status() } else { 200 };
+                self.answer(status, "application/json", sample.status_json().as_bytes()).await
             }
         }
     }
 
     async fn work(&mut self, number: u64) -> io::Result<()> {
         let sample = self.sample;
-        let slot = sample.slots.begin().await;
+        let slot = match &self.worker {
+            Some(_) => None,
+            None => Some(sample.slots.begin().await),
+        };
         let work = sample.work.draw();
         if !work.is_zero() {
-            tokio::time::sleep(work).await;
+            self.pauses.wait(work).await;
         }
         drop(slot);
         match sample.spec.payload {
@@ -276,7 +362,7 @@ impl<'a> Connection<'a> {
         body: &[u8],
     ) -> io::Result<()> {
         let is_head = self.head.is_head();
-        let keep_alive = self.head.keep_alive();
+        let keep_alive = self.keep_alive();
         self.write(&Answer { status, content_type, body, keep_alive }, is_head).await
     }
 

@@ -82,7 +82,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// As the JSON object of `/stats`. Times are in microseconds.
+    /// As the JSON object of `/status`. Times are in microseconds.
     pub(super) fn to_json(&self, name: &str, zone: Option<&str>) -> String {
         let busy: Vec<String> = self.busy.iter().map(|b| b.as_micros().to_string()).collect();
         let mut text = String::from("{\"server\":");

@@ -174,6 +174,7 @@ async fn await_head(
     let response_timeout = request.service.timeouts.response;
     let learner = &way.slot.endpoint().slots.learner;
     let Client { stream, buffer, watchdog, .. } = client;
+    let looks_again = watchdog.will_look_again();
     let may_leave = scratch.request.is_idempotent();
     let mut detail = "";
     let mut sending = true;
@@ -242,7 +243,7 @@ async fn await_head(
         if may_leave && upload.can_rewind() && way.is_to_leave() {
             return Poll::Ready(Err(Cause::ServerMarkedDown));
         }
-        if sending { Poll::Pending } else { client_gone(stream, buffer, cx).map(Err) }
+        if sending { Poll::Pending } else { client_gone(stream, buffer, looks_again, cx).map(Err) }
     });
     let result = watchdog.guard(limits, waiting).await;
     limits.clear(Direction::Down);

@@ -139,7 +139,11 @@ pub(super) async fn respond(
                 // A conversation goes on as long as either side speaks.
                 upload.wait_anew(limits);
             }
-            return if sending { Poll::Pending } else { client_gone(stream, buffer, cx).map(Err) };
+            return if sending {
+                Poll::Pending
+            } else {
+                client_gone(stream, buffer, false, cx).map(Err)
+            };
         }
         moved.map_err(|error| match error {
             PumpError::Write(kind) => client_failed(kind),

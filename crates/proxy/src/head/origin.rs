@@ -57,8 +57,11 @@ impl Origin {
     ) -> Origin {
         let proto = scheme.name();
         let ip = peer.ip().to_canonical();
-        let line = format!("X-Forwarded-For: {ip}\r\n");
+        // Only what is sent is written: a connection may be for one request.
+        let line =
+            if fields.x_forwarded { format!("X-Forwarded-For: {ip}\r\n") } else { String::new() };
         let forwarded = match ip {
+            _ if !fields.forwarded => String::new(),
             IpAddr::V4(v4) => format!("for={v4};proto={proto}"),
             IpAddr::V6(v6) => format!("for=\"[{v6}]\";proto={proto}"),
         };

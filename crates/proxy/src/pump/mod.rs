@@ -173,6 +173,8 @@ impl Pump {
     /// read of the body go first.
     pub(crate) fn rewind(&mut self, buffer: &mut Buffer, write_head: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.can_rewind());
+        // Nothing of the body goes before the head.
+        self.pipe = None;
         self.blocked = Blocked::No;
         if !self.has_sent {
             // What follows the head, and a run still in the buffer, wait where they are.
@@ -243,7 +245,8 @@ impl Pump {
         let turn_ends = self.sent_bytes + TURN_BYTES;
         loop {
             if self.sent_bytes >= turn_ends {
-                // Others are waiting for this thread.
+                // Others are waiting for this thread; nothing here waits.
+                limits.clear(self.patience.direction);
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }

@@ -51,7 +51,8 @@ impl Pump {
                     lent.give_back();
                 }
             } else if self.sent_bytes >= turn_ends {
-                // Others are waiting for this thread.
+                // Others are waiting for this thread; nothing here waits.
+                limits.clear(self.patience.direction);
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             } else {

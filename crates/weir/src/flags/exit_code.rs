@@ -8,7 +8,9 @@ Exit codes:
   0  done; for `serve`, stopped by a signal
   1  failed: a port in use, no permission, a balancer that does not answer;
      for `doctor`, a finding of weight (warning or critical)
-  2  a mistake in the command line or in the configuration";
+  2  a mistake in the command line or in the configuration
+  3  `bench` could not begin as many requests as it was asked for
+ 99  `bench` measured something that --expect does not allow";
 
 /// How `weir` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,10 @@ pub(crate) enum Exit {
     Failed,
     /// The command line or the configuration is wrong.
     Mistake,
+    /// The load generator could not deliver what it was asked for.
+    Limited,
+    /// A threshold does not hold.
+    Threshold,
 }
 
 impl From<Exit> for ExitCode {
@@ -29,6 +35,8 @@ impl From<Exit> for ExitCode {
             Exit::Done => 0,
             Exit::Failed | Exit::Findings => 1,
             Exit::Mistake => 2,
+            Exit::Limited => 3,
+            Exit::Threshold => 99,
         })
     }
 }

@@ -3,6 +3,7 @@
 //! Nothing here acts; the verbs do.
 
 mod admin;
+pub(crate) mod bench;
 mod doctor;
 mod exit_code;
 mod trace;
@@ -15,6 +16,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
+pub(crate) use bench::{BenchArgs, BenchVerb};
 pub(crate) use doctor::{ChecksArgs, DoctorArgs, DoctorVerb, FactsArgs, ListArgs, SysctlArgs};
 pub(crate) use exit_code::Exit;
 pub(crate) use trace::{LiveArgs, TraceArgs, TraceHow, TraceLook};
@@ -134,6 +136,12 @@ pub(crate) enum Verb {
     /// `tcp.analysis.*` flag, over time and by connection, the connections with the most trouble
     /// first.
     Trace(TraceArgs),
+    /// Make load that can be trusted: `weir bench URL`, connect storms, the limit found for you
+    ///
+    /// Sends requests at a constant rate (--rate) or over so many connections (-c), and says what came
+    /// of them, what it could not deliver, and whose fault that is. Latency counts from the moment a
+    /// request should have begun. Ctrl-C ends it with the figures so far.
+    Bench(Box<BenchArgs>),
 }
 
 /// The words of `weir serve`.

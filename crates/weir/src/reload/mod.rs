@@ -182,6 +182,5 @@ fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Followed>, String
 
 /// The wall clock as text.
 fn now_text() -> String {
-    let text = TimestampCache::default().at(os::clock::wall());
-    String::from_utf8_lossy(text.as_bytes()).into_owned()
+    TimestampCache::default().at(os::clock::wall()).to_string()
 }

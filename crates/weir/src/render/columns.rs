@@ -1,27 +1,27 @@
 //! Text in aligned columns, two spaces apart, that reads through a pipe.
 
 /// Rows of cells, as wide as their widest.
-pub(super) struct Columns<const N: usize> {
+pub(crate) struct Columns<const N: usize> {
     rows: Vec<[String; N]>,
 }
 
 impl<const N: usize> Columns<N> {
     /// Without a heading.
-    pub(super) fn plain() -> Self {
+    pub(crate) fn plain() -> Self {
         Columns { rows: Vec::new() }
     }
 
     /// With a heading for each column. One whose cells are all empty is left out.
-    pub(super) fn headed(heading: [&str; N]) -> Self {
+    pub(crate) fn headed(heading: [&str; N]) -> Self {
         Columns { rows: vec![heading.map(str::to_owned)] }
     }
 
-    pub(super) fn row(&mut self, cells: [String; N]) {
+    pub(crate) fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells);
     }
 
     /// A row whose cells may have several lines each.
-    pub(super) fn tall_row(&mut self, cells: [Vec<String>; N]) {
+    pub(crate) fn tall_row(&mut self, cells: [Vec<String>; N]) {
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
         let mut columns = cells.map(Vec::into_iter);
         for _ in 0..height {
@@ -30,7 +30,7 @@ impl<const N: usize> Columns<N> {
         }
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let headed = usize::from(self.rows.len() > 1);
         let width = |n: usize| {
             let filled = self.rows.iter().skip(headed).any(|row| !row[n].is_empty());

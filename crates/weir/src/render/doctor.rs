@@ -150,6 +150,9 @@ fn socket_tables(namespace: &Namespace, sockets: &Sockets) -> String {
         columns.row(peer_row(peer));
     }
     _ = write!(text, "\n{}", columns.text());
+    if let Err(why) = sockets.tcp_info.as_result() {
+        _ = writeln!(text, "RTT to UNSENT: {why}");
+    }
     if sockets.peers_left_out > 0 {
         _ = writeln!(text, "and {} more", words::plural(sockets.peers_left_out, "peer"));
     }

@@ -2,8 +2,8 @@
 //!
 //! Nothing is decided and nothing is printed here; verbs do.
 
-mod columns;
 pub(crate) mod figures;
+pub(crate) mod columns;
 mod plan;
 mod routes;
 mod services;

@@ -123,3 +123,12 @@ fn nonsense_is_survived() {
     let file = "=\n==\n-\n/=/\nnet.ipv4.tcp_rmem = 99999999999999999999 1 1\nnet.ipv4.tcp_mem = 18446744073709551615 18446744073709551615 18446744073709551615\nnet.ipv4.tcp_max_orphans=18446744073709551615\nnet.ipv4.ip_local_port_range = 0 18446744073709551615\n";
     assert_eq!(of_file("x", file, &front_end()).len(), 8);
 }
+
+#[test]
+fn source_routes_are_judged_where_they_take_effect() {
+    let file = "net.ipv4.conf.all.accept_source_route = 1\n\
+                net.ipv4.conf.default.accept_source_route = 1\n";
+    let reviewed = of_file("90.conf", file, &front_end());
+    let effects: Vec<_> = reviewed.iter().map(|one| one.judgement.effect).collect();
+    assert_eq!(effects, [Effect::Harms, Effect::Fine]);
+}

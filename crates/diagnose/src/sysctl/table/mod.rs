@@ -58,8 +58,11 @@ impl Setting {
     /// The setting of that name. Settings per interface or per protocol family are found under
     /// `all`, `default` and `ipv4`.
     pub fn by_name(name: &str) -> Option<&'static Setting> {
-        let name = general(name);
-        Setting::all().find(|setting| setting.name == name)
+        let exact = Setting::all().find(|setting| setting.name == name);
+        exact.or_else(|| {
+            let name = general(name);
+            Setting::all().find(|setting| setting.name == name)
+        })
     }
 
     /// The name that was probably meant: the nearest of all, or the last part of one (`somaxconn`).

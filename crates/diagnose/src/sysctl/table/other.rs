@@ -74,6 +74,11 @@ settings! {
     ///
     /// 0; nobody needs it.
     "net.ipv4.conf.all.accept_source_route", Unit::Switch, |_| None, judge::off;
+    /// Whether packets may prescribe their route, on interfaces to come.
+    ///
+    /// 1 is the kernel's default and harmless: a packet's route is followed only where
+    /// `net.ipv4.conf.all.accept_source_route` is 1 as well, which is 0 by default.
+    "net.ipv4.conf.default.accept_source_route", Unit::Switch, always!("1"), judge::any;
     /// Whether packets of impossible addresses are logged.
     ///
     /// Fills the log; for looking into one problem.

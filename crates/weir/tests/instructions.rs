@@ -1,15 +1,28 @@
-//! What deciding one request costs, without sockets, clocks and chance: parse, route, pick, read
-//! the response's head, count, write the access line; so many times. `tests/instructions.rs` runs
-//! it under a machine that counts instructions.
+//! Instructions for deciding one request, held to a budget: a figure that a busy machine does not
+//! move, so that a change which makes every request dearer is noticed when it is made.
 //!
-//! `one_request TIMES`
+//! What is counted is a request without sockets, clocks and chance: parse, route, pick, read the
+//! response's head, count, write the access line. This program runs itself under a machine that
+//! counts instructions (valgrind's callgrind), with two numbers of requests; what the start costs is
+//! in both and cancels out.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use decide::{Admission, Ask, Registry, route};
 use model::{Action, Cause, ListenerId, Moment, Timings};
 use observe::{AccessRecord, TimestampCache};
 use wire::http1::{self, HeadLimits, Known, Parsed, RequestHead, ResponseHead};
+
+/// Instructions for each request, built as the tests are (the dev profile: the optimised program
+/// needs a fraction of it). Whoever makes it cheaper lowers the budget to what is printed plus a
+/// twentieth; whoever needs more says in the commit what for.
+const BUDGET: u64 = 35_600;
+/// How many requests the counted run decides.
+const TIMES: &str = "WEIR_TEST_TIMES";
 
 /// As a browser asks.
 const REQUEST: &[u8] = b"GET /listings/rooms/31415?check_in=2026-12-01&guests=2 HTTP/1.1\r\n\
@@ -61,8 +74,45 @@ address = "127.0.0.1:9004"
 zone = "b"
 "#;
 
-fn main() {
-    let times: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).expect("TIMES");
+#[test]
+fn deciding_a_request_stays_within_its_budget() {
+    let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
+    if !has_valgrind {
+        let in_ci = std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false");
+        assert!(!in_ci, "valgrind is not there; in CI a test that cannot run is a failure");
+        eprintln!("SKIPPED, not there: valgrind (`make test` installs what tests need)");
+        return;
+    }
+    let (few, many) = (1_000, 3_000);
+    let each = (counted(many) - counted(few)) / (many - few);
+    println!("{each} instructions a request");
+    assert!(each <= BUDGET, "{each} instructions a request; the budget is {BUDGET}");
+    assert!(each * 4 > BUDGET * 3, "{each} instructions a request: lower the budget of {BUDGET}");
+}
+
+/// All instructions of a run that decides so many requests.
+fn counted(times: u64) -> u64 {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let out = folder.join(format!("instructions-{times}.callgrind"));
+    let run = Command::new("valgrind")
+        .arg("--tool=callgrind")
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(std::env::current_exe().expect("own path"))
+        .args(["--exact", "decide_requests", "--ignored", "--test-threads=1"])
+        .env(TIMES, times.to_string())
+        .output()
+        .expect("valgrind starts");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{said}");
+    let collected = said.lines().find_map(|line| line.split_once("Collected : "));
+    let (_, count) = collected.unwrap_or_else(|| panic!("no count in: {said}"));
+    count.trim().parse().expect("a count")
+}
+
+#[test]
+#[ignore = "the run that is counted; the test above starts it"]
+fn decide_requests() {
+    let times: u64 = std::env::var(TIMES).expect(TIMES).parse().expect("a number");
     let checked = config::check(CONFIGURATION, "counted.toml", &()).expect("a valid configuration");
     let registry = Registry::with_seed(1);
     let published = registry.publish(checked.snapshot.into(), Moment::from_micros(0));
@@ -124,5 +174,5 @@ fn main() {
         .write_json(&mut line);
         drop(slot);
     }
-    println!("{}", String::from_utf8_lossy(&line).trim_end());
+    assert!(line.ends_with(b"}\n"), "{}", String::from_utf8_lossy(&line));
 }

@@ -1,0 +1,435 @@
+//! Connections at work: opened, used, closed. The worker says when; the recorder hears how it went.
+
+use std::io;
+
+use os::poll::{Interest, Ready};
+
+use super::connection::{Connection, Exchange, State};
+use super::failure::Failure;
+use super::http1::{Progress, Reader};
+use super::http2::{Ended, Http2};
+use super::link::Link;
+use super::plan::Protocol;
+use super::worker::{Worker, nanos};
+
+/// Of so many responses one is asked for TCP's estimate of the round trip.
+const ROUND_TRIP_EVERY: u64 = 64;
+
+impl Worker {
+    /// Whether a request for `target` would find a connection, or room for one.
+    pub(crate) fn can_begin(&self, target: usize) -> bool {
+        let site = self.shared.plan.targets[target].site;
+        !self.spare[site].is_empty()
+            || self.table.len() < self.connections_max
+            || self.spare.iter().any(|spare| !spare.is_empty())
+    }
+
+    /// Begins a request: on a connection that has room, or on a new one.
+    pub(crate) fn begin(&mut self, mut exchange: Exchange, now: u64) {
+        let plan = &self.shared.plan;
+        let site = plan.targets[exchange.target].site;
+        let deadline = now + nanos(plan.timeout);
+        while let Some(index) = self.spare[site].pop() {
+            let streams_max = self.shared.plan.streams_max;
+            let Some(connection) = self.table.get(index) else { continue };
+            connection.is_spare = false;
+            match &mut connection.state {
+                State::Http1(under_way @ None) => {
+                    exchange.moments.sent = now;
+                    *under_way = Some(exchange);
+                    connection.deadline = deadline;
+                    self.send(index, now);
+                    return;
+                }
+                State::Http2(http2) if http2.has_room(streams_max) => {
+                    exchange.moments.sent = now;
+                    let target = &self.shared.plan.targets[exchange.target];
+                    http2.begin(exchange, target, deadline);
+                    self.drive_http2(index, now);
+                    return;
+                }
+                _ => {}
+            }
+        }
+        if self.table.len() >= self.connections_max {
+            self.close_a_spare_one();
+        }
+        self.open(exchange, site, now);
+    }
+
+    /// A connection has room for a request.
+    fn offer(&mut self, index: usize) {
+        let Some(connection) = self.table.get(index) else { return };
+        if !std::mem::replace(&mut connection.is_spare, true) {
+            self.spare[connection.site].push(index);
+        }
+    }
+
+    /// Makes room for a connection to another site.
+    fn close_a_spare_one(&mut self) {
+        for site in 0..self.spare.len() {
+            let Some(index) = self.spare[site].last().copied() else { continue };
+            if self.table.get(index).is_some_and(|connection| connection.under_way() == 0) {
+                self.close(index);
+                return;
+            }
+        }
+    }
+
+    /// Opens a connection for a request.
+    fn open(&mut self, exchange: Exchange, site: usize, now: u64) {
+        let plan = &self.shared.plan;
+        let address = plan.sites[site].address;
+        let source = self.next_source % plan.sources.len().max(1);
+        self.next_source = self.next_source.wrapping_add(1);
+        let socket = match plan.sources.get(source) {
+            Some(&from) => os::socket::connect_begin_from(address, from),
+            None => os::socket::connect_begin(address, None),
+        };
+        let (index, token) = self.table.reserve();
+        let added = socket.and_then(|socket| {
+            self.poller.add(&socket, token, Interest::ReadWrite)?;
+            Ok(socket)
+        });
+        let socket = match added {
+            Ok(socket) => socket,
+            Err(error) => {
+                self.table.release(index);
+                self.unopened(source, Failure::of_connect(&error), now);
+                return;
+            }
+        };
+        let connection = Connection {
+            link: Some(Link::new(socket)),
+            state: State::Connecting(exchange),
+            site,
+            source,
+            since: now,
+            deadline: now + nanos(self.shared.plan.connect_timeout),
+            reader: Reader::default(),
+            served: 0,
+            interest: Interest::ReadWrite,
+            is_spare: false,
+        };
+        self.table.put(index, connection);
+    }
+
+    /// A connection did not come about.
+    fn unopened(&mut self, source: usize, failure: Failure, now: u64) {
+        self.recorder.unconnected(source);
+        self.fail_one(failure, now);
+        self.rest(now);
+    }
+
+    fn fail_one(&mut self, failure: Failure, now: u64) {
+        self.in_flight -= 1;
+        self.recorder.failed(failure, now);
+    }
+
+    /// Something has happened on a connection.
+    pub(crate) fn carry(&mut self, ready: Ready, now: u64) {
+        let Some(index) = self.table.of_token(ready.token) else { return };
+        let Some(connection) = self.table.get(index) else { return };
+        match &mut connection.state {
+            State::Connecting(_) => self.connected(index, now),
+            State::Handshaking(_) => self.handshake(index, now),
+            State::Http2(_) => self.drive_http2(index, now),
+            State::Http1(exchange) => {
+                let sending = exchange.is_some() && connection.interest == Interest::ReadWrite;
+                if sending && ready.writable {
+                    self.send(index, now);
+                }
+                if ready.readable {
+                    self.receive(index, now);
+                }
+            }
+        }
+    }
+
+    /// The attempt to connect has ended.
+    fn connected(&mut self, index: usize, now: u64) {
+        let Some(connection) = self.table.get(index) else { return };
+        let (source, took) = (connection.source, now.saturating_sub(connection.since));
+        let Some(link) = &mut connection.link else { return };
+        let failure = match link.socket.take_error() {
+            Ok(None) => None,
+            Ok(Some(error)) | Err(error) => Some(Failure::of_connect(&error)),
+        };
+        if let Some(failure) = failure {
+            self.close(index);
+            self.unopened(source, failure, now);
+            return;
+        }
+        self.recorder.connected(took, source);
+        let State::Connecting(exchange) = connection.state else { return };
+        connection.since = now;
+        connection.state = State::Handshaking(exchange);
+        if let Some((config, name)) = &self.shared.plan.sites[connection.site].tls {
+            let begun = link.begin_tls(config, name);
+            if begun.is_err() {
+                self.close(index);
+                self.fail_one(Failure::Tls, now);
+                return;
+            }
+        }
+        self.handshake(index, now);
+    }
+
+    /// Carries TLS on, if it is spoken; then the request that waits.
+    fn handshake(&mut self, index: usize, now: u64) {
+        let plan = &self.shared.plan;
+        let Some(connection) = self.table.get(index) else { return };
+        let is_tls = plan.sites[connection.site].tls.is_some();
+        let Some(link) = &mut connection.link else { return };
+        match link.handshake() {
+            Ok(false) => {
+                let blocked = link.is_blocked();
+                self.listen(index, blocked);
+                return;
+            }
+            Ok(true) => {}
+            Err(_) => {
+                let source = connection.source;
+                self.close(index);
+                self.unopened(source, Failure::Tls, now);
+                return;
+            }
+        }
+        if is_tls {
+            self.recorder.times.tls.saturating_record(now.saturating_sub(connection.since));
+        }
+        let State::Handshaking(mut exchange) = connection.state else { return };
+        connection.deadline = now + nanos(plan.timeout);
+        exchange.moments.sent = now;
+        match plan.protocol {
+            Protocol::Connect => {
+                self.close(index);
+                self.in_flight -= 1;
+                self.recorder.completed(&exchange.moments, 0, now);
+            }
+            Protocol::Http1 => {
+                connection.state = State::Http1(Some(exchange));
+                self.listen(index, false);
+                self.send(index, now);
+            }
+            Protocol::Http2 => {
+                if is_tls && link.alpn() != Some(b"h2") {
+                    self.close(index);
+                    self.fail_one(Failure::Protocol, now);
+                    return;
+                }
+                let Some(link) = connection.link.take() else { return };
+                let mut http2 = Box::new(Http2::begin_on(link));
+                http2.begin(exchange, &plan.targets[exchange.target], connection.deadline);
+                connection.state = State::Http2(http2);
+                self.listen(index, false);
+                self.drive_http2(index, now);
+            }
+        }
+    }
+
+    /// Sends what is left of the request.
+    fn send(&mut self, index: usize, now: u64) {
+        let Some(connection) = self.table.get(index) else { return };
+        let State::Http1(Some(exchange)) = &mut connection.state else { return };
+        let Some(link) = &mut connection.link else { return };
+        let bytes = &self.shared.plan.targets[exchange.target].http1[exchange.sent..];
+        let written = if bytes.is_empty() { link.flush().map(|()| 0) } else { link.write(bytes) };
+        match written {
+            Ok(count) => {
+                exchange.sent += count;
+                let blocked = count < bytes.len() || link.is_blocked();
+                self.recorder.sent(count);
+                self.listen(index, blocked);
+            }
+            // A server may answer and close before it has read everything: its answer counts.
+            Err(_) => self.receive(index, now),
+        }
+    }
+
+    /// Has the poller wait for room, or not.
+    fn listen(&mut self, index: usize, room: bool) {
+        let token = self.table.token(index);
+        let Some(connection) = self.table.get(index) else { return };
+        let interest = if room { Interest::ReadWrite } else { Interest::Read };
+        if connection.interest == interest {
+            return;
+        }
+        connection.interest = interest;
+        let changed = match (&connection.link, &connection.state) {
+            (Some(link), _) => self.poller.change(&link.socket, token, interest),
+            (None, State::Http2(http2)) => {
+                http2.with_socket(|socket| self.poller.change(socket, token, interest))
+            }
+            _ => Ok(()),
+        };
+        // It fails only for want of kernel memory; then the deadline ends what waits.
+        drop(changed);
+    }
+
+    /// Reads what has come. Over TLS again and again: what is decrypted already, no event announces.
+    fn receive(&mut self, index: usize, now: u64) {
+        while self.receive_some(index, now) {}
+    }
+
+    /// Whether there may be more to read.
+    fn receive_some(&mut self, index: usize, now: u64) -> bool {
+        let Some(connection) = self.table.get(index) else { return false };
+        let State::Http1(under_way) = &mut connection.state else { return false };
+        let Some(link) = &mut connection.link else { return false };
+        let read = match link.read(&mut self.scratch) {
+            Ok(None) => return false,
+            Ok(Some(count)) => Ok(count),
+            Err(error) => Err(error),
+        };
+        let Some(exchange) = under_way else {
+            // An idle connection: the server has closed it, or says what nobody asked for.
+            self.close(index);
+            return false;
+        };
+        let count = match read {
+            Ok(count) if count > 0 => count,
+            ended => {
+                let moments = exchange.moments;
+                let has_begun = connection.reader.has_begun();
+                let status = connection.reader.end().filter(|_| ended.is_ok());
+                let is_kept = connection.served > 0 && !has_begun;
+                self.close(index);
+                match (status, ended) {
+                    (Some(status), _) => {
+                        self.in_flight -= 1;
+                        self.recorder.completed(&moments, status, now);
+                    }
+                    (None, ended) => self.fail_one(Self::break_of(ended, is_kept), now),
+                }
+                return false;
+            }
+        };
+        if exchange.moments.first_byte == 0 {
+            exchange.moments.first_byte = now;
+        }
+        let target = &self.shared.plan.targets[exchange.target];
+        let mut body = 0;
+        let bytes = &self.scratch[..count];
+        let progress = connection.reader.feed(bytes, target.is_head, &mut self.head, &mut body);
+        self.recorder.received(count, body);
+        match progress {
+            Ok(Progress::More) => return self.shared.plan.sites[connection.site].tls.is_some(),
+            Ok(Progress::Whole { status, keeps }) => {
+                let unsent = exchange.sent < target.http1.len();
+                let moments = exchange.moments;
+                *under_way = None;
+                connection.served += 1;
+                if connection.served % ROUND_TRIP_EVERY == 1
+                    && let Ok(info) = os::tcp_info::read(&link.socket)
+                {
+                    self.recorder.times.round_trip.saturating_record(nanos(info.rtt));
+                }
+                self.in_flight -= 1;
+                self.recorder.completed(&moments, status, now);
+                if keeps && !unsent && self.shared.plan.keep_alive {
+                    self.offer(index);
+                } else {
+                    self.close(index);
+                }
+            }
+            Err(_) => {
+                self.close(index);
+                self.fail_one(Failure::Protocol, now);
+            }
+        }
+        false
+    }
+
+    /// What a connection's end in the middle of a request is.
+    fn break_of(ended: io::Result<usize>, is_kept: bool) -> Failure {
+        match ended.map_err(|error| Failure::of_io(&error)) {
+            Err(Failure::Tls) => Failure::Tls,
+            _ if is_kept => Failure::IdleClosed,
+            Ok(_) => Failure::Incomplete,
+            Err(failure) => failure,
+        }
+    }
+
+    /// Moves a connection of HTTP/2 on.
+    fn drive_http2(&mut self, index: usize, now: u64) {
+        let Some(connection) = self.table.get(index) else { return };
+        let State::Http2(http2) = &mut connection.state else { return };
+        let recorder = &mut self.recorder;
+        let in_flight = &mut self.in_flight;
+        http2.drive(now, |ended| match ended {
+            Ended::Received { bytes, body } => recorder.received(bytes, body),
+            Ended::Sent(bytes) => recorder.sent(bytes),
+            Ended::Whole(moments, status) => {
+                *in_flight -= 1;
+                recorder.completed(&moments, status, now);
+            }
+            Ended::Failed(failure) => {
+                *in_flight -= 1;
+                recorder.failed(failure, now);
+            }
+        });
+        let (is_over, blocked) = (http2.is_over(), http2.is_blocked());
+        let keeps = self.shared.plan.keep_alive || http2.under_way() > 0;
+        let has_room = http2.has_room(self.shared.plan.streams_max);
+        if is_over || !keeps {
+            self.close(index);
+            if is_over {
+                self.rest(now);
+            }
+            return;
+        }
+        if has_room {
+            self.offer(index);
+        }
+        self.listen(index, blocked);
+    }
+
+    fn drive_http2_if(&mut self, something: bool, index: usize, now: u64) {
+        if something {
+            self.drive_http2(index, now);
+        }
+    }
+
+    /// Ends what has taken too long.
+    pub(crate) fn scan(&mut self, now: u64) {
+        for index in 0..self.table.numbers() {
+            let Some(connection) = self.table.get(index) else { continue };
+            match &mut connection.state {
+                State::Http1(None) => {}
+                State::Http2(http2) => {
+                    let ended = http2.end_overdue(now);
+                    self.drive_http2_if(ended > 0, index, now);
+                }
+                state if now >= connection.deadline => {
+                    let is_there = matches!(state, State::Http1(_));
+                    let source = connection.source;
+                    self.close(index);
+                    if is_there {
+                        self.fail_one(Failure::ResponseTimeout, now);
+                    } else {
+                        self.unopened(source, Failure::ConnectTimeout, now);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Closes a connection. What was under way on it is the caller's to account for.
+    fn close(&mut self, index: usize) {
+        let Some(connection) = self.table.release(index) else { return };
+        let spare = &mut self.spare[connection.site];
+        if connection.is_spare
+            && let Some(at) = spare.iter().rposition(|&other| other == index)
+        {
+            spare.swap_remove(at);
+        }
+        if self.shared.plan.reset
+            && let Some(link) = &connection.link
+        {
+            // Without it the close is only an ordinary one.
+            let _ = os::socket::set_linger_zero(&link.socket);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The load itself: threads that start requests when they are due and count what comes of them.
+
+mod carry;
+mod connection;
+mod failure;
+mod http1;
+mod http2;
+mod link;
+mod metronome;
+pub mod plan;
+pub mod prepare;
+mod recorder;
+mod running;
+mod turn;
+mod worker;
+
+pub use failure::Failure;
+pub(crate) use recorder::histogram;
+pub use recorder::{Counts, Interval, Recorder, Times};
+pub use running::{Outcome, Running, start};

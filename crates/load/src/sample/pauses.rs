@@ -1,0 +1,155 @@
+//! Waits that end when they should: tokio's timer counts in milliseconds and rounds up, which is an
+//! error of a percent for a work of 100 ms. One timer of the kernel serves all who wait.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use model::Moment;
+use os::timer::Timer;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Everyone on this thread who waits.
+pub(super) struct Pauses {
+    timer: AsyncFd<Timer>,
+    /// By when they are due; the number tells those apart who are due together.
+    waiting: RefCell<BTreeMap<(Moment, u64), Waker>>,
+    begun: Cell<u64>,
+}
+
+impl Pauses {
+    /// Nobody yet. Must be called within a runtime.
+    pub(super) fn new() -> io::Result<Pauses> {
+        #[allow(
+            deprecated,
+            reason = "the new way is unsafe, for types whose descriptor may change; a Timer owns \
+                      one descriptor for its whole life"
+        )]
+        let timer = AsyncFd::with_interest(Timer::new()?, Interest::READABLE)?;
+        Ok(Pauses { timer, waiting: RefCell::default(), begun: Cell::new(0) })
+    }
+
+    /// Waits for so long, if somebody polls [`Pauses::run`] meanwhile.
+    pub(super) async fn wait(&self, time: Duration) {
+        let until = os::clock::now() + time;
+        self.begun.set(self.begun.get() + 1);
+        let place = Place { pauses: self, key: (until, self.begun.get()) };
+        poll_fn(|cx| {
+            if os::clock::now() >= until {
+                return Poll::Ready(());
+            }
+            let mut waiting = self.waiting.borrow_mut();
+            waiting.insert(place.key, cx.waker().clone());
+            if waiting.first_key_value().is_some_and(|(first, _)| *first == place.key) {
+                drop(waiting);
+                self.set(until);
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Wakes those whose time has come, until it is dropped.
+    ///
+    /// # Errors
+    /// When the kernel's timer breaks.
+    pub(super) async fn run(&self) -> io::Result<()> {
+        loop {
+            let mut ready = self.timer.readable().await?;
+            ready.clear_ready();
+            drop(ready);
+            let now = os::clock::now();
+            let mut waiting = self.waiting.borrow_mut();
+            while let Some(first) = waiting.first_entry() {
+                if first.key().0 > now {
+                    break;
+                }
+                first.remove().wake();
+            }
+            let next = waiting.first_key_value().map(|(&(until, _), _)| until);
+            drop(waiting);
+            if let Some(until) = next {
+                self.set(until);
+            }
+        }
+    }
+
+    /// Has the timer ring then.
+    fn set(&self, until: Moment) {
+        // The clock counts whole microseconds, so that one more makes sure that the time has come.
+        // A valid timer refuses no time that is not negative.
+        let _ = self.timer.get_ref().set(until.since(os::clock::now()) + Duration::from_micros(1));
+    }
+}
+
+/// Somebody who waits; forgotten when dropped.
+struct Place<'a> {
+    pauses: &'a Pauses,
+    key: (Moment, u64),
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.pauses.waiting.borrow_mut().remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn during<T>(client: impl AsyncFnOnce(&Pauses) -> T) -> T {
+        let pauses = Pauses::new().unwrap();
+        tokio::select! {
+            ended = pauses.run() => unreachable!("{ended:?}"),
+            result = client(&pauses) => result,
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_is_woken_early_and_the_best_of_many_is_on_time() {
+        let least = during(async |pauses| {
+            let mut least = Duration::MAX;
+            for micros in [1, 300, 1_000, 1_500, 2_500, 4_200] {
+                let time = Duration::from_micros(micros);
+                for _ in 0..10 {
+                    let begun = os::clock::nanos();
+                    pauses.wait(time).await;
+                    let took = Duration::from_nanos(os::clock::nanos() - begun);
+                    assert!(took + Duration::from_micros(1) >= time, "{took:?} of {time:?}");
+                    least = least.min(took.saturating_sub(time));
+                }
+            }
+            least
+        })
+        .await;
+        // Tokio's own timer is late by up to a millisecond, always.
+        assert!(least < Duration::from_micros(400), "{least:?}");
+    }
+
+    #[tokio::test]
+    async fn the_order_is_that_of_the_times_and_who_gives_up_is_forgotten() {
+        during(async |pauses| {
+            let order = RefCell::new(Vec::new());
+            let after = |millis| {
+                let order = &order;
+                async move {
+                    pauses.wait(Duration::from_millis(millis)).await;
+                    order.borrow_mut().push(millis);
+                }
+            };
+            let gone = Box::pin(after(10_000));
+            let short = async {
+                let _ = tokio::time::timeout(Duration::from_millis(1), gone).await;
+            };
+            tokio::join!(after(9), after(3), after(6), short);
+            assert_eq!(*order.borrow(), [3, 6, 9]);
+            assert!(pauses.waiting.borrow().is_empty());
+        })
+        .await;
+    }
+}

@@ -1,0 +1,217 @@
+//! What is shown while a run lasts, on standard error: a few lines that are drawn anew each second
+//! on a terminal, a line now and then elsewhere.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _, stderr};
+use std::time::Duration;
+
+use load::account::percentiles;
+use load::engine::plan::{Plan, Shape};
+use load::engine::{Counts, Interval};
+
+use crate::flags::Common;
+
+use super::table::{bytes, count, millis};
+
+/// Seconds in the chart.
+const CHART_SECONDS: usize = 60;
+/// Without a terminal, a run of more seconds than this has a line every ten seconds only.
+const LINE_EACH_SECOND_S: u64 = 30;
+/// What a chart is drawn with, from nothing to most.
+const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The view of one run.
+pub(crate) struct Live {
+    shows: bool,
+    is_terminal: bool,
+    time: Option<Duration>,
+    requests: Option<u64>,
+    is_open: bool,
+    /// What will have been intended, by second.
+    intended: Box<dyn Fn(u64) -> f64>,
+    begun: u64,
+    rates: Vec<u64>,
+    p99s: Vec<f64>,
+    /// Seconds since the last line.
+    gathered: Option<Interval>,
+    drawn_lines: usize,
+}
+
+impl Live {
+    pub(crate) fn new(plan: &Plan, shows: bool, common: Common) -> Live {
+        let requests = match &plan.shape {
+            Shape::Closed { requests, .. } => *requests,
+            Shape::Open { .. } => None,
+        };
+        let intended: Box<dyn Fn(u64) -> f64> = match &plan.shape {
+            Shape::Closed { .. } => Box::new(|_| 0.0),
+            Shape::Open { profile, .. } => {
+                let profile = std::sync::Arc::clone(profile);
+                let until = move |second| profile.count_until(Duration::from_secs(second));
+                Box::new(move |second| until(second + 1) - until(second))
+            }
+        };
+        let is_terminal = can_draw(common);
+        Live {
+            shows,
+            is_terminal,
+            time: plan.shape.time(),
+            requests,
+            is_open: plan.shape.is_open(),
+            intended,
+            begun: 0,
+            rates: Vec::new(),
+            p99s: Vec::new(),
+            gathered: None,
+            drawn_lines: 0,
+        }
+    }
+
+    /// A second has ended.
+    pub(crate) fn second(&mut self, interval: &Interval) {
+        self.begun += interval.counts.started;
+        let is_silent = interval.counts == Counts::default() && interval.in_flight == 0;
+        if !self.shows || (is_silent && interval.second > 0) {
+            return;
+        }
+        let times = if self.is_open { &interval.intended } else { &interval.service };
+        self.rates.push(interval.counts.responses);
+        self.p99s.push(percentiles(times).map_or(0.0, |times| times.p99_ms));
+        if self.is_terminal {
+            self.draw(interval);
+        } else {
+            self.gather(interval);
+        }
+    }
+
+    /// Says something in between.
+    pub(crate) fn say(&mut self, text: &str) {
+        self.wipe();
+        eprintln!("weir: {text}");
+    }
+
+    /// The run is over.
+    pub(crate) fn end(&mut self) {
+        self.wipe();
+        if let Some(left) = self.gathered.take()
+            && left.counts.started + left.counts.responses + left.counts.errors > 0
+        {
+            eprintln!("{}", self.line(&left, 1));
+        }
+    }
+
+    /// Without a terminal.
+    fn gather(&mut self, interval: &Interval) {
+        let mut sum = self.gathered.take().unwrap_or_else(|| Interval::new(interval.second, 0));
+        let first = sum.second;
+        sum.add(interval);
+        sum.connections_open = interval.connections_open;
+        sum.in_flight = interval.in_flight;
+        let every =
+            if self.time.is_some_and(|time| time.as_secs() <= LINE_EACH_SECOND_S) { 1 } else { 10 };
+        let seconds = interval.second + 1 - first;
+        let is_first = interval.second == 0;
+        if seconds >= every || is_first {
+            eprintln!("{}", self.line(&sum, seconds));
+        } else {
+            self.gathered = Some(sum);
+        }
+    }
+
+    fn line(&self, sum: &Interval, seconds: u64) -> String {
+        let counts = &sum.counts;
+        let mut line = format!("{:>4} s", sum.second + seconds);
+        if let Some(time) = self.time {
+            let _ = write!(line, " of {}", time.as_secs_f64().ceil());
+        }
+        let _ = write!(line, "  {}/s", count(counts.responses / seconds.max(1)));
+        if self.is_open {
+            let intended: f64 =
+                (sum.second..sum.second + seconds).map(|s| (self.intended)(s)).sum();
+            let _ = write!(line, " of {:.0}", intended / seconds.max(1) as f64);
+        }
+        let times = if self.is_open { &sum.intended } else { &sum.service };
+        if let Some(times) = percentiles(times) {
+            let _ = write!(line, "  p50 {}  p99 {}", millis(times.p50_ms), millis(times.p99_ms));
+        }
+        let bad = counts.errors + counts.bad_statuses;
+        let _ = write!(line, "  errors {bad}");
+        if counts.dropped > 0 {
+            let _ = write!(line, "  dropped {}", counts.dropped);
+        }
+        let _ = write!(line, "  connections {}", sum.connections_open);
+        line
+    }
+
+    /// On a terminal.
+    fn draw(&mut self, interval: &Interval) {
+        let mut text = String::new();
+        let _ = writeln!(text, "{}", self.progress(interval.second + 1));
+        let _ = writeln!(text, "{}", self.line(interval, 1));
+        let from = self.rates.len().saturating_sub(CHART_SECONDS);
+        let rates: Vec<f64> = self.rates[from..].iter().map(|rate| *rate as f64).collect();
+        let most = rates.iter().copied().fold(0.0, f64::max);
+        let _ = writeln!(text, "responses/s {}  most {}", chart(&rates), count(most as u64));
+        let most = self.p99s[from..].iter().copied().fold(0.0, f64::max);
+        let _ = writeln!(text, "p99         {}  most {}", chart(&self.p99s[from..]), millis(most));
+        let _ = writeln!(text, "received    {}/s", bytes(interval.counts.bytes_in as f64));
+        self.wipe();
+        self.drawn_lines = text.lines().count();
+        eprint!("{text}");
+        // What cannot be shown is not missed.
+        let _ = stderr().flush();
+    }
+
+    /// How far it is, and how long it will still be.
+    fn progress(&self, second: u64) -> String {
+        let (share, left) = match (self.time, self.requests) {
+            (_, Some(requests)) => {
+                let share = self.begun as f64 / requests.max(1) as f64;
+                let left = second as f64 * (1.0 - share) / share.max(1e-6);
+                (share, left)
+            }
+            (Some(time), None) => {
+                let whole = time.as_secs_f64();
+                (second as f64 / whole, whole - second as f64)
+            }
+            (None, None) => (0.0, 0.0),
+        };
+        let share = share.clamp(0.0, 1.0);
+        let full = (share * 30.0) as usize;
+        let bar: String = (0..30).map(|n| if n < full { '█' } else { '░' }).collect();
+        format!("{bar} {:>3.0} %, {:.0} s left (Ctrl-C ends it)", share * 100.0, left.max(0.0))
+    }
+
+    /// Takes away what was drawn.
+    fn wipe(&mut self) {
+        if self.drawn_lines > 0 {
+            // Up so many lines, and clear from there to the end of the screen.
+            eprint!("\x1b[{}A\x1b[J", self.drawn_lines);
+            self.drawn_lines = 0;
+        }
+    }
+}
+
+/// Whether standard error is a terminal that can be drawn on. Who turns colours off wants no drawing
+/// either.
+pub(crate) fn can_draw(common: Common) -> bool {
+    stderr().is_terminal() && common.colours_stderr()
+}
+
+/// A bar for each value, the highest for the greatest.
+pub(crate) fn chart(values: &[f64]) -> String {
+    let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    values.iter().map(|value| BARS[(value / most * 8.0).round() as usize % 9]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chart;
+
+    #[test]
+    fn a_chart_reaches_from_nothing_to_the_most() {
+        assert_eq!(chart(&[0.0, 1.0, 4.0, 8.0]), " ▁▄█");
+        assert_eq!(chart(&[0.0, 0.0]), "  ");
+        assert_eq!(chart(&[]), "");
+    }
+}

@@ -1,0 +1,63 @@
+//! `weir bench`: measuring, and what measurements are made with.
+
+mod authorities;
+mod compare;
+mod connect;
+mod http;
+mod limit;
+mod live;
+mod measure;
+mod report;
+mod serve;
+mod table;
+mod upload;
+
+use load::engine::prepare::Refusal;
+use load::report::run::Run;
+
+use crate::flags::{BenchArgs, BenchVerb, Common, Exit};
+
+pub(crate) fn run(args: &BenchArgs, common: Common) -> Exit {
+    match &args.verb {
+        Some(BenchVerb::Connect(args)) => connect::run(args, common),
+        Some(BenchVerb::Limit(args)) => limit::run(args, common),
+        Some(BenchVerb::Compare(args)) => compare::run(args, common),
+        Some(BenchVerb::Serve(args)) => serve::run(args, common),
+        Some(BenchVerb::Upload(args)) => upload::run(args, common),
+        None => http::run(&args.http, common),
+    }
+}
+
+/// Says in one line why nothing came of it.
+fn failed(why: &str) -> Exit {
+    eprintln!("weir: {why}");
+    Exit::Failed
+}
+
+/// Says in one line what was asked for wrongly.
+fn mistaken(why: &str) -> Exit {
+    eprintln!("weir: {why}");
+    Exit::Mistake
+}
+
+/// Says why there will be no run.
+fn refused(refusal: &Refusal) -> Exit {
+    match refusal {
+        Refusal::Mistake(why) => mistaken(why),
+        Refusal::Unreachable(why) => failed(why),
+    }
+}
+
+/// How a run whose figures are told ends: by its thresholds, then by whether it was the run that
+/// was asked for.
+fn verdict(run: &Run) -> Exit {
+    if run.expectations.iter().any(|expectation| !expectation.held) {
+        Exit::Threshold
+    } else if load::verdict::falls_short(run) {
+        Exit::Limited
+    } else if run.totals.responses == 0 {
+        Exit::Failed
+    } else {
+        Exit::Done
+    }
+}

@@ -1,0 +1,22 @@
+//! The files that a run's figures go into.
+
+use load::report::{Named, Run, page};
+
+use crate::flags::bench::http::ReportArgs;
+
+/// Writes what was asked for.
+///
+/// # Errors
+/// Which file could not be written, and why.
+pub(crate) fn write(run: &Run, args: &ReportArgs) -> Result<(), String> {
+    if let Some(path) = &args.json {
+        std::fs::write(path, run.to_json())
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    if let Some(path) = &args.html {
+        let name = run.targets.first().map_or("run", |target| target.url.as_str()).to_owned();
+        let page = page(&[Named { name, run: run.clone() }]);
+        std::fs::write(path, page).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}

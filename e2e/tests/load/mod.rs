@@ -1,0 +1,92 @@
+//! What tests of `weir bench` have in common: the program run, its figures read.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use e2e::{Finished, Process, Scene, binary, find, wait};
+use serde_json::Value;
+
+/// `weir bench` under way, with its figures as JSON at its end.
+pub(crate) struct Bench {
+    pub(crate) process: Process,
+    json: PathBuf,
+}
+
+/// How it ended.
+pub(crate) struct Ended {
+    pub(crate) finished: Finished,
+    /// Null when no file was written.
+    pub(crate) json: Value,
+}
+
+impl Bench {
+    /// Starts `weir bench WORDS --json FILE`.
+    pub(crate) fn start(scene: &Scene, words: &[&str]) -> Bench {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("bench-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let json = scene.folder().join(format!("{name}.json"));
+        let mut all = vec!["bench".to_owned()];
+        all.extend(words.iter().map(|&word| word.to_owned()));
+        all.extend(["--json".to_owned(), json.to_string_lossy().into_owned()]);
+        Bench { process: Process::start(scene, &name, binary(), all), json }
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self, within: Duration) -> Ended {
+        let finished = self.process.wait(within);
+        let text = std::fs::read(&self.json).unwrap_or_default();
+        Ended { finished, json: serde_json::from_slice(&text).unwrap_or_default() }
+    }
+}
+
+/// Runs it to its end.
+pub(crate) fn bench(scene: &Scene, words: &[&str]) -> Ended {
+    Bench::start(scene, words).end(Duration::from_mins(1))
+}
+
+impl Ended {
+    /// A number, by its names with dots between.
+    pub(crate) fn number(&self, path: &str) -> f64 {
+        let found = path.split('.').fold(&self.json, |value, name| &value[name]);
+        found.as_f64().unwrap_or_else(|| panic!("no number {path} in {}", self.finished.stdout))
+    }
+
+    /// The run must have ended with this exit code.
+    pub(crate) fn code(self, code: i32) -> Ended {
+        let Finished { stdout, stderr, .. } = &self.finished;
+        assert_eq!(self.finished.code, Some(code), "{stdout}\n{stderr}");
+        self
+    }
+
+    /// Either output must hold this.
+    #[allow(dead_code, reason = "each test file uses what it needs")]
+    pub(crate) fn says(self, text: &str) -> Ended {
+        let Finished { stdout, stderr, .. } = &self.finished;
+        assert!(stdout.contains(text) || stderr.contains(text), "{text}?\n{stdout}\n{stderr}");
+        self
+    }
+}
+
+/// `servers/timing.py` with these words; does not wait until it listens.
+pub(crate) fn timing(scene: &Scene, address: SocketAddr, words: &[&str]) -> Process {
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/timing.py");
+    let (script, at) = (script.to_string_lossy().into_owned(), address.to_string());
+    let words = [&[&*script, "--address", &at][..], words].concat();
+    Process::start(scene, "timing", &find("python3").expect("python3"), words)
+}
+
+/// Waits until somebody listens there, without connecting: a connection would be counted.
+pub(crate) fn wait_for_listener(address: SocketAddr) {
+    let port = format!(":{:04X} ", address.port());
+    wait::until("a listener", Duration::from_secs(10), || {
+        let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
+        let octets = match address.ip() {
+            std::net::IpAddr::V4(ip) => u32::from_le_bytes(ip.octets()),
+            std::net::IpAddr::V6(_) => return None,
+        };
+        let wanted = format!("{octets:08X}{port}");
+        table.lines().any(|line| line.contains(&wanted) && line.contains(" 0A ")).then_some(())
+    });
+}

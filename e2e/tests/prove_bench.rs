@@ -1,0 +1,164 @@
+//! The promises of `weir bench` that take time or the machine for themselves: `make prove`.
+
+#![allow(clippy::float_cmp, reason = "counts, which JSON carries as numbers, are whole")]
+
+mod load;
+
+use std::process::Command;
+use std::time::Duration;
+
+use e2e::{NAMESPACES, Nginx, Process, Scene, Zones, binary, find, wait};
+use load::{Bench, bench, timing, wait_for_listener};
+
+/// Rounds of each program, taken in turn, so that what the machine does meanwhile cancels out.
+const ROUNDS: usize = 5;
+
+#[test]
+#[ignore = "takes half a minute: make prove"]
+fn a_closed_loop_costs_no_more_cpu_than_wrk() {
+    let Some(scene) = Scene::alone("prove-bench-wrk", &["nginx", "wrk", "taskset"]) else { return };
+    let nginx = Nginx::start(&scene, 11, "keepalive_requests 1000000000;");
+    let at = format!("http://{}/", nginx.address());
+    let weir = binary().to_string_lossy().into_owned();
+    let mut ratios = Vec::new();
+    for round in 0..ROUNDS {
+        let words = [&weir, "bench", "-q", "-t", "2", "-c", "32", "--threads", "1", &at];
+        let ours = per_cpu_second(&scene, &words);
+        let wrk = find("wrk").unwrap().to_string_lossy().into_owned();
+        let theirs = per_cpu_second(&scene, &[&wrk, "-t1", "-c32", "-d2s", &at]);
+        println!("round {round}: weir {ours:.0}, wrk {theirs:.0} requests per CPU second");
+        ratios.push(ours / theirs);
+    }
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios[ROUNDS / 2];
+    println!("weir/wrk, median of {ROUNDS} rounds: {median:.3}");
+    assert!(median >= 1.0, "{ratios:?}");
+}
+
+/// Requests per CPU second (user and system) of a program on the first processor.
+fn per_cpu_second(scene: &Scene, words: &[&str]) -> f64 {
+    let words = [&["-c", "0"][..], words].concat();
+    // bash's own count of its children's CPU time, which `times` prints last.
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let script = format!("taskset {}; times", quoted.join(" "));
+    let mut process =
+        Process::start(scene, "round", &find("bash").unwrap(), ["-c", script.as_str()]);
+    let before = process.stdout().len();
+    let finished = process.wait(Duration::from_secs(30));
+    let text = &finished.stdout[before.min(finished.stdout.len())..];
+    let cpu: f64 = text.lines().last().unwrap().split_whitespace().map(seconds).sum();
+    // wrk: "123456 requests in 3.00s"; weir: "Requests       123,456 in 3.00 s".
+    let line = text.lines().rev().find(|line| {
+        line.to_lowercase().contains("requests") && line.contains(" in ") && !line.contains("CPU")
+    });
+    let digits: String =
+        line.unwrap().split(" in ").next().unwrap().chars().filter(char::is_ascii_digit).collect();
+    digits.parse::<f64>().unwrap() / cpu
+}
+
+/// `0m1.234s`.
+fn seconds(text: &str) -> f64 {
+    let (minutes, rest) = text.split_once('m').unwrap();
+    minutes.parse::<f64>().unwrap() * 60.0 + rest.trim_end_matches('s').parse::<f64>().unwrap()
+}
+
+#[test]
+#[ignore = "takes a minute: make prove"]
+fn twenty_thousand_starts_a_second_come_on_time_and_memory_stays_flat() {
+    let Some(scene) = Scene::alone("prove-bench-rate", &["nginx"]) else { return };
+    let nginx = Nginx::start(&scene, 11, "keepalive_requests 1000000000;");
+    let at = format!("http://{}/", nginx.address());
+    let running = Bench::start(&scene, &["-q", "-t", "60", "--rate", "20000", &at]);
+    wait::measure_for(Duration::from_secs(10));
+    let early = running.process.resident_bytes();
+    wait::measure_for(Duration::from_secs(45));
+    let late = running.process.resident_bytes();
+    let ended = running.end(Duration::from_mins(1)).code(0);
+    let starts = ended.number("latency.lateness.p99_9_ms");
+    let timer = ended.number("latency.timer_lateness.p99_9_ms");
+    println!("lateness p99.9: starts {starts:.3} ms, an empty timer loop {timer:.3} ms");
+    println!("resident: {} kB after 10 s, {} kB after 55 s", early / 1000, late / 1000);
+    assert_eq!(
+        ended.number("totals.requests") + ended.number("totals.dropped_starts"),
+        1_200_000.0
+    );
+    // A server that has no processor to answer with keeps every connection in use.
+    let ran_out = &ended.json["ran_out"];
+    assert!(starts <= timer + 0.2, "{starts} ms against {timer} ms; ran out: {ran_out}");
+    // 900,000 requests lie between; each second leaves its figures, which are few.
+    assert!(late < early + 4_000_000, "{early} bytes became {late}");
+}
+
+#[test]
+#[ignore = "takes half a minute: make prove"]
+fn a_server_that_stalls_is_seen_from_the_intended_starts() {
+    let Some(scene) = Scene::alone("prove-bench-stall", &["python3", "wrk"]) else { return };
+    let address = scene.address(11, 8080);
+    let _server = timing(&scene, address, &["--stall-every-s", "5", "--stall-for-s", "1"]);
+    wait_for_listener(address);
+    let at = format!("http://{address}/");
+    let open = bench(&scene, &["-q", "-t", "11", "--rate", "100", "-c", "8", &at]).code(0);
+    let closed = bench(&scene, &["-q", "-t", "5", "-c", "8", &at]).code(0);
+    let intended = open.number("latency.intended_start.p90_ms");
+    let service = open.number("latency.service.p90_ms");
+    let closed = closed.number("latency.service.p99_ms");
+    println!(
+        "p90 from the intended start {intended:.0} ms, service {service:.1} ms; closed loop p99 {closed:.1} ms"
+    );
+    // A fifth of the time nobody answers: of those who come then, half wait for half a second or more.
+    assert!((350.0..=650.0).contains(&intended), "{intended}");
+    assert!(service < 100.0 && closed < 100.0, "{service} {closed}");
+}
+
+#[test]
+#[ignore = "takes a minute: make prove"]
+fn the_limit_of_a_shaped_link_is_found_and_named() {
+    let Some(scene) = Scene::alone("prove-bench-limit", &[NAMESPACES, "tc"]) else { return };
+    Zones::run(&["server"], |zones| {
+        let address = zones.address("server", 11, 8080);
+        let at = format!("http://{address}/");
+        let mut server = zones.inside("server", || {
+            let shape = "qdisc add dev eth0 root tbf rate 180mbit burst 64kb latency 300ms";
+            let shaped = Command::new(find("tc").unwrap()).args(shape.split(' ')).status();
+            assert!(shaped.unwrap().success());
+            let listen = address.to_string();
+            let words =
+                ["bench", "serve", "--listen", &listen, "--work", "300ms", "--size", "50kB"];
+            Process::start(&scene, "sample", binary(), words)
+        });
+        wait::until("the sample server", Duration::from_secs(10), || {
+            assert!(server.is_running(), "{}", server.stderr());
+            std::net::TcpStream::connect(address).ok()
+        });
+        let words = [
+            "limit",
+            "--objective",
+            "p99<500ms,errors<0.1%",
+            "--from",
+            "100",
+            "--trial",
+            "4s",
+            "--confirm",
+            "12s",
+            &at,
+        ];
+        let ended = Bench::start(&scene, &words).end(Duration::from_mins(4)).code(0);
+        println!("{}", ended.finished.stdout);
+        let found = ended.number("rate.intended_per_s");
+        let response = ended.number("totals.bytes_in") / ended.number("totals.responses");
+        // tbf counts the Ethernet, IP and TCP headers (14, 20 and 32 bytes with timestamps) of each
+        // packet of 1,448 bytes of payload.
+        let packets = (response / 1448.0).ceil();
+        let bound = 180e6 / 8.0 / (response + packets * 66.0);
+        println!("found {found:.1}/s, bound {bound:.1}/s ({response:.0} bytes a response)");
+        assert!((found / bound - 1.0).abs() < 0.05, "{found} is not {bound}");
+        let ran_out = ended.json["ran_out"].as_array().unwrap();
+        // A machine that others keep busy may say so; beside it the link comes first, whatever runs
+        // out.
+        let is_busy_cpu =
+            |found: &&serde_json::Value| found["whose"] == "generator" && found["what"] == "cpu";
+        let first = ran_out.iter().find(|found| !is_busy_cpu(found));
+        let first = first.unwrap_or_else(|| panic!("no link among {ran_out:?}"));
+        assert_eq!((&first["whose"], &first["what"]), (&"link".into(), &"bandwidth".into()));
+    });
+}

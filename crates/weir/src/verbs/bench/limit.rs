@@ -41,9 +41,10 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
     let Some(run) = hunt.sum_up() else {
         return super::failed("ended before the first trial was over");
     };
-    print!("{}", table::text(&run, false, common.colours_stdout()));
-    print!("{}", hunt.text(found, &run));
-    match report::write(&run, &args.report) {
+    let written = report::write(&run, &args.report);
+    super::print(&table::text(&run, false, common.colours_stdout()));
+    super::print(&hunt.text(found, &run));
+    match written {
         Err(error) => super::failed(&error),
         Ok(()) => match found {
             Some(Found::Limit(_) | Found::NoLimit(_)) => Exit::Done,
@@ -93,7 +94,7 @@ impl Hunt<'_> {
                 return Ok(None);
             }
             let judged = search::judge(&run, &args.objective);
-            eprintln!("{}", line(trial, &run, judged.passed, &judged.why));
+            super::show(&format!("{}\n", line(trial, &run, judged.passed, &judged.why)));
             run.steps = vec![step(trial, &run, judged.passed, judged.why)];
             search.tell(judged.passed);
             let generator_is_full = judged.generator_is_full;

@@ -13,7 +13,7 @@ use observe::TimestampCache;
 use crate::flags::Common;
 use crate::signals::Signals;
 
-use super::live::Live;
+use super::{live::Live, words};
 
 /// How often new seconds are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -61,7 +61,7 @@ pub(crate) fn measure_with(
     run.host = sampler.host().clone();
     run.host_seconds = sampler.seconds();
     env!("CARGO_PKG_VERSION").clone_into(&mut run.weir);
-    run.command = std::env::args().collect();
+    run.command = words::shown(std::env::args_os());
     run.started_at = TimestampCache::default().at(started_at).to_string();
     run.ran_out = load::verdict::of_run(&run, &plan, &outcome);
     Ok(Measured { run, interrupted: interrupted > 0 })

@@ -116,7 +116,7 @@ fn what_cannot_be_is_said_in_a_line_with_an_exit_code() {
     for (words, code, text) in [
         (&["nonsense://host/"][..], 2, "nonsense: is not spoken here"),
         (&["http://"], 2, "not a URL"),
-        (&["http://user:password@127.0.0.1/"], 2, "Authorization"),
+        (&["http://user:secret@127.0.0.1/"], 2, "Authorization"),
         (&["http://127.0.0.1:99999/"], 2, "port"),
         (&["http://nowhere.invalid/"], 1, "no address found"),
         (&[&*nobody], 1, "nobody listens there"),

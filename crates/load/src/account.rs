@@ -49,7 +49,7 @@ pub fn run(plan: &Plan, outcome: &Outcome, seconds: &[Interval]) -> Run {
         totals: totals(outcome),
         rate: rate(plan, outcome),
         latency,
-        seconds: seconds.iter().map(|interval| second(plan, interval)).collect(),
+        seconds: seconds.iter().map(|interval| second(plan, outcome, interval)).collect(),
         sources: sources(plan, seconds),
         notes: outcome.broken.iter().cloned().collect(),
         ..Run::default()
@@ -129,7 +129,8 @@ fn totals(outcome: &Outcome) -> Totals {
 fn rate(plan: &Plan, outcome: &Outcome) -> Rate {
     let counts = &outcome.recorder.counts;
     let duration = outcome.duration_s().max(1e-9);
-    let ran = (outcome.ended_ns.saturating_sub(outcome.began_ns)) as f64 / 1e9;
+    let ended_ns = outcome.recorder.ordered_end_ns.unwrap_or(outcome.ended_ns);
+    let ran = ended_ns.saturating_sub(outcome.began_ns) as f64 / 1e9;
     let starting = plan.shape.time().map_or(duration, |time| time.as_secs_f64().min(ran));
     let starting = starting.max(1e-9);
     let intended = (counts.started + counts.dropped) as f64 / starting;
@@ -140,12 +141,16 @@ fn rate(plan: &Plan, outcome: &Outcome) -> Rate {
     }
 }
 
-fn second(plan: &Plan, interval: &Interval) -> Second {
+fn second(plan: &Plan, outcome: &Outcome, interval: &Interval) -> Second {
     let counts = &interval.counts;
     let intended = match &plan.shape {
         Shape::Closed { .. } => None,
         Shape::Open { profile, .. } => {
-            let until = |second: u64| profile.count_until(Duration::from_secs(second)).round();
+            // What an order to end came before was never intended.
+            let ended = outcome.recorder.ordered_end_ns.unwrap_or(u64::MAX);
+            let ended = Duration::from_nanos(ended.saturating_sub(outcome.began_ns));
+            let until =
+                |second: u64| profile.count_until(Duration::from_secs(second).min(ended)).round();
             Some((until(interval.second + 1) - until(interval.second)) as u64)
         }
     };

@@ -193,6 +193,8 @@ pub struct Recorder {
     pub cut_off: u64,
     /// When the last response was whole, in nanoseconds of the process's clock.
     pub last_ns: u64,
+    /// When starts were ended by order, before their time; `None`: they were not.
+    pub ordered_end_ns: Option<u64>,
     /// Whether starts had to wait because every connection was in use.
     pub all_in_use: u64,
     pub(crate) interval: Interval,
@@ -208,6 +210,7 @@ impl Recorder {
             failures: [0; KINDS],
             cut_off: 0,
             last_ns: 0,
+            ordered_end_ns: None,
             all_in_use: 0,
             interval: Interval::new(0, sources),
             is_open,
@@ -318,6 +321,7 @@ impl Recorder {
             *own += others;
         }
         self.cut_off += other.cut_off;
+        self.ordered_end_ns = self.ordered_end_ns.max(other.ordered_end_ns);
         self.last_ns = self.last_ns.max(other.last_ns);
         self.all_in_use += other.all_in_use;
     }

@@ -137,6 +137,9 @@ impl Worker {
             let now = os::clock::nanos();
             self.roll(now);
             let orders = self.shared.orders.load(Ordering::Relaxed);
+            if orders != RUN && self.recorder.ordered_end_ns.is_none() {
+                self.end_starts(now);
+            }
             if orders == ABORT || now >= give_up_at {
                 break;
             }
@@ -234,6 +237,22 @@ impl Worker {
         while arrivals.next_ns().is_some_and(|next| self.shared.begins + next < too_old) {
             arrivals.advance();
             self.recorder.dropped();
+        }
+    }
+
+    /// Nothing begins any more, by order: what was due until now and had not begun is dropped, what
+    /// would have come later was never intended.
+    fn end_starts(&mut self, now: u64) {
+        self.recorder.ordered_end_ns = Some(now);
+        match &mut self.starts {
+            Starts::Closed { left, .. } => *left = 0,
+            Starts::Open(arrivals) => {
+                while arrivals.next_ns().is_some_and(|next| self.shared.begins + next <= now) {
+                    arrivals.advance();
+                    self.recorder.dropped();
+                }
+                arrivals.end();
+            }
         }
     }
 

@@ -116,6 +116,7 @@ fn said(run: &Run) -> Vec<String> {
             }
             Whose::Link => "the link's",
             Whose::Server => "the server's",
+            Whose::Unknown => "not known whose",
         };
         lines.push(format!("Ran out: {} ({whose}). {}", ran_out.what, ran_out.evidence));
     }

@@ -294,6 +294,8 @@ pub enum Whose {
     Link,
     /// The server's.
     Server,
+    /// Nothing that was measured tells it.
+    Unknown,
 }
 
 /// Something that ran out.
@@ -301,7 +303,8 @@ pub enum Whose {
 pub struct RanOut {
     /// Whose it is.
     pub whose: Whose,
-    /// What: `cpu`, `ports`, `descriptors`, `bandwidth`, `packets`, `concurrency`, `accept_queue`.
+    /// What: `cpu`, `ports`, `descriptors`, `bandwidth`, `packets`, `concurrency`, `accept_queue`,
+    /// `connections`, or `unknown`.
     pub what: String,
     /// What shows it, with figures: one line.
     pub evidence: String,

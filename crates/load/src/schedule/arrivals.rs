@@ -62,6 +62,11 @@ impl Arrivals {
         self.next_ns = self.profile.time_at(self.position);
     }
 
+    /// No more will come.
+    pub(crate) fn end(&mut self) {
+        self.next_ns = None;
+    }
+
     /// The position after an exponential distance, whose mean is `threads`.
     fn drawn(&mut self) -> f64 {
         let uniform = self.random.as_mut().map_or(0.5, Rng::f64);

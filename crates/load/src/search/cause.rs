@@ -11,6 +11,8 @@ const SMALL_PACKET_BYTES: f64 = 300.0;
 const QUEUE_MS: f64 = 5.0;
 /// Of the connections of a trial, so many with a lost SYN are a full queue.
 const SYN_LOSS_SHARE: f64 = 0.002;
+/// Of the requests of a trial, so many answered with 500 or more are refusals of what is too much.
+const REFUSED_SHARE: f64 = 0.001;
 
 /// What of a trial matters here.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,17 +78,43 @@ impl Facts {
     }
 }
 
+/// Of a trial that failed while all of the generator's connections were in use (by `run_out`, what
+/// ran out in it): that they are the limit, if each request took as long as at a low rate. Else it
+/// is the server, or the way to it, that kept them in use.
+pub fn connections_ran_out(idle: &Facts, failed: &Facts, run_out: &[RanOut]) -> Option<RanOut> {
+    let own =
+        |ran_out: &&RanOut| ran_out.whose == Whose::Generator && ran_out.what == "connections";
+    let found = run_out.iter().find(own)?;
+    let held_up = grew(failed.first_byte_ms, idle.first_byte_ms)
+        || grew(failed.transfer_ms, idle.transfer_ms)
+        || grew(failed.round_trip_ms, idle.round_trip_ms)
+        || failed.syn_loss > SYN_LOSS_SHARE
+        || failed.refused > REFUSED_SHARE;
+    (!held_up).then(|| RanOut {
+        evidence: format!(
+            "{}. It is not: the first byte took {:.1} ms ({:.1} ms at a low rate)",
+            found.evidence, failed.first_byte_ms, idle.first_byte_ms
+        ),
+        ..found.clone()
+    })
+}
+
+/// Whether a time is more than noise above another, ms.
+fn grew(now: f64, then: f64) -> bool {
+    now - then > QUEUE_MS.max(then)
+}
+
 /// What ran out: by a trial at a low rate, the best that passed, and one that failed above it.
 pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
     let say =
         |whose, what: &str, evidence: String| RanOut { whose, what: what.to_owned(), evidence };
-    let grew = |now: f64, then: f64| now - then > QUEUE_MS.max(then);
+    let first_byte = grew(failed.first_byte_ms, idle.first_byte_ms);
     let transfer = grew(failed.transfer_ms, idle.transfer_ms);
     let round_trip = grew(failed.round_trip_ms, idle.round_trip_ms);
     let has_cpu = failed.cpu_percent < CPU_FREE_PERCENT;
     let asked =
         format!("asked for {:.0}/s instead of {:.0}/s", failed.asked_per_s, best.asked_per_s);
-    if failed.refused > 0.001 {
+    if failed.refused > REFUSED_SHARE {
         return say(
             Whose::Server,
             "concurrency",
@@ -146,6 +174,23 @@ pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
             format!(
                 "{:.0} % of this machine's CPU was in use when {asked}: what runs here, the server \
                  too if it does, had no more",
+                failed.cpu_percent
+            ),
+        );
+    }
+    if !first_byte {
+        return say(
+            Whose::Unknown,
+            "unknown",
+            format!(
+                "{:.1} responses/s when {asked}, and nothing grew that this end can see: first byte \
+                 {:.1} ms (idle {:.1} ms), transfers {:.1} ms, round trips {:.1} ms, {:.0} % of this \
+                 machine's CPU in use",
+                failed.responses_per_s,
+                failed.first_byte_ms,
+                idle.first_byte_ms,
+                failed.transfer_ms,
+                failed.round_trip_ms,
                 failed.cpu_percent
             ),
         );
@@ -221,6 +266,17 @@ mod tests {
         assert!(ran_out.evidence.contains("about 4 at once"), "{}", ran_out.evidence);
         let queue = Facts { syn_loss: 0.05, connect_p99_ms: 1_003.0, ..failed.clone() };
         assert_eq!(of(queue).1, "accept_queue");
+        // A tail that missed the objective while medians stayed says nothing of whose it is.
+        assert_eq!(of(failed.clone()).0, Whose::Unknown);
+        let own = [RanOut {
+            whose: Whose::Generator,
+            what: "connections".to_owned(),
+            evidence: "all 4 connections were in use".to_owned(),
+        }];
+        let limit = connections_ran_out(&idle(), &failed, &own).unwrap();
+        assert_eq!((limit.whose, limit.what.as_str()), (Whose::Generator, "connections"));
+        assert_eq!(connections_ran_out(&idle(), &slots, &own), None, "the server holds them up");
+        assert_eq!(connections_ran_out(&idle(), &failed, &[]), None);
         let refused = Facts { refused: 0.02, ..failed };
         assert!(of(refused).2.contains("2.0 % of the responses"));
     }

@@ -7,7 +7,7 @@ mod trial;
 
 use std::time::Duration;
 
-pub use cause::{Facts, what_ran_out};
+pub use cause::{Facts, connections_ran_out, what_ran_out};
 pub use trial::{Judged, judge};
 
 /// Confirming runs, at most: each that fails lowers the rate.

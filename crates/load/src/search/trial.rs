@@ -34,7 +34,9 @@ pub fn judge(run: &Run, conditions: &[Condition]) -> Judged {
     }
     if falls_short(run) {
         let share = run.rate.achieved_per_s * 100.0 / run.rate.intended_per_s.unwrap_or(1.0);
-        return failed(format!("only {share:.1} % of the requests could begin"));
+        let connections = run.ran_out.iter().any(|ran_out| ran_out.what == "connections");
+        let why = if connections { ": all connections were in use" } else { "" };
+        return failed(format!("only {share:.1} % of the requests could begin{why}"));
     }
     for condition in conditions {
         let judged = condition.judge(run);

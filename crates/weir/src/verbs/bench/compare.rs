@@ -37,7 +37,13 @@ fn read(file: &Path) -> Result<Run, String> {
         return Err(format!("{size} bytes are more than any run's figures"));
     }
     let text = std::fs::read(file).map_err(|error| error.to_string())?;
-    Run::from_json(&text).map_err(|error| error.to_string())
+    let run = Run::from_json(&text).map_err(|error| error.to_string())?;
+    match run.kind.as_str() {
+        "upload" => {
+            Err("figures of uploads are no run of requests, and are not compared".to_owned())
+        }
+        _ => Ok(run),
+    }
 }
 
 /// A file's name without what all of them share; its whole path where that would not tell them

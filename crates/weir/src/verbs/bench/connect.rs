@@ -31,9 +31,10 @@ pub(crate) fn run(args: &ConnectArgs, common: Common) -> Exit {
     run.notes.extend(steps);
     let conditions = args.expect.iter().flat_map(|conditions| conditions.iter());
     run.expectations = conditions.map(|condition| condition.judge(&run)).collect();
-    print!("{}", table::text(&run, interrupted, common.colours_stdout()));
-    print!("{}", sources(&run));
-    match report::write(&run, &args.report) {
+    let written = report::write(&run, &args.report);
+    super::print(&table::text(&run, interrupted, common.colours_stdout()));
+    super::print(&sources(&run));
+    match written {
         Ok(()) => super::verdict(&run),
         Err(error) => super::failed(&error),
     }

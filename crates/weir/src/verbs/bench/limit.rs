@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use load::engine::plan::Shape;
 use load::engine::prepare::Refusal;
-use load::report::run::{Run, Step};
+use load::report::run::{Run, Step, Whose};
 use load::schedule::{Profile, Spacing};
 use load::search::{self, Facts, Found, Purpose, Search, Terms, Trial};
 
@@ -41,15 +41,23 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
     let Some(run) = hunt.sum_up() else {
         return super::failed("ended before the first trial was over");
     };
-    print!("{}", table::text(&run, false, common.colours_stdout()));
-    print!("{}", hunt.text(found, &run));
-    match report::write(&run, &args.report) {
+    let written = report::write(&run, &args.report);
+    super::print(&table::text(&run, false, common.colours_stdout()));
+    super::print(&hunt.text(found, &run));
+    match written {
         Err(error) => super::failed(&error),
         Ok(()) => match found {
+            // The server's limit is higher; how much, cannot be told from here.
+            Some(Found::Limit(_)) if is_generators(&run) => Exit::Limited,
             Some(Found::Limit(_) | Found::NoLimit(_)) => Exit::Done,
             _ => Exit::Failed,
         },
     }
+}
+
+/// Whether it is the load generator whose limit was found.
+fn is_generators(run: &Run) -> bool {
+    run.ran_out.iter().any(|ran_out| ran_out.whose == Whose::Generator)
 }
 
 /// A trial and what came of it.
@@ -93,7 +101,7 @@ impl Hunt<'_> {
                 return Ok(None);
             }
             let judged = search::judge(&run, &args.objective);
-            eprintln!("{}", line(trial, &run, judged.passed, &judged.why));
+            super::show(&format!("{}\n", line(trial, &run, judged.passed, &judged.why)));
             run.steps = vec![step(trial, &run, judged.passed, judged.why)];
             search.tell(judged.passed);
             let generator_is_full = judged.generator_is_full;
@@ -124,8 +132,11 @@ impl Hunt<'_> {
             if failed.generator_is_full {
                 run.ran_out.clone_from(&failed.run.ran_out);
             } else {
-                let of = |tried: &Tried| Facts::of(&tried.run);
-                run.ran_out.push(search::what_ran_out(&of(idle), &of(best), &of(failed)));
+                let (idle, best) = (Facts::of(&idle.run), Facts::of(&best.run));
+                let beyond = Facts::of(&failed.run);
+                let own = search::connections_ran_out(&idle, &beyond, &failed.run.ran_out);
+                let ran_out = own.unwrap_or_else(|| search::what_ran_out(&idle, &best, &beyond));
+                run.ran_out.push(ran_out);
             }
         }
         Some(run)

@@ -2,7 +2,7 @@
 //! on a terminal, a line now and then elsewhere.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _, stderr};
+use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
 use load::account::percentiles;
@@ -87,7 +87,7 @@ impl Live {
     /// Says something in between.
     pub(crate) fn say(&mut self, text: &str) {
         self.wipe();
-        eprintln!("weir: {text}");
+        super::show(&format!("weir: {text}\n"));
     }
 
     /// The run is over.
@@ -96,7 +96,7 @@ impl Live {
         if let Some(left) = self.gathered.take()
             && left.counts.started + left.counts.responses + left.counts.errors > 0
         {
-            eprintln!("{}", self.line(&left, 1));
+            super::show(&format!("{}\n", self.line(&left, 1)));
         }
     }
 
@@ -112,7 +112,7 @@ impl Live {
         let seconds = interval.second + 1 - first;
         let is_first = interval.second == 0;
         if seconds >= every || is_first {
-            eprintln!("{}", self.line(&sum, seconds));
+            super::show(&format!("{}\n", self.line(&sum, seconds)));
         } else {
             self.gathered = Some(sum);
         }
@@ -157,9 +157,7 @@ impl Live {
         let _ = writeln!(text, "received    {}/s", bytes(interval.counts.bytes_in as f64));
         self.wipe();
         self.drawn_lines = text.lines().count();
-        eprint!("{text}");
-        // What cannot be shown is not missed.
-        let _ = stderr().flush();
+        super::show(&text);
     }
 
     /// How far it is, and how long it will still be.
@@ -186,7 +184,7 @@ impl Live {
     fn wipe(&mut self) {
         if self.drawn_lines > 0 {
             // Up so many lines, and clear from there to the end of the screen.
-            eprint!("\x1b[{}A\x1b[J", self.drawn_lines);
+            super::show(&format!("\x1b[{}A\x1b[J", self.drawn_lines));
             self.drawn_lines = 0;
         }
     }

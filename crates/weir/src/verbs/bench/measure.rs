@@ -13,7 +13,7 @@ use observe::TimestampCache;
 use crate::flags::Common;
 use crate::signals::Signals;
 
-use super::live::Live;
+use super::{live::Live, words};
 
 /// How often new seconds are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -44,6 +44,7 @@ pub(crate) fn measure_with(
     let sampler = Sampler::start(running.begins_ns(), server);
     let mut live = Live::new(running.plan(), shows, common);
     let mut seconds: Vec<Interval> = Vec::new();
+    let mut host_seconds = Vec::new();
     let mut interrupted = 0;
     while !running.is_finished() {
         let signal = signals.wait_at_most(LOOK_EVERY);
@@ -52,6 +53,8 @@ pub(crate) fn measure_with(
             interrupt(&running, interrupted, &mut live);
         }
         take(running.seconds(), &mut live, &mut seconds);
+        // Its channel holds about an hour.
+        host_seconds.extend(sampler.seconds());
     }
     let plan = running.plan().clone();
     let (outcome, rest) = running.finish();
@@ -59,9 +62,10 @@ pub(crate) fn measure_with(
     live.end();
     let mut run = account::run(&plan, &outcome, &seconds);
     run.host = sampler.host().clone();
-    run.host_seconds = sampler.seconds();
+    host_seconds.extend(sampler.seconds());
+    run.host_seconds = host_seconds;
     env!("CARGO_PKG_VERSION").clone_into(&mut run.weir);
-    run.command = std::env::args().collect();
+    run.command = words::shown(std::env::args_os());
     run.started_at = TimestampCache::default().at(started_at).to_string();
     run.ran_out = load::verdict::of_run(&run, &plan, &outcome);
     Ok(Measured { run, interrupted: interrupted > 0 })

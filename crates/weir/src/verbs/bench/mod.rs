@@ -11,6 +11,9 @@ mod report;
 mod serve;
 mod table;
 mod upload;
+mod words;
+
+use std::io::{self, Write};
 
 use load::engine::prepare::Refusal;
 use load::report::run::Run;
@@ -28,15 +31,26 @@ pub(crate) fn run(args: &BenchArgs, common: Common) -> Exit {
     }
 }
 
+/// Prints what a run came to. Whoever reads may have seen enough and closed the pipe: that is no
+/// failure of the run.
+fn print(text: &str) {
+    let _ = io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Shows something on standard error, which may be closed, too.
+fn show(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Says in one line why nothing came of it.
 fn failed(why: &str) -> Exit {
-    eprintln!("weir: {why}");
+    show(&format!("weir: {why}\n"));
     Exit::Failed
 }
 
 /// Says in one line what was asked for wrongly.
 fn mistaken(why: &str) -> Exit {
-    eprintln!("weir: {why}");
+    show(&format!("weir: {why}\n"));
     Exit::Mistake
 }
 

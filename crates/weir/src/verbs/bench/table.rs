@@ -43,6 +43,7 @@ fn warnings(run: &Run, text: &mut String, colours: bool) {
             Whose::Generator => "the load generator's",
             Whose::Link => "the link's",
             Whose::Server => "the server's",
+            Whose::Unknown => "not known whose,",
         };
         let _ =
             writeln!(text, "{loud}Ran out{quiet}: {whose} {}: {}.", ran_out.what, ran_out.evidence);

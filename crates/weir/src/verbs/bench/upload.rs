@@ -95,7 +95,7 @@ fn store_text(file: &Path, text: &str) -> Result<(), String> {
 }
 
 fn mistake(why: &str) -> Exit {
-    eprintln!("weir: {why}");
+    super::show(&format!("weir: {why}\n"));
     Exit::Mistake
 }
 
@@ -154,7 +154,7 @@ impl<'a> Progress<'a> {
         match event {
             Event::Retry { part, error } => {
                 let clear = if self.terminal { "\r\x1b[K" } else { "" };
-                eprintln!("{clear}{name}: part {part} is sent again: {error}");
+                super::show(&format!("{clear}{name}: part {part} is sent again: {error}\n"));
             }
             Event::Part(part) => {
                 self.parts += 1;
@@ -183,15 +183,15 @@ impl<'a> Progress<'a> {
             self.slowest_s
         );
         if self.terminal {
-            eprint!("\r\x1b[K{line}");
+            super::show(&format!("\r\x1b[K{line}"));
         } else {
-            eprintln!("{line}");
+            super::show(&format!("{line}\n"));
         }
     }
 
     fn end(&self) {
         if self.terminal {
-            eprint!("\r\x1b[K");
+            super::show("\r\x1b[K");
         }
     }
 }

@@ -24,8 +24,10 @@ pub(crate) fn run(args: &HttpArgs, common: Common) -> Exit {
     };
     let conditions = args.expect.iter().flat_map(|conditions| conditions.iter());
     run.expectations = conditions.map(|condition| condition.judge(&run)).collect();
-    print!("{}", table::text(&run, interrupted, common.colours_stdout()));
-    match report::write(&run, &args.report) {
+    // Files first: whoever reads the table may have closed it.
+    let written = report::write(&run, &args.report);
+    super::print(&table::text(&run, interrupted, common.colours_stdout()));
+    match written {
         Ok(()) => super::verdict(&run),
         Err(error) => super::failed(&error),
     }

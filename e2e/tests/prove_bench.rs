@@ -15,7 +15,7 @@ const ROUNDS: usize = 5;
 
 #[test]
 #[ignore = "takes half a minute: make prove"]
-fn a_closed_loop_costs_no_more_cpu_than_wrk() {
+fn unproven_a_closed_loop_costs_no_more_cpu_than_wrk() {
     let Some(scene) = Scene::alone("prove-bench-wrk", &["nginx", "wrk", "taskset"]) else { return };
     let nginx = Nginx::start(&scene, 11, "keepalive_requests 1000000000;");
     let at = format!("http://{}/", nginx.address());
@@ -64,7 +64,7 @@ fn seconds(text: &str) -> f64 {
 
 #[test]
 #[ignore = "takes a minute: make prove"]
-fn twenty_thousand_starts_a_second_come_on_time_and_memory_stays_flat() {
+fn unproven_twenty_thousand_starts_a_second_come_on_time_and_memory_stays_flat() {
     let Some(scene) = Scene::alone("prove-bench-rate", &["nginx"]) else { return };
     let nginx = Nginx::start(&scene, 11, "keepalive_requests 1000000000;");
     let at = format!("http://{}/", nginx.address());
@@ -112,7 +112,7 @@ fn a_server_that_stalls_is_seen_from_the_intended_starts() {
 
 #[test]
 #[ignore = "takes a minute: make prove"]
-fn the_limit_of_a_shaped_link_is_found_and_named() {
+fn unproven_the_limit_of_a_shaped_link_is_found_and_named() {
     let Some(scene) = Scene::alone("prove-bench-limit", &[NAMESPACES, "tc"]) else { return };
     Zones::run(&["server"], |zones| {
         let address = zones.address("server", 11, 8080);

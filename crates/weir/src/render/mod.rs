@@ -2,8 +2,8 @@
 //!
 //! Nothing is decided and nothing is printed here; verbs do.
 
-pub(crate) mod figures;
 pub(crate) mod columns;
+pub(crate) mod figures;
 mod plan;
 mod routes;
 mod services;

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -86,8 +87,7 @@ class Contestant:
             new.rename(self.folder / template)
 
     def start(self, pinned=True):
-        command = KINDS[self.kind][1].format(**self.values).replace("'daemon off;'", "daemon_off")
-        words = ["daemon off;" if word == "daemon_off" else word for word in command.split()]
+        words = shlex.split(KINDS[self.kind][1].format(**self.values))
         pin = ["taskset", "-c", self.core] if pinned else []
         self.log = open(self.folder / "said.txt", "a")
         self.process = subprocess.Popen([*pin, *words], stdout=self.log, stderr=self.log,

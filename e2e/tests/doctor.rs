@@ -69,7 +69,7 @@ fn a_burst_of_real_clients_is_no_flood() {
                      add chain inet hold in { type filter hook input priority 0; }; \
                      add rule inet hold in tcp sport 8080 drop",
                 );
-                let held = Stage::knock(1_500);
+                let held = Stage::knock(600);
                 wait::measure_for(Duration::from_millis(200));
                 stage::nft("delete table inet hold");
                 held

@@ -2,7 +2,7 @@
 //! waiting connections (a server marked down, a drain) can wake just them, and so that whoever
 //! asks can be told what they are about (`in_flight`).
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -49,14 +49,14 @@ pub(crate) struct Seat {
     waker: Waker,
     /// When an idle connection's time is over.
     until: Cell<Moment>,
-    /// The exchange under way, if there is one. Apart, since most connections have none.
-    flight: RefCell<Option<Box<Flight>>>,
+    /// The exchange under way, if there is one. Apart, since a parked connection never has one.
+    flight: OnceCell<Box<RefCell<Option<Flight>>>>,
 }
 
 impl Seat {
     /// What `read` makes of the exchange under way.
     pub(crate) fn flight<T>(&self, read: impl FnOnce(&Flight, Phase) -> T) -> Option<T> {
-        self.flight.borrow().as_deref().map(|flight| read(flight, self.phase.get()))
+        self.flight.get()?.borrow().as_ref().map(|flight| read(flight, self.phase.get()))
     }
 }
 
@@ -74,7 +74,7 @@ impl Roster {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let phase = Cell::new(Phase::Busy);
         let until = Cell::new(Moment::from_micros(u64::MAX));
-        let seat = Rc::new(Seat { phase, waker, until, flight: RefCell::default() });
+        let seat = Rc::new(Seat { phase, waker, until, flight: OnceCell::new() });
         let mut seats = self.seats.borrow_mut();
         let index = if let Some(index) = self.free.borrow_mut().pop() {
             seats[index] = Some(Rc::clone(&seat));
@@ -126,12 +126,14 @@ impl Entry {
 
     /// An exchange begins.
     pub(crate) fn begin(&self, flight: Flight) {
-        *self.seat.flight.borrow_mut() = Some(Box::new(flight));
+        *self.seat.flight.get_or_init(Box::default).borrow_mut() = Some(flight);
     }
 
     /// More is known of the exchange under way.
     pub(crate) fn note(&self, change: impl FnOnce(&mut Flight)) {
-        if let Some(flight) = &mut *self.seat.flight.borrow_mut() {
+        if let Some(flight) = self.seat.flight.get()
+            && let Some(flight) = &mut *flight.borrow_mut()
+        {
             change(flight);
         }
     }
@@ -146,7 +148,9 @@ impl Entry {
 
     /// It has ended.
     pub(crate) fn end(&self) {
-        *self.seat.flight.borrow_mut() = None;
+        if let Some(flight) = self.seat.flight.get() {
+            *flight.borrow_mut() = None;
+        }
     }
 }
 

@@ -212,12 +212,14 @@ impl Pool {
         let mut kept = self.kept.borrow_mut();
         let idle = &mut kept.get_mut(&key)?.idle;
         let learner = &endpoint.slots.learner;
-        // The one at this place, if it is fit; if it never will be, it is taken out.
-        let look = |idle: &mut VecDeque<Idle>, at: usize| {
+        // The newest first; what may not be sent again needs one that has rested a little.
+        let rested = |entry: &Idle| repeatable || learner.has_settled(&entry.rest, now);
+        let newest = idle.partition_point(rested);
+        for at in (newest.saturating_sub(LOOKED_AT_MAX)..newest).rev() {
             let entry = &idle[at];
             let closed = entry.stream.closed_or_readable_hint();
             if !closed && !learner.may_reuse(&entry.rest, repeatable, keep_alive, now) {
-                return None;
+                continue;
             }
             let entry = idle.remove(at)?;
             self.idle.set(self.idle.get().saturating_sub(1));
@@ -226,15 +228,6 @@ impl Pool {
                 return Some(entry.take_up(learner, buffers, now));
             }
             learner.saw_closed(entry.rest, now);
-            None
-        };
-        // The newest first; what may not be sent again needs one that has rested a little.
-        let rested = |entry: &Idle| repeatable || learner.has_settled(&entry.rest, now);
-        let newest = idle.partition_point(rested);
-        for at in (newest.saturating_sub(LOOKED_AT_MAX)..newest).rev() {
-            if let Some(fit) = look(idle, at) {
-                return Some(fit);
-            }
         }
         None
     }

@@ -19,8 +19,10 @@ use wire::http1::{self, HeadLimits, Known, Parsed, RequestHead, ResponseHead};
 
 /// Instructions for each request, built as the tests are (the dev profile: the optimised program
 /// needs a fraction of it). Whoever makes it cheaper lowers the budget to what is printed plus a
-/// twentieth; whoever needs more says in the commit what for.
-const BUDGET: u64 = 35_600;
+/// twentieth; whoever needs more says in the commit what for. A new dependency of this program may
+/// move it a little, too: in the dev profile, small generic functions come from whichever crate made
+/// them first, optimised or not.
+const BUDGET: u64 = 38_800;
 /// How many requests the counted run decides.
 const TIMES: &str = "WEIR_TEST_TIMES";
 

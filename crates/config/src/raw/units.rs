@@ -8,7 +8,8 @@ use crate::diagnostic::quote;
 const DURATION_UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-const SIZE_UNITS: [(&str, u64); 7] = [
+/// Units of sizes, and their bytes.
+pub const SIZE_UNITS: [(&str, u64); 7] = [
     ("B", 1),
     ("kB", 1_000),
     ("MB", 1_000_000),

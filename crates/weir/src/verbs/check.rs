@@ -71,15 +71,24 @@ pub(super) fn print_json(value: &Value) -> Exit {
     print(&format!("{value:#}\n"))
 }
 
-/// A reader that has seen enough (`weir check … | head`) is no failure.
+/// Prints the last that a verb has to say.
 pub(super) fn print(text: &str) -> Exit {
+    print_on(text).err().unwrap_or(Exit::Done)
+}
+
+/// Prints something that more may follow.
+///
+/// # Errors
+/// How the verb ends since nobody reads on. A reader that has seen enough (`weir check … | head`) is
+/// no failure.
+pub(super) fn print_on(text: &str) -> Result<(), Exit> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Ok(()) => Exit::Done,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Exit::Done),
         Err(error) => {
             eprintln!("weir: cannot write to standard output: {error}");
-            Exit::Failed
+            Err(Exit::Failed)
         }
     }
 }

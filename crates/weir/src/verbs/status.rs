@@ -1,11 +1,11 @@
 //! `weir status`: what a running balancer is doing.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::check::{print, print_json};
+use super::check::{print, print_json, print_on};
 use crate::api_client::{Client, ClientError};
 use crate::flags::{Common, Exit, StatusArgs};
 use crate::render;
@@ -73,17 +73,9 @@ fn watch(client: &Client, first: Value, every: Duration, json: bool, colour: boo
             Err(error) if json => format!("{}\n", json!({ "error": error.to_string() })),
             Err(error) => format!("{clear}{error}\n"),
         };
-        let mut stdout = io::stdout().lock();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-            Ok(()) => {}
-            // Whoever read has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
-            Err(error) => {
-                eprintln!("weir: cannot write to standard output: {error}");
-                return Exit::Failed;
-            }
+        if let Err(ended) = print_on(&text) {
+            return ended;
         }
-        drop(stdout);
         if signals.wait_at_most(every).is_some() {
             return Exit::Done;
         }

@@ -3,22 +3,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use config::SIZE_UNITS;
 use load::schedule::{RATE_MAX_PER_S, Stage};
 
 use super::http::{Conditions, Sources};
 
 /// Source addresses of one range.
 const SOURCES_MAX: u128 = 65_536;
-
-const SIZE_UNITS: [(&str, u64); 7] = [
-    ("B", 1),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-];
 
 /// A size as it is written in the configuration: `512B`, `50kB`, `5MB`, `1GiB`; or a number of
 /// bytes.

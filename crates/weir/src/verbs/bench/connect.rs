@@ -15,29 +15,14 @@ use crate::flags::bench::ConnectArgs;
 use crate::flags::{Common, Exit};
 
 use super::http::raise_descriptors;
-use super::measure::{Measured, measure};
-use super::{refused, report, table};
+use super::{carry_out, table};
 
 pub(crate) fn run(args: &ConnectArgs, common: Common) -> Exit {
-    let plan = match plan(args) {
-        Ok(plan) => plan,
-        Err(refusal) => return refused(&refusal),
-    };
-    let Measured { mut run, interrupted } = match measure(plan, !args.report.quiet, common) {
-        Ok(measured) => measured,
-        Err(error) => return super::failed(&format!("the load cannot begin: {error}")),
-    };
-    let steps = syn_notes(&run);
-    run.notes.extend(steps);
-    let conditions = args.expect.iter().flat_map(|conditions| conditions.iter());
-    run.expectations = conditions.map(|condition| condition.judge(&run)).collect();
-    let written = report::write(&run, &args.report);
-    super::print(&table::text(&run, interrupted, common.colours_stdout()));
-    super::print(&sources(&run));
-    match written {
-        Ok(()) => super::verdict(&run),
-        Err(error) => super::failed(&error),
-    }
+    carry_out(plan(args), &args.report, &args.expect, common, |run| {
+        let steps = syn_notes(run);
+        run.notes.extend(steps);
+        sources(run)
+    })
 }
 
 fn plan(args: &ConnectArgs) -> Result<Plan, Refusal> {

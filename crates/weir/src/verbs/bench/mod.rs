@@ -15,10 +15,13 @@ mod words;
 
 use std::io::{self, Write};
 
+use load::engine::plan::Plan;
 use load::engine::prepare::Refusal;
 use load::report::run::Run;
 
+use crate::flags::bench::http::{Conditions, ReportArgs};
 use crate::flags::{BenchArgs, BenchVerb, Common, Exit};
+use measure::{Measured, measure};
 
 pub(crate) fn run(args: &BenchArgs, common: Common) -> Exit {
     match &args.verb {
@@ -28,6 +31,35 @@ pub(crate) fn run(args: &BenchArgs, common: Common) -> Exit {
         Some(BenchVerb::Serve(args)) => serve::run(args, common),
         Some(BenchVerb::Upload(args)) => upload::run(args, common),
         None => http::run(&args.http, common),
+    }
+}
+
+/// Runs a plan to its end, holds it against what was expected, writes the files that were asked for and
+/// shows the table. `look` may note something in the run, and yields what stands behind the table.
+fn carry_out(
+    plan: Result<Plan, Refusal>,
+    args: &ReportArgs,
+    expect: &[Conditions],
+    common: Common,
+    look: impl FnOnce(&mut Run) -> String,
+) -> Exit {
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(refusal) => return refused(&refusal),
+    };
+    let Measured { mut run, interrupted } = match measure(plan, !args.quiet, common) {
+        Ok(measured) => measured,
+        Err(error) => return failed(&format!("the load cannot begin: {error}")),
+    };
+    let after = look(&mut run);
+    let conditions = expect.iter().flat_map(|conditions| conditions.iter());
+    run.expectations = conditions.map(|condition| condition.judge(&run)).collect();
+    // Files first: whoever reads the table may have closed it.
+    let written = report::write(&run, args);
+    print(&(table::text(&run, interrupted, common.colours_stdout()) + &after));
+    match written {
+        Ok(()) => verdict(&run),
+        Err(error) => failed(&error),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `weir doctor --watch`: looks again and again.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
 use diagnose::rules::diagnose;
 
@@ -8,6 +8,7 @@ use super::{facts, value};
 use crate::flags::{Common, Exit, FactsArgs};
 use crate::render;
 use crate::signals::Signals;
+use crate::verbs::check::print_on;
 
 /// Clears a terminal and begins at its top.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
@@ -48,15 +49,8 @@ pub(super) fn run(args: &FactsArgs, common: Common) -> Exit {
             let clear = if on_terminal { CLEAR } else { "" };
             format!("{clear}{}\n", render::doctor::report(seen, &report, common.colours_stdout()))
         };
-        let mut stdout = io::stdout().lock();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-            Ok(()) => {}
-            // Whoever read has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
-            Err(error) => {
-                eprintln!("weir: cannot write to standard output: {error}");
-                return Exit::Failed;
-            }
+        if let Err(ended) = print_on(&text) {
+            return ended;
         }
     }
 }

@@ -8,29 +8,12 @@ use load::engine::prepare;
 use crate::flags::bench::http::HttpArgs;
 use crate::flags::{Common, Exit};
 
-use super::measure::{Measured, measure};
-use super::{refused, report, table};
+use super::carry_out;
 
 pub(crate) use asked::{Wanted, raise_descriptors};
 
 pub(crate) fn run(args: &HttpArgs, common: Common) -> Exit {
-    let plan = match plan(args) {
-        Ok(plan) => plan,
-        Err(refusal) => return refused(&refusal),
-    };
-    let Measured { mut run, interrupted } = match measure(plan, !args.report.quiet, common) {
-        Ok(measured) => measured,
-        Err(error) => return super::failed(&format!("the load cannot begin: {error}")),
-    };
-    let conditions = args.expect.iter().flat_map(|conditions| conditions.iter());
-    run.expectations = conditions.map(|condition| condition.judge(&run)).collect();
-    // Files first: whoever reads the table may have closed it.
-    let written = report::write(&run, &args.report);
-    super::print(&table::text(&run, interrupted, common.colours_stdout()));
-    match written {
-        Ok(()) => super::verdict(&run),
-        Err(error) => super::failed(&error),
-    }
+    carry_out(plan(args), &args.report, &args.expect, common, |_| String::new())
 }
 
 /// The plan for what was asked, with every server greeted.

@@ -27,3 +27,4 @@ pub mod splice;
 pub mod tcp_info;
 pub mod threads;
 pub mod timer;
+pub mod tun;

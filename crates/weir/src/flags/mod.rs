@@ -6,6 +6,7 @@ mod admin;
 pub(crate) mod bench;
 mod doctor;
 mod exit_code;
+mod lab;
 mod trace;
 
 use std::io::IsTerminal;
@@ -19,6 +20,7 @@ pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
 pub(crate) use bench::{BenchArgs, BenchVerb};
 pub(crate) use doctor::{ChecksArgs, DoctorArgs, DoctorVerb, FactsArgs, ListArgs, SysctlArgs};
 pub(crate) use exit_code::Exit;
+pub(crate) use lab::{LabArgs, LabVerb, LinkArgs};
 pub(crate) use trace::{LiveArgs, TraceArgs, TraceHow, TraceLook};
 
 const STYLES: Styles = Styles::styled()
@@ -142,6 +144,11 @@ pub(crate) enum Verb {
     /// of them, what it could not deliver, and whose fault that is. Latency counts from the moment a
     /// request should have begun. Ctrl-C ends it with the figures so far.
     Bench(Box<BenchArgs>),
+    /// Make an incident happen on this machine, and see what Weir says about it
+    ///
+    /// Hosts are network namespaces, links between them have faults, programs are real ones. Needs
+    /// root; touches nothing outside of what it makes, and removes it again.
+    Lab(LabArgs),
 }
 
 /// The words of `weir serve`.

@@ -5,5 +5,9 @@
 //! the hosts (Weir, the load generator, other programs) is started as processes of their own; their
 //! names come from the incident and from the caller, since this room knows no other shell.
 
+pub mod incident;
 pub mod link;
+pub mod network;
+pub mod run;
+pub mod stop;
 pub mod units;

@@ -8,6 +8,7 @@
 pub mod incident;
 pub mod link;
 pub mod network;
+pub mod page;
 pub mod run;
 pub mod stop;
 pub mod units;

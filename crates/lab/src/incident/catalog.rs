@@ -20,6 +20,9 @@ macro_rules! entries {
 
 entries! {
     "hidden-backlog",
+    "small-link",
+    "workers-and-slots",
+    "stale-keep-alive",
 }
 
 /// All of them, in the order in which they are told.

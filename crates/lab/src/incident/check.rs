@@ -128,7 +128,7 @@ fn steps(incident: &Incident) -> Result<(), Mistake> {
                     return Err(about(format!("there is no program `{name}`")));
                 }
             }
-            Action::Wait(name) => {
+            Action::Wait(name) | Action::End(name) => {
                 if !incident.steps.iter().any(|one| one.background && one.name == name) {
                     return Err(about(format!("no step `{name}` is in the background")));
                 }
@@ -152,8 +152,7 @@ fn variant(incident: &Incident, name: &Spanned<String>) -> Result<(), Mistake> {
     if incident.variants.iter().any(|variant| variant.name == *name.as_ref()) {
         return Ok(());
     }
-    let names: Vec<&str> =
-        incident.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let names: Vec<&str> = incident.variants.iter().map(|variant| variant.name.as_str()).collect();
     let what = format!("no variant `{}`; there are {}", name.as_ref(), names.join(", "));
     Err(Mistake::at(name, what))
 }

@@ -7,7 +7,6 @@ mod catalog;
 mod check;
 mod step;
 
-
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -192,8 +191,8 @@ impl Incident {
     /// # Errors
     /// What is wrong, with its line.
     pub fn read(name: &str, text: &str) -> Result<Incident, String> {
-        let incident: Incident =
-            toml::from_str(text).map_err(|error| format!("{name}: {}", error.to_string().trim_end()))?;
+        let incident: Incident = toml::from_str(text)
+            .map_err(|error| format!("{name}: {}", error.to_string().trim_end()))?;
         match check::check(&incident) {
             Ok(()) => Ok(incident),
             Err(mistake) => Err(mistake.told(name, text)),

@@ -6,7 +6,7 @@ use toml::Spanned;
 use crate::link::{Way, Ways};
 use crate::units::Time;
 
-/// A step as it is written: one of `run`, `wait`, `sleep`, `link`, `cut`, `mend`, `stop`, `pause`.
+/// A step as it is written: one of `run`, `wait`, `end`, `sleep`, `link`, `cut`, `mend`, `stop`, `pause`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -31,6 +31,8 @@ pub struct Step {
     pub timeout: Time,
     /// A step in the background to wait for.
     pub wait: Option<Spanned<String>>,
+    /// A step in the background to end, by SIGTERM.
+    pub end: Option<Spanned<String>>,
     /// A time to let go by.
     pub sleep: Option<String>,
     /// A link that does something else from now on.
@@ -79,6 +81,8 @@ pub enum Action<'a> {
     Run(&'a str),
     /// Wait for a step.
     Wait(&'a str),
+    /// End a step.
+    End(&'a str),
     /// Wait for a time, as it is written.
     Sleep(&'a str),
     /// Change a link.
@@ -120,6 +124,7 @@ impl Step {
         let all = [
             self.run.as_ref().map(|it| Action::Run(own(it))),
             self.wait.as_ref().map(|it| Action::Wait(own(it))),
+            self.end.as_ref().map(|it| Action::End(own(it))),
             self.sleep.as_ref().map(|it| Action::Sleep(it)),
             self.link.as_ref().map(|it| Action::Link(own(it), ways)),
             self.cut.as_ref().map(|it| Action::Cut(own(it))),
@@ -130,9 +135,11 @@ impl Step {
         let mut given = all.into_iter().flatten();
         match (given.next(), given.next()) {
             (Some(action), None) => Ok(action),
-            _ => Err("a step has one of `run`, `wait`, `sleep`, `link`, `cut`, `mend`, `stop` and \
+            _ => {
+                Err("a step has one of `run`, `wait`, `end`, `sleep`, `link`, `cut`, `mend`, `stop` and \
                       `pause`"
-                .to_owned()),
+                    .to_owned())
+            }
         }
     }
 

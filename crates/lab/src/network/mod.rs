@@ -239,8 +239,7 @@ impl Link {
         let cut = || Way { cut: true, ..Way::default() };
         let ways = if self.is_cut { [cut(), cut()] } else { self.ways.clone() };
         let forwarder = self.forwarder.as_ref();
-        let forwarder =
-            forwarder.ok_or_else(|| format!("link {} is a plain one", self.name))?;
+        let forwarder = forwarder.ok_or_else(|| format!("link {} is a plain one", self.name))?;
         forwarder.set(ways).map_err(|error| format!("link {}: {error}", self.name))
     }
 }

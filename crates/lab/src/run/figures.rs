@@ -165,9 +165,12 @@ pub(crate) fn places<'a>(path: &str, figures: &'a Value) -> Vec<&'a Value> {
                 match (value, part) {
                     (Value::Array(list), "*") => list.iter().collect(),
                     (Value::Object(map), "*") => map.values().collect(),
-                    (Value::Array(list), _) => {
-                        part.parse().ok().and_then(|index: usize| list.get(index)).into_iter().collect()
-                    }
+                    (Value::Array(list), _) => part
+                        .parse()
+                        .ok()
+                        .and_then(|index: usize| list.get(index))
+                        .into_iter()
+                        .collect(),
                     (Value::Object(map), _) => map.get(part).into_iter().collect(),
                     _ => Vec::new(),
                 }

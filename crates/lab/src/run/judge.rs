@@ -14,7 +14,8 @@ pub(super) fn judge(request: &Request<'_>, record: &mut Record) {
     let has_run = |name: &str| ran.contains(&name);
     let counts = |is_long: bool| !(is_long && request.is_short);
     let expected = incident.expect.iter().filter(|expect| counts(expect.long));
-    let checks: Vec<Check> = expected.filter_map(|expect| check(expect, &record.figures, &has_run)).collect();
+    let checks: Vec<Check> =
+        expected.filter_map(|expect| check(expect, &record.figures, &has_run)).collect();
     let looked = incident.findings.iter().filter(|findings| counts(findings.long));
     let looked = looked.filter(|findings| has_run(findings.variant.as_ref()));
     let findings = looked.map(|findings| found(findings, &record.figures)).collect();
@@ -51,9 +52,8 @@ fn found(findings: &Findings, figures: &Value) -> Found {
     let found = told(figures.get(variant).and_then(|of| of.get(step)).unwrap_or(&Value::Null));
     let speaks = |rule: &&String| found.iter().any(|finding| finding.rule == **rule);
     let missing = findings.must.iter().filter(|rule| !speaks(rule)).cloned().collect::<Vec<_>>();
-    let expected = |rule: &str| {
-        findings.must.iter().chain(&findings.may).any(|expected| expected == rule)
-    };
+    let expected =
+        |rule: &str| findings.must.iter().chain(&findings.may).any(|expected| expected == rule);
     let serious = found.iter().filter(|finding| finding.has_weight() && !expected(&finding.rule));
     let mut unexpected: Vec<String> = serious.map(|finding| finding.rule.clone()).collect();
     unexpected.dedup();

@@ -51,11 +51,7 @@ pub enum Told<'a> {
 ///
 /// # Errors
 /// What could not be done, in one line. A figure that is not as expected is no error.
-pub fn run(
-    request: &Request<'_>,
-    stop: &Stop,
-    tell: &dyn Fn(Told<'_>),
-) -> Result<Record, String> {
+pub fn run(request: &Request<'_>, stop: &Stop, tell: &dyn Fn(Told<'_>)) -> Result<Record, String> {
     check_programs(request)?;
     // A run that was killed may have left what would stand in the way.
     clean()?;
@@ -160,7 +156,10 @@ fn check_programs(request: &Request<'_>) -> Result<(), String> {
         return Ok(());
     }
     let missing = missing.join(", ");
-    Err(format!("{} needs what is not here: {missing}; scripts/install-test-peers installs it", request.name))
+    Err(format!(
+        "{} needs what is not here: {missing}; scripts/install-test-peers installs it",
+        request.name
+    ))
 }
 
 fn program_path(request: &Request<'_>, name: &str) -> Option<PathBuf> {

@@ -62,7 +62,11 @@ impl Running {
     /// The end of what it has complained about, or else of what it has said.
     pub(super) fn last_words(&self) -> String {
         let errors = std::fs::read(&self.errors).unwrap_or_default();
-        let text = if errors.is_empty() { self.said() } else { String::from_utf8_lossy(&errors).into_owned() };
+        let text = if errors.is_empty() {
+            self.said()
+        } else {
+            String::from_utf8_lossy(&errors).into_owned()
+        };
         let from = text.floor_char_boundary(text.len().saturating_sub(LAST_WORDS_BYTES));
         text[from..].trim().to_owned()
     }

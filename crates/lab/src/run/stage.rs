@@ -141,13 +141,19 @@ impl<'a> Stage<'a> {
         let title = if step.title.is_empty() { &step.name } else { &step.title };
         let shown = self.fill(title, "", None).unwrap_or_else(|_| title.clone());
         let action = step.action()?;
-        let is_fault = !matches!(action, Action::Run(_) | Action::Wait(_) | Action::Sleep(_));
+        let is_fault = !matches!(action, Action::Run(_) | Action::Wait(_) | Action::End(_) | Action::Sleep(_));
         if !shown.is_empty() {
             self.note(shown.clone(), is_fault);
         }
         let done = match action {
             Action::Run(command) => self.run(step, command),
             Action::Wait(name) => self.wait(name),
+            Action::End(name) => {
+                let doing = self.background.iter_mut().filter(|doing| doing.step.name == name);
+                let commands = doing.flat_map(|doing| &mut doing.commands);
+                commands.for_each(|(running, _)| running.ask(Ask::Terminate));
+                self.wait(name)
+            }
             Action::Sleep(time) => {
                 let time = Time::read(&self.fill(time, "", None)?)?;
                 self.stop.wait(time.0);
@@ -274,7 +280,8 @@ impl<'a> Stage<'a> {
         }
         for running in &mut self.programs {
             if !running.is_stopped && running.ended().is_some() {
-                let what = format!("{} had ended by itself: {}", running.name, running.last_words());
+                let what =
+                    format!("{} had ended by itself: {}", running.name, running.last_words());
                 (self.tell)(Told::Event(&what));
                 let at_s = (os::clock::now() - self.begun).as_secs_f64();
                 self.events.push(Event { at_s, what, is_fault: true });
@@ -355,6 +362,10 @@ impl Lookup for Scope<'_> {
         let stage = self.stage;
         if let Some(file) = name.strip_prefix("file:") {
             return stage.file(file, self.host).map(|path| path.display().to_string());
+        }
+        if let Some(program) = name.strip_prefix("program:") {
+            let path = program_path(stage.request, program);
+            return path.map(|path| path.display().to_string());
         }
         match name {
             "self" => return stage.network.address(self.host, 1).map(|ip| ip.to_string()),

@@ -47,7 +47,8 @@ fn fill_lines(
         };
         let (variable, range) = head.split_once(" in ").ok_or("`%for WORD in RANGE`")?;
         let range = fill_line(range.trim(), lookup, bound, 0)?;
-        let end = at + end_of(&lines[at..]).ok_or_else(|| format!("`%for {head}` has no `%end`"))?;
+        let end =
+            at + end_of(&lines[at..]).ok_or_else(|| format!("`%for {head}` has no `%end`"))?;
         for value in values(&range, lookup)? {
             let mut inner = bound.to_vec();
             inner.push((variable.trim().to_owned(), value));

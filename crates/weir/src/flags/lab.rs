@@ -15,12 +15,85 @@ pub(crate) struct LabArgs {
 /// What to do with the lab.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabVerb {
+    /// List the incidents that come with Weir
+    List(LabListArgs),
+    /// Make incidents happen, and hold what comes of them against what is expected
+    ///
+    /// An incident runs in its variants, before and after for instance, each on new hosts. Ends
+    /// with the figures beside those of the company that had the incident. Exit code 1 when
+    /// something is not as expected.
+    Run(LabRunArgs),
+    /// Set up an incident's hosts and programs, and open a shell on one of them
+    Shell(LabShellArgs),
+    /// Remove what runs have left behind that were killed
+    Clean,
     /// Be a link between two network namespaces that delays, loses, reorders, shapes or throttles
     ///
-    /// Makes a TUN device in each and carries packets between the two until SIGTERM or SIGINT, or
-    /// for the time of --for; then it prints what it did to how many, as JSON. Addresses and routes
-    /// are the caller's. Prints a line once the devices are there. SIGHUP has it read its file anew.
+    /// Makes a TUN device in each and carries packets between the two until SIGTERM or SIGINT;
+    /// then it prints what it did to how many, as JSON. Addresses and routes are the caller's.
+    /// Prints a line once the devices are there. SIGHUP has it read its file anew.
     Link(LinkArgs),
+}
+
+/// The words of `weir lab list`.
+#[derive(Debug, Args)]
+pub(crate) struct LabListArgs {
+    /// Names only, one a line
+    #[arg(long)]
+    pub(crate) names: bool,
+}
+
+/// The words of `weir lab run`.
+#[derive(Debug, Args)]
+pub(crate) struct LabRunArgs {
+    /// Names of incidents, or files (TOML); without any, all that come with Weir
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+
+    /// The same seed makes the same decisions about packets
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Only this variant
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) only: Option<String>,
+
+    /// Shortened: less of each, for a first look
+    #[arg(long)]
+    pub(crate) short: bool,
+
+    /// Write a page with drawings, curves and figures into this file; with several incidents,
+    /// one page for all
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Print one JSON object for each incident instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Leave the run's files, outputs of every program among them, in /tmp/weir-lab-PID
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+/// The words of `weir lab shell`.
+#[derive(Debug, Args)]
+pub(crate) struct LabShellArgs {
+    /// The incident
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// The host
+    #[arg(value_name = "HOST")]
+    pub(crate) host: String,
+
+    /// The variant [default: its first]
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) only: Option<String>,
+
+    /// A command instead of a shell
+    #[arg(value_name = "COMMAND", last = true)]
+    pub(crate) command: Vec<String>,
 }
 
 /// The words of `weir lab link`.

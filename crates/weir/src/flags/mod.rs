@@ -20,7 +20,7 @@ pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
 pub(crate) use bench::{BenchArgs, BenchVerb};
 pub(crate) use doctor::{ChecksArgs, DoctorArgs, DoctorVerb, FactsArgs, ListArgs, SysctlArgs};
 pub(crate) use exit_code::Exit;
-pub(crate) use lab::{LabArgs, LabVerb, LinkArgs};
+pub(crate) use lab::{LabArgs, LabListArgs, LabRunArgs, LabShellArgs, LabVerb, LinkArgs};
 pub(crate) use trace::{LiveArgs, TraceArgs, TraceHow, TraceLook};
 
 const STYLES: Styles = Styles::styled()

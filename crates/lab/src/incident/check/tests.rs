@@ -46,7 +46,11 @@ fn groups_are_counted_out() {
 #[test]
 fn mistakes_are_told_with_their_line() {
     for (from, to, told) in [
-        ("between = [\"node\"", "between = [\"nod\"", "line 9: no host `nod`; there are client, node"),
+        (
+            "between = [\"node\"",
+            "between = [\"nod\"",
+            "line 9: no host `nod`; there are client, node",
+        ),
         ("delay = \"1ms\"", "delay = \"1 msec\"", "line 10"),
         ("delay = ", "dealy = ", "unknown field `dealy`"),
         ("host = \"node\"", "host = \"nodes\"", "line 13: no host `nodes`"),

@@ -1,9 +1,13 @@
-//! The lab: links between namespaces that do to packets what their file says.
+//! The lab: links between namespaces that do to packets what their file says, and incidents, three
+//! of them shortened.
 
 use std::net::UdpSocket;
+use std::path::Path;
 use std::time::Duration;
 
-use e2e::{Linked, NAMESPACES, Scene, run, wait};
+use e2e::{Linked, NAMESPACES, Process, Scene, binary, run, wait};
+use rustix::process::Signal;
+use serde_json::Value;
 
 /// Packets that are sent to see what becomes of them.
 const PACKETS: u32 = 2_000;
@@ -102,4 +106,118 @@ fn a_mistake_in_a_links_file_is_told_with_its_place() {
     let finished = run(&scene, &["lab", "link", "no-such-one:a0", "no-such-one:b0"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stderr.contains("a0 in namespace no-such-one"), "{}", finished.stderr);
+}
+
+/// Namespaces of the lab's run by process `pid`.
+fn namespaces_of(pid: u32) -> Vec<String> {
+    let names = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&format!("weir-lab-{pid}-"))).collect()
+}
+
+/// What a run of the lab leaves behind: nothing.
+fn assert_clean(pid: u32) {
+    assert_eq!(namespaces_of(pid), [""; 0]);
+    for path in [format!("/run/weir-lab/{pid}.json"), format!("/tmp/weir-lab-{pid}")] {
+        assert!(!Path::new(&path).exists(), "{path} is still there");
+    }
+}
+
+/// Runs an incident shortened, and expects everything to come out as its file says.
+fn incident(name: &str, needs: &[&str]) {
+    let all = [&[NAMESPACES, "tcpdump"][..], needs].concat();
+    let Some(scene) = Scene::alone(&format!("lab-{name}"), &all) else { return };
+    let words = ["lab", "run", name, "--short", "--json"];
+    let mut lab = Process::start(&scene, "lab", binary(), words);
+    let pid = lab.pid();
+    let finished = lab.wait(Duration::from_mins(2));
+    assert_clean(pid);
+    let record: Value = serde_json::from_str(&finished.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", finished.stderr));
+    for check in record["checks"].as_array().expect("checks") {
+        println!("{}: {} {}", check["what"], check["value"], check["unit"]);
+    }
+    assert_eq!(finished.code, Some(0), "{} {}", record["checks"], record["findings"]);
+    assert!(!record["checks"].as_array().expect("checks").is_empty());
+}
+
+#[test]
+fn a_hidden_backlog_is_found_and_raised() {
+    incident("hidden-backlog", &["nginx"]);
+}
+
+#[test]
+fn kept_connections_that_a_server_is_closing_lose_nothing() {
+    incident("stale-keep-alive", &["uwsgi", "haproxy"]);
+}
+
+#[test]
+fn a_zone_is_lost_and_comes_back() {
+    incident("zone-loss", &["haproxy", "curl"]);
+}
+
+/// An incident whose programs do nothing for as long as they are let.
+const LONG: &str = "title = \"t\"\nstory = \"s\"\nhere = \"h\"\n[hosts.a]\n[hosts.b]\n\
+    [[links]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nboth = { delay = \"5ms\" }\n\
+    [[steps]]\nname = \"reach\"\nhost = \"a\"\nrun = \"ip route get {b}\"\n\
+    [[steps]]\ntitle = \"waiting\"\nhost = \"b\"\nrun = \"sleep 300\"\ntimeout = \"1h\"\n\
+    [[variants]]\nname = \"only\"\ntitle = \"o\"\n";
+
+/// Starts that incident and waits until it stands still.
+fn long(scene: &Scene) -> Process {
+    let file = scene.file("long.toml", LONG);
+    let words = ["lab", "run", &file.to_string_lossy()];
+    let mut lab = Process::start(scene, "lab", binary(), words);
+    wait::until("the incident's step", Duration::from_secs(20), || {
+        assert!(lab.is_running(), "{}", lab.stderr());
+        lab.stderr().contains("waiting").then_some(())
+    });
+    assert_eq!(namespaces_of(lab.pid()).len(), 2);
+    lab
+}
+
+#[test]
+fn an_interrupted_run_removes_what_it_made() {
+    let Some(scene) = Scene::new("lab-interrupted", &[NAMESPACES]) else { return };
+    let mut lab = long(&scene);
+    lab.signal(Signal::INT);
+    let finished = lab.wait(Duration::from_secs(20));
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert_clean(lab.pid());
+}
+
+#[test]
+fn what_a_killed_run_has_left_is_removed_by_clean() {
+    let Some(scene) = Scene::new("lab-killed", &[NAMESPACES]) else { return };
+    let mut lab = long(&scene);
+    let pid = lab.pid();
+    lab.kill();
+    assert_eq!(namespaces_of(pid).len(), 2);
+    let finished = run(&scene, &["lab", "clean"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains(&format!("weir-lab-{pid}-a")), "{}", finished.stdout);
+    assert_clean(pid);
+}
+
+#[test]
+fn a_shell_is_on_the_host_that_was_asked_for() {
+    let Some(scene) = Scene::new("lab-shell", &[NAMESPACES, "nginx"]) else { return };
+    let words = ["lab", "shell", "hidden-backlog", "client", "--", "ip", "-brief", "addr"];
+    let finished = run(&scene, &words);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("10.78.1.1/32"), "{}", finished.stdout);
+}
+
+#[test]
+fn mistakes_in_an_incident_are_told_with_their_line() {
+    let Some(scene) = Scene::new("lab-mistakes", &[]) else { return };
+    let file = scene.file("wrong.toml", LONG.replace("\"b\"]", "\"c\"]"));
+    let finished = run(&scene, &["lab", "run", &file.to_string_lossy()]);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(finished.stderr.contains("line 8: no host `c`"), "{}", finished.stderr);
+    let finished = run(&scene, &["lab", "run", "no-such-incident"]);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(finished.stderr.contains("hidden-backlog"), "{}", finished.stderr);
+    let finished = run(&scene, &["lab", "list", "--names"]);
+    assert_eq!(finished.stdout.lines().count(), 8, "{}", finished.stdout);
 }

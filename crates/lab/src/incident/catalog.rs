@@ -23,6 +23,10 @@ entries! {
     "small-link",
     "workers-and-slots",
     "stale-keep-alive",
+    "health-check-storm",
+    "out-of-order",
+    "throttled-sources",
+    "zone-loss",
 }
 
 /// All of them, in the order in which they are told.

@@ -86,7 +86,7 @@ pub enum Action<'a> {
     /// Wait for a time, as it is written.
     Sleep(&'a str),
     /// Change a link.
-    Link(&'a str, Ways),
+    Link(&'a str, Box<Ways>),
     /// Cut a host off.
     Cut(&'a str),
     /// Undo that.
@@ -126,7 +126,7 @@ impl Step {
             self.wait.as_ref().map(|it| Action::Wait(own(it))),
             self.end.as_ref().map(|it| Action::End(own(it))),
             self.sleep.as_ref().map(|it| Action::Sleep(it)),
-            self.link.as_ref().map(|it| Action::Link(own(it), ways)),
+            self.link.as_ref().map(|it| Action::Link(own(it), Box::new(ways))),
             self.cut.as_ref().map(|it| Action::Cut(own(it))),
             self.mend.as_ref().map(|it| Action::Mend(own(it))),
             self.stop.as_ref().map(|it| Action::Stop(own(it))),

@@ -71,8 +71,8 @@ impl Network {
             let namespace = format!("{}{run}-{name}", state::NAMESPACES);
             batch::run(&[format!("netns add {namespace}")], None)?;
             let own = incident.host(&name).map(|host| &host.sysctl);
-            let set = [Some(&variant.sysctl), own].into_iter().flatten();
-            let congestion_control = set.filter_map(|set| set.get(CONGESTION_CONTROL)).next();
+            let mut set = [Some(&variant.sysctl), own].into_iter().flatten();
+            let congestion_control = set.find_map(|set| set.get(CONGESTION_CONTROL));
             let congestion_control = congestion_control.map_or(CUBIC, String::as_str).to_owned();
             network.hosts.push(Host { name, namespace, congestion_control });
         }

@@ -141,7 +141,8 @@ impl<'a> Stage<'a> {
         let title = if step.title.is_empty() { &step.name } else { &step.title };
         let shown = self.fill(title, "", None).unwrap_or_else(|_| title.clone());
         let action = step.action()?;
-        let is_fault = !matches!(action, Action::Run(_) | Action::Wait(_) | Action::End(_) | Action::Sleep(_));
+        let is_fault =
+            !matches!(action, Action::Run(_) | Action::Wait(_) | Action::End(_) | Action::Sleep(_));
         if !shown.is_empty() {
             self.note(shown.clone(), is_fault);
         }
@@ -272,7 +273,9 @@ impl<'a> Stage<'a> {
             self.end(doing)?;
         }
         let mut counters = self.network.counters();
-        counters.values_mut().for_each(|of| of.retain(|_, count| *count > 0));
+        for of in counters.values_mut() {
+            of.retain(|_, count| *count > 0);
+        }
         let mut links = self.network.link_counts();
         let late = self.network.end_links();
         for (name, of) in links.as_object_mut().into_iter().flatten() {
@@ -317,15 +320,21 @@ impl<'a> Stage<'a> {
 
     /// A command line on a host.
     fn filled(&self, line: &str, host: &str, out: Option<&Path>) -> Result<Command, String> {
-        let words = split(line)?;
-        let mut filled = words.iter().map(|word| self.fill(word, host, out));
-        let program = filled.next().ok_or("an empty command line")??;
-        let path = program_path(self.request, &program)
+        let mut filled = Vec::new();
+        for word in split(line)? {
+            let value = self.fill(&word, host, out)?;
+            // A word in braces alone may stand for several.
+            if word.starts_with('{') && word.ends_with('}') {
+                filled.extend(value.split_whitespace().map(str::to_owned));
+            } else {
+                filled.push(value);
+            }
+        }
+        let (program, words) = filled.split_first().ok_or("an empty command line")?;
+        let path = program_path(self.request, program)
             .ok_or_else(|| format!("there is no program {program}"))?;
         let mut command = self.network.command(host, &path);
-        for word in filled {
-            command.arg(word?);
-        }
+        command.args(words);
         command.current_dir(&self.folder);
         Ok(command)
     }

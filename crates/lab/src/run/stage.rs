@@ -253,7 +253,8 @@ impl<'a> Stage<'a> {
                 return Err(format!("{} ended with code {code}: {words}", running.name));
             }
             let text = std::fs::read_to_string(&*out).unwrap_or_else(|_| running.said());
-            let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+            // What has written no JSON has at least an exit code.
+            let value = serde_json::from_str(&text).unwrap_or_else(|_| json!({ "code": code }));
             written.push(slim(value));
         }
         let value = match written.len() {

@@ -9,7 +9,9 @@ Exit codes:
   1  failed: a port in use, no permission, a balancer that does not answer;
      for `doctor`, a finding of weight (warning or critical)
   2  a mistake in the command line or in the configuration
-  3  `bench` could not begin as many requests as it was asked for
+  3  `bench` could not begin as many requests as it was asked for; `bench limit`
+     found its own limit, not the server's
+  4  `bench` broke off by itself: a thread of the load ended before its time
  99  `bench` measured something that --expect does not allow";
 
 /// How `weir` ended.
@@ -25,6 +27,8 @@ pub(crate) enum Exit {
     Mistake,
     /// The load generator could not deliver what it was asked for.
     Limited,
+    /// The load generator itself broke.
+    Broken,
     /// A threshold does not hold.
     Threshold,
 }
@@ -36,6 +40,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed | Exit::Findings => 1,
             Exit::Mistake => 2,
             Exit::Limited => 3,
+            Exit::Broken => 4,
             Exit::Threshold => 99,
         })
     }

@@ -26,6 +26,13 @@ fn row(text: &mut String, name: &str, what: &str) {
 
 fn warnings(run: &Run, text: &mut String, colours: bool) {
     let (loud, quiet) = if colours { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+    if let Some(why) = &run.broken_off {
+        let _ = writeln!(
+            text,
+            "{loud}BROKEN OFF{quiet}: a thread of the load generator ended before its time ({why}), and \
+             the run with it; these are the figures until then."
+        );
+    }
     if let Some(intended) = run.rate.intended_per_s
         && load::verdict::falls_short(run)
     {
@@ -107,6 +114,11 @@ fn overview(run: &Run, text: &mut String) {
             }
         ),
     );
+    if totals.given_back > 0 {
+        let times = count(totals.given_back);
+        let why = "given back by the server, which had not looked at them (GOAWAY, REFUSED_STREAM)";
+        row(text, "Sent again", &format!("{times} {why}"));
+    }
     let mut rate = format!("{} responses/s", decimal(run.rate.responses_per_s));
     if let Some(intended) = run.rate.intended_per_s {
         let achieved = run.rate.achieved_per_s;

@@ -339,13 +339,14 @@ impl Worker {
     pub(crate) fn scan(&mut self, now: u64) {
         for index in 0..self.table.numbers() {
             let Some(connection) = self.table.get(index) else { continue };
+            if let State::Http2(http2) = &mut connection.state {
+                if http2.end_overdue(now) > 0 {
+                    self.drive_http2(index, now);
+                }
+                continue;
+            }
             match &mut connection.state {
                 State::Http1(None) => {}
-                State::Http2(http2) => {
-                    if http2.end_overdue(now) > 0 {
-                        self.drive_http2(index, now);
-                    }
-                }
                 state if now >= connection.deadline => {
                     let is_there = matches!(state, State::Http1(_));
                     let source = connection.source;

@@ -280,8 +280,7 @@ impl Http2 {
         if is_waiting && self.over.is_some() {
             return;
         }
-        let mut contexts =
-            [&self.driver_waker, &self.wakers[index]].map(|waker| Context::from_waker(waker));
+        let mut contexts = [&self.driver_waker, &self.wakers[index]].map(Context::from_waker);
         let heard = &mut self.heard;
         let mut hear = |ended| {
             *heard = now;

@@ -283,12 +283,13 @@ impl Worker {
             Starts::Closed { left, until, .. } => *left == 0 || since >= *until,
             Starts::Open(arrivals) => {
                 let over = self.shared.plan.shape.time().is_some_and(|time| since >= nanos(time));
-                // What did not find a connection before the end does not begin afterwards.
-                while over && arrivals.next_ns().is_some() {
+                // What did not find a connection before the end does not begin afterwards; what only
+                // waits for its turn, after a pause of this machine, does.
+                while over && self.next_target.is_some() && arrivals.next_ns().is_some() {
                     arrivals.advance();
                     self.recorder.dropped();
                 }
-                over
+                over && arrivals.next_ns().is_none()
             }
         }
     }

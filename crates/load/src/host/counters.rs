@@ -116,7 +116,7 @@ fn towards_ipv4(address: Ipv4Addr, route: &str) -> String {
 
 /// A route that refuses what it is for (`RTF_REJECT` of linux/route.h).
 const REJECT: u32 = 0x0200;
-/// An address of this machine (`RTF_LOCAL` of linux/ipv6_route.h).
+/// An address of this machine (`RTF_LOCAL` of `linux/ipv6_route.h`).
 const LOCAL: u32 = 0x8000_0000;
 
 fn towards_ipv6(address: Ipv6Addr, route: &str) -> String {

@@ -185,9 +185,10 @@ pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
         } else {
             ("bandwidth", format!("{:.1} Mb/s", failed.bits_per_s / 1e6))
         };
-        let flat = match failed.is_reckoned {
-            true => format!("about {flat} (reckoned: which interface it is, is not known)"),
-            false => flat,
+        let flat = if failed.is_reckoned {
+            format!("about {flat} (reckoned: which interface it is, is not known)")
+        } else {
+            flat
         };
         return say(
             Whose::Link,

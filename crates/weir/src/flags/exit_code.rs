@@ -14,6 +14,20 @@ Exit codes:
   4  `bench` broke off by itself: a thread of the load ended before its time
  99  `bench` measured something that --expect does not allow";
 
+/// The list as the help of `weir bench` and its verbs prints it.
+pub(crate) const BENCH_HELP: &str = "\
+Exit codes:
+  0  measured, and what was expected holds; for `limit`: the limit was found, or
+     there is none up to --to; for `upload`: everything arrived
+  1  no server, no TLS, no answer at all; figures that could not be written; for
+     `limit`: no rate passes, or none lasts; for `upload`: something failed
+  2  a mistake in the command line
+  3  fewer than 99 % of the intended requests could begin; for `limit`: what was
+     found is the load generator's limit, not the server's
+  4  broken off: a thread of the load generator ended before its time
+ 99  a threshold (--expect) does not hold
+`weir explain NAME` says what a failure is, and what it means that something ran out.";
+
 /// How `weir` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {

@@ -17,6 +17,8 @@ const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
+/// Bytes of a frame of DATA.
+const PIECE: u16 = 16_384;
 /// `:status: 200` in HPACK's static table (RFC 7541 appendix A).
 const STATUS_200: [u8; 1] = [0x88];
 
@@ -181,9 +183,10 @@ fn a_connection_that_is_dead_is_left_and_one_that_lives_is_kept() {
 
     // One request is never answered; the connection answers the others.
     let address = server(|mut frames, _| {
+        let mut poller = os::poll::Poller::new().unwrap();
         while let Some(stream) = frames.request() {
             // So slowly that some are answered after the third has run out of time.
-            std::thread::sleep(Duration::from_millis(20));
+            poller.wait(Duration::from_millis(20)).unwrap();
             if stream != 3 && frames.answer(stream).is_none() {
                 return;
             }
@@ -211,9 +214,9 @@ fn a_body_without_end_holds_nobody_up() {
         // What the client said at the beginning, and what it says later (RFC 9113 section 6.9).
         let (mut whole, mut own) =
             (i64::from(super::CONNECTION_WINDOW_BYTES), i64::from(super::STREAM_WINDOW_BYTES));
-        let piece = [b'x'; 16_384];
+        let piece = [b'x'; PIECE as usize];
         loop {
-            while whole < piece.len() as i64 || own < piece.len() as i64 {
+            while whole < i64::from(PIECE) || own < i64::from(PIECE) {
                 match frames.next() {
                     Some((WINDOW_UPDATE, 0, more)) => whole += i64::from(more),
                     Some((WINDOW_UPDATE, _, more)) => own += i64::from(more),
@@ -221,7 +224,7 @@ fn a_body_without_end_holds_nobody_up() {
                     Some(_) => {}
                 }
             }
-            (whole, own) = (whole - piece.len() as i64, own - piece.len() as i64);
+            (whole, own) = (whole - i64::from(PIECE), own - i64::from(PIECE));
             if frames.write(DATA, 0, stream, &piece).is_none() {
                 return;
             }

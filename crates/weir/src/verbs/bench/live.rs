@@ -129,11 +129,17 @@ impl Live {
     fn line(&self, sum: &Interval, seconds: u64) -> String {
         let counts = &sum.counts;
         let mut line = format!("{:>4} s", sum.second + seconds);
-        if let Some(time) = self.time {
-            let _ = write!(line, " of {}", time.as_secs_f64().ceil());
+        // Nothing begins any more, and what is under way is waited for.
+        let is_over = self.time.is_some_and(|time| sum.second >= time.as_secs_f64().ceil() as u64);
+        match self.time {
+            Some(_) if is_over => line.push_str(", the last"),
+            Some(time) => {
+                let _ = write!(line, " of {}", time.as_secs_f64().ceil());
+            }
+            None => {}
         }
         let _ = write!(line, "  {}/s", count(counts.responses / seconds.max(1)));
-        if self.is_open {
+        if self.is_open && !is_over {
             let intended: f64 =
                 (sum.second..sum.second + seconds).map(|s| (self.intended)(s)).sum();
             let _ = write!(line, " of {:.0}", intended / seconds.max(1) as f64);
@@ -232,16 +238,13 @@ fn fit(text: &str, columns: usize) -> String {
             let end = rest.char_indices().nth(columns).map_or(rest.len(), |(at, _)| at);
             // Not within what the line begins with.
             let from = rest.find(|c: char| c != ' ').unwrap_or(0);
-            match rest[from..end].rfind("  ") {
-                Some(at) => {
-                    let (head, tail) = rest.split_at(from + at);
-                    fitted.push_str(head.trim_end());
-                    rest = &tail[1..];
-                }
-                None => {
-                    fitted.push_str(&rest[..end]);
-                    rest = "";
-                }
+            if let Some(at) = rest[from..end].rfind("  ") {
+                let (head, tail) = rest.split_at(from + at);
+                fitted.push_str(head.trim_end());
+                rest = &tail[1..];
+            } else {
+                fitted.push_str(&rest[..end]);
+                rest = "";
             }
             fitted.push('\n');
             if rest.is_empty() {

@@ -7,6 +7,7 @@ mod http;
 mod limit;
 mod live;
 mod measure;
+pub(crate) mod pages;
 mod report;
 mod serve;
 mod table;

@@ -63,13 +63,17 @@ impl Buffer {
         Buffer { pool, storage: None, start: 0, end: 0, filled: false }
     }
 
-    /// Drops the first `count` bytes.
+    /// Drops the first `count` bytes. Once empty, a small buffer is given back at once: whoever
+    /// reads next gets memory that is still in the processor's cache.
     pub(crate) fn consume(&mut self, count: usize) {
         debug_assert!(count <= self.len());
         self.start += count;
         if self.start == self.end {
             self.start = 0;
             self.end = 0;
+            if self.storage.as_ref().is_some_and(|storage| storage.len() == SMALL_BYTES) {
+                self.release();
+            }
         }
     }
 

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::accept::{self, Held};
+use crate::accept::Held;
 use crate::client;
-use crate::connection::Silent;
+use crate::connection::{self, Silent};
 use crate::roster::Phase;
 use crate::worker::Worker;
 
@@ -21,9 +21,18 @@ pub(crate) const PARKED_AFTER: Duration = Duration::from_millis(100);
 pub(crate) fn park(worker: Rc<Worker>, silent: Silent, held: Held) {
     tokio::task::spawn_local(async move {
         if speaks(&worker, &silent).await {
-            accept::resume(worker, silent, held);
+            resume(worker, silent, held);
         } else {
             client::close(&silent.accepted.stream);
+        }
+    });
+}
+
+/// Goes on, in a task that is large enough to serve requests.
+fn resume(worker: Rc<Worker>, silent: Silent, held: Held) {
+    tokio::task::spawn_local(async move {
+        if let Some(silent) = connection::resume(&worker, silent).await {
+            park(worker, silent, held);
         }
     });
 }

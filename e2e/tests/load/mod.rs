@@ -53,6 +53,12 @@ impl Ended {
         found.as_f64().unwrap_or_else(|| panic!("no number {path} in {}", self.finished.stdout))
     }
 
+    /// Writes its figures into a file.
+    #[allow(dead_code, reason = "each test file uses what it needs")]
+    pub(crate) fn keep(&self, file: &str) {
+        std::fs::write(file, self.json.to_string()).unwrap();
+    }
+
     /// The run must have ended with this exit code.
     pub(crate) fn code(self, code: i32) -> Ended {
         let Finished { stdout, stderr, .. } = &self.finished;
@@ -70,6 +76,7 @@ impl Ended {
 }
 
 /// `servers/timing.py` with these words; does not wait until it listens.
+#[allow(dead_code, reason = "each test file uses what it needs")]
 pub(crate) fn timing(scene: &Scene, address: SocketAddr, words: &[&str]) -> Process {
     let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/timing.py");
     let (script, at) = (script.to_string_lossy().into_owned(), address.to_string());
@@ -78,6 +85,7 @@ pub(crate) fn timing(scene: &Scene, address: SocketAddr, words: &[&str]) -> Proc
 }
 
 /// Waits until somebody listens there, without connecting: a connection would be counted.
+#[allow(dead_code, reason = "each test file uses what it needs")]
 pub(crate) fn wait_for_listener(address: SocketAddr) {
     let port = format!(":{:04X} ", address.port());
     wait::until("a listener", Duration::from_secs(10), || {

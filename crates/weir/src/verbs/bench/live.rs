@@ -200,7 +200,7 @@ impl Live {
         let share = share.clamp(0.0, 1.0);
         let full = (share * 30.0) as usize;
         let bar: String = (0..30).map(|n| if n < full { '█' } else { '░' }).collect();
-        format!("{bar} {:>3.0} %, {:.0} s left (Ctrl-C ends it)", share * 100.0, left.max(0.0))
+        format!("{bar} {:>3.0} %, {:.0} s left  (Ctrl-C ends it)", share * 100.0, left.max(0.0))
     }
 
     /// Takes away what was drawn.
@@ -280,7 +280,7 @@ mod tests {
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             assert_eq!(words(&fitted), words(&text), "nothing is lost at {columns}");
         }
-        assert_eq!(fit(&text, 80).lines().count(), 3);
+        assert_eq!(fit(&text, 60).lines().count(), 3);
         assert_eq!(fit(&text, 200), text);
         let long = "█".repeat(50);
         assert_eq!(fit(&long, 40), format!("{}\n", "█".repeat(40)), "cut where it can't be broken");

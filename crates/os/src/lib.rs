@@ -25,5 +25,6 @@ pub mod sock_diag;
 pub mod socket;
 pub mod splice;
 pub mod tcp_info;
+pub mod terminal;
 pub mod threads;
 pub mod timer;

@@ -6,6 +6,8 @@
 #[path = "trace/case.rs"]
 #[allow(unreachable_pub, reason = "a module of this test")]
 mod case;
+#[path = "trace/hostile.rs"]
+mod hostile;
 #[path = "trace/live.rs"]
 mod live;
 #[path = "trace/oracle.rs"]

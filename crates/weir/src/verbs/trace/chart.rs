@@ -117,6 +117,17 @@ impl Panel {
         self.bottom - value / self.y_max * (self.bottom - self.top)
     }
 
+    /// Lets shapes with `clip-path="url(#plot)"` end where the panel does.
+    pub(super) fn clip(&self, chart: &mut Chart) {
+        _ = writeln!(
+            chart.out,
+            "<clipPath id=\"plot\"><rect x=\"{LEFT}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>",
+            self.top,
+            WIDTH - LEFT - RIGHT,
+            self.bottom - self.top
+        );
+    }
+
     /// Draws the axes; `x_name` stands below the figures of time, where there is one.
     pub(super) fn axes(&self, chart: &mut Chart, y_name: &str, x_name: Option<&str>) {
         let (right, bottom, out) = (WIDTH - RIGHT, self.bottom, &mut chart.out);

@@ -9,7 +9,7 @@ use super::Reading;
 use super::text::worst;
 
 /// Connections that rules see: those with the most trouble.
-const CONNECTIONS_MAX: usize = 10_000;
+pub(super) const CONNECTIONS_MAX: usize = 10_000;
 
 /// The capture, for the rule book.
 pub(super) fn facts(reading: &Reading) -> Facts {

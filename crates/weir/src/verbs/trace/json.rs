@@ -5,6 +5,7 @@ use trace::summary::{Counts, Direction, Ending, Story};
 
 use super::Reading;
 use super::events::{Events, tcp_flags};
+use super::facts::CONNECTIONS_MAX;
 use super::text::worst;
 use crate::flags::TraceLook;
 
@@ -42,6 +43,8 @@ pub(super) fn report(reading: &Reading, args: &TraceLook, events: &Events) -> Va
         "dropped_while_capturing": reading.dropped,
         "segments_not_analysed": trace.refused(),
         "fragments_dropped": trace.decoder().fragments_dropped(),
+        "packets_too_deep": trace.decoder().too_deep(),
+        "connections_judged": trace.stories().len().min(CONNECTIONS_MAX),
         "unknown_link_type": trace.decoder().unknown_link(),
         "stopped": reading.broken.as_ref().map(|broken| {
             json!({ "offset_bytes": broken.offset, "why": broken.what })

@@ -37,8 +37,12 @@ pub(super) fn page(reading: &Reading, args: &TraceLook, events: &Events, picture
 }
 
 fn everything(out: &mut String, reading: &Reading, connections: usize) {
-    findings(out, &reading.findings());
     let trace = &reading.trace;
+    out.push_str("<h2>What it means</h2>\n");
+    if let Some(note) = text::judged(trace) {
+        _ = writeln!(out, "<p class=\"soft\">{note}</p>");
+    }
+    findings(out, &reading.findings());
     if let Some(heading) = text::connections_heading(trace, connections) {
         let table = text::by_connection(text::worst(trace, connections)).html();
         section(out, &heading, &table);
@@ -54,6 +58,7 @@ fn one_stream(out: &mut String, reading: &Reading, stream: u32, events: &Events)
     let Some(story) = reading.trace.story(stream) else { return };
     let table = text::by_connection(std::iter::once((stream, story))).html();
     section(out, "The connection", &table);
+    _ = writeln!(out, "<p>{}</p>", escaped(&text::lasted(story)));
     for (end, direction) in story.directions.iter().enumerate() {
         _ = writeln!(out, "<p>{}</p>", escaped(&text::about(story, end, direction)));
     }
@@ -73,7 +78,6 @@ fn section(out: &mut String, heading: &str, table: &str) {
 }
 
 fn findings(out: &mut String, report: &Report) {
-    out.push_str("<h2>What it means</h2>\n");
     for one in &report.findings {
         finding(out, one);
     }

@@ -14,6 +14,8 @@ use super::events::{Event, Events};
 
 /// Columns of the picture over time: each covers as many intervals as it must.
 const COLUMNS_MAX: usize = 400;
+/// The highest value is not at the very top.
+const HEADROOM: f64 = 1.05;
 /// With more segments in a sequence graph, their frames' numbers are left out.
 const NUMBERED_MAX: usize = 5_000;
 
@@ -56,16 +58,24 @@ pub(super) fn over_time(reading: &Reading) -> String {
 
     let mut chart = Chart::new(&format!("{}: TCP over time", reading.name), &about(reading), 560.0);
     chart.legend([("traffic", TRAFFIC)].into_iter().chain(SERIES.map(|one| (one.0, one.1))));
-    let x_max = (columns.len() as f64 * column_s).max(f64::MIN_POSITIVE);
+    // The last interval ends with the capture.
+    let duration_s = intervals.duration_ns() as f64 / 1e9;
+    let x_max = if duration_s > 0.0 { duration_s } else { column_s };
     let (above, below) = (
         Panel {
             top: 80.0,
             bottom: 190.0,
             x_max,
-            y_max: fastest.max(1.0),
+            y_max: fastest.max(1.0) * HEADROOM,
             y_unit: Unit::BitsPerSecond,
         },
-        Panel { top: 216.0, bottom: 508.0, x_max, y_max: most.max(5) as f64, y_unit: Unit::Count },
+        Panel {
+            top: 216.0,
+            bottom: 508.0,
+            x_max,
+            y_max: most.max(5) as f64 * HEADROOM,
+            y_unit: Unit::Count,
+        },
     );
     above.axes(&mut chart, "traffic", None);
     let name = format!("tshark's flags in each {}", seconds(column_s));
@@ -91,8 +101,8 @@ fn bars(
     column: &Column,
 ) {
     let x = above.x(start_s);
-    let width = above.x(start_s + column_s) - x;
-    let width = if width > 4.0 { width - 1.0 } else { width };
+    let width = above.x((start_s + column_s).min(above.x_max)) - x;
+    let width = if width > 4.0 { width - 1.0 } else { width.max(1.0) };
     let mut bar = |top: f64, bottom: f64, colour: &str, title: &str| {
         let attributes = format!(
             "x=\"{x:.2}\" y=\"{top:.2}\" width=\"{width:.2}\" height=\"{:.2}\" fill=\"{colour}\"",
@@ -158,7 +168,7 @@ pub(super) fn sequence(reading: &Reading, stream: u32, events: &Events) -> Strin
         |event: &&Event| event.from == from && event.length > 0 && is_near(event.sequence);
     let highest =
         all.iter().filter(is_data).map(|event| event.sequence.saturating_add(event.length));
-    let y_max = f64::from(highest.max().unwrap_or(1).max(1)) * 1.04;
+    let y_max = f64::from(highest.max().unwrap_or(1).max(1)) * HEADROOM;
     let x_max = all.iter().map(when).fold(0.0, f64::max);
 
     let [ends_from, ends_to] = [story.ends.0[from], story.ends.0[1 - from]];
@@ -167,9 +177,10 @@ pub(super) fn sequence(reading: &Reading, stream: u32, events: &Events) -> Strin
     chart.legend(KINDS.into_iter().chain([ACKNOWLEDGED, WINDOW]));
     let x_max = if x_max > 0.0 { x_max } else { 1.0 };
     let panel = Panel { top: 80.0, bottom: 508.0, x_max, y_max, y_unit: Unit::Bytes };
+    panel.clip(&mut chart);
     panel.axes(
         &mut chart,
-        "where the bytes lie, from the connection's first on",
+        "bytes since the connection began",
         Some("seconds since the connection's first frame"),
     );
     let answers: Vec<&Event> = all
@@ -182,10 +193,10 @@ pub(super) fn sequence(reading: &Reading, stream: u32, events: &Events) -> Strin
         f64::from(event.acknowledged) + f64::from(u32::from(event.window) << shift)
     };
     if shift.is_some() {
-        let steps = answers.iter().map(|event| (when(event), window(event).min(y_max)));
+        let steps = answers.iter().map(|event| (when(event), window(event)));
         staircase(&mut chart, &panel, steps, WINDOW.1, "1");
     }
-    let steps = answers.iter().map(|event| (when(event), f64::from(event.acknowledged).min(y_max)));
+    let steps = answers.iter().map(|event| (when(event), f64::from(event.acknowledged)));
     staircase(&mut chart, &panel, steps, ACKNOWLEDGED.1, "1.5");
     let data: Vec<&Event> = all.iter().filter(is_data).collect();
     segments(&mut chart, &panel, &data, when);
@@ -195,9 +206,9 @@ pub(super) fn sequence(reading: &Reading, stream: u32, events: &Events) -> Strin
 fn about_sent(story: &Story, from: usize, events: &Events) -> String {
     let direction = &story.directions[from];
     let mut out = format!(
-        "{} of data, {} of it once; {} sent again",
-        bytes(direction.counts.payload_bytes),
-        bytes(direction.unique_bytes),
+        "{} of data sent, {} of them for the first time; {} sent again",
+        plural(direction.counts.payload_bytes, "byte"),
+        thousands(direction.unique_bytes),
         plural(direction.counts.of(Flags::RETRANSMISSION), "segment")
     );
     if events.left_out() > 0 {
@@ -242,7 +253,7 @@ fn staircase(
     }
     _ = writeln!(
         chart.out,
-        "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"/>"
+        "<path clip-path=\"url(#plot)\" d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"/>"
     );
 }
 

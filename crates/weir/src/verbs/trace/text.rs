@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use diagnose::words::{bytes, plural, thousands};
 use trace::Trace;
 use trace::analysis::Flags;
+use trace::decode::{FRAGMENTED_MAX_BYTES, FRAGMENTED_MAX_PACKETS, LAYERS_MAX};
 use trace::summary::{Counts, Direction, Ending, Interval, Story};
 
 use super::Reading;
@@ -47,8 +48,19 @@ pub(super) fn report(reading: &Reading, connections: usize, colour: bool) -> Str
         out.push_str(&by_connection(worst(trace, connections)).text());
     }
     section(&mut out, "What it means", colour);
+    if let Some(note) = judged(trace) {
+        _ = writeln!(out, "{note}\n");
+    }
     out.push_str(&diagnose::render::report(&reading.findings(), WIDTH));
     out
+}
+
+/// What is to be said where rules do not see all connections.
+pub(super) fn judged(trace: &Trace) -> Option<String> {
+    let (all, most) = (trace.stories().len(), super::facts::CONNECTIONS_MAX);
+    (all > most).then(|| {
+        format!("This is of the {} connections with the most trouble.", thousands(most as u64))
+    })
 }
 
 /// What stands above `shown` connections; `None` if none are.
@@ -114,6 +126,23 @@ pub(super) fn head(reading: &Reading) -> String {
             "Not analysed: {} of connections beyond the first {} (--connections-max).",
             plural(trace.refused(), "segment"),
             thousands(count)
+        );
+    }
+    let decoder = trace.decoder();
+    if decoder.fragments_dropped() > 0 {
+        _ = writeln!(
+            out,
+            "Not put together: {} of IP packets, since more than {} packets or {} waited for others.",
+            plural(decoder.fragments_dropped(), "fragment"),
+            thousands(FRAGMENTED_MAX_PACKETS as u64),
+            bytes(FRAGMENTED_MAX_BYTES as u64)
+        );
+    }
+    if decoder.too_deep() > 0 {
+        _ = writeln!(
+            out,
+            "Not looked into: {} with more than {LAYERS_MAX} headers around each other.",
+            plural(decoder.too_deep(), "packet")
         );
     }
     if let Some(link) = trace.decoder().unknown_link() {
@@ -224,7 +253,7 @@ pub(super) fn by_connection<'a>(stories: impl Iterator<Item = (u32, &'a Story)>)
         "stream",
         "from → to",
         "segments",
-        "data",
+        "unique data",
         "sent again",
         "fast",
         "spurious",
@@ -289,6 +318,7 @@ pub(super) fn stream(reading: &Reading, number: u32, events: &Events) -> String 
     let mut out = format!("{}: stream {number}\n\n", reading.name);
     out.push_str(&by_connection(std::iter::once((number, story))).text());
     out.push('\n');
+    _ = writeln!(out, "{}", lasted(story));
     for (end, direction) in story.directions.iter().enumerate() {
         _ = writeln!(out, "{}", about(story, end, direction));
     }
@@ -331,6 +361,24 @@ pub(super) fn event_table(story: &Story, events: &Events, shown_max: usize) -> F
     table
 }
 
+/// How long the connection took, and how long nothing happened on it.
+pub(super) fn lasted(story: &Story) -> String {
+    let seconds = |ns: i64| number(ns as f64 / 1e9);
+    let mut out = format!(
+        "Lasted {} s, the longest silence {} s",
+        seconds(story.last_ns - story.first_ns),
+        seconds(story.idle_max_ns)
+    );
+    if let Some(ns) = story.handshake_ns {
+        _ = write!(out, "; handshake in {}", milliseconds(ns));
+    }
+    if story.is_one_sided() {
+        out.push_str("; only one direction was captured");
+    }
+    out.push('.');
+    out
+}
+
 /// What one end said in its handshake, and what became of its data.
 pub(super) fn about(story: &Story, end: usize, direction: &Direction) -> String {
     let mut said = Vec::new();
@@ -361,7 +409,11 @@ pub(super) fn about(story: &Story, end: usize, direction: &Direction) -> String 
     let sent = direction.counts.payload_bytes;
     if sent > 0 {
         let unique = direction.unique_bytes;
-        said.push(format!("{} sent, {} of it once", thousands(sent), thousands(unique)));
+        said.push(format!(
+            "{} of data sent, {} of them for the first time",
+            plural(sent, "byte"),
+            thousands(unique)
+        ));
     }
     if direction.unseen_bytes > 0 {
         said.push(format!(
@@ -376,6 +428,12 @@ pub(super) fn about(story: &Story, end: usize, direction: &Direction) -> String 
     if direction.duplicate_sacks > 0 {
         let count = direction.duplicate_sacks;
         said.push(format!("told {count} times by DSACK that what it sent had come already"));
+    }
+    let flags = direction.counts.named().filter(|(_, count)| *count > 0);
+    let flags: Vec<String> =
+        flags.map(|(name, count)| format!("{name} {}", thousands(count))).collect();
+    if !flags.is_empty() {
+        said.push(format!("tshark's flags: {}", flags.join(", ")));
     }
     format!("{}: {}", story.ends.0[end], said.join("; "))
 }

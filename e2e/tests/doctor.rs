@@ -187,7 +187,6 @@ fn a_program_that_reads_slowly() {
 }
 
 #[test]
-#[ignore = "now and then the doctor says reordering where there is loss: the rule is to be mended"]
 fn three_packets_in_a_hundred_are_lost() {
     run("doctor-loss", &[], |stage| {
         stage.as_client(|| {

@@ -25,6 +25,7 @@ pub mod sock_diag;
 pub mod socket;
 pub mod splice;
 pub mod tcp_info;
+pub mod terminal;
 pub mod threads;
 pub mod timer;
 pub mod tun;

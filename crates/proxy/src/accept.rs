@@ -17,11 +17,12 @@ use tokio::task::JoinHandle;
 use transport::Stream;
 
 use crate::buffer::Buffer;
-use crate::connection::{self, Silent};
+use crate::connection;
 use crate::listener::LiveListener;
 use crate::parked::park;
+use crate::shared::{Counted, Handed};
 use crate::tcp;
-use crate::worker::{Counted, Handed, Plane, Worker};
+use crate::worker::{Plane, Worker};
 
 /// How long accepting pauses when a limit is reached: clients wait in the listen queue meanwhile.
 const PAUSE_AT_LIMIT: Duration = Duration::from_millis(10);
@@ -170,7 +171,7 @@ pub(crate) async fn take_handed(worker: Rc<Worker>, mut inbox: mpsc::Receiver<Ha
 
 fn start(worker: &Rc<Worker>, handed: Handed) {
     let Handed { socket, peer, counted } = handed;
-    let stream = match open(socket, peer) {
+    let stream = match Stream::with_peer(socket, peer) {
         Ok(stream) => stream,
         Err(error) => {
             tracing::debug!(%peer, %error, "an accepted connection was already gone");
@@ -183,35 +184,31 @@ fn start(worker: &Rc<Worker>, handed: Handed) {
         let (plane, listener) = worker.plane_of(&live);
         let counters = Arc::clone(&plane.listeners[listener.0 as usize]);
         counters.connections_accepted.increment();
-        let held = Held { _counted: counted, _closes: Closes(counters) };
+        let held = Held { counted, _closes: Closes(counters) };
         let is_http =
             plane.published.snapshot.listeners[listener.0 as usize].protocol == Protocol::Http;
         let buffer = Buffer::new(Rc::clone(&worker.buffers));
         let tls_before = false;
         let accepted = Accepted { stream, peer, tls_before, buffer, live, plane, listener };
-        if is_http {
-            if let Some(silent) = connection::serve(&worker, accepted).await {
-                park(worker, silent, held);
-            }
-        } else {
+        if !is_http {
             tcp::serve(&worker, accepted).await;
-        }
-    });
-}
-
-/// Goes on with a connection that was parked, in a task of its own.
-pub(crate) fn resume(worker: Rc<Worker>, silent: Silent, held: Held) {
-    tokio::task::spawn_local(async move {
-        if let Some(silent) = connection::resume(&worker, silent).await {
-            park(worker, silent, held);
+        } else if let Some(silent) = connection::serve(&worker, accepted).await {
+            park(&worker, silent, held);
         }
     });
 }
 
 /// What a connection is counted by for as long as it lives, whatever task it is in.
 pub(crate) struct Held {
-    _counted: Counted,
+    counted: Counted,
     _closes: Closes,
+}
+
+impl Held {
+    /// By which it came.
+    pub(crate) fn listener(&self) -> &Arc<LiveListener> {
+        &self.counted.listener
+    }
 }
 
 /// Counts a connection as closed, however it ends.
@@ -268,8 +265,4 @@ impl Rest {
         let Rest { peer, tls_before, buffer, live, plane, listener } = self;
         Accepted { stream, peer, tls_before, buffer, live, plane, listener }
     }
-}
-
-fn open(socket: TcpStream, peer: SocketAddr) -> io::Result<Stream> {
-    Stream::with_peer(socket, peer)
 }

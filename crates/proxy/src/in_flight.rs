@@ -15,7 +15,8 @@ use wire::http1::{Known, RequestHead};
 
 use crate::head::RequestId;
 use crate::roster::{Phase, Roster};
-use crate::worker::{Plane, Shared};
+use crate::shared::Shared;
+use crate::worker::Plane;
 
 /// Told of one worker: of what is asked for, those under way for longest. Copying so many takes about a millisecond.
 const TOLD_MAX: usize = 2048;

@@ -30,6 +30,7 @@ mod pipes;
 mod pump;
 mod roster;
 mod scratch;
+mod shared;
 mod shelf;
 mod tcp;
 mod tcp_sample;
@@ -55,7 +56,8 @@ pub use explain::MayExplain;
 pub use in_flight::Onlooker;
 pub use pipes::BODY_PIPES_MAX;
 
-use worker::{INBOX_MAX, Peer, Shared, Start};
+use shared::{INBOX_MAX, Peer, Shared};
+use worker::Start;
 
 /// A listener's sockets.
 #[derive(Debug)]

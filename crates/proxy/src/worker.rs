@@ -2,211 +2,44 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use decide::{Published, Registry};
+use decide::Published;
 use model::{AccessLog, ListenerId, LogFormat};
 use observe::{ListenerCounters, ServiceCounters, Shard, TimestampCache};
 use tokio::runtime::LocalOptions;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use wire::http1::{Known, RequestHead};
 
-use crate::ListenerSockets;
 use crate::accept::{self, Acceptor};
 use crate::access_log::{AccessBatch, AccessSink};
 use crate::buffer::BufferPool;
 use crate::explain::{Explanation, MayExplain};
-use crate::in_flight::Asking;
 use crate::listener::LiveListener;
+use crate::parked::{self, Parking};
 use crate::roster::{Phase, Roster};
 use crate::scratch::ScratchPool;
+use crate::shared::{Dealt, Handed, Peer, Shared};
 use crate::tcp_sample::Sampling;
-use crate::tls::{InUse, TlsConfigs};
+use crate::tls::InUse;
 use crate::upstream::Pool;
 
-/// Connections handed to a worker that it has not yet taken.
-pub(crate) const INBOX_MAX: usize = 1024;
 /// How often idle server connections are looked through for those that closed or grew too old.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How often it is looked whether something new is known of a server's habits.
 const NEWS_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked whether the time of parked connections is over, and so how late they may
-/// end: a timer for each would be a third of what they hold.
-const IDLE_EVERY: Duration = Duration::from_secs(1);
+/// end: a timer for each would hold more than they do.
+const PARKED_EVERY: Duration = Duration::from_secs(1);
 /// How often what nobody needed of late is given back to the system.
 const TRIM_EVERY: Duration = Duration::from_secs(5);
 /// How long exchanges that are cut off may take to tell their clients.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
 /// The longest that an access line waits in a worker before it is handed to the writer.
 const ACCESS_FLUSH_EVERY: Duration = Duration::from_millis(50);
-
-/// A client connection on its way to the worker that will serve it.
-pub(crate) struct Handed {
-    pub(crate) socket: TcpStream,
-    pub(crate) peer: SocketAddr,
-    pub(crate) counted: Counted,
-}
-
-/// A listening socket on its way to its worker.
-struct Dealt {
-    listener: Arc<LiveListener>,
-    socket: TcpListener,
-}
-
-/// What all workers know of one of them.
-pub(crate) struct Peer {
-    /// Client connections that it serves.
-    pub(crate) connections: AtomicUsize,
-    /// Takes connections that another worker accepted.
-    pub(crate) inbox: mpsc::Sender<Handed>,
-    servers_changed: AtomicBool,
-    listeners_gone: AtomicBool,
-    /// Listening sockets that it is to accept on.
-    dealt: Mutex<Vec<Dealt>>,
-    /// Who wants to be told what is in flight.
-    pub(crate) asking: Asking,
-    signals: Notify,
-}
-
-impl Peer {
-    pub(crate) fn new(inbox: mpsc::Sender<Handed>) -> Peer {
-        Peer {
-            connections: AtomicUsize::new(0),
-            inbox,
-            servers_changed: AtomicBool::new(false),
-            listeners_gone: AtomicBool::new(false),
-            dealt: Mutex::default(),
-            asking: Asking::default(),
-            signals: Notify::new(),
-        }
-    }
-}
-
-/// What all workers share.
-pub(crate) struct Shared {
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) peers: Vec<Peer>,
-    /// Client connections in all workers.
-    pub(crate) connections: AtomicUsize,
-    listeners: Mutex<Vec<Arc<LiveListener>>>,
-    leaving: AtomicBool,
-    draining: AtomicBool,
-    stopped: AtomicBool,
-    may_explain: Mutex<Option<MayExplain>>,
-    tls: TlsConfigs,
-}
-
-impl Shared {
-    pub(crate) fn new(
-        registry: Arc<Registry>,
-        peers: Vec<Peer>,
-        may_explain: Option<MayExplain>,
-    ) -> Shared {
-        Shared {
-            registry,
-            peers,
-            connections: AtomicUsize::new(0),
-            listeners: Mutex::default(),
-            leaving: AtomicBool::new(false),
-            draining: AtomicBool::new(false),
-            stopped: AtomicBool::new(false),
-            may_explain: Mutex::new(may_explain),
-            tls: TlsConfigs::default(),
-        }
-    }
-
-    /// Who may ask for explanations, from the next configuration on.
-    pub(crate) fn set_may_explain(&self, may_explain: Option<MayExplain>) {
-        *self.may_explain.lock().unwrap_or_else(PoisonError::into_inner) = may_explain;
-    }
-
-    /// Deals the sockets of new listeners out to the workers; those that were there stay in the
-    /// configuration in force.
-    pub(crate) fn listen(&self, added: Vec<ListenerSockets>) {
-        let published = self.registry.load_full();
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        for listener in &*listeners {
-            listener.stay(&published);
-        }
-        for ListenerSockets { name, sockets } in added {
-            let listener = Arc::new(LiveListener::new(name, Arc::clone(&published)));
-            for (socket, peer) in sockets.into_iter().zip(self.peers.iter().cycle()) {
-                let dealt = Dealt { listener: Arc::clone(&listener), socket };
-                peer.dealt.lock().unwrap_or_else(PoisonError::into_inner).push(dealt);
-            }
-            listeners.push(listener);
-        }
-        self.signal();
-    }
-
-    /// Closes the listeners of these names.
-    pub(crate) fn unlisten(&self, removed: &[Arc<str>]) {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| {
-            let stays = !removed.contains(listener.name());
-            if !stays {
-                listener.close();
-            }
-            stays
-        });
-        for peer in &self.peers {
-            peer.listeners_gone.store(true, Relaxed);
-        }
-        self.signal();
-    }
-
-    /// Whether every exchange is to end at once.
-    pub(crate) fn stopped(&self) -> bool {
-        self.stopped.load(Relaxed)
-    }
-
-    /// Whether no connection is accepted any more, and every exchange is its connection's last.
-    pub(crate) fn leaving(&self) -> bool {
-        self.leaving.load(Relaxed)
-    }
-
-    /// Whether, beside that, nobody waits for a request any more.
-    pub(crate) fn draining(&self) -> bool {
-        self.draining.load(Relaxed)
-    }
-
-    /// Stops accepting; connections end after the exchange they are in, or after the next one.
-    pub(crate) fn leave(&self) {
-        self.leaving.store(true, Relaxed);
-        self.signal();
-    }
-
-    /// Stops accepting; connections end after the exchange they are in.
-    pub(crate) fn drain(&self) {
-        self.draining.store(true, Relaxed);
-        self.leave();
-    }
-
-    /// Ends every worker, whatever it is doing.
-    pub(crate) fn stop(&self) {
-        self.stopped.store(true, Relaxed);
-        self.drain();
-    }
-
-    /// Lets exchanges that wait for a server's head look whether that server is still up.
-    pub(crate) fn servers_changed(&self) {
-        for peer in &self.peers {
-            peer.servers_changed.store(true, Relaxed);
-        }
-        self.signal();
-    }
-
-    /// Lets every worker look what is new.
-    pub(crate) fn signal(&self) {
-        for peer in &self.peers {
-            peer.signals.notify_one();
-        }
-    }
-}
 
 /// A configuration as a worker holds it: with this worker's own counters beside the services.
 pub(crate) struct Plane {
@@ -229,6 +62,7 @@ pub(crate) struct Worker {
     pub(crate) scratch: ScratchPool,
     pub(crate) pool: Pool,
     pub(crate) roster: Rc<Roster>,
+    pub(crate) parking: Parking,
     pub(crate) rng: RefCell<fastrand::Rng>,
     pub(crate) access: AccessBatch,
     pub(crate) timestamps: RefCell<TimestampCache>,
@@ -285,14 +119,12 @@ impl Plane {
             listeners: snapshot.listeners.iter().map(|l| shard.listener(&l.name)).collect(),
             access_format,
             sampling: Sampling::new(&snapshot.log),
-            may_explain: shared.may_explain.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            may_explain: shared.may_explain(),
             tls: shared.tls.of(snapshot),
             published,
         }
     }
-}
 
-impl Plane {
     /// What is told of the choices made for a request of this id, if anything is: it is drawn, or
     /// presents the token.
     pub(crate) fn explanation(
@@ -307,37 +139,6 @@ impl Plane {
         };
         let told = self.sampling.tells_decisions(id) || asks().is_some();
         told.then(Box::default)
-    }
-}
-
-/// Counts a client connection for as long as it lives, towards the worker that serves it.
-pub(crate) struct Counted {
-    shared: Arc<Shared>,
-    worker: usize,
-    pub(crate) listener: Arc<LiveListener>,
-}
-
-impl Counted {
-    pub(crate) fn new(
-        shared: &Arc<Shared>,
-        worker: usize,
-        listener: &Arc<LiveListener>,
-    ) -> Counted {
-        shared.peers[worker].connections.fetch_add(1, Relaxed);
-        shared.connections.fetch_add(1, Relaxed);
-        listener.connections.fetch_add(1, Relaxed);
-        Counted { shared: Arc::clone(shared), worker, listener: Arc::clone(listener) }
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let peer = &self.shared.peers[self.worker];
-        self.shared.connections.fetch_sub(1, Relaxed);
-        self.listener.connections.fetch_sub(1, Relaxed);
-        if peer.connections.fetch_sub(1, Relaxed) == 1 && self.shared.leaving() {
-            peer.signals.notify_one();
-        }
     }
 }
 
@@ -356,31 +157,37 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
     let runtime = builder.enable_all().build_local(LocalOptions::default())?;
     let Start { id, shared, inbox, access, shard } = start;
     let plane = Plane::new(shared.registry.load_full(), &shard, &shared);
-    let worker = Rc::new(Worker {
-        id,
-        buffers: Rc::default(),
-        scratch: ScratchPool::default(),
-        pool: Pool::default(),
-        roster: Rc::default(),
-        rng: RefCell::new(fastrand::Rng::new()),
-        access: AccessBatch::new(access),
-        timestamps: RefCell::default(),
-        shard,
-        plane: RefCell::new(Rc::new(plane)),
-        shared,
-    });
-    runtime.block_on(live(worker, inbox));
-    Ok(())
+    // Within the runtime, which watches what it makes.
+    let live = async {
+        let worker = Worker {
+            id,
+            parking: Parking::new()?,
+            buffers: Rc::default(),
+            scratch: ScratchPool::default(),
+            pool: Pool::default(),
+            roster: Rc::default(),
+            rng: RefCell::new(fastrand::Rng::new()),
+            access: AccessBatch::new(access),
+            timestamps: RefCell::default(),
+            shard,
+            plane: RefCell::new(Rc::new(plane)),
+            shared,
+        };
+        live(Rc::new(worker), inbox).await;
+        Ok(())
+    };
+    runtime.block_on(live)
 }
 
 async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     tokio::task::spawn_local(accept::take_handed(Rc::clone(&worker), inbox));
     tokio::task::spawn_local(housekeeping(Rc::clone(&worker)));
+    tokio::task::spawn_local(parked::attend(Rc::clone(&worker)));
     let mut acceptors: Vec<Acceptor> = Vec::new();
     while !worker.shared.leaving() {
         take_sockets(&worker, &mut acceptors);
         heed(&worker);
-        worker.peer().signals.notified().await;
+        worker.peer().signalled().await;
     }
     take_sockets(&worker, &mut acceptors);
     for acceptor in acceptors {
@@ -389,14 +196,15 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     while worker.peer().connections.load(Relaxed) > 0 && !worker.shared.stopped() {
         heed(&worker);
         if worker.shared.draining() {
-            worker.roster.wake(|phase| phase == Phase::Idle);
+            close_idle(&worker);
         }
-        worker.peer().signals.notified().await;
+        worker.peer().signalled().await;
     }
     worker.roster.wake_all();
+    parked::close_last(&worker);
     let ended = async {
         while worker.peer().connections.load(Relaxed) > 0 {
-            worker.peer().signals.notified().await;
+            worker.peer().signalled().await;
         }
     };
     // Whoever has not heard its last word by then does not hear it.
@@ -407,7 +215,7 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
 /// Lets exchanges that wait for a server look whether it is still up, if any was marked down, and
 /// tells whoever asks what is in flight.
 fn heed(worker: &Rc<Worker>) {
-    if worker.peer().servers_changed.swap(false, Relaxed) {
+    if worker.peer().take_servers_changed() {
         worker.roster.wake(Phase::awaits_server);
     }
     worker.peer().asking.answer(&worker.roster);
@@ -416,18 +224,22 @@ fn heed(worker: &Rc<Worker>) {
 /// Begins to accept on the sockets that were dealt to this worker, and ends on those whose
 /// listener is gone.
 fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
-    let dealt =
-        std::mem::take(&mut *worker.peer().dealt.lock().unwrap_or_else(PoisonError::into_inner));
-    for Dealt { listener, socket } in dealt {
+    for Dealt { listener, socket } in worker.peer().take_dealt() {
         acceptors.extend(Acceptor::start(worker, listener, socket));
     }
-    if worker.peer().listeners_gone.swap(false, Relaxed) {
+    if worker.peer().take_listeners_gone() {
         for acceptor in acceptors.extract_if(.., |acceptor| acceptor.is_closing()) {
             acceptor.finish(worker);
         }
         // Those that came by them are not to wait for another request.
-        worker.roster.wake(|phase| phase == Phase::Idle);
+        close_idle(worker);
     }
+}
+
+/// Ends connections that wait for a request, where none is to come any more.
+fn close_idle(worker: &Rc<Worker>) {
+    worker.roster.wake(|phase| phase == Phase::Idle);
+    parked::close_last(worker);
 }
 
 /// What must be done now and then, whether or not requests come.
@@ -436,17 +248,18 @@ async fn housekeeping(worker: Rc<Worker>) {
     let mut flush_due = tokio::time::interval(ACCESS_FLUSH_EVERY);
     let mut news = tokio::time::interval(NEWS_EVERY);
     let mut trim = tokio::time::interval(TRIM_EVERY);
-    let mut idle = tokio::time::interval(IDLE_EVERY);
+    let mut parked_due = tokio::time::interval(PARKED_EVERY);
     loop {
         tokio::select! {
             // One worker tells what all have learned together.
             _ = news.tick(), if worker.id == 0 => tell_news(&worker.plane().published),
             _ = sweep.tick() => worker.pool.sweep(os::clock::now()),
             _ = flush_due.tick() => flush(&worker),
-            _ = idle.tick() => worker.roster.wake_due(os::clock::now()),
+            _ = parked_due.tick() => parked::close_due(&worker, os::clock::now()),
             _ = trim.tick() => {
                 worker.buffers.trim();
                 worker.scratch.trim();
+                worker.parking.trim();
             }
         }
     }

@@ -23,6 +23,7 @@ pub(crate) fn host() -> Host {
         page_size_bytes: Known::Is(os::limits::page_size_bytes() as u64),
         memory_bytes: known("/proc/meminfo", |text| cpu::memory_bytes(text, "MemTotal")),
         hypervisor: hypervisor(),
+        product: known("/sys/class/dmi/id/product_name", |text| Some(text.trim().to_owned())),
         sysctl_files: sysctl_files(),
         kernel_log: kernel_log(),
         ..Host::default()

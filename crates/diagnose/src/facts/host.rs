@@ -19,6 +19,9 @@ pub struct Host {
     /// Whether a hypervisor runs this machine (the `hypervisor` flag of /proc/cpuinfo), and its
     /// name where it is told (`amazon`, `kvm`); `None` within: bare metal.
     pub hypervisor: Known<Option<String>>,
+    /// What the firmware calls this kind of machine (DMI's product name); on Amazon's newer
+    /// hypervisor the instance type: `t3.micro`.
+    pub product: Known<String>,
     /// Files that set kernel parameters at the start (/etc/sysctl.conf, /etc/sysctl.d, /run and
     /// /usr/lib), in the order in which they apply: a later one wins.
     pub sysctl_files: Known<Vec<SysctlFile>>,

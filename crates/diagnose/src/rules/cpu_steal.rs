@@ -9,6 +9,10 @@
 //!
 //! **What to do.** Look at the credit balance at the provider (the machine itself can't see it),
 //! choose a kind without credits, or move. Steal of 0 does not prove that credits remain.
+//!
+//! **Burst credits.** A burstable instance whose credits are spent is held to its baseline: steal
+//! rises while what the machine gets stays near a share that its type fixes. Where the firmware
+//! tells the type (Amazon's T instances do), the finding compares the two and says so.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -17,6 +21,46 @@ use crate::words;
 
 const WARNING_SHARE: f64 = 0.05;
 const CRITICAL_SHARE: f64 = 0.10;
+
+/// What a burstable type gets once its credits are spent, as a share of each of its processors:
+/// "Baseline utilization per vCPU" in Amazon's guide to EC2, burstable performance instances.
+const BASELINES: [(&str, &[(&str, f64)]); 2] = [
+    (
+        "t2",
+        &[
+            ("nano", 0.05),
+            ("micro", 0.10),
+            ("small", 0.20),
+            ("medium", 0.20),
+            ("large", 0.30),
+            ("xlarge", 0.225),
+            ("2xlarge", 0.17),
+        ],
+    ),
+    (
+        // And t3a, t4g.
+        "t3",
+        &[
+            ("nano", 0.05),
+            ("micro", 0.10),
+            ("small", 0.20),
+            ("medium", 0.20),
+            ("large", 0.30),
+            ("xlarge", 0.40),
+            ("2xlarge", 0.40),
+        ],
+    ),
+];
+/// A machine that is held to its baseline gets that much, give or take this part of it.
+const NEAR_BASELINE: f64 = 0.25;
+
+/// The baseline of an instance type, as a share of each processor; `None` for one that bursts not.
+fn baseline(product: &str) -> Option<f64> {
+    let (family, size) = product.split_once('.')?;
+    let family = if matches!(family, "t3a" | "t4g") { "t3" } else { family };
+    let (_, sizes) = BASELINES.iter().find(|(name, _)| *name == family)?;
+    sizes.iter().find(|(name, _)| *name == size).map(|&(_, share)| share)
+}
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
     let Some((first, last)) = host_both(&facts.host, "processor time", |sample| &sample.cpu, out) else {
@@ -32,18 +76,36 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         return;
     }
     let idle = last.idle.saturating_sub(first.idle) as f64 / total.max(1) as f64;
+    let given = 1.0 - share - idle;
+    let product = facts.host.product.get();
+    let baseline = product.and_then(|product| baseline(product));
+    let is_held = baseline.is_some_and(|at| (given - at).abs() <= at * NEAR_BASELINE);
+    let credits = if is_held { " It is held to its baseline: its burst credits are spent." } else { "" };
     out.push(
         out.finding(
             "steal",
             if share > CRITICAL_SHARE { Severity::Critical } else { Severity::Warning },
             Certainty::Likely,
-            format!("{} of the processor time is given to other machines.", words::percent(share)),
+            format!(
+                "{} of the processor time is given to other machines.{credits}",
+                words::percent(share)
+            ),
         )
         .evidence(Evidence::text("steal", format!("{} of all processor time", words::percent(share))))
         .evidence(Evidence::text("idle", format!("{} of all processor time", words::percent(idle))))
         .evidences(
             facts.host.hypervisor.get().and_then(Option::as_ref).map(|one| Evidence::text("hypervisor", one)),
         )
+        .evidences(baseline.zip(product).map(|(at, product)| {
+            Evidence::text(
+                format!("{product}, a burstable type"),
+                format!(
+                    "gets {} of each processor now; its baseline is {}",
+                    words::percent(given),
+                    words::percent(at)
+                ),
+            )
+        }))
         .why("Requests wait while the machine is stopped, and no program on it can see why.")
         .remedy(
             "Look at the credit balance at the provider; choose a kind without credits, or move",

@@ -2,7 +2,7 @@
 //!
 //! **When.** Between the samples one processor processed more than three times as many packets as
 //! the median one (`/proc/net/softnet_stat`), more than 10,000 a second, on a machine with three or
-//! more.
+//! more. The queues whose interrupts go there (`/proc/interrupts`) are named.
 //!
 //! **Why.** That processor is the limit for packets: it drops while the others idle, and programs
 //! that share it are slow.
@@ -10,7 +10,7 @@
 //! **What to do.** More queues on the interface (`ethtool -L`), `irqbalance`, or RPS where it has
 //! one queue only.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, HostSample, NetworkInterrupt};
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, host_both, host_seconds};
 use crate::words;
@@ -18,6 +18,7 @@ use crate::words;
 const TIMES_MIN: f64 = 3.0;
 const PER_S_MIN: f64 = 10_000.0;
 const CPUS_MIN: usize = 3;
+const QUEUES_SHOWN_MAX: usize = 3;
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
     let Some((first, last)) =
@@ -52,6 +53,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         .evidence(Evidence::number(format!("processor {cpu}"), most, "packets per second"))
         .evidence(Evidence::number("median processor", median, "packets per second"))
         .evidence(Evidence::count("processors", work.len() as u64, "online"))
+        .evidences(queues_of(facts, cpu))
         .why("It is the limit for packets, while the others idle.")
         .remedy(
             "Use more queues, and spread their interrupts",
@@ -59,6 +61,35 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             "changing queues interrupts the interface for a moment",
         )
         .verify("the first column of /proc/net/softnet_stat rises alike on all processors")
-        .source(&["/proc/net/softnet_stat"]),
+        .source(&["/proc/net/softnet_stat", "/proc/interrupts"]),
     );
+}
+
+/// The network queues that interrupt this processor most, with their rates between the samples.
+fn queues_of<'a>(facts: &'a Facts, cpu: u32) -> Vec<Evidence> {
+    let samples = &facts.host.samples;
+    let rows = |sample: Option<&'a HostSample>| sample.and_then(|one| one.interrupts.get());
+    let (Some(first), Some(last)) = (rows(samples.first()), rows(samples.last())) else {
+        return Vec::new();
+    };
+    let count = |row: &NetworkInterrupt| {
+        row.per_cpu.iter().find(|(at, _)| *at == cpu).map_or(0, |&(_, count)| count)
+    };
+    let rate = |row: &NetworkInterrupt| {
+        let before = first.iter().find(|one| one.irq == row.irq).map_or(0, &count);
+        Change::between(before, count(row), host_seconds(&facts.host)).ok()
+    };
+    let mut queues: Vec<(&NetworkInterrupt, Change)> = last
+        .iter()
+        .filter_map(|row| Some((row, rate(row).filter(|one| one.is_rising())?)))
+        .collect();
+    queues.sort_by_key(|(_, change)| std::cmp::Reverse(change.by));
+    queues
+        .into_iter()
+        .take(QUEUES_SHOWN_MAX)
+        .map(|(row, change)| {
+            let name = format!("{} (interrupt {}) on processor {cpu}", row.name, row.irq);
+            Evidence::number(name, change.per_s(), "per second")
+        })
+        .collect()
 }

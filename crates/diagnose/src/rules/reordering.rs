@@ -3,7 +3,9 @@
 //! **When.** Between the samples at least ten times per second, or for one segment in a thousand, a
 //! sender here saw that segments had overtaken others (`TcpExtTCPSACKReorder`, `TCPTSReorder`,
 //! `TCPRenoReorder`), and peers reported segments that came twice (`TcpExtTCPDSACKRecv`), or false
-//! retransmissions were undone. As a receiver: more than 1 % of the segments that came were ahead
+//! retransmissions were undone. A warning where four fifths of what was sent again, or more, was for
+//! nothing, or hardly anything was sent again; otherwise advice, since then `loss` has more to say.
+//! As a receiver: more than 1 % of the segments that came were ahead
 //! of their turn (`TcpExtTCPOFOQueue`) is said as advice, since loss looks the same from there.
 //!
 //! **Why.** Late segments are taken for lost: they are sent again for nothing, and the sender slows
@@ -25,8 +27,11 @@ const PER_S_MIN: f64 = 10.0;
 const SHARE_MIN: f64 = 0.001;
 /// Segments, below which a share says nothing.
 const SEGMENTS_MIN: u64 = 1_000;
-/// Of what is sent again, this much for nothing: then it is reordering rather than loss.
-const SPURIOUS_SHARE_MIN: f64 = 0.5;
+/// Of what is sent again, this much for nothing: then it is reordering rather than loss. Not half:
+/// where packets are lost on a path that also reorders, the kernel's haste to repair the loss makes
+/// up to two thirds of what is sent again superfluous, and the loss is what matters. Not all: a
+/// report of a segment that came twice (DSACK) may be lost itself.
+const SPURIOUS_SHARE_MIN: f64 = 0.8;
 /// Of what arrives, this much ahead of its turn.
 const AHEAD_SHARE_MIN: f64 = 0.01;
 
@@ -52,7 +57,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     }
     let spurious = segments.share_for_nothing();
     let severity = if segments.share_again() >= SHARE_MIN && spurious < SPURIOUS_SHARE_MIN {
-        // Most of what is sent again was lost after all: `loss` says that.
+        // Enough of what is sent again was lost after all: `loss` says that.
         Severity::Advice
     } else {
         Severity::Warning

@@ -5,48 +5,27 @@
 //! what it moves stays in the source connection's buffer until the other side has taken it, which
 //! is all the back-pressure there is. Bulk that leaves as it came is spliced past this process.
 
+mod flush;
+mod framing;
+mod gather;
 mod splice;
 
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::ErrorKind;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use model::Cause;
 use transport::Stream;
-use wire::http1::{self, ChunkError, ChunkedDecoder};
+use wire::http1::ChunkError;
 
 use crate::buffer::Buffer;
 use crate::pipes::Lent;
 use crate::watchdog::{Direction, Limits};
+pub(crate) use framing::{Framing, Source};
+use framing::{frame_run, trailers};
 
-/// Runs up to this long are copied behind the bytes that go before them, so that head, framing and
-/// a small body leave in one system call; longer ones are written from where they lie.
-const COPIED_RUN_BYTES: usize = 4096;
 /// After this much another connection gets its turn.
 pub(crate) const TURN_BYTES: u64 = 256 * 1024;
-/// No more than this is gathered before it is written.
-const GATHERED_BYTES: usize = 16 * 1024;
-
-/// How a body ends, on the side it comes from.
-pub(crate) enum Source {
-    /// So many bytes are still to come.
-    Length(u64),
-    /// Chunks. Boxed: the decoder keeps trailers, and most bodies have none.
-    Chunked(Box<ChunkedDecoder>),
-    /// Until the sender closes, or its stream ends.
-    UntilClose,
-}
-
-/// How a body is framed on the side it goes to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Framing {
-    /// Bytes as they are: a Content-Length announced them, or the close ends them.
-    Raw,
-    /// Chunks.
-    Chunked,
-    /// Bytes as they are, whose end is that of the stream (HTTP/2).
-    Stream,
-}
 
 /// Why a body could not be moved to its end.
 #[derive(Debug)]
@@ -101,6 +80,7 @@ pub(crate) struct Pump {
     blocked: Blocked,
     /// Carries the body past this process; then nothing of it is in the source's buffer.
     pipe: Option<Lent>,
+    has_spliced: bool,
     bytes: u64,
     bytes_max: u64,
     /// How many it has said that it has, where its framing does not say so.
@@ -135,6 +115,7 @@ impl Pump {
             sent_bytes: 0,
             blocked: Blocked::No,
             pipe: None,
+            has_spliced: false,
             bytes: 0,
             bytes_max: u64::MAX,
             bytes_said: None,
@@ -218,6 +199,11 @@ impl Pump {
         self.has_sent
     }
 
+    /// Whether bulk went past this process.
+    pub(crate) fn has_spliced(&self) -> bool {
+        self.has_spliced
+    }
+
     /// Body bytes read so far, without framing.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -267,6 +253,7 @@ impl Pump {
             if self.may_splice(from, to) {
                 self.pipe = buffer.pipe_for_bulk();
                 if self.pipe.is_some() {
+                    self.has_spliced = true;
                     continue;
                 }
             }
@@ -290,153 +277,6 @@ impl Pump {
         }
     }
 
-    /// Decodes what the buffer holds until there is a run to write from where it lies, enough has
-    /// been gathered, the body ended, or the buffer is empty: true then.
-    fn gather(&mut self, buffer: &mut Buffer) -> Result<bool, PumpError> {
-        while self.run == 0 && !self.ended && self.pending.len() < GATHERED_BYTES {
-            let (skip, run, ended) = match &mut self.source {
-                Source::Length(left) => {
-                    let run = buffer.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                    *left -= run as u64;
-                    (0, run, *left == 0)
-                }
-                Source::UntilClose => (0, buffer.len(), false),
-                Source::Chunked(decoder) => {
-                    let chunk = decoder.decode(buffer).map_err(PumpError::Malformed)?;
-                    // What stands behind the run is framing that the next call reads again, so
-                    // only what stands before it is dropped here.
-                    let tail = chunk.consumed - chunk.data.end;
-                    debug_assert!(tail == 0 || chunk.data.is_empty());
-                    (chunk.data.start + tail, chunk.data.len(), chunk.end)
-                }
-            };
-            if skip > 0 {
-                buffer.consume(skip);
-            }
-            if run == 0 && !ended {
-                if skip > 0 {
-                    continue;
-                }
-                return Ok(true);
-            }
-            self.take(run, buffer)?;
-            if ended {
-                self.finish();
-            }
-        }
-        Ok(false)
-    }
-
-    /// Takes `run` bytes of body at the front of the buffer.
-    fn take(&mut self, run: usize, buffer: &mut Buffer) -> Result<(), PumpError> {
-        self.bytes += run as u64;
-        if self.bytes > self.bytes_max {
-            return Err(PumpError::TooLarge);
-        }
-        if self.bytes_said.is_some_and(|said| self.bytes > said) {
-            return Err(PumpError::Incomplete);
-        }
-        if let Some(kept) = &mut self.kept {
-            if kept.len() + run <= self.kept_max {
-                kept.extend_from_slice(&buffer[..run]);
-            } else {
-                self.kept = None;
-            }
-        }
-        if run == 0 {
-            return Ok(());
-        }
-        if run <= COPIED_RUN_BYTES {
-            frame_run(self.framing, &buffer[..run], &mut self.pending);
-            buffer.consume(run);
-        } else {
-            if self.framing == Framing::Chunked {
-                self.pending.extend_from_slice(http1::chunk_header(run, &mut [0; 18]));
-            }
-            self.run = run;
-        }
-        Ok(())
-    }
-
-    /// Appends what ends the body.
-    fn finish(&mut self) {
-        self.ended = true;
-        if self.framing == Framing::Chunked && self.run == 0 {
-            self.pending.extend_from_slice(b"0\r\n");
-            self.pending.extend_from_slice(trailers(&self.source, &self.trailers));
-            self.pending.extend_from_slice(b"\r\n");
-        }
-    }
-
-    /// Whether the stream ends with what is pending and the run.
-    fn is_last(&self) -> bool {
-        self.ended
-            && self.framing == Framing::Stream
-            && trailers(&self.source, &self.trailers).is_empty()
-    }
-
-    /// Writes what is pending, then the run, then tells a stream of the end.
-    fn poll_flush(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut Buffer,
-        to: &Stream,
-    ) -> Poll<io::Result<()>> {
-        while self.run > 0 || !self.pending.is_empty() {
-            let had_run = self.run > 0;
-            let last = self.is_last();
-            let pending = &self.pending[self.pending_sent..];
-            let sent = match (pending.is_empty(), self.run) {
-                (false, 0) if last => ready!(to.poll_write_last(cx, pending))?,
-                (true, run) if last => ready!(to.poll_write_last(cx, &buffer[..run]))?,
-                (false, 0) => ready!(to.poll_write(cx, pending))?,
-                (true, run) => ready!(to.poll_write(cx, &buffer[..run]))?,
-                (false, run) => {
-                    let parts = [IoSlice::new(pending), IoSlice::new(&buffer[..run])];
-                    ready!(to.poll_write_vectored(cx, &parts))?
-                }
-            };
-            if sent == 0 {
-                return Poll::Ready(Err(ErrorKind::WriteZero.into()));
-            }
-            self.blocked = Blocked::No;
-            self.sent(sent, buffer);
-            self.finished = last && self.run == 0 && self.pending.is_empty();
-            if had_run && self.run == 0 && !self.ended {
-                // What ends this chunk leaves together with what comes next.
-                break;
-            }
-        }
-        if self.ended && !self.finished && self.framing == Framing::Stream && self.run == 0 {
-            to.finish(trailers(&self.source, &self.trailers))?;
-            self.finished = true;
-            self.has_sent = true;
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn sent(&mut self, sent: usize, buffer: &mut Buffer) {
-        self.has_sent = true;
-        self.sent_bytes += sent as u64;
-        let of_pending = sent.min(self.pending.len() - self.pending_sent);
-        self.pending_sent += of_pending;
-        if self.pending_sent == self.pending.len() {
-            self.pending.clear();
-            self.pending_sent = 0;
-        }
-        let of_run = sent - of_pending;
-        if of_run > 0 {
-            buffer.consume(of_run);
-            self.run -= of_run;
-            if self.run == 0 && self.framing == Framing::Chunked {
-                self.pending.extend_from_slice(b"\r\n");
-                if self.ended {
-                    self.finish();
-                }
-            }
-        }
-    }
-
     /// Starts the present wait's clock anew.
     pub(crate) fn wait_anew(&mut self, limits: &Limits) {
         let on = std::mem::replace(&mut self.blocked, Blocked::No);
@@ -452,26 +292,6 @@ impl Pump {
             let (patience, cause) =
                 if on == Blocked::OnRead { self.patience.read } else { self.patience.write };
             limits.set(self.patience.direction, os::clock::now() + patience, cause);
-        }
-    }
-}
-
-/// The lines of the trailers, wherever they came.
-fn trailers<'a>(source: &'a Source, beside: &'a [u8]) -> &'a [u8] {
-    match source {
-        Source::Chunked(decoder) => decoder.trailers(),
-        _ => beside,
-    }
-}
-
-/// Appends `run` as it stands, or as one chunk.
-fn frame_run(framing: Framing, run: &[u8], out: &mut Vec<u8>) {
-    match framing {
-        Framing::Raw | Framing::Stream => out.extend_from_slice(run),
-        Framing::Chunked => {
-            out.extend_from_slice(http1::chunk_header(run.len(), &mut [0; 18]));
-            out.extend_from_slice(run);
-            out.extend_from_slice(b"\r\n");
         }
     }
 }

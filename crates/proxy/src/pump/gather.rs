@@ -1,0 +1,93 @@
+//! What has been read of a body → what is to be written of it.
+
+use wire::http1;
+
+use super::framing::{Framing, Source, frame_run, trailers};
+use super::{Pump, PumpError};
+use crate::buffer::Buffer;
+
+/// Runs up to this long are copied behind the bytes that go before them, so that head, framing and
+/// a small body leave in one system call; longer ones are written from where they lie.
+const COPIED_RUN_BYTES: usize = 4096;
+/// No more than this is gathered before it is written.
+const GATHERED_BYTES: usize = 16 * 1024;
+
+impl Pump {
+    /// Decodes what the buffer holds until there is a run to write from where it lies, enough has
+    /// been gathered, the body ended, or the buffer is empty: true then.
+    pub(super) fn gather(&mut self, buffer: &mut Buffer) -> Result<bool, PumpError> {
+        while self.run == 0 && !self.ended && self.pending.len() < GATHERED_BYTES {
+            let (skip, run, ended) = match &mut self.source {
+                Source::Length(left) => {
+                    let run = buffer.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    *left -= run as u64;
+                    (0, run, *left == 0)
+                }
+                Source::UntilClose => (0, buffer.len(), false),
+                Source::Chunked(decoder) => {
+                    let chunk = decoder.decode(buffer).map_err(PumpError::Malformed)?;
+                    // What stands behind the run is framing that the next call reads again, so
+                    // only what stands before it is dropped here.
+                    let tail = chunk.consumed - chunk.data.end;
+                    debug_assert!(tail == 0 || chunk.data.is_empty());
+                    (chunk.data.start + tail, chunk.data.len(), chunk.end)
+                }
+            };
+            if skip > 0 {
+                buffer.consume(skip);
+            }
+            if run == 0 && !ended {
+                if skip > 0 {
+                    continue;
+                }
+                return Ok(true);
+            }
+            self.take(run, buffer)?;
+            if ended {
+                self.finish();
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes `run` bytes of body at the front of the buffer.
+    fn take(&mut self, run: usize, buffer: &mut Buffer) -> Result<(), PumpError> {
+        self.bytes += run as u64;
+        if self.bytes > self.bytes_max {
+            return Err(PumpError::TooLarge);
+        }
+        if self.bytes_said.is_some_and(|said| self.bytes > said) {
+            return Err(PumpError::Incomplete);
+        }
+        if let Some(kept) = &mut self.kept {
+            if kept.len() + run <= self.kept_max {
+                kept.extend_from_slice(&buffer[..run]);
+            } else {
+                self.kept = None;
+            }
+        }
+        if run == 0 {
+            return Ok(());
+        }
+        if run <= COPIED_RUN_BYTES {
+            frame_run(self.framing, &buffer[..run], &mut self.pending);
+            buffer.consume(run);
+        } else {
+            if self.framing == Framing::Chunked {
+                self.pending.extend_from_slice(http1::chunk_header(run, &mut [0; 18]));
+            }
+            self.run = run;
+        }
+        Ok(())
+    }
+
+    /// Appends what ends the body.
+    pub(super) fn finish(&mut self) {
+        self.ended = true;
+        if self.framing == Framing::Chunked && self.run == 0 {
+            self.pending.extend_from_slice(b"0\r\n");
+            self.pending.extend_from_slice(trailers(&self.source, &self.trailers));
+            self.pending.extend_from_slice(b"\r\n");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What all workers share: the configurations, the listeners' sockets on their way to them, who is
+//! to stop and how soon, and the count of connections.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use decide::Registry;
+use tokio::sync::{Notify, mpsc};
+
+use crate::ListenerSockets;
+use crate::explain::MayExplain;
+use crate::in_flight::Asking;
+use crate::listener::LiveListener;
+use crate::tls::TlsConfigs;
+
+/// Connections handed to a worker that it has not yet taken.
+pub(crate) const INBOX_MAX: usize = 1024;
+
+/// A client connection on its way to the worker that will serve it.
+pub(crate) struct Handed {
+    pub(crate) socket: TcpStream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) counted: Counted,
+}
+
+/// A listening socket on its way to its worker.
+pub(crate) struct Dealt {
+    pub(crate) listener: Arc<LiveListener>,
+    pub(crate) socket: TcpListener,
+}
+
+/// What all workers know of one of them.
+pub(crate) struct Peer {
+    /// Client connections that it serves.
+    pub(crate) connections: AtomicUsize,
+    /// Takes connections that another worker accepted.
+    pub(crate) inbox: mpsc::Sender<Handed>,
+    servers_changed: AtomicBool,
+    listeners_gone: AtomicBool,
+    /// Listening sockets that it is to accept on.
+    dealt: Mutex<Vec<Dealt>>,
+    /// Who wants to be told what is in flight.
+    pub(crate) asking: Asking,
+    signals: Notify,
+}
+
+impl Peer {
+    pub(crate) fn new(inbox: mpsc::Sender<Handed>) -> Peer {
+        Peer {
+            connections: AtomicUsize::new(0),
+            inbox,
+            servers_changed: AtomicBool::new(false),
+            listeners_gone: AtomicBool::new(false),
+            dealt: Mutex::default(),
+            asking: Asking::default(),
+            signals: Notify::new(),
+        }
+    }
+
+    /// Waits until something is new.
+    pub(crate) async fn signalled(&self) {
+        self.signals.notified().await;
+    }
+
+    /// The listening sockets dealt to it since it was last asked.
+    pub(crate) fn take_dealt(&self) -> Vec<Dealt> {
+        std::mem::take(&mut *self.dealt.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether servers have been marked down since it was last asked.
+    pub(crate) fn take_servers_changed(&self) -> bool {
+        self.servers_changed.swap(false, Relaxed)
+    }
+
+    /// Whether listeners have gone since it was last asked.
+    pub(crate) fn take_listeners_gone(&self) -> bool {
+        self.listeners_gone.swap(false, Relaxed)
+    }
+}
+
+/// What all workers share.
+pub(crate) struct Shared {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) peers: Vec<Peer>,
+    /// Client connections in all workers.
+    pub(crate) connections: AtomicUsize,
+    listeners: Mutex<Vec<Arc<LiveListener>>>,
+    leaving: AtomicBool,
+    draining: AtomicBool,
+    stopped: AtomicBool,
+    may_explain: Mutex<Option<MayExplain>>,
+    /// TLS as configured, made once for all workers.
+    pub(crate) tls: TlsConfigs,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        peers: Vec<Peer>,
+        may_explain: Option<MayExplain>,
+    ) -> Shared {
+        Shared {
+            registry,
+            peers,
+            connections: AtomicUsize::new(0),
+            listeners: Mutex::default(),
+            leaving: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            may_explain: Mutex::new(may_explain),
+            tls: TlsConfigs::default(),
+        }
+    }
+
+    /// Who may ask for explanations.
+    pub(crate) fn may_explain(&self) -> Option<MayExplain> {
+        self.may_explain.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Who may ask for explanations, from the next configuration on.
+    pub(crate) fn set_may_explain(&self, may_explain: Option<MayExplain>) {
+        *self.may_explain.lock().unwrap_or_else(PoisonError::into_inner) = may_explain;
+    }
+
+    /// Deals the sockets of new listeners out to the workers; those that were there stay in the
+    /// configuration in force.
+    pub(crate) fn listen(&self, added: Vec<ListenerSockets>) {
+        let published = self.registry.load_full();
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        for listener in &*listeners {
+            listener.stay(&published);
+        }
+        for ListenerSockets { name, sockets } in added {
+            let listener = Arc::new(LiveListener::new(name, Arc::clone(&published)));
+            for (socket, peer) in sockets.into_iter().zip(self.peers.iter().cycle()) {
+                let dealt = Dealt { listener: Arc::clone(&listener), socket };
+                peer.dealt.lock().unwrap_or_else(PoisonError::into_inner).push(dealt);
+            }
+            listeners.push(listener);
+        }
+        self.signal();
+    }
+
+    /// Closes the listeners of these names.
+    pub(crate) fn unlisten(&self, removed: &[Arc<str>]) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| {
+            let stays = !removed.contains(listener.name());
+            if !stays {
+                listener.close();
+            }
+            stays
+        });
+        for peer in &self.peers {
+            peer.listeners_gone.store(true, Relaxed);
+        }
+        self.signal();
+    }
+
+    /// Whether every exchange is to end at once.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
+    }
+
+    /// Whether no connection is accepted any more, and every exchange is its connection's last.
+    pub(crate) fn leaving(&self) -> bool {
+        self.leaving.load(Relaxed)
+    }
+
+    /// Whether, beside that, nobody waits for a request any more.
+    pub(crate) fn draining(&self) -> bool {
+        self.draining.load(Relaxed)
+    }
+
+    /// Stops accepting; connections end after the exchange they are in, or after the next one.
+    pub(crate) fn leave(&self) {
+        self.leaving.store(true, Relaxed);
+        self.signal();
+    }
+
+    /// Stops accepting; connections end after the exchange they are in.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Relaxed);
+        self.leave();
+    }
+
+    /// Ends every worker, whatever it is doing.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Relaxed);
+        self.drain();
+    }
+
+    /// Lets exchanges that wait for a server's head look whether that server is still up.
+    pub(crate) fn servers_changed(&self) {
+        for peer in &self.peers {
+            peer.servers_changed.store(true, Relaxed);
+        }
+        self.signal();
+    }
+
+    /// Lets every worker look what is new.
+    pub(crate) fn signal(&self) {
+        for peer in &self.peers {
+            peer.signals.notify_one();
+        }
+    }
+}
+
+/// Counts a client connection for as long as it lives, towards the worker that serves it.
+pub(crate) struct Counted {
+    shared: Arc<Shared>,
+    worker: usize,
+    pub(crate) listener: Arc<LiveListener>,
+}
+
+impl Counted {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        worker: usize,
+        listener: &Arc<LiveListener>,
+    ) -> Counted {
+        shared.peers[worker].connections.fetch_add(1, Relaxed);
+        shared.connections.fetch_add(1, Relaxed);
+        listener.connections.fetch_add(1, Relaxed);
+        Counted { shared: Arc::clone(shared), worker, listener: Arc::clone(listener) }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let peer = &self.shared.peers[self.worker];
+        self.shared.connections.fetch_sub(1, Relaxed);
+        self.listener.connections.fetch_sub(1, Relaxed);
+        if peer.connections.fetch_sub(1, Relaxed) == 1 && self.shared.leaving() {
+            peer.signals.notify_one();
+        }
+    }
+}

@@ -5,14 +5,64 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use crate::engine::plan::{Plan, Protocol, Shape};
-use crate::engine::{Counts, Failure, Interval, Outcome, histogram};
+use crate::engine::{Failure, Interval, Outcome, histogram};
 use crate::report::Summary;
 use crate::report::run::{
     self, FORMAT, Latency, Percentiles, Phases, Rate, Run, Second, Source, Target, Totals,
 };
 
+/// The seconds of a run as plain figures: what a second's figures are made of, its histograms, is
+/// gone with it, so that a long run takes no more memory than its figures.
+#[derive(Debug)]
+pub struct Series {
+    is_open: bool,
+    seconds: Vec<Second>,
+    /// By source address: connections made and failed in each second.
+    sources: Vec<(Vec<u64>, Vec<u64>)>,
+}
+
+impl Series {
+    /// Without seconds yet.
+    pub fn new(plan: &Plan) -> Series {
+        let sources = match plan.protocol {
+            Protocol::Connect => plan.sources.len().max(1),
+            _ => plan.sources.len(),
+        };
+        Series {
+            is_open: plan.shape.is_open(),
+            seconds: Vec::new(),
+            sources: vec![Default::default(); sources],
+        }
+    }
+
+    /// Takes the next second.
+    pub fn add(&mut self, interval: &Interval) {
+        self.seconds.push(second(interval, self.is_open));
+        for ((connected, failed), counts) in self.sources.iter_mut().zip(&interval.sources) {
+            connected.push(counts.0);
+            failed.push(counts.1);
+        }
+    }
+
+    /// Takes away what stands behind the run: one that ends with a second has nothing to say of the
+    /// next.
+    fn cut(&mut self) {
+        let is_silent = |s: &&Second| {
+            let counts = [s.started, s.completed, s.errors, s.dropped, s.bytes_in, s.bytes_out];
+            counts.iter().all(|count| *count == 0) && s.connections_opened == 0
+        };
+        let silent = self.seconds.iter().rev().take_while(is_silent).count();
+        let left = self.seconds.len() - silent;
+        self.seconds.truncate(left);
+        for (connected, failed) in &mut self.sources {
+            connected.truncate(left);
+            failed.truncate(left);
+        }
+    }
+}
+
 /// The figures of a run, without what the machine did meanwhile and without a judgement.
-pub fn run(plan: &Plan, outcome: &Outcome, seconds: &[Interval]) -> Run {
+pub fn run(plan: &Plan, outcome: &Outcome, mut series: Series) -> Run {
     let recorder = &outcome.recorder;
     let is_open = plan.shape.is_open();
     let times = &recorder.times;
@@ -20,10 +70,10 @@ pub fn run(plan: &Plan, outcome: &Outcome, seconds: &[Interval]) -> Run {
     for site in &plan.sites {
         dns.saturating_record(site.lookup.as_nanos() as u64);
     }
-    // A run that ends with a second has nothing to say of the next.
-    let is_silent = |interval: &&Interval| interval.counts == Counts::default();
-    let silent = seconds.iter().rev().take_while(is_silent).count();
-    let seconds = &seconds[..seconds.len() - silent];
+    series.cut();
+    for second in &mut series.seconds {
+        second.intended = intended(plan, outcome, second.at_s as u64);
+    }
     let service = Summary::of(&times.service);
     let phases = Phases {
         dns: Summary::of(&dns),
@@ -49,16 +99,20 @@ pub fn run(plan: &Plan, outcome: &Outcome, seconds: &[Interval]) -> Run {
         totals: totals(outcome),
         rate: rate(plan, outcome),
         latency,
-        seconds: seconds.iter().map(|interval| second(plan, outcome, interval)).collect(),
-        sources: sources(plan, seconds),
-        notes: outcome.broken.iter().cloned().collect(),
+        seconds: series.seconds,
+        sources: sources(plan, series.sources),
+        broken_off: outcome.broken.clone(),
         ..Run::default()
     }
 }
 
 fn targets(plan: &Plan) -> Vec<Target> {
-    let addresses =
-        |site: usize| plan.sites[site].addresses.iter().map(ToString::to_string).collect();
+    let addresses = |site: usize| {
+        let site = &plan.sites[site];
+        let mut all = site.addresses.clone();
+        all.sort_by_key(|address| *address != site.address);
+        all.iter().map(ToString::to_string).collect()
+    };
     if plan.protocol == Protocol::Connect {
         let target = |(site, known): (usize, &crate::engine::plan::Site)| Target {
             url: known.name.clone(),
@@ -108,6 +162,7 @@ fn totals(outcome: &Outcome) -> Totals {
         errors: counts.errors,
         errors_by_kind: by_kind.map(|(kind, count)| (kind.name().to_owned(), count)).collect(),
         cut_off: recorder.cut_off,
+        given_back: recorder.given_back,
         statuses: statuses
             .filter(|(status, count)| *status > 0 && **count > 0)
             .map(|(status, count)| (status.to_string(), *count))
@@ -125,38 +180,45 @@ fn totals(outcome: &Outcome) -> Totals {
 }
 
 /// Starts are counted over the time in which they were intended (it may have been cut short);
-/// responses until the last of them.
+/// responses over the same time, or until the last of them if that came later. The time before the
+/// first start that did not come any more belongs to both: ten requests, one a second, are one a
+/// second, though the last began after nine.
 fn rate(plan: &Plan, outcome: &Outcome) -> Rate {
-    let counts = &outcome.recorder.counts;
-    let duration = outcome.duration_s().max(1e-9);
-    let ended_ns = outcome.recorder.ordered_end_ns.unwrap_or(outcome.ended_ns);
-    let ran = ended_ns.saturating_sub(outcome.began_ns) as f64 / 1e9;
-    let starting = plan.shape.time().map_or(duration, |time| time.as_secs_f64().min(ran));
+    let recorder = &outcome.recorder;
+    let counts = &recorder.counts;
+    let since = |moment: u64| moment.saturating_sub(outcome.began_ns) as f64 / 1e9;
+    let ran = since(recorder.ordered_end_ns.unwrap_or(outcome.ended_ns));
+    let starting = match plan.shape.time() {
+        // A number of requests may have ended it first.
+        Some(time) if plan.shape.is_open() => time.as_secs_f64().min(ran),
+        Some(time) => time.as_secs_f64().min(ran).min(outcome.duration_s()),
+        None => outcome.duration_s(),
+    };
     let starting = starting.max(1e-9);
+    let answering = since(recorder.answered_ns).max(starting);
     let intended = (counts.started + counts.dropped) as f64 / starting;
     Rate {
         intended_per_s: plan.shape.is_open().then_some(intended),
         achieved_per_s: counts.started as f64 / starting,
-        responses_per_s: counts.responses as f64 / duration,
+        responses_per_s: counts.responses as f64 / answering,
     }
 }
 
-fn second(plan: &Plan, outcome: &Outcome, interval: &Interval) -> Second {
+/// Starts that were intended in a second; `None` in the closed model.
+fn intended(plan: &Plan, outcome: &Outcome, second: u64) -> Option<u64> {
+    let Shape::Open { profile, .. } = &plan.shape else { return None };
+    // What an order to end came before was never intended.
+    let ended = outcome.recorder.ordered_end_ns.unwrap_or(u64::MAX);
+    let ended = Duration::from_nanos(ended.saturating_sub(outcome.began_ns));
+    let until = |second: u64| profile.count_until(Duration::from_secs(second).min(ended)).round();
+    Some((until(second + 1) - until(second)) as u64)
+}
+
+fn second(interval: &Interval, is_open: bool) -> Second {
     let counts = &interval.counts;
-    let intended = match &plan.shape {
-        Shape::Closed { .. } => None,
-        Shape::Open { profile, .. } => {
-            // What an order to end came before was never intended.
-            let ended = outcome.recorder.ordered_end_ns.unwrap_or(u64::MAX);
-            let ended = Duration::from_nanos(ended.saturating_sub(outcome.began_ns));
-            let until =
-                |second: u64| profile.count_until(Duration::from_secs(second).min(ended)).round();
-            Some((until(interval.second + 1) - until(interval.second)) as u64)
-        }
-    };
     Second {
         at_s: interval.second as f64,
-        intended,
+        intended: None,
         started: counts.started,
         completed: counts.responses,
         errors: counts.errors,
@@ -169,7 +231,7 @@ fn second(plan: &Plan, outcome: &Outcome, interval: &Interval) -> Second {
         connections_opened: counts.connections,
         in_flight: interval.in_flight,
         busiest_thread_percent: interval.busiest_cpu_ns as f64 / 1e7,
-        intended_start: plan.shape.is_open().then(|| percentiles(&interval.intended)).flatten(),
+        intended_start: is_open.then(|| percentiles(&interval.intended)).flatten(),
         service: percentiles(&interval.service),
     }
 }
@@ -187,22 +249,94 @@ pub fn percentiles(times: &Histogram<u64>) -> Option<Percentiles> {
     })
 }
 
-fn sources(plan: &Plan, seconds: &[Interval]) -> Vec<Source> {
-    if plan.protocol != Protocol::Connect && plan.sources.is_empty() {
-        return Vec::new();
+fn sources(plan: &Plan, figures: Vec<(Vec<u64>, Vec<u64>)>) -> Vec<Source> {
+    let name = |index: usize| plan.sources.get(index).map(ToString::to_string).unwrap_or_default();
+    let source = |(index, (connected, failed)): (usize, (Vec<u64>, Vec<u64>))| Source {
+        address: name(index),
+        connected,
+        failed,
+    };
+    figures.into_iter().enumerate().map(source).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::Recorder;
+    use crate::schedule::{Profile, Spacing};
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// A run that began at 5 s of the process's clock, with so many requests and responses.
+    fn ended(counts: [u64; 2], answered_s: f64, ordered_end_s: Option<f64>) -> Outcome {
+        let at = |s: f64| 5 * SECOND_NS + (s * 1e9) as u64;
+        let mut recorder = Recorder::new(true, 1);
+        [recorder.counts.started, recorder.counts.responses] = counts;
+        (recorder.last_ns, recorder.answered_ns) = (at(answered_s), at(answered_s));
+        recorder.ordered_end_ns = ordered_end_s.map(at);
+        Outcome {
+            recorder,
+            timer: None,
+            began_ns: at(0.0),
+            ended_ns: at(answered_s.max(10.0)),
+            cpu: os::process::CpuTime::default(),
+            broken: None,
+        }
     }
-    let names: Vec<String> = if plan.sources.is_empty() {
-        vec![String::new()]
-    } else {
-        plan.sources.iter().map(ToString::to_string).collect()
-    };
-    let of = |index: usize, pick: fn(&(u64, u64)) -> u64| {
-        seconds.iter().map(|interval| interval.sources.get(index).map_or(0, pick)).collect()
-    };
-    let source = |(index, address): (usize, String)| Source {
-        address,
-        connected: of(index, |counts| counts.0),
-        failed: of(index, |counts| counts.1),
-    };
-    names.into_iter().enumerate().map(source).collect()
+
+    #[test]
+    fn rates_are_over_the_time_in_which_there_was_load() {
+        let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let profile = Profile::steady(1.0, Duration::from_secs(10), Duration::ZERO).unwrap();
+        let open = Shape::Open { profile: Arc::new(profile), spacing: Spacing::Even };
+        let closed = |time: Option<u64>, requests| Shape::Closed {
+            time: time.map(Duration::from_secs),
+            requests,
+            ramp: Duration::ZERO,
+        };
+        for (shape, outcome, achieved, responses) in [
+            // One a second, the last answered after 9 s and a bit: not 1.1 a second.
+            (open.clone(), ended([10, 10], 9.05, None), 1.0, 1.0),
+            // The tail counts where answers come late.
+            (open.clone(), ended([10, 10], 12.5, None), 1.0, 0.8),
+            // The server died in the middle.
+            (open.clone(), ended([10, 5], 4.9, None), 1.0, 0.5),
+            // Ended by a signal after 4 s.
+            (open, ended([4, 4], 3.1, Some(4.0)), 1.0, 1.0),
+            (closed(Some(10), None), ended([500, 500], 10.0, None), 50.0, 50.0),
+            // So many requests, and no time: until the last is answered.
+            (closed(None, Some(100)), ended([100, 100], 4.0, None), 25.0, 25.0),
+            (closed(Some(60), Some(100)), ended([100, 100], 4.0, None), 25.0, 25.0),
+        ] {
+            let plan = Plan::sample(Protocol::Http1, &[nobody], shape);
+            let rate = rate(&plan, &outcome);
+            assert!((rate.achieved_per_s - achieved).abs() < 1e-6, "{rate:?} {:?}", plan.shape);
+            assert!((rate.responses_per_s - responses).abs() < 1e-6, "{rate:?} {:?}", plan.shape);
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_the_run_is_cut_and_what_is_in_it_is_kept() {
+        let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let plan = Plan::sample(
+            Protocol::Connect,
+            &[nobody],
+            Shape::Closed { time: None, requests: Some(1), ramp: Duration::ZERO },
+        );
+        let mut series = Series::new(&plan);
+        for second in 0..5 {
+            let mut interval = Interval::new(second, 1);
+            interval.counts.started = u64::from(second == 0 || second == 2);
+            interval.service.record_n(7_000_000, interval.counts.started).unwrap();
+            interval.sources[0] = (second, 0);
+            series.add(&interval);
+        }
+        let run = run(&plan, &ended([2, 2], 2.5, None), series);
+        assert_eq!(run.seconds.iter().map(|s| s.started).collect::<Vec<_>>(), [1, 0, 1]);
+        assert_eq!(run.seconds[1].service, None);
+        assert!((run.seconds[2].service.unwrap().p99_ms - 7.0).abs() < 0.1);
+        assert_eq!(run.sources[0].connected, [0, 1, 2]);
+    }
 }

@@ -22,6 +22,15 @@ pub fn connect_begin_from(
     finish_begin(socket, address)
 }
 
+/// Whether a connection could come from `source`: an error says why not, `AddrNotAvailable` that it
+/// is no address of this machine.
+pub fn can_connect_from(source: std::net::IpAddr) -> io::Result<()> {
+    let address = SocketAddr::new(source, 0);
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    bind_address_no_port(&socket)?;
+    socket.bind(&address.into())
+}
+
 /// Begins to connect to `address` and does not wait: the socket is writable once the connection is
 /// there or has failed, and its pending error then says which. The socket, `TCP_NODELAY` set,
 /// stays the caller's meanwhile, who can ask it how the handshake goes.

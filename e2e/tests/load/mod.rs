@@ -1,7 +1,10 @@
 //! What tests of `weir bench` have in common: the program run, its figures read.
 
+#[allow(dead_code, reason = "each test file uses what it needs")]
+pub(crate) mod light;
+
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -24,13 +27,24 @@ pub(crate) struct Ended {
 impl Bench {
     /// Starts `weir bench WORDS --json FILE`.
     pub(crate) fn start(scene: &Scene, words: &[&str]) -> Bench {
+        Bench::start_as(scene, binary(), &["bench"], words)
+    }
+
+    /// The same on one processor alone, by taskset.
+    #[allow(dead_code, reason = "each test file uses what it needs")]
+    pub(crate) fn start_on(scene: &Scene, cpu: usize, words: &[&str]) -> Bench {
+        let (program, cpu) = (binary().to_string_lossy(), cpu.to_string());
+        let taskset = find("taskset").expect("taskset, of util-linux");
+        Bench::start_as(scene, &taskset, &["-c", &cpu, &program, "bench"], words)
+    }
+
+    fn start_as(scene: &Scene, program: &Path, before: &[&str], words: &[&str]) -> Bench {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("bench-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let json = scene.folder().join(format!("{name}.json"));
-        let mut all = vec!["bench".to_owned()];
-        all.extend(words.iter().map(|&word| word.to_owned()));
-        all.extend(["--json".to_owned(), json.to_string_lossy().into_owned()]);
-        Bench { process: Process::start(scene, &name, binary(), all), json }
+        let written = json.to_string_lossy();
+        let all = [before, words, &["--json", &written]].concat();
+        Bench { process: Process::start(scene, &name, program, all), json }
     }
 
     /// Waits for its end.
@@ -53,6 +67,12 @@ impl Ended {
         found.as_f64().unwrap_or_else(|| panic!("no number {path} in {}", self.finished.stdout))
     }
 
+    /// Writes its figures into a file.
+    #[allow(dead_code, reason = "each test file uses what it needs")]
+    pub(crate) fn keep(&self, file: &str) {
+        std::fs::write(file, self.json.to_string()).unwrap();
+    }
+
     /// The run must have ended with this exit code.
     pub(crate) fn code(self, code: i32) -> Ended {
         let Finished { stdout, stderr, .. } = &self.finished;
@@ -70,14 +90,16 @@ impl Ended {
 }
 
 /// `servers/timing.py` with these words; does not wait until it listens.
+#[allow(dead_code, reason = "each test file uses what it needs")]
 pub(crate) fn timing(scene: &Scene, address: SocketAddr, words: &[&str]) -> Process {
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/timing.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/timing.py");
     let (script, at) = (script.to_string_lossy().into_owned(), address.to_string());
     let words = [&[&*script, "--address", &at][..], words].concat();
     Process::start(scene, "timing", &find("python3").expect("python3"), words)
 }
 
 /// Waits until somebody listens there, without connecting: a connection would be counted.
+#[allow(dead_code, reason = "each test file uses what it needs")]
 pub(crate) fn wait_for_listener(address: SocketAddr) {
     let port = format!(":{:04X} ", address.port());
     wait::until("a listener", Duration::from_secs(10), || {

@@ -7,24 +7,19 @@ use os::poll::{Interest, Ready};
 use super::connection::{Connection, Exchange, State};
 use super::failure::Failure;
 use super::http1::{Progress, Reader};
-use super::http2::{Ended, Http2};
+use super::http2::Http2;
 use super::link::Link;
 use super::plan::Protocol;
 use super::worker::{Worker, nanos};
 
 /// Of so many responses one is asked for TCP's estimate of the round trip.
 const ROUND_TRIP_EVERY: u64 = 64;
+/// Reads from one connection before others have their turn.
+const READS_MAX: usize = 64;
 
 impl Worker {
-    /// Whether a request for `target` would find a connection, or room for one.
-    pub(crate) fn can_begin(&self, target: usize) -> bool {
-        let site = self.shared.plan.targets[target].site;
-        !self.spare[site].is_empty()
-            || self.table.len() < self.connections_max
-            || self.spare.iter().any(|spare| !spare.is_empty())
-    }
-
-    /// Begins a request: on a connection that has room, or on a new one.
+    /// Begins a request: on a connection that has room, or on a new one. Without room for either it
+    /// is put back.
     pub(crate) fn begin(&mut self, mut exchange: Exchange, now: u64) {
         let plan = &self.shared.plan;
         let site = plan.targets[exchange.target].site;
@@ -51,33 +46,16 @@ impl Worker {
                 _ => {}
             }
         }
-        if self.table.len() >= self.connections_max {
-            self.close_a_spare_one();
-        }
-        self.open(exchange, site, now);
-    }
-
-    /// A connection has room for a request.
-    fn offer(&mut self, index: usize) {
-        let Some(connection) = self.table.get(index) else { return };
-        if !std::mem::replace(&mut connection.is_spare, true) {
-            self.spare[connection.site].push(index);
-        }
-    }
-
-    /// Makes room for a connection to another site.
-    fn close_a_spare_one(&mut self) {
-        for site in 0..self.spare.len() {
-            let Some(index) = self.spare[site].last().copied() else { continue };
-            if self.table.get(index).is_some_and(|connection| connection.under_way() == 0) {
-                self.close(index);
-                return;
-            }
+        if self.make_room() {
+            self.open(exchange, site, now);
+        } else {
+            self.put_back.push_back(exchange);
         }
     }
 
     /// Opens a connection for a request.
     fn open(&mut self, exchange: Exchange, site: usize, now: u64) {
+        debug_assert!(self.table.len() < self.connections_max, "never more than were asked for");
         let plan = &self.shared.plan;
         let address = plan.sites[site].address;
         let source = self.next_source % plan.sources.len().max(1);
@@ -121,7 +99,7 @@ impl Worker {
         self.rest(now);
     }
 
-    fn fail_one(&mut self, failure: Failure, now: u64) {
+    pub(super) fn fail_one(&mut self, failure: Failure, now: u64) {
         self.in_flight -= 1;
         self.recorder.failed(failure, now);
     }
@@ -219,7 +197,7 @@ impl Worker {
                     return;
                 }
                 let Some(link) = connection.link.take() else { return };
-                let mut http2 = Box::new(Http2::begin_on(link));
+                let mut http2 = Box::new(Http2::begin_on(link, now));
                 http2.begin(exchange, &plan.targets[exchange.target], connection.deadline);
                 connection.state = State::Http2(http2);
                 self.listen(index, false);
@@ -248,7 +226,7 @@ impl Worker {
     }
 
     /// Has the poller wait for room, or not.
-    fn listen(&mut self, index: usize, room: bool) {
+    pub(super) fn listen(&mut self, index: usize, room: bool) {
         let token = self.table.token(index);
         let Some(connection) = self.table.get(index) else { return };
         let interest = if room { Interest::ReadWrite } else { Interest::Read };
@@ -267,9 +245,15 @@ impl Worker {
         drop(changed);
     }
 
-    /// Reads what has come. Over TLS again and again: what is decrypted already, no event announces.
+    /// Reads what has come. Over TLS more than once, since a read yields one record at most; but not
+    /// for as long as there is something, which may be for ever. What no event would announce, bytes
+    /// that TLS has opened already, is never left: the room to read into holds several records.
     fn receive(&mut self, index: usize, now: u64) {
-        while self.receive_some(index, now) {}
+        for _ in 0..READS_MAX {
+            if !self.receive_some(index, now) {
+                return;
+            }
+        }
     }
 
     /// Whether there may be more to read.
@@ -351,56 +335,18 @@ impl Worker {
         }
     }
 
-    /// Moves a connection of HTTP/2 on.
-    fn drive_http2(&mut self, index: usize, now: u64) {
-        let Some(connection) = self.table.get(index) else { return };
-        let State::Http2(http2) = &mut connection.state else { return };
-        let recorder = &mut self.recorder;
-        let in_flight = &mut self.in_flight;
-        http2.drive(now, |ended| match ended {
-            Ended::Received { bytes, body } => recorder.received(bytes, body),
-            Ended::Sent(bytes) => recorder.sent(bytes),
-            Ended::Whole(moments, status) => {
-                *in_flight -= 1;
-                recorder.completed(&moments, status, now);
-            }
-            Ended::Failed(failure) => {
-                *in_flight -= 1;
-                recorder.failed(failure, now);
-            }
-        });
-        let (is_over, blocked) = (http2.is_over(), http2.is_blocked());
-        let keeps = self.shared.plan.keep_alive || http2.under_way() > 0;
-        let has_room = http2.has_room(self.shared.plan.streams_max);
-        if is_over || !keeps {
-            self.close(index);
-            if is_over {
-                self.rest(now);
-            }
-            return;
-        }
-        if has_room {
-            self.offer(index);
-        }
-        self.listen(index, blocked);
-    }
-
-    fn drive_http2_if(&mut self, something: bool, index: usize, now: u64) {
-        if something {
-            self.drive_http2(index, now);
-        }
-    }
-
     /// Ends what has taken too long.
     pub(crate) fn scan(&mut self, now: u64) {
         for index in 0..self.table.numbers() {
             let Some(connection) = self.table.get(index) else { continue };
+            if let State::Http2(http2) = &mut connection.state {
+                if http2.end_overdue(now) > 0 {
+                    self.drive_http2(index, now);
+                }
+                continue;
+            }
             match &mut connection.state {
                 State::Http1(None) => {}
-                State::Http2(http2) => {
-                    let ended = http2.end_overdue(now);
-                    self.drive_http2_if(ended > 0, index, now);
-                }
                 state if now >= connection.deadline => {
                     let is_there = matches!(state, State::Http1(_));
                     let source = connection.source;
@@ -414,22 +360,6 @@ impl Worker {
                 _ => {}
             }
         }
-    }
-
-    /// Closes a connection. What was under way on it is the caller's to account for.
-    fn close(&mut self, index: usize) {
-        let Some(connection) = self.table.release(index) else { return };
-        let spare = &mut self.spare[connection.site];
-        if connection.is_spare
-            && let Some(at) = spare.iter().rposition(|&other| other == index)
-        {
-            spare.swap_remove(at);
-        }
-        if self.shared.plan.reset
-            && let Some(link) = &connection.link
-        {
-            // Without it the close is only an ordinary one.
-            let _ = os::socket::set_linger_zero(&link.socket);
-        }
+        self.end_put_back(now);
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Exchange {
     pub(crate) moments: Moments,
     /// Bytes of it that were sent.
     pub(crate) sent: usize,
+    /// How often a server has given it back.
+    pub(crate) sent_again: u8,
 }
 
 /// A connection's life.
@@ -119,6 +121,10 @@ impl Table {
 
     pub(crate) fn get(&mut self, index: usize) -> Option<&mut Connection> {
         self.slots.get_mut(index)?.1.as_mut()
+    }
+
+    pub(crate) fn peek(&self, index: usize) -> Option<&Connection> {
+        self.slots.get(index)?.1.as_ref()
     }
 
     /// Numbers that may hold a connection.

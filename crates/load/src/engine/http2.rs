@@ -1,26 +1,29 @@
 //! HTTP/2 on one connection, moved on by the worker's own loop: the `h2` crate's futures are polled
 //! when the socket is ready, and no runtime is needed.
 
-use std::cell::{Cell, RefCell};
+mod io;
+#[cfg(test)]
+mod tests;
+mod wake;
+
 use std::fmt;
-use std::io;
 use std::net::TcpStream;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::Exchange;
 use super::failure::Failure;
 use super::link::Link;
 use super::plan::Target;
 use super::recorder::Moments;
+use io::Io;
+use wake::Woken;
 
 /// What a server may send on one stream before we have taken it. Everything is taken at once.
 const STREAM_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
@@ -28,6 +31,8 @@ const STREAM_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 64 * 1024 * 1024;
 /// How often what was woken is polled before others have their turn.
 const ROUNDS_MAX: u32 = 256;
+/// What is read from one connection before others have their turn.
+const TURN_MAX_BYTES: usize = 1024 * 1024;
 
 /// What came of moving on.
 #[derive(Clone, Copy, Debug)]
@@ -40,19 +45,29 @@ pub(crate) enum Ended {
     Whole(Moments, u16),
     /// A request got none.
     Failed(Failure),
+    /// The server has not looked at this request: it may be sent again.
+    Unprocessed(Exchange),
 }
 
 /// A connection.
 pub(crate) struct Http2 {
-    link: Rc<Shared>,
+    bytes: Rc<io::Bytes>,
     driver: Driver,
     streams: Vec<Option<Stream>>,
     free: Vec<usize>,
     wakers: Vec<Waker>,
     woken: Arc<Woken>,
     driver_waker: Waker,
+    /// Streams that the server's limit keeps from being sent.
+    held_back: Vec<usize>,
     /// Exchanges that ran out of time, still to be told.
     overdue: usize,
+    /// No more requests begin on it: it is closed when those under way have ended.
+    leaving: bool,
+    /// When something of a response came last, in nanoseconds of the process's clock.
+    heard: u64,
+    /// How it has ended, once it has.
+    over: Option<Over>,
 }
 
 type Handshake = Result<(SendRequest<Bytes>, Connection<Io, Bytes>), h2::Error>;
@@ -61,8 +76,14 @@ enum Driver {
     /// The preface is on its way.
     Starting(Pin<Box<dyn Future<Output = Handshake>>>),
     Running(SendRequest<Bytes>, Box<Connection<Io, Bytes>>),
-    /// It has ended, so.
-    Over(Failure),
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    /// As it should.
+    Orderly,
+    Broken(Failure),
 }
 
 struct Stream {
@@ -80,31 +101,37 @@ enum Stage {
     Body(RecvStream, u16),
 }
 
+/// Why a stream yields no response.
+enum NoResponse {
+    Failed(Failure),
+    /// The server says that it has not processed it (RFC 9113 sections 6.8 and 8.7).
+    Unprocessed,
+}
+
 impl Http2 {
-    /// Begins to speak.
-    pub(crate) fn begin_on(link: Link) -> Http2 {
-        let link = Rc::new(Shared {
-            link: RefCell::new(link),
-            blocked: Cell::new(false),
-            bytes_in: Cell::new(0),
-            bytes_out: Cell::new(0),
-        });
+    /// Begins to speak, at this moment of the process's clock.
+    pub(crate) fn begin_on(link: Link, now: u64) -> Http2 {
+        let bytes = Rc::new(io::Bytes::new(link));
         let mut builder = Builder::new();
         builder
             .enable_push(false)
             .initial_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
-        let handshake = builder.handshake(Io(Rc::clone(&link)));
+        let handshake = builder.handshake(Io(Rc::clone(&bytes)));
         let woken = Arc::new(Woken::default());
         Http2 {
-            link,
+            bytes,
             driver: Driver::Starting(Box::pin(handshake)),
             streams: Vec::new(),
             free: Vec::new(),
             wakers: Vec::new(),
-            driver_waker: Waker::from(Arc::new(DriverWake(Arc::clone(&woken)))),
+            driver_waker: woken.driver(),
             woken,
+            held_back: Vec::new(),
             overdue: 0,
+            leaving: false,
+            heard: now,
+            over: None,
         }
     }
 
@@ -116,34 +143,39 @@ impl Http2 {
     /// Whether a further request may begin.
     pub(crate) fn has_room(&self, streams_max: usize) -> bool {
         let max = match &self.driver {
+            _ if self.leaving || self.over.is_some() => 0,
             Driver::Starting(_) => streams_max,
             Driver::Running(send, _) => send.current_max_send_streams().min(streams_max),
-            Driver::Over(_) => 0,
         };
         self.under_way() < max
     }
 
-    /// Whether it has ended and everything was told.
+    /// Whether nothing more will come of it, and everything was told.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.driver, Driver::Over(_))
+        self.over.is_some() || (self.leaving && self.under_way() == 0)
     }
 
-    /// Whether it waits for room in the socket.
+    /// Whether it ended as it should not.
+    pub(crate) fn is_broken(&self) -> bool {
+        matches!(self.over, Some(Over::Broken(_)))
+    }
+
+    /// Whether it waits for room in the socket, or only for another turn: then, too, it is to be
+    /// moved on as soon as the socket has room, which is at once.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.link.blocked.get()
+        self.bytes.blocked.get() || self.woken.any()
     }
 
     /// Calls `look` with the socket underneath.
     pub(crate) fn with_socket<R>(&self, look: impl FnOnce(&TcpStream) -> R) -> R {
-        look(&self.link.link.borrow().socket)
+        look(&self.bytes.link.borrow().socket)
     }
 
     /// Takes a request on; [`Http2::drive`] sends it.
     pub(crate) fn begin(&mut self, exchange: Exchange, target: &Target, deadline: u64) {
         let index = self.free.pop().unwrap_or_else(|| {
             let index = self.streams.len();
-            let wake = StreamWake { index, woken: Arc::clone(&self.woken) };
-            self.wakers.push(Waker::from(Arc::new(wake)));
+            self.wakers.push(self.woken.stream(index));
             self.streams.push(None);
             index
         });
@@ -158,50 +190,67 @@ impl Http2 {
         for _ in 0..std::mem::take(&mut self.overdue) {
             tell(Ended::Failed(Failure::ResponseTimeout));
         }
-        self.link.blocked.set(false);
-        for _ in 0..ROUNDS_MAX {
-            self.woken.driver.store(false, Ordering::Relaxed);
+        self.bytes.blocked.set(false);
+        self.bytes.left.set(TURN_MAX_BYTES);
+        for round in 0..ROUNDS_MAX {
+            let is_driver = self.woken.take_driver();
             self.poll_driver();
-            let woken = self.woken.take();
-            if woken.is_empty() && !self.woken.driver.load(Ordering::Relaxed) {
-                break;
+            let mut woken = self.woken.take();
+            if is_driver || round == 0 {
+                // `h2` wakes one of those that its server's limit holds back, not each.
+                woken.append(&mut self.held_back);
             }
-            for index in woken {
+            for &index in &woken {
                 self.poll_stream(index, now, &mut tell);
             }
+            if self.over.is_some() || (woken.is_empty() && !self.woken.any()) {
+                break;
+            }
         }
-        let (bytes_in, bytes_out) = (self.link.bytes_in.take(), self.link.bytes_out.take());
+        let (bytes_in, bytes_out) = (self.bytes.read.take(), self.bytes.written.take());
         if bytes_in > 0 {
             tell(Ended::Received { bytes: bytes_in, body: 0 });
         }
         if bytes_out > 0 {
             tell(Ended::Sent(bytes_out));
         }
-        if let Driver::Over(failure) = self.driver {
-            for index in 0..self.streams.len() {
-                if self.streams[index].take().is_some() {
-                    self.free.push(index);
-                    tell(Ended::Failed(failure));
-                }
-            }
+        if let Some(over) = self.over {
+            self.end_streams(over, now, &mut tell);
+        } else {
+            self.look_for_goaway();
         }
+    }
+
+    /// After a GOAWAY no stream begins any more, and those that run may end.
+    fn look_for_goaway(&mut self) {
+        let Driver::Running(send, _) = &mut self.driver else { return };
+        let mut context = Context::from_waker(&self.driver_waker);
+        self.leaving |= matches!(send.poll_ready(&mut context), Poll::Ready(Err(_)));
     }
 
     /// Ends streams whose time is over; yields how many. The next [`Http2::drive`] tells of them.
     pub(crate) fn end_overdue(&mut self, now: u64) -> usize {
         let before = self.overdue;
         for index in 0..self.streams.len() {
-            if self.streams[index].as_ref().is_some_and(|stream| now >= stream.deadline) {
-                // Dropping its halves resets it.
-                self.streams[index] = None;
-                self.free.push(index);
-                self.overdue += 1;
+            let Some(stream) = &self.streams[index] else { continue };
+            if now < stream.deadline {
+                continue;
             }
+            // Nothing of any response has come for as long as a request may take: whoever was there
+            // is gone, or stuck. Further requests go elsewhere; those that run may still be answered.
+            self.leaving |= self.heard <= stream.exchange.moments.sent;
+            // Dropping its halves resets it.
+            self.streams[index] = None;
+            self.free.push(index);
+            self.overdue += 1;
         }
         self.overdue - before
     }
 
     fn poll_driver(&mut self) {
+        if self.over.is_some() {
+            return;
+        }
         let mut context = Context::from_waker(&self.driver_waker);
         if let Driver::Starting(handshake) = &mut self.driver {
             match handshake.as_mut().poll(&mut context) {
@@ -212,14 +261,14 @@ impl Http2 {
                         self.woken.push(index);
                     }
                 }
-                Poll::Ready(Err(error)) => self.driver = Driver::Over(failure_of(&error)),
+                Poll::Ready(Err(error)) => self.over = Some(Over::Broken(failure_of(&error))),
             }
         }
         if let Driver::Running(_, connection) = &mut self.driver {
             match Pin::new(connection.as_mut()).poll(&mut context) {
                 Poll::Pending => {}
-                Poll::Ready(Ok(())) => self.driver = Driver::Over(Failure::Incomplete),
-                Poll::Ready(Err(error)) => self.driver = Driver::Over(failure_of(&error)),
+                Poll::Ready(Ok(())) => self.over = Some(Over::Orderly),
+                Poll::Ready(Err(error)) => self.over = Some(Over::Broken(failure_of(&error))),
             }
         }
     }
@@ -227,41 +276,75 @@ impl Http2 {
     fn poll_stream(&mut self, index: usize, now: u64, tell: &mut impl FnMut(Ended)) {
         let Driver::Running(send, _) = &mut self.driver else { return };
         let Some(stream) = &mut self.streams[index] else { return };
-        let mut context = Context::from_waker(&self.wakers[index]);
-        let ended = match poll(stream, send, now, &mut context, tell) {
-            Poll::Pending => return,
+        let is_waiting = matches!(stream.stage, Stage::Waiting(_));
+        if is_waiting && self.over.is_some() {
+            return;
+        }
+        let mut contexts = [&self.driver_waker, &self.wakers[index]].map(Context::from_waker);
+        let heard = &mut self.heard;
+        let mut hear = |ended| {
+            *heard = now;
+            tell(ended);
+        };
+        let polled = poll(stream, send, now, &mut contexts, &mut hear);
+        if polled.is_ready() || stream.exchange.moments.first_byte == now {
+            self.heard = now;
+        }
+        let ended = match polled {
+            Poll::Pending => {
+                if matches!(stream.stage, Stage::Waiting(_)) {
+                    self.held_back.push(index);
+                }
+                return;
+            }
             Poll::Ready(Ok(status)) => Ended::Whole(stream.exchange.moments, status),
-            Poll::Ready(Err(failure)) => Ended::Failed(failure),
+            Poll::Ready(Err(NoResponse::Failed(failure))) => Ended::Failed(failure),
+            Poll::Ready(Err(NoResponse::Unprocessed)) => Ended::Unprocessed(stream.exchange),
         };
         self.streams[index] = None;
         self.free.push(index);
         tell(ended);
     }
+
+    /// The connection has ended: what came before its end still counts, for each stream.
+    fn end_streams(&mut self, over: Over, now: u64, tell: &mut impl FnMut(Ended)) {
+        for index in 0..self.streams.len() {
+            self.poll_stream(index, now, tell);
+            let Some(stream) = self.streams[index].take() else { continue };
+            self.free.push(index);
+            tell(match (over, &stream.stage) {
+                (Over::Orderly, Stage::Waiting(_)) => Ended::Unprocessed(stream.exchange),
+                (Over::Orderly, _) => Ended::Failed(Failure::Incomplete),
+                (Over::Broken(failure), _) => Ended::Failed(failure),
+            });
+        }
+    }
 }
 
-/// A stream's walk: sent, its head come, its body come.
+/// A stream's walk: sent, its head come, its body come. The connection is woken when it may be sent,
+/// itself by what comes then.
 fn poll(
     stream: &mut Stream,
     send: &mut SendRequest<Bytes>,
     now: u64,
-    context: &mut Context<'_>,
+    [connection, context]: &mut [Context<'_>; 2],
     tell: &mut impl FnMut(Ended),
-) -> Poll<Result<u16, Failure>> {
+) -> Poll<Result<u16, NoResponse>> {
     loop {
         match &mut stream.stage {
             Stage::Waiting(request) => {
-                ready!(send.poll_ready(context)).map_err(|error| failure_of(&error))?;
+                ready!(send.poll_ready(connection)).map_err(|error| no_response(&error))?;
                 let (head, body) = request.as_ref().clone();
                 let sent = send.send_request(head, body.is_empty());
-                let (response, mut sending) = sent.map_err(|error| failure_of(&error))?;
+                let (response, mut sending) = sent.map_err(|error| no_response(&error))?;
                 if !body.is_empty() {
-                    sending.send_data(body, true).map_err(|error| failure_of(&error))?;
+                    sending.send_data(body, true).map_err(|error| no_response(&error))?;
                 }
                 stream.stage = Stage::Sent(response);
             }
             Stage::Sent(response) => {
                 let response = ready!(Pin::new(response).poll(context));
-                let response = response.map_err(|error| failure_of(&error))?;
+                let response = response.map_err(|error| no_response(&error))?;
                 stream.exchange.moments.first_byte = now;
                 let status = response.status().as_u16();
                 stream.stage = Stage::Body(response.into_body(), status);
@@ -273,15 +356,32 @@ fn poll(
                     // It fails only for more than was received.
                     let _ = body.flow_control().release_capacity(data.len());
                 }
-                Some(Err(error)) => return Poll::Ready(Err(failure_of(&error))),
+                Some(Err(error)) => {
+                    return Poll::Ready(Err(NoResponse::Failed(failure_of(&error))));
+                }
             },
         }
     }
 }
 
+/// Why no response begins. A server that closes names the last stream that it has looked at in a
+/// GOAWAY, and `h2` hands that on to later ones only.
+fn no_response(error: &h2::Error) -> NoResponse {
+    let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
+    if error.is_remote() && (error.is_go_away() || refused) {
+        NoResponse::Unprocessed
+    } else {
+        NoResponse::Failed(failure_of(error))
+    }
+}
+
 fn failure_of(error: &h2::Error) -> Failure {
-    if error.is_io() {
-        return error.get_io().map_or(Failure::Lost, Failure::of_io);
+    if let Some(error) = error.get_io() {
+        return match error.kind() {
+            // What `h2` says of streams when their connection ends.
+            std::io::ErrorKind::BrokenPipe => Failure::Incomplete,
+            _ => Failure::of_io(error),
+        };
     }
     let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
     match error {
@@ -289,101 +389,6 @@ fn failure_of(error: &h2::Error) -> Failure {
         _ if error.is_remote() && error.is_reset() => Failure::Reset,
         _ if error.is_library() => Failure::Protocol,
         _ => Failure::Lost,
-    }
-}
-
-/// Who wants to be polled.
-#[derive(Debug, Default)]
-struct Woken {
-    driver: AtomicBool,
-    streams: Mutex<Vec<usize>>,
-}
-
-impl Woken {
-    fn push(&self, index: usize) {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner).push(index);
-    }
-
-    fn take(&self) -> Vec<usize> {
-        std::mem::take(&mut self.streams.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-struct DriverWake(Arc<Woken>);
-
-impl Wake for DriverWake {
-    fn wake(self: Arc<Self>) {
-        self.0.driver.store(true, Ordering::Relaxed);
-    }
-}
-
-struct StreamWake {
-    index: usize,
-    woken: Arc<Woken>,
-}
-
-impl Wake for StreamWake {
-    fn wake(self: Arc<Self>) {
-        self.woken.push(self.index);
-    }
-}
-
-/// The connection's bytes, which `h2` moves and the worker waits for.
-struct Shared {
-    link: RefCell<Link>,
-    /// Whether a write found no room since the last look.
-    blocked: Cell<bool>,
-    bytes_in: Cell<usize>,
-    bytes_out: Cell<usize>,
-}
-
-/// What `h2` reads and writes. Pending means: when the worker polls again.
-struct Io(Rc<Shared>);
-
-impl AsyncRead for Io {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.0.link.borrow_mut().read(buffer.initialize_unfilled())? {
-            None => Poll::Pending,
-            Some(count) => {
-                buffer.advance(count);
-                self.0.bytes_in.update(|bytes| bytes + count);
-                Poll::Ready(Ok(()))
-            }
-        }
-    }
-}
-
-impl AsyncWrite for Io {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let count = self.0.link.borrow_mut().write(bytes)?;
-        if count == 0 && !bytes.is_empty() {
-            self.0.blocked.set(true);
-            return Poll::Pending;
-        }
-        self.0.bytes_out.update(|bytes| bytes + count);
-        Poll::Ready(Ok(count))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut link = self.0.link.borrow_mut();
-        link.flush()?;
-        if link.is_blocked() {
-            self.0.blocked.set(true);
-            return Poll::Pending;
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_flush(context)
     }
 }
 

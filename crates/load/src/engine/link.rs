@@ -7,6 +7,11 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
+/// How often one read asks the socket while TLS yields nothing: `rustls` takes a record of 16 KiB in
+/// five pieces. What is still there then shows itself again, so that records without content hold
+/// nobody up.
+const PIECES_MAX: usize = 16;
+
 /// A socket, and TLS if it is spoken on it.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -88,15 +93,28 @@ impl Link {
                 Err(error) => would_block_is(None, Err(error)),
             };
         };
-        loop {
-            match tls.reader().read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                other => return other.map(Some),
+        for _ in 0..PIECES_MAX {
+            if let Some(held) = opened(tls, buffer)? {
+                return Ok(Some(held));
             }
             if !take_in(tls, socket)? {
                 return Ok(None);
             }
         }
+        opened(tls, buffer)
+    }
+
+    /// As [`Link::read`], but of what the socket has given up already and TLS has opened.
+    pub(crate) fn read_held(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        self.tls.as_mut().map_or(Ok(None), |tls| opened(tls, buffer))
+    }
+}
+
+/// Reads what TLS has opened; `None`: nothing; 0: the end.
+fn opened(tls: &mut ClientConnection, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    match tls.reader().read(buffer) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        other => other.map(Some),
     }
 }
 

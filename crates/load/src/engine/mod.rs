@@ -3,6 +3,7 @@
 mod carry;
 mod connection;
 mod failure;
+mod gathered;
 mod http1;
 mod http2;
 mod link;
@@ -10,7 +11,10 @@ mod metronome;
 pub mod plan;
 pub mod prepare;
 mod recorder;
+mod room;
 mod running;
+mod sources;
+mod streams;
 mod turn;
 mod worker;
 

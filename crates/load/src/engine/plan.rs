@@ -121,3 +121,41 @@ pub struct Site {
     /// How TLS is spoken, and with whom; `None`: it is not.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
+
+#[cfg(test)]
+impl Plan {
+    /// For tests: a target on each of `servers`, over one connection of one thread.
+    pub(crate) fn sample(protocol: Protocol, servers: &[SocketAddr], shape: Shape) -> Plan {
+        let site = |address: &SocketAddr| Site {
+            name: address.to_string(),
+            address: *address,
+            addresses: vec![*address],
+            lookup: Duration::ZERO,
+            tls: None,
+        };
+        let target = |(site, address): (usize, &SocketAddr)| Target {
+            url: format!("http://{address}/"),
+            method: "GET".to_owned(),
+            weight: 1,
+            site,
+            http1: format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").into(),
+            http2: http::Request::get(format!("http://{address}/")).body(()).unwrap(),
+            body: Bytes::new(),
+            is_head: false,
+        };
+        Plan {
+            targets: servers.iter().enumerate().map(target).collect(),
+            sites: servers.iter().map(site).collect(),
+            protocol,
+            shape,
+            connections_max: 1,
+            streams_max: 1,
+            keep_alive: true,
+            threads: 1,
+            sources: Vec::new(),
+            connect_timeout: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
+            reset: false,
+        }
+    }
+}

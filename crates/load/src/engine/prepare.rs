@@ -16,6 +16,7 @@ use wire::http1::encode;
 
 use super::link::Link;
 use super::plan::{Protocol, Site, Target};
+use super::sources;
 
 /// A request as it was asked for.
 #[derive(Clone, Debug)]
@@ -73,9 +74,10 @@ fn mistake<T>(text: impl Into<String>) -> Result<T, Refusal> {
 /// Requests and the servers they go to.
 ///
 /// # Errors
-/// The first URL, method or field that is none; a name without addresses; a server that none of its
-/// addresses answers for, or that does not speak TLS as asked.
+/// A source that is none; the first URL, method or field that is none; a name without addresses; a
+/// server that none of its addresses answers for, or that does not speak TLS as asked.
 pub fn targets(asked: &[Asked], ways: &Ways) -> Result<(Vec<Target>, Vec<Site>), Refusal> {
+    sources::check(&ways.sources)?;
     let mut sites: Vec<Site> = Vec::new();
     let mut targets = Vec::new();
     for asked in asked {
@@ -108,6 +110,7 @@ pub fn targets(asked: &[Asked], ways: &Ways) -> Result<(Vec<Target>, Vec<Site>),
 /// # Errors
 /// As [`targets`].
 pub fn site(host: &str, port: u16, ways: &Ways) -> Result<Site, Refusal> {
+    sources::check(&ways.sources)?;
     let uri = Uri::from_static("/");
     find(&Place { host: host.to_owned(), port, is_tls: false, uri }, None, ways)
 }
@@ -200,9 +203,7 @@ fn find(place: &Place, tls: Option<Arc<ClientConfig>>, ways: &Ways) -> Result<Si
         Err(error) => return unreachable(format!("{}: no address found: {error}", place.host)),
     };
     let lookup = Duration::from_nanos(os::clock::nanos() - begun);
-    let of_family = |address: &&SocketAddr| {
-        ways.sources.first().is_none_or(|source| source.is_ipv4() == address.is_ipv4())
-    };
+    let candidates = sources::reachable(&name, &addresses, &ways.sources)?;
     let tls = match tls {
         None => None,
         Some(config) => match ServerName::try_from(place.host.clone()) {
@@ -210,8 +211,8 @@ fn find(place: &Place, tls: Option<Arc<ClientConfig>>, ways: &Ways) -> Result<Si
             Err(_) => return mistake(format!("{}: no name that TLS could verify", place.host)),
         },
     };
-    let mut last = format!("{name}: no address of the same family as --source");
-    for &address in addresses.iter().filter(of_family) {
+    let mut last = format!("{name}: no address found");
+    for address in candidates {
         let socket = match greet(address, ways) {
             Ok(socket) => socket,
             Err(error) => {

@@ -191,8 +191,12 @@ pub struct Recorder {
     pub failures: [u64; KINDS],
     /// Requests under way when the run was ended.
     pub cut_off: u64,
-    /// When the last response was whole, in nanoseconds of the process's clock.
+    /// When the last request ended, in nanoseconds of the process's clock.
     pub last_ns: u64,
+    /// When the last response was whole.
+    pub answered_ns: u64,
+    /// How often a server gave a request back that it had not looked at.
+    pub given_back: u64,
     /// When starts were ended by order, before their time; `None`: they were not.
     pub ordered_end_ns: Option<u64>,
     /// Whether starts had to wait because every connection was in use.
@@ -210,6 +214,8 @@ impl Recorder {
             failures: [0; KINDS],
             cut_off: 0,
             last_ns: 0,
+            answered_ns: 0,
+            given_back: 0,
             ordered_end_ns: None,
             all_in_use: 0,
             interval: Interval::new(0, sources),
@@ -247,6 +253,7 @@ impl Recorder {
         }
         self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
         self.last_ns = now;
+        self.answered_ns = now;
         let service = now.saturating_sub(moments.started);
         self.times.service.saturating_record(service);
         self.interval.service.saturating_record(service);
@@ -268,6 +275,11 @@ impl Recorder {
         self.interval.counts.errors += 1;
         self.failures[failure as usize] += 1;
         self.last_ns = now;
+    }
+
+    /// A server has not looked at a request, which goes over another connection.
+    pub(crate) fn given_back(&mut self) {
+        self.given_back += 1;
     }
 
     /// A connection is there.
@@ -323,6 +335,8 @@ impl Recorder {
         self.cut_off += other.cut_off;
         self.ordered_end_ns = self.ordered_end_ns.max(other.ordered_end_ns);
         self.last_ns = self.last_ns.max(other.last_ns);
+        self.answered_ns = self.answered_ns.max(other.answered_ns);
+        self.given_back += other.given_back;
         self.all_in_use += other.all_in_use;
     }
 }

@@ -1,24 +1,22 @@
 //! A run under way: its threads, and the seconds that they hand over.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
 use hdrhistogram::Histogram;
 use os::process::CpuTime;
 
+use super::gathered::Gathered;
 use super::plan::Plan;
 use super::recorder::{Interval, Recorder};
-use super::worker::{ABORT, RUN, Shared, WIND_UP, Worker, nanos};
+use super::worker::{ABORT, HandedOver, RUN, Shared, WIND_UP, Worker, nanos};
 use super::{metronome, recorder};
 
 /// From now to the run's beginning, so that every thread is there by then.
 const LEAD_NS: u64 = 20_000_000;
-/// After a second's end, how long threads are waited for that have not handed it over.
-const GRACE_NS: u64 = 300_000_000;
 /// Seconds of all threads that wait for somebody to take them.
 const INTERVALS_MAX: usize = 4_096;
 
@@ -26,13 +24,10 @@ const INTERVALS_MAX: usize = 4_096;
 #[derive(Debug)]
 pub struct Running {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<io::Result<Recorder>>>,
+    threads: Vec<JoinHandle<(Option<Recorder>, io::Result<()>)>>,
     metronome: Option<JoinHandle<io::Result<Histogram<u64>>>>,
-    intervals: Receiver<Interval>,
-    /// Seconds that some thread has not handed over yet, with how many have.
-    open: VecDeque<(Interval, usize)>,
-    /// The first of them.
-    next: u64,
+    handed_over: Receiver<HandedOver>,
+    gathered: Gathered,
     cpu_before: CpuTime,
 }
 
@@ -49,7 +44,7 @@ pub struct Outcome {
     pub ended_ns: u64,
     /// CPU time that this process used meanwhile.
     pub cpu: CpuTime,
-    /// The first thing that went wrong in a thread, which then ended early.
+    /// Why a thread ended before its time; it ended the run with it.
     pub broken: Option<String>,
 }
 
@@ -64,21 +59,19 @@ pub fn start(plan: Plan) -> io::Result<Running> {
     let is_open = plan.shape.is_open();
     let ends = begins + plan.shape.time().map_or(0, nanos);
     let shared = Arc::new(Shared { plan, begins, orders: AtomicU8::new(RUN) });
-    let (sender, intervals) = sync_channel(INTERVALS_MAX);
+    let (sender, handed_over) = sync_channel(INTERVALS_MAX);
     let mut running = Running {
         shared: Arc::clone(&shared),
         threads: Vec::new(),
         metronome: None,
-        intervals,
-        open: VecDeque::new(),
-        next: 0,
+        handed_over,
+        gathered: Gathered::new(threads),
         cpu_before,
     };
     for thread in 0..threads {
         let (shared, sender) = (Arc::clone(&shared), sender.clone());
-        let body = move || Worker::new(shared, thread, sender)?.run();
-        let started = Builder::new().name(format!("weir-load-{thread}")).spawn(body);
-        match started {
+        let body = move || run_to_the_end(&shared, thread, sender);
+        match Builder::new().name(format!("weir-load-{thread}")).spawn(body) {
             Ok(handle) => running.threads.push(handle),
             Err(error) => {
                 running.abort();
@@ -91,6 +84,34 @@ pub fn start(plan: Plan) -> io::Result<Running> {
         running.metronome = Builder::new().name("weir-timer".to_owned()).spawn(body).ok();
     }
     Ok(running)
+}
+
+/// One thread's run. However it ends, no other goes on without it: what is left would not be the
+/// load that was asked for.
+fn run_to_the_end(
+    shared: &Arc<Shared>,
+    thread: usize,
+    sender: SyncSender<HandedOver>,
+) -> (Option<Recorder>, io::Result<()>) {
+    /// Ends the others when it is dropped, by a panic too.
+    struct Fall<'a>(&'a Shared);
+    impl Drop for Fall<'_> {
+        fn drop(&mut self) {
+            self.0.orders.fetch_max(WIND_UP, Ordering::Relaxed);
+        }
+    }
+    let fall = Fall(shared);
+    let (recorder, ended) = match Worker::new(Arc::clone(shared), thread, sender) {
+        Ok(worker) => {
+            let (recorder, ended) = worker.run();
+            (Some(recorder), ended)
+        }
+        Err(error) => (None, Err(error)),
+    };
+    if ended.is_ok() {
+        std::mem::forget(fall);
+    }
+    (recorder, ended)
 }
 
 impl Running {
@@ -121,31 +142,15 @@ impl Running {
 
     /// The seconds that are complete since the last call, in order.
     pub fn seconds(&mut self) -> Vec<Interval> {
-        while let Ok(interval) = self.intervals.try_recv() {
-            self.take(&interval);
+        // First, since a thread hands over its last second before it ends.
+        let ended: Vec<bool> = self.threads.iter().map(JoinHandle::is_finished).collect();
+        while let Ok(handed) = self.handed_over.try_recv() {
+            self.gathered.add(&handed);
         }
-        let all = self.threads.len();
-        let mut complete = Vec::new();
-        // A thread that is done hands nothing over any more: after a while nobody is waited for.
-        let now = os::clock::nanos();
-        let late = |next: u64| now > self.shared.begins + (next + 1) * 1_000_000_000 + GRACE_NS;
-        while self.open.front().is_some_and(|(_, threads)| *threads >= all || late(self.next)) {
-            complete.extend(self.open.pop_front().map(|(interval, _)| interval));
-            self.next += 1;
+        for (thread, _) in ended.iter().enumerate().filter(|(_, ended)| **ended) {
+            self.gathered.end(thread);
         }
-        complete
-    }
-
-    fn take(&mut self, interval: &Interval) {
-        let Some(at) = interval.second.checked_sub(self.next) else { return };
-        while self.open.len() as u64 <= at {
-            let second = self.next + self.open.len() as u64;
-            self.open.push_back((Interval::new(second, interval.sources.len()), 0));
-        }
-        if let Some((sum, threads)) = self.open.get_mut(at as usize) {
-            sum.add(interval);
-            *threads += 1;
-        }
+        self.gathered.take()
     }
 
     /// Waits for the end; yields the figures and the seconds that were not taken yet.
@@ -153,14 +158,18 @@ impl Running {
         let plan = &self.shared.plan;
         let mut sum = Recorder::new(plan.shape.is_open(), plan.sources.len().max(1));
         let mut broken = None;
-        for thread in std::mem::take(&mut self.threads) {
-            match thread.join() {
-                Ok(Ok(recorder)) => sum.add(&recorder),
-                Ok(Err(error)) => {
-                    broken = broken.or(Some(format!("a thread of load ended early: {error}")));
+        for (number, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
+            let why = match thread.join() {
+                Ok((recorder, ended)) => {
+                    if let Some(recorder) = recorder {
+                        sum.add(&recorder);
+                    }
+                    ended.err().map(|error| error.to_string())
                 }
-                Err(_) => broken = broken.or(Some("a thread of load ended early".to_owned())),
-            }
+                Err(_) => Some("a mistake in Weir; what it had counted is lost".to_owned()),
+            };
+            broken = broken.or(why);
+            self.gathered.end(number);
         }
         let ended_ns = os::clock::nanos();
         let cpu = os::process::cpu_time();
@@ -171,8 +180,7 @@ impl Running {
         let began_ns = self.shared.begins;
         self.shared.orders.fetch_max(WIND_UP, Ordering::Relaxed);
         let timer = self.metronome.take().and_then(|thread| thread.join().ok()?.ok());
-        let mut rest = self.seconds();
-        rest.extend(self.open.drain(..).map(|(interval, _)| interval));
+        let rest = self.seconds();
         (Outcome { recorder: sum, timer, began_ns, ended_ns, cpu, broken }, rest)
     }
 }
@@ -187,4 +195,32 @@ impl Outcome {
 
     /// How late a start may be before it counts as late, in nanoseconds.
     pub const LATE_NS: u64 = recorder::LATE_NS;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::plan::{Protocol, Shape};
+
+    #[test]
+    fn a_thread_that_dies_ends_the_run_and_is_told_of() {
+        let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let time = Some(Duration::from_mins(1));
+        let shape = Shape::Closed { time, requests: None, ramp: Duration::ZERO };
+        let plan = Plan {
+            threads: 2,
+            connections_max: 3,
+            ..Plan::sample(Protocol::Http1, &[nobody; 2], shape)
+        };
+        // The second thread alone comes to the second target first: its site is none, which is a
+        // mistake that only the load generator itself could make.
+        let mut broken = plan.clone();
+        broken.targets[1].site = 7;
+        let (outcome, _) = start(broken).unwrap().finish();
+        let why = outcome.broken.as_deref().unwrap_or_default();
+        assert!(why.starts_with("a mistake in Weir"), "{why}");
+        assert!(outcome.duration_s() < 30.0, "the minute that was asked for is not waited for");
+    }
 }

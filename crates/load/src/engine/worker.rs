@@ -3,9 +3,11 @@
 //! A loop around one poller, without tasks and without allocation per request: closed, a request
 //! costs a write and a read. Connections are [`super::carry`]'s.
 
+use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use os::poll::Poller;
@@ -69,14 +71,26 @@ pub(crate) struct Worker {
     pub(crate) next_source: usize,
     pub(crate) connections_max: usize,
     /// Slots of a closed loop that rest, by when they are ready again.
-    pub(crate) resting: std::collections::VecDeque<u64>,
+    pub(crate) resting: VecDeque<u64>,
+    /// Requests under way that have no connection: a server gave them back, or there was no room.
+    pub(crate) put_back: VecDeque<Exchange>,
     in_flight_max: usize,
     starts: Starts,
     turn: Turn,
     /// The target whose turn it is, kept until it can begin.
     next_target: Option<usize>,
     cpu_ns: u64,
-    intervals: SyncSender<Interval>,
+    thread: usize,
+    seconds: SyncSender<HandedOver>,
+}
+
+/// A second of one thread's, which has ended.
+#[derive(Debug)]
+pub(crate) struct HandedOver {
+    pub(crate) thread: usize,
+    /// The first second of which nothing was handed over yet.
+    pub(crate) next: u64,
+    pub(crate) interval: Interval,
 }
 
 impl Worker {
@@ -84,8 +98,8 @@ impl Worker {
     pub(crate) fn new(
         shared: Arc<Shared>,
         thread: usize,
-        intervals: SyncSender<Interval>,
-    ) -> std::io::Result<Worker> {
+        seconds: SyncSender<HandedOver>,
+    ) -> io::Result<Worker> {
         let plan = &shared.plan;
         let share = |whole: u64| {
             let (whole, threads, thread) = (whole, plan.threads as u64, thread as u64);
@@ -114,21 +128,27 @@ impl Worker {
             next_source: thread,
             connections_max,
             in_flight_max: connections_max * streams,
-            resting: std::collections::VecDeque::new(),
+            resting: VecDeque::new(),
+            put_back: VecDeque::new(),
             starts,
             turn: Turn::new(plan.targets.iter().map(|target| target.weight)),
             next_target: None,
             cpu_ns: 0,
-            intervals,
+            thread,
+            seconds,
             shared,
         })
     }
 
-    /// Runs to the end and yields the figures.
-    ///
-    /// # Errors
-    /// When the poller fails, which it does not in the ordinary course.
-    pub(crate) fn run(mut self) -> std::io::Result<Recorder> {
+    /// Runs to the end; yields the figures, and what ended it early: the poller, which does not fail
+    /// in the ordinary course.
+    pub(crate) fn run(mut self) -> (Recorder, io::Result<()>) {
+        let ended = self.work();
+        self.end();
+        (self.recorder, ended)
+    }
+
+    fn work(&mut self) -> io::Result<()> {
         // Only starts come less precisely without it.
         let _ = os::threads::wake_precisely();
         let mut scan_at = self.shared.begins + SCAN_NS;
@@ -141,8 +161,9 @@ impl Worker {
                 self.end_starts(now);
             }
             if orders == ABORT || now >= give_up_at {
-                break;
+                return Ok(());
             }
+            self.begin_put_back(now);
             if orders == RUN {
                 self.begin_due(now);
             }
@@ -152,7 +173,7 @@ impl Worker {
                 give_up_at = now + nanos(longest) + SCAN_NS;
             }
             if give_up_at != u64::MAX && self.in_flight == 0 {
-                break;
+                return Ok(());
             }
             if now >= scan_at {
                 self.scan(now);
@@ -167,14 +188,13 @@ impl Worker {
                     self.begin_due(now);
                 }
                 self.carry(self.poller.ready(index), now);
+                self.begin_put_back(now);
                 // In a closed loop what just ended makes room for the next.
                 if orders == RUN && self.is_closed_loop() {
                     self.begin_due(now);
                 }
             }
         }
-        self.end();
-        Ok(self.recorder)
     }
 
     fn is_closed_loop(&self) -> bool {
@@ -226,7 +246,7 @@ impl Worker {
             let moments = Moments { intended, started, sent: 0, first_byte: 0 };
             self.recorder.started(&moments);
             self.in_flight += 1;
-            self.begin(Exchange { target, moments, sent: 0 }, started);
+            self.begin(Exchange { target, moments, sent: 0, sent_again: 0 }, started);
         }
     }
 
@@ -263,18 +283,22 @@ impl Worker {
             Starts::Closed { left, until, .. } => *left == 0 || since >= *until,
             Starts::Open(arrivals) => {
                 let over = self.shared.plan.shape.time().is_some_and(|time| since >= nanos(time));
-                // What did not find a connection before the end does not begin afterwards.
-                while over && arrivals.next_ns().is_some() {
+                // What did not find a connection before the end does not begin afterwards; what only
+                // waits for its turn, after a pause of this machine, does.
+                while over && self.next_target.is_some() && arrivals.next_ns().is_some() {
                     arrivals.advance();
                     self.recorder.dropped();
                 }
-                over
+                over && arrivals.next_ns().is_none()
             }
         }
     }
 
     /// How long nothing is to be done but what events bring.
     fn wait_from(&self, now: u64, scan_at: u64) -> Duration {
+        if self.has_put_back() {
+            return Duration::ZERO;
+        }
         let mut until = scan_at;
         let begins = self.shared.begins;
         match &self.starts {
@@ -309,8 +333,11 @@ impl Worker {
         let cpu_ns = nanos(os::clock::thread_cpu());
         ended.busiest_cpu_ns = cpu_ns - self.cpu_ns;
         self.cpu_ns = cpu_ns;
-        // When nobody listens any more, nobody misses it.
-        let _ = self.intervals.try_send(ended);
+        let handed = HandedOver { thread: self.thread, next, interval: ended };
+        if let Err(TrySendError::Full(back)) = self.seconds.try_send(handed) {
+            // Nobody has looked for a long time: counted a second later, rather than lost.
+            self.recorder.interval.add(&back.interval);
+        }
     }
 
     /// The last second, and what is still under way.

@@ -1,7 +1,8 @@
 //! The kernel's counters, from the texts below `/proc`, and their differences. Pure: the texts are
 //! handed in.
 
-use std::net::IpAddr;
+use std::cmp::Reverse;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::report::run::HostSecond;
 
@@ -89,16 +90,18 @@ fn named(text: &str, table: &str, name: &str) -> u64 {
     pairs.find(|(found, _)| *found == name).and_then(|(_, n)| n.parse().ok()).unwrap_or(0)
 }
 
-/// The interface over which packets to `address` leave, by `/proc/net/route`: the one of the
-/// longest prefix. IPv6, and addresses of this machine, are not in there: those of loopback are
-/// `lo`'s, for others it is unknown.
-pub fn interface_towards(address: IpAddr, route: &str) -> String {
-    let IpAddr::V4(address) = address.to_canonical() else {
-        return if address.is_loopback() { "lo".to_owned() } else { String::new() };
-    };
-    if address.is_loopback() {
-        return "lo".to_owned();
+/// The interface over which packets to `address` leave, by `/proc/net/route` or
+/// `/proc/net/ipv6_route`: the one of the longest prefix. Empty: none is known, as for those of this
+/// machine's own IPv4 addresses that are not loopback's.
+pub fn interface_towards(address: IpAddr, route: &str, ipv6_route: &str) -> String {
+    match address.to_canonical() {
+        address if address.is_loopback() => "lo".to_owned(),
+        IpAddr::V4(address) => towards_ipv4(address, route),
+        IpAddr::V6(address) => towards_ipv6(address, ipv6_route),
     }
+}
+
+fn towards_ipv4(address: Ipv4Addr, route: &str) -> String {
     // Addresses stand there as the bytes lie in memory, least significant first.
     let wanted = u32::from_le_bytes(address.octets());
     let rows = route.lines().skip(1).filter_map(|line| {
@@ -109,6 +112,25 @@ pub fn interface_towards(address: IpAddr, route: &str) -> String {
         (wanted & mask == destination).then_some((mask.count_ones(), name))
     });
     rows.max_by_key(|(prefix, _)| *prefix).map(|(_, name)| name).unwrap_or_default()
+}
+
+/// A route that refuses what it is for (`RTF_REJECT` of linux/route.h).
+const REJECT: u32 = 0x0200;
+/// An address of this machine (`RTF_LOCAL` of `linux/ipv6_route.h`).
+const LOCAL: u32 = 0x8000_0000;
+
+fn towards_ipv6(address: Ipv6Addr, route: &str) -> String {
+    let rows = route.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let number = |n: usize| u32::from_str_radix(fields.get(n)?, 16).ok();
+        let destination = u128::from_str_radix(fields.first()?, 16).ok()?;
+        let (prefix, metric, flags) = (number(1)?, number(5)?, number(8)?);
+        let mask = u128::MAX.checked_shl(128 - prefix.min(128)).unwrap_or(0);
+        let name = if flags & LOCAL == 0 { *fields.get(9)? } else { "lo" };
+        let leads_there = address.to_bits() & mask == destination && flags & REJECT == 0;
+        leads_there.then(|| ((prefix, Reverse(metric)), name.to_owned()))
+    });
+    rows.max_by_key(|(rank, _)| *rank).map(|(_, name)| name).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -146,12 +168,28 @@ mod tests {
         let route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n\
             eth0\t00000000\t0102A8C0\t0003\t0\t0\t0\t00000000\t0\n\
             veth1\t0001630A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\n";
-        let towards = |text: &str| interface_towards(text.parse().unwrap(), route);
+        let ipv6_route = "\
+20010db8000000000000000000000000 40 00000000000000000000000000000000 00 \
+00000000000000000000000000000000 00000100 00000001 00000000 00000001     veth1
+20010db8000000000000000000000000 20 00000000000000000000000000000000 00 \
+00000000000000000000000000000000 00000100 00000001 00000000 00000001     veth2
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 \
+fe800000000000000000000000000001 00000400 00000001 00000000 00000003     eth0
+20010db8000000000000000000000007 80 00000000000000000000000000000000 00 \
+00000000000000000000000000000000 00000000 00000004 00000000 80200001    veth1
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 \
+00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo
+";
+        let towards = |text: &str| interface_towards(text.parse().unwrap(), route, ipv6_route);
         assert_eq!(towards("10.99.1.11"), "veth1");
         assert_eq!(towards("10.99.2.11"), "eth0");
         assert_eq!(towards("127.0.0.5"), "lo");
         assert_eq!(towards("::1"), "lo");
-        assert_eq!(towards("2001:db8::1"), "");
-        assert_eq!(interface_towards("10.0.0.1".parse().unwrap(), ""), "");
+        assert_eq!(towards("2001:db8::1"), "veth1");
+        assert_eq!(towards("2001:db8:0:1::1"), "veth2");
+        assert_eq!(towards("2001:db8::7"), "lo", "its own address");
+        assert_eq!(towards("2001:db9::1"), "eth0");
+        assert_eq!(interface_towards("10.0.0.1".parse().unwrap(), "", ""), "");
+        assert_eq!(interface_towards("2001:db8::1".parse().unwrap(), "", "x y\n"), "");
     }
 }

@@ -31,8 +31,9 @@ impl Sampler {
     /// Looks at the end of each second that began at `begins`, in nanoseconds of the process's
     /// clock; at the interface towards `server`.
     pub fn start(begins: u64, server: IpAddr) -> Sampler {
-        let route = fs::read_to_string("/proc/net/route").unwrap_or_default();
-        let interface = interface_towards(server, &route);
+        let routes = |file: &str| fs::read_to_string(file).unwrap_or_default();
+        let interface =
+            interface_towards(server, &routes("/proc/net/route"), &routes("/proc/net/ipv6_route"));
         let is_over = Arc::new(AtomicBool::new(false));
         let (sender, seconds) = sync_channel(SECONDS_MAX);
         let over = Arc::clone(&is_over);

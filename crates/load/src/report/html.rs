@@ -99,6 +99,12 @@ fn single(out: &mut String, run: &Run) {
 /// What must not be overlooked.
 fn said(run: &Run) -> Vec<String> {
     let mut lines = Vec::new();
+    if let Some(why) = &run.broken_off {
+        lines.push(format!(
+            "Broken off: a thread of the load generator ended before its time ({why}), and the run with \
+             it. The figures are those until then."
+        ));
+    }
     if let Some(intended) = run.rate.intended_per_s {
         let achieved = run.rate.achieved_per_s;
         if achieved < intended * ACHIEVED_MIN {
@@ -350,6 +356,7 @@ mod tests {
             ran_out: vec![RanOut { whose: Whose::Link, what: own(), evidence: own() }],
             sources: vec![Source { address: own(), connected: vec![1, 2], failed: vec![] }],
             notes: vec![own()],
+            broken_off: Some(own()),
             ..Run::default()
         };
         run.host.name = own();

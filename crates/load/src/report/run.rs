@@ -52,6 +52,9 @@ pub struct Run {
     pub steps: Vec<Step>,
     /// Connections by source address, second by second (`weir bench connect`).
     pub sources: Vec<Source>,
+    /// Why the run was broken off by the load generator itself; `None`: it was not. The figures are
+    /// those until then.
+    pub broken_off: Option<String>,
     /// What else a reader should know: a line each.
     pub notes: Vec<String>,
 }
@@ -82,7 +85,7 @@ pub struct Target {
     pub method: String,
     /// Its share of the requests, relative to the other targets' weights.
     pub weight: u32,
-    /// The addresses that its name had, each with its port.
+    /// The addresses that its name had, each with its port; the first is the one that was used.
     pub addresses: Vec<String>,
 }
 
@@ -122,6 +125,9 @@ pub struct Totals {
     pub errors_by_kind: BTreeMap<String, u64>,
     /// Requests that were under way when the run ended; neither responses nor errors.
     pub cut_off: u64,
+    /// How often a server gave a request back that it had not looked at (HTTP/2: GOAWAY,
+    /// `REFUSED_STREAM`); each was sent again over another connection.
+    pub given_back: u64,
     /// Responses by status, such as `"200"`.
     pub statuses: BTreeMap<String, u64>,
     /// Bytes read, heads and bodies, without TLS and what lies below.

@@ -1,7 +1,9 @@
 //! What ran out beyond a limit that was found: told by which phases grew, what stayed flat and what
 //! was still free. Pure.
 
-use crate::report::run::{HostSecond, RanOut, Run, Whose};
+use std::net::SocketAddr;
+
+use crate::report::run::{HostSecond, RanOut, Run, Second, Whose};
 
 /// A machine of which less is used has CPU left.
 const CPU_FREE_PERCENT: f64 = 90.0;
@@ -35,6 +37,8 @@ pub struct Facts {
     pub bits_per_s: f64,
     /// Packets per second, in the same direction.
     pub packets_per_s: f64,
+    /// Bits and packets are no interface's counters, but reckoned from what came and went.
+    pub is_reckoned: bool,
     /// CPU of this machine in use, percent.
     pub cpu_percent: f64,
     /// SYNs sent again, for each connection attempt.
@@ -57,6 +61,9 @@ impl Facts {
         let (rx, tx) = (mean(|s| s.rx_bytes as f64), mean(|s| s.tx_bytes as f64));
         let packets =
             if rx >= tx { mean(|s| s.rx_packets as f64) } else { mean(|s| s.tx_packets as f64) };
+        let is_reckoned = packets < 1.0;
+        let (bytes, packets) =
+            if is_reckoned { reckoned(run, seconds) } else { (rx.max(tx), packets) };
         let syns: u64 = run.host_seconds.iter().map(|second| second.syn_retransmissions).sum();
         let refused = run.totals.statuses.iter().filter(|(status, _)| status.as_str() >= "500");
         let phases = &run.latency.phases;
@@ -68,14 +75,34 @@ impl Facts {
             transfer_ms: phases.transfer.p50_ms,
             round_trip_ms: phases.round_trip.p50_ms,
             connect_p99_ms: phases.connect.p99_ms,
-            bits_per_s: rx.max(tx) * 8.0,
+            bits_per_s: bytes * 8.0,
             packets_per_s: packets,
+            is_reckoned,
             cpu_percent: mean(|s| s.cpu_user_percent + s.cpu_system_percent + s.cpu_steal_percent),
             syn_loss: syns as f64 / run.totals.connections.max(1) as f64,
             refused: refused.map(|(_, count)| *count).sum::<u64>() as f64
                 / run.totals.requests.max(1) as f64,
         }
     }
+}
+
+/// Bytes and packets per second on the wire where no interface tells them: those of requests or of
+/// responses, whichever are more, in packets of 1,500 bytes with the headers of Ethernet (14 bytes),
+/// IPv4 or IPv6 (20 or 40) and TCP with timestamps (32).
+fn reckoned(run: &Run, seconds: &[Second]) -> (f64, f64) {
+    let address = run.targets.first().and_then(|target| target.addresses.first());
+    let address = address.and_then(|text| text.parse::<SocketAddr>().ok());
+    let ip = if address.is_some_and(|address| address.is_ipv6()) { 40.0 } else { 20.0 };
+    let sum = |pick: fn(&Second) -> u64| seconds.iter().map(pick).sum::<u64>() as f64;
+    let (bytes, messages) = if sum(|s| s.bytes_in) >= sum(|s| s.bytes_out) {
+        (sum(|s| s.bytes_in), sum(|s| s.completed))
+    } else {
+        (sum(|s| s.bytes_out), sum(|s| s.started))
+    };
+    let payload = 1_500.0 - ip - 32.0;
+    let packets = (bytes / messages.max(1.0) / payload).ceil() * messages;
+    let each = seconds.len().max(1) as f64;
+    ((bytes + packets * (14.0 + ip + 32.0)) / each, packets / each)
 }
 
 /// Of a trial that failed while all of the generator's connections were in use (by `run_out`, what
@@ -158,6 +185,11 @@ pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
         } else {
             ("bandwidth", format!("{:.1} Mb/s", failed.bits_per_s / 1e6))
         };
+        let flat = if failed.is_reckoned {
+            format!("about {flat} (reckoned: which interface it is, is not known)")
+        } else {
+            flat
+        };
         return say(
             Whose::Link,
             what,
@@ -215,6 +247,7 @@ pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::run::Target;
 
     fn idle() -> Facts {
         Facts {
@@ -230,6 +263,31 @@ mod tests {
             cpu_percent: 5.0,
             ..Facts::default()
         }
+    }
+
+    #[test]
+    fn without_an_interface_what_is_on_the_wire_is_reckoned_by_the_address_family() {
+        let of = |address: &str, bytes: u64| {
+            let second = Second { completed: 400, bytes_in: 400 * bytes, ..Second::default() };
+            let mut run = Run { seconds: vec![second; 4], ..Run::default() };
+            run.shape.duration_s = Some(4.0);
+            let addresses = vec![address.to_owned()];
+            run.targets = vec![Target { addresses, ..Target::default() }];
+            Facts::of(&run)
+        };
+        // 50,200 bytes are 35 packets of 1,448 bytes over IPv4, 36 of 1,428 over IPv6.
+        for (address, wanted) in [("10.0.0.1:80", 35.0 * 66.0), ("[2001:db8::1]:80", 36.0 * 86.0)] {
+            let facts = of(address, 50_200);
+            assert!(facts.is_reckoned);
+            let bits = (50_200.0 + wanted) * 400.0 * 8.0;
+            assert!((facts.bits_per_s - bits).abs() < 1.0, "{address}: {facts:?}");
+            let failed = Facts { transfer_ms: 90.0, ..facts };
+            let ran_out = what_ran_out(&idle(), &idle(), &failed);
+            assert_eq!(ran_out.what, "bandwidth", "{address}");
+            assert!(ran_out.evidence.contains("reckoned"), "{}", ran_out.evidence);
+        }
+        let small = Facts { transfer_ms: 90.0, ..of("[2001:db8::1]:80", 100) };
+        assert_eq!(what_ran_out(&idle(), &idle(), &small).what, "packets");
     }
 
     #[test]

@@ -46,11 +46,24 @@ impl UploadError {
             UploadError::Lookup { .. } | UploadError::Dial(_) | UploadError::Late(_) => true,
             UploadError::Exchange(error) => !matches!(error, ClientError::BadRequest(_)),
             UploadError::Refused { status, code, .. } => {
-                matches!(status, 408 | 429 | 500..=599)
-                    || matches!(code.as_str(), "RequestTimeout" | "SlowDown")
+                // Of a completion that fails, only the code tells: its status was sent before (see
+                // "CompleteMultipartUpload" in the API's reference).
+                let passing = [
+                    "InternalError",
+                    "OperationAborted",
+                    "RequestTimeout",
+                    "ServiceUnavailable",
+                    "SlowDown",
+                ];
+                matches!(status, 408 | 429 | 500..=599) || passing.contains(&code.as_str())
             }
             UploadError::Unexpected(_) | UploadError::Stopped(_) => false,
         }
+    }
+
+    /// Whether the store knows nothing of the upload (any more).
+    pub(super) fn is_no_such_upload(&self) -> bool {
+        matches!(self, UploadError::Refused { code, .. } if code == "NoSuchUpload")
     }
 
     /// A response that is no success.
@@ -153,6 +166,8 @@ mod tests {
         for (status, code, wanted) in [
             (503, "SlowDown", true),
             (400, "RequestTimeout", true),
+            (200, "InternalError", true),
+            (200, "AccessDenied", false),
             (429, "", true),
             (403, "SignatureDoesNotMatch", false),
             (400, "EntityTooSmall", false),

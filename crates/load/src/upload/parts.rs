@@ -75,22 +75,21 @@ pub(super) async fn send_all(
     }
     drop(tell);
     let mut tags = Vec::new();
-    while let Some(news) = news.recv().await {
-        match news {
-            News::Arrived(part, tag) => {
-                watch(Event::Part(&part));
-                tags.push((part.number, tag));
-                parts.push(part);
-            }
-            News::Retry(part, error) => watch(Event::Retry { part, error: &error }),
+    loop {
+        // What arrived is told before what failed; but a failure waits for nobody's news.
+        tokio::select! {
+            biased;
+            Some(news) = news.recv() => match news {
+                News::Arrived(part, tag) => {
+                    watch(Event::Part(&part));
+                    tags.push((part.number, tag));
+                    parts.push(part);
+                }
+                News::Retry(part, error) => watch(Event::Retry { part, error: &error }),
+            },
+            Some(ended) = working.join_next() => ended.unwrap_or(Ok(()))?,
+            else => break,
         }
-        // A lane that failed has told nothing more; its error is looked at at once.
-        while let Some(ended) = working.try_join_next() {
-            ended.unwrap_or(Ok(()))?;
-        }
-    }
-    while let Some(ended) = working.join_next().await {
-        ended.unwrap_or(Ok(()))?;
     }
     if tags.len() as u64 != plan.parts() {
         return Err(UploadError::Unexpected("not every part was sent".to_owned()));

@@ -108,6 +108,10 @@ impl Store {
     }
 
     /// Makes the parts an object.
+    ///
+    /// The status is sent before the outcome is known, so that 200 may carry an error, which may
+    /// pass as any other. And an attempt whose answer was lost may have done its work: then the
+    /// upload is gone when it is asked for again, and the object is there.
     pub(super) async fn complete(
         &self,
         plan: &Plan,
@@ -119,12 +123,43 @@ impl Store {
             CompleteMultipartUpload::new(&self.bucket, Some(&self.credentials), &plan.key, id, tags)
         };
         let body = action().body();
-        let answer = self.ask(plan, "POST", || action().sign(SIGNED_FOR), &body).await?;
-        // The status is sent before the outcome is known, so that 200 may carry an error.
-        if CompleteMultipartUploadResponse::parse(&answer).is_err() {
-            return Err(UploadError::refused(200, answer.as_bytes()));
+        let mut retries = Retries::default();
+        loop {
+            let error = match self.ask_once(plan, "POST", &action().sign(SIGNED_FOR), &body).await {
+                Ok(answer) if CompleteMultipartUploadResponse::parse(&answer).is_ok() => {
+                    return Ok(());
+                }
+                Ok(answer) => UploadError::refused(200, answer.as_bytes()),
+                Err(error) => error,
+            };
+            if retries.0 > 0 && error.is_no_such_upload() && self.holds_object(plan).await {
+                return Ok(());
+            }
+            again(plan, &mut retries, error).await?;
         }
-        Ok(())
+    }
+
+    /// Whether the object is there, as long as it should be.
+    async fn holds_object(&self, plan: &Plan) -> bool {
+        let mut retries = Retries::default();
+        loop {
+            let attempt = async {
+                let mut connection = self.connect(plan).await?;
+                let action = self.bucket.head_object(Some(&self.credentials), &plan.key);
+                exchange(&mut connection, plan, "HEAD", &action.sign(SIGNED_FOR), &[]).await?;
+                let length = connection.head().field("content-length");
+                let length = length.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+                Ok(length == Some(plan.size_bytes))
+            };
+            match attempt.await {
+                Ok(is_whole) => return is_whole,
+                Err(error) => {
+                    if again(plan, &mut retries, error).await.is_err() {
+                        return false;
+                    }
+                }
+            }
+        }
     }
 
     /// Removes the parts of an upload that will not be completed.
@@ -157,15 +192,24 @@ impl Store {
     ) -> Result<String, UploadError> {
         let mut retries = Retries::default();
         loop {
-            let attempt = async {
-                let mut connection = self.connect(plan).await?;
-                exchange(&mut connection, plan, method, &url(), body.as_bytes()).await
-            };
-            match attempt.await {
-                Ok((_, answer)) => return Ok(String::from_utf8_lossy(&answer).into_owned()),
+            match self.ask_once(plan, method, &url(), body).await {
+                Ok(answer) => return Ok(answer),
                 Err(error) => again(plan, &mut retries, error).await.map(drop)?,
             }
         }
+    }
+
+    /// One attempt of it.
+    async fn ask_once(
+        &self,
+        plan: &Plan,
+        method: &str,
+        url: &Url,
+        body: &str,
+    ) -> Result<String, UploadError> {
+        let mut connection = self.connect(plan).await?;
+        let (_, answer) = exchange(&mut connection, plan, method, url, body.as_bytes()).await?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 
     /// A new connection to the first of the name's addresses that takes one.

@@ -13,14 +13,22 @@ use tokio::task::LocalSet;
 
 use super::*;
 
+type Script = Rc<RefCell<VecDeque<(u16, &'static str)>>>;
+
+fn script<const N: usize>(answers: [(u16, &'static str); N]) -> Script {
+    Rc::new(RefCell::new(VecDeque::from(answers)))
+}
+
 /// A store that answers parts with what is scripted, then with success, and writes down every
 /// request.
 #[derive(Clone, Default)]
 struct Fake {
-    /// Answers to parts, in the order in which they come: status and body.
-    script: Rc<RefCell<VecDeque<(u16, &'static str)>>>,
-    /// What `complete` answers.
-    complete: Option<&'static str>,
+    /// Answers to parts, in the order in which they come: status and body. Status 0: none, ever.
+    script: Script,
+    /// Answers to `complete`. Status 0: none, and the connection is closed.
+    complete: Script,
+    /// The object's length, as it is answered to HEAD.
+    object_bytes: u64,
     seen: Rc<RefCell<Vec<String>>>,
 }
 
@@ -60,10 +68,13 @@ impl Fake {
         } else if line.starts_with("PUT") {
             self.script.borrow_mut().pop_front().unwrap_or((200, ""))
         } else if line.starts_with("POST") {
-            (200, self.complete.unwrap_or(
+            self.complete.borrow_mut().pop_front().unwrap_or((
+                200,
                 "<CompleteMultipartUploadResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
                  <ETag>\"x\"</ETag></CompleteMultipartUploadResult>",
             ))
+        } else if line.starts_with("HEAD") {
+            (200, "")
         } else {
             (204, "")
         };
@@ -74,9 +85,15 @@ impl Fake {
             Some(part) => format!("PUT part {part}"),
             None => short.split('?').next().unwrap_or(short).to_owned(),
         });
+        if status == 0 {
+            if line.starts_with("PUT") {
+                std::future::pending::<()>().await;
+            }
+            return;
+        }
+        let length = if line.starts_with("HEAD") { self.object_bytes } else { body.len() as u64 };
         let answer = format!(
-            "HTTP/1.1 {status} X\r\nETag: \"tag\"\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
+            "HTTP/1.1 {status} X\r\nETag: \"tag\"\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
         );
         let _ = stream.write_all(answer.as_bytes()).await;
     }
@@ -123,7 +140,7 @@ async fn to(fake: Fake, plan: Plan) -> (Endpoint, Vec<String>) {
 #[tokio::test]
 async fn a_part_that_failed_is_sent_again_and_its_time_holds_both_attempts() {
     let slow_down = "<Error><Code>SlowDown</Code></Error>";
-    let script = Rc::new(RefCell::new(VecDeque::from([(503, slow_down), (200, "")])));
+    let script = script([(503, slow_down), (200, "")]);
     let (endpoint, seen) = to(Fake { script, ..Fake::default() }, plan()).await;
     assert_eq!(endpoint.error, None);
     assert_eq!(
@@ -147,7 +164,7 @@ async fn a_part_that_failed_is_sent_again_and_its_time_holds_both_attempts() {
 #[tokio::test]
 async fn a_part_that_is_refused_ends_the_upload_and_removes_what_was_sent() {
     let denied = "<Error><Code>AccessDenied</Code><Message>Access Denied.</Message></Error>";
-    let script = Rc::new(RefCell::new(VecDeque::from([(200, ""), (403, denied)])));
+    let script = script([(200, ""), (403, denied)]);
     let (endpoint, seen) = to(Fake { script, ..Fake::default() }, plan()).await;
     assert_eq!(endpoint.error.as_deref(), Some("403 AccessDenied Access Denied"));
     assert_eq!(endpoint.left_behind, None);
@@ -157,18 +174,66 @@ async fn a_part_that_is_refused_ends_the_upload_and_removes_what_was_sent() {
 
 #[tokio::test]
 async fn retries_end() {
-    let script = Rc::new(RefCell::new(VecDeque::from([(500, "oops"); 9])));
+    let script = script([(500, "oops"); 9]);
     let (endpoint, seen) = to(Fake { script, ..Fake::default() }, plan()).await;
     assert_eq!(endpoint.error.as_deref(), Some("500 oops"));
     assert_eq!(seen.iter().filter(|line| *line == "PUT part 1").count(), 3);
 }
 
 #[tokio::test]
-async fn an_error_under_status_200_is_one() {
-    let complete = Some("<Error><Code>InternalError</Code><Message>try again</Message></Error>");
-    let (endpoint, seen) = to(Fake { complete, ..Fake::default() }, plan()).await;
+async fn a_part_that_is_refused_does_not_wait_for_one_that_hangs() {
+    let denied = "<Error><Code>AccessDenied</Code></Error>";
+    let plan = Plan { parallel: 2, ..plan() };
+    let (endpoint, _) =
+        to(Fake { script: script([(0, ""), (403, denied)]), ..Fake::default() }, plan).await;
+    assert_eq!(endpoint.error.as_deref(), Some("403 AccessDenied"));
+    assert!(endpoint.real_s < 10.0, "the other's time limit of 20 s was waited for");
+}
+
+#[tokio::test]
+async fn an_error_under_status_200_is_one_and_is_tried_again_if_it_may_pass() {
+    let passing = (200, "<Error><Code>InternalError</Code><Message>try again</Message></Error>");
+    let (endpoint, seen) =
+        to(Fake { complete: script([passing]), ..Fake::default() }, plan()).await;
+    assert_eq!(endpoint.error, None);
+    assert_eq!(
+        seen.iter().filter(|line| *line == "POST /bucket/k").count(),
+        3,
+        "create, complete twice"
+    );
+
+    let fake = Fake { complete: script([passing; 9]), ..Fake::default() };
+    let (endpoint, seen) = to(fake, plan()).await;
     assert_eq!(endpoint.error.as_deref(), Some("200 InternalError try again"));
     assert_eq!(seen.last().map(String::as_str), Some("DELETE /bucket/k"));
+
+    let denied = (200, "<Error><Code>AccessDenied</Code></Error>");
+    let (endpoint, seen) = to(Fake { complete: script([denied]), ..Fake::default() }, plan()).await;
+    assert_eq!(endpoint.error.as_deref(), Some("200 AccessDenied"));
+    assert_eq!(
+        seen.iter().filter(|line| *line == "POST /bucket/k").count(),
+        2,
+        "create, complete once"
+    );
+}
+
+#[tokio::test]
+async fn a_completion_whose_answer_was_lost_is_recognised_by_its_object() {
+    let gone = (404, "<Error><Code>NoSuchUpload</Code></Error>");
+    let lost = || script([(0, ""), gone]);
+    let fake = Fake { complete: lost(), object_bytes: 25, ..Fake::default() };
+    let (endpoint, seen) = to(fake, plan()).await;
+    assert_eq!(endpoint.error, None);
+    assert_eq!(seen.last().map(String::as_str), Some("HEAD /bucket/k"));
+
+    let fake = Fake { complete: lost(), object_bytes: 24, ..Fake::default() };
+    let (endpoint, _) = to(fake, plan()).await;
+    assert_eq!(endpoint.error.as_deref(), Some("404 NoSuchUpload"), "another object's length");
+
+    // Without an attempt before it, nothing of ours can be there.
+    let fake = Fake { complete: script([gone]), object_bytes: 25, ..Fake::default() };
+    let (endpoint, _) = to(fake, plan()).await;
+    assert_eq!(endpoint.error.as_deref(), Some("404 NoSuchUpload"));
 }
 
 #[tokio::test]

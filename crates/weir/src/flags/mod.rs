@@ -141,6 +141,7 @@ pub(crate) enum Verb {
     /// Sends requests at a constant rate (--rate) or over so many connections (-c), and says what came
     /// of them, what it could not deliver, and whose fault that is. Latency counts from the moment a
     /// request should have begun. Ctrl-C ends it with the figures so far.
+    #[command(after_help = exit_code::BENCH_HELP)]
     Bench(Box<BenchArgs>),
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use model::{Cause, Fault, Page};
 
+use super::bench::pages::{self, Own, PAGES};
 use super::check::print;
 use crate::flags::{Common, Exit, ExplainArgs};
 
@@ -13,10 +14,13 @@ const WIDTH: usize = 80;
 pub(crate) fn run(args: &ExplainArgs, common: Common) -> Exit {
     let colour = common.colours_stdout();
     let Some(word) = &args.cause else {
-        return print(&list(Cause::ALL, colour));
+        return print(&(list(Cause::ALL, colour) + &list_of_bench(colour)));
     };
     if let Some(cause) = find(word) {
         return print(&page(cause, colour));
+    }
+    if let Some(own) = pages::find(&plain(word)) {
+        return print(&page_of_bench(own, colour));
     }
     let answered: Vec<Cause> = match word.parse::<u16>() {
         Ok(status) => with_status(status),
@@ -62,7 +66,8 @@ fn unknown(word: &str) -> String {
 /// The names that were probably meant: the one that differs in a few letters, or all that `word`
 /// is a part of.
 fn meant(word: &str) -> Vec<&'static str> {
-    let names = || Cause::ALL.iter().map(|cause| cause.name());
+    let of_bench = || PAGES.iter().map(|page| page.name);
+    let names = || Cause::ALL.iter().map(|cause| cause.name()).chain(of_bench());
     let errors_max = word.chars().count() / 3;
     let slip = names()
         .map(|name| (strsim::damerau_levenshtein(word, name), name))
@@ -120,12 +125,37 @@ fn page(cause: Cause, colour: bool) -> String {
         status => format!("answered with {status}"),
     };
     _ = writeln!(out, "  fault: {}; {answered}", cause.fault().name());
-    for (title, text) in
-        [("What happened", what), ("Why it usually happens", why), ("What to do", remedy)]
-    {
-        heading(&mut out, title, colour);
-        wrap(&text, &mut out);
+    sections(&mut out, [&what, &why, &remedy], colour);
+    out
+}
+
+fn page_of_bench(own: Own, colour: bool) -> String {
+    let mut out = String::new();
+    heading(&mut out, own.name, colour);
+    _ = writeln!(out, "  {}; of `weir bench`", own.whose);
+    sections(&mut out, [own.what, own.why, own.remedy], colour);
+    out
+}
+
+fn sections(out: &mut String, texts: [&str; 3], colour: bool) {
+    let titles = ["What happened", "Why it usually happens", "What to do"];
+    for (title, text) in titles.into_iter().zip(texts) {
+        heading(out, title, colour);
+        wrap(text, out);
     }
+}
+
+/// What only a load generator says.
+fn list_of_bench(colour: bool) -> String {
+    let mut out = String::from("\n");
+    let mut names = String::new();
+    for page in PAGES {
+        names.push_str(if names.is_empty() { "" } else { ", " });
+        names.push_str(page.name);
+    }
+    let title = "Of `weir bench` alone: its own failures, and what can run out";
+    _ = if colour { writeln!(out, "\u{1b}[1m{title}\u{1b}[0m") } else { writeln!(out, "{title}") };
+    wrap(&names, &mut out);
     out
 }
 
@@ -199,6 +229,18 @@ What to do
                 assert_eq!(line.matches('`').count() % 2, 0, "{line}");
             }
         }
+    }
+
+    #[test]
+    fn what_bench_alone_says_is_explained_too() {
+        for own in PAGES {
+            for line in page_of_bench(*own, false).lines() {
+                assert!(line.chars().count() <= WIDTH, "{line}");
+                assert_eq!(line.matches('`').count() % 2, 0, "{line}");
+            }
+            assert!(list_of_bench(false).contains(own.name));
+        }
+        assert_eq!(meant("local_ports_exhaust"), ["local_ports_exhausted"]);
     }
 
     #[test]

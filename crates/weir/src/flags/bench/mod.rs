@@ -10,6 +10,8 @@ mod upload;
 
 use clap::{Args, Subcommand};
 
+use super::exit_code::BENCH_HELP;
+
 pub(crate) use compare::CompareArgs;
 pub(crate) use connect::ConnectArgs;
 pub(crate) use http::HttpArgs;
@@ -36,12 +38,14 @@ pub(crate) enum BenchVerb {
     ///
     /// A connection is closed as soon as it is there. Connections per second are shown for each
     /// source address, and connect times that are those of a lost SYN are recognised.
+    #[command(after_help = BENCH_HELP)]
     Connect(ConnectArgs),
     /// Find the highest rate that an objective allows, and what runs out beyond it
     ///
     /// Doubles the rate until a trial fails, narrows down between the last rate that passed and the
     /// first that failed, and confirms what it found by a longer run. A trial passes when its
     /// requests could begin, the objective holds and no queue grows.
+    #[command(after_help = BENCH_HELP)]
     Limit(LimitArgs),
     /// Compare runs by their JSON files, and make one page of them
     ///
@@ -59,5 +63,6 @@ pub(crate) enum BenchVerb {
     /// after the other. Keys come from the environment, `AWS_ACCESS_KEY_ID`,
     /// `AWS_SECRET_ACCESS_KEY` and, if there is one, `AWS_SESSION_TOKEN`, or from --access-key and
     /// --secret-key-file.
+    #[command(after_help = BENCH_HELP)]
     Upload(UploadArgs),
 }

@@ -33,19 +33,29 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
         Ok(signals) => signals,
         Err(error) => return super::failed(&format!("signals cannot be caught: {error}")),
     };
-    let mut hunt = Hunt { args, words, wanted, common, runs: Vec::new() };
+    if let Err(why) = report::can_write(&args.report) {
+        return super::failed(&why);
+    }
+    let mut hunt = Hunt { args, words, wanted, common, runs: Vec::new(), broken_off: None };
     let found = match hunt.search(&mut signals) {
         Ok(found) => found,
         Err(refusal) => return refused(&refusal),
     };
     let Some(run) = hunt.sum_up() else {
-        return super::failed("ended before the first trial was over");
+        return match hunt.broken_off {
+            Some(why) => {
+                super::failed(&format!("a thread of the load generator ended early: {why}"));
+                Exit::Broken
+            }
+            None => super::failed("ended before the first trial was over"),
+        };
     };
     let written = report::write(&run, &args.report);
     super::print(&table::text(&run, false, common.colours_stdout()));
     super::print(&hunt.text(found, &run));
     match written {
         Err(error) => super::failed(&error),
+        Ok(()) if hunt.broken_off.is_some() => Exit::Broken,
         Ok(()) => match found {
             // The server's limit is higher; how much, cannot be told from here.
             Some(Found::Limit(_)) if is_generators(&run) => Exit::Limited,
@@ -75,10 +85,12 @@ struct Hunt<'a> {
     wanted: Wanted,
     common: Common,
     runs: Vec<Tried>,
+    /// Why the load generator broke, which ended the search.
+    broken_off: Option<String>,
 }
 
 impl Hunt<'_> {
-    /// Tries until it is over; `None`: a signal ended it.
+    /// Tries until it is over; `None`: a signal ended it, or the load generator broke.
     fn search(&mut self, signals: &mut Signals) -> Result<Option<Found>, Refusal> {
         let args = self.args;
         let mut search = Search::new(Terms {
@@ -97,7 +109,8 @@ impl Hunt<'_> {
                 return Ok(None);
             }
             let Measured { mut run, interrupted } = self.run(trial, signals)?;
-            if interrupted {
+            self.broken_off.clone_from(&run.broken_off);
+            if interrupted || self.broken_off.is_some() {
                 return Ok(None);
             }
             let judged = search::judge(&run, &args.objective);
@@ -202,7 +215,12 @@ impl Hunt<'_> {
                  try longer trials (--trial).\n",
                 self.args.trial.as_secs_f64()
             ),
-            None => "Ended by a signal before the limit was found.\n".to_owned(),
+            None => match &self.broken_off {
+                Some(why) => format!(
+                    "Broken off before the limit was found: a thread of the load generator ended early ({why}).\n"
+                ),
+                None => "Ended by a signal before the limit was found.\n".to_owned(),
+            },
         };
         text.push_str(&verdict);
         text

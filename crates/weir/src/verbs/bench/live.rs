@@ -1,6 +1,7 @@
 //! What is shown while a run lasts, on standard error: a few lines that are drawn anew each second
 //! on a terminal, a line now and then elsewhere.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
@@ -13,8 +14,14 @@ use crate::flags::Common;
 
 use super::table::{bytes, count, millis};
 
-/// Seconds in the chart.
+/// Seconds in the chart, at most.
 const CHART_SECONDS: usize = 60;
+/// Columns of a terminal that does not say how many it has.
+const COLUMNS: usize = 80;
+/// Fewer are not drawn for.
+const COLUMNS_MIN: usize = 40;
+/// What stands before a chart and behind it.
+const BESIDE_CHART: usize = 32;
 /// Without a terminal, a run of more seconds than this has a line every ten seconds only.
 const LINE_EACH_SECOND_S: u64 = 30;
 /// What a chart is drawn with, from nothing to most.
@@ -30,8 +37,9 @@ pub(crate) struct Live {
     /// What will have been intended, by second.
     intended: Box<dyn Fn(u64) -> f64>,
     begun: u64,
-    rates: Vec<u64>,
-    p99s: Vec<f64>,
+    /// Of the last [`CHART_SECONDS`] at most.
+    rates: VecDeque<f64>,
+    p99s: VecDeque<f64>,
     /// Seconds since the last line.
     gathered: Option<Interval>,
     drawn_lines: usize,
@@ -60,8 +68,8 @@ impl Live {
             is_open: plan.shape.is_open(),
             intended,
             begun: 0,
-            rates: Vec::new(),
-            p99s: Vec::new(),
+            rates: VecDeque::new(),
+            p99s: VecDeque::new(),
             gathered: None,
             drawn_lines: 0,
         }
@@ -75,8 +83,8 @@ impl Live {
             return;
         }
         let times = if self.is_open { &interval.intended } else { &interval.service };
-        self.rates.push(interval.counts.responses);
-        self.p99s.push(percentiles(times).map_or(0.0, |times| times.p99_ms));
+        keep(&mut self.rates, interval.counts.responses as f64);
+        keep(&mut self.p99s, percentiles(times).map_or(0.0, |times| times.p99_ms));
         if self.is_terminal {
             self.draw(interval);
         } else {
@@ -121,11 +129,17 @@ impl Live {
     fn line(&self, sum: &Interval, seconds: u64) -> String {
         let counts = &sum.counts;
         let mut line = format!("{:>4} s", sum.second + seconds);
-        if let Some(time) = self.time {
-            let _ = write!(line, " of {}", time.as_secs_f64().ceil());
+        // Nothing begins any more, and what is under way is waited for.
+        let is_over = self.time.is_some_and(|time| sum.second >= time.as_secs_f64().ceil() as u64);
+        match self.time {
+            Some(_) if is_over => line.push_str(", the last"),
+            Some(time) => {
+                let _ = write!(line, " of {}", time.as_secs_f64().ceil());
+            }
+            None => {}
         }
         let _ = write!(line, "  {}/s", count(counts.responses / seconds.max(1)));
-        if self.is_open {
+        if self.is_open && !is_over {
             let intended: f64 =
                 (sum.second..sum.second + seconds).map(|s| (self.intended)(s)).sum();
             let _ = write!(line, " of {:.0}", intended / seconds.max(1) as f64);
@@ -145,16 +159,25 @@ impl Live {
 
     /// On a terminal.
     fn draw(&mut self, interval: &Interval) {
+        let columns = os::terminal::size(stderr()).map_or(COLUMNS, |size| size.columns).max(COLUMNS_MIN);
+        let last = |values: &VecDeque<f64>| -> Vec<f64> {
+            let from = values.len().saturating_sub(columns - BESIDE_CHART);
+            values.iter().skip(from).copied().collect()
+        };
+        let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+        let (rates, p99s) = (last(&self.rates), last(&self.p99s));
         let mut text = String::new();
         let _ = writeln!(text, "{}", self.progress(interval.second + 1));
         let _ = writeln!(text, "{}", self.line(interval, 1));
-        let from = self.rates.len().saturating_sub(CHART_SECONDS);
-        let rates: Vec<f64> = self.rates[from..].iter().map(|rate| *rate as f64).collect();
-        let most = rates.iter().copied().fold(0.0, f64::max);
-        let _ = writeln!(text, "responses/s {}  most {}", chart(&rates), count(most as u64));
-        let most = self.p99s[from..].iter().copied().fold(0.0, f64::max);
-        let _ = writeln!(text, "p99         {}  most {}", chart(&self.p99s[from..]), millis(most));
+        let _ = writeln!(
+            text,
+            "responses/s {}  most {}",
+            chart(&rates),
+            count(most(&rates).round() as u64)
+        );
+        let _ = writeln!(text, "p99         {}  most {}", chart(&p99s), millis(most(&p99s)));
         let _ = writeln!(text, "received    {}/s", bytes(interval.counts.bytes_in as f64));
+        let text = fit(&text, columns);
         self.wipe();
         self.drawn_lines = text.lines().count();
         super::show(&text);
@@ -177,7 +200,7 @@ impl Live {
         let share = share.clamp(0.0, 1.0);
         let full = (share * 30.0) as usize;
         let bar: String = (0..30).map(|n| if n < full { '█' } else { '░' }).collect();
-        format!("{bar} {:>3.0} %, {:.0} s left (Ctrl-C ends it)", share * 100.0, left.max(0.0))
+        format!("{bar} {:>3.0} %, {:.0} s left  (Ctrl-C ends it)", share * 100.0, left.max(0.0))
     }
 
     /// Takes away what was drawn.
@@ -196,6 +219,46 @@ pub(crate) fn can_draw(common: Common) -> bool {
     stderr().is_terminal() && common.colours_stderr()
 }
 
+/// Keeps a second's figure for the chart.
+fn keep(values: &mut VecDeque<f64>, value: f64) {
+    if values.len() == CHART_SECONDS {
+        values.pop_front();
+    }
+    values.push_back(value);
+}
+
+/// Lines that no terminal of so many columns breaks: they are broken here, between figures (two
+/// spaces), or cut. What is drawn can then be wiped by its number of lines.
+fn fit(text: &str, columns: usize) -> String {
+    let width = |text: &str| text.chars().count();
+    let mut fitted = String::new();
+    for line in text.lines() {
+        let mut rest = line;
+        while width(rest) > columns {
+            let end = rest.char_indices().nth(columns).map_or(rest.len(), |(at, _)| at);
+            // Not within what the line begins with.
+            let from = rest.find(|c: char| c != ' ').unwrap_or(0);
+            if let Some(at) = rest[from..end].rfind("  ") {
+                let (head, tail) = rest.split_at(from + at);
+                fitted.push_str(head.trim_end());
+                rest = &tail[1..];
+            } else {
+                fitted.push_str(&rest[..end]);
+                rest = "";
+            }
+            fitted.push('\n');
+            if rest.is_empty() {
+                break;
+            }
+        }
+        if !rest.is_empty() {
+            fitted.push_str(rest);
+            fitted.push('\n');
+        }
+    }
+    fitted
+}
+
 /// A bar for each value, the highest for the greatest.
 pub(crate) fn chart(values: &[f64]) -> String {
     let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -204,7 +267,24 @@ pub(crate) fn chart(values: &[f64]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::chart;
+    use super::{chart, fit};
+
+    #[test]
+    fn no_line_is_longer_than_the_terminal_is_wide() {
+        let line =
+            "  12 s of 300  12,345/s of 12345  p50 1.23 ms  p99 12.3 ms  errors 0  dropped 12";
+        let text = format!("{line}\nresponses/s ▁▄█  most 9\n");
+        for columns in 40..100 {
+            let fitted = fit(&text, columns);
+            assert!(fitted.lines().all(|line| line.chars().count() <= columns), "{fitted}");
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(words(&fitted), words(&text), "nothing is lost at {columns}");
+        }
+        assert_eq!(fit(&text, 60).lines().count(), 3);
+        assert_eq!(fit(&text, 200), text);
+        let long = "█".repeat(50);
+        assert_eq!(fit(&long, 40), format!("{}\n", "█".repeat(40)), "cut where it can't be broken");
+    }
 
     #[test]
     fn a_chart_reaches_from_nothing_to_the_most() {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use load::account;
+use load::account::{self, Series};
 use load::engine::plan::Plan;
 use load::engine::{self, Interval, Running};
 use load::host::Sampler;
@@ -43,7 +43,7 @@ pub(crate) fn measure_with(
     let mut running = engine::start(plan)?;
     let sampler = Sampler::start(running.begins_ns(), server);
     let mut live = Live::new(running.plan(), shows, common);
-    let mut seconds: Vec<Interval> = Vec::new();
+    let mut series = Series::new(running.plan());
     let mut host_seconds = Vec::new();
     let mut interrupted = 0;
     while !running.is_finished() {
@@ -52,15 +52,15 @@ pub(crate) fn measure_with(
             interrupted += 1;
             interrupt(&running, interrupted, &mut live);
         }
-        take(running.seconds(), &mut live, &mut seconds);
+        take(running.seconds(), &mut live, &mut series);
         // Its channel holds about an hour.
         host_seconds.extend(sampler.seconds());
     }
     let plan = running.plan().clone();
     let (outcome, rest) = running.finish();
-    take(rest, &mut live, &mut seconds);
+    take(rest, &mut live, &mut series);
     live.end();
-    let mut run = account::run(&plan, &outcome, &seconds);
+    let mut run = account::run(&plan, &outcome, series);
     run.host = sampler.host().clone();
     host_seconds.extend(sampler.seconds());
     run.host_seconds = host_seconds;
@@ -81,9 +81,9 @@ fn interrupt(running: &Running, count: u32, live: &mut Live) {
     }
 }
 
-fn take(new: Vec<Interval>, live: &mut Live, seconds: &mut Vec<Interval>) {
+fn take(new: Vec<Interval>, live: &mut Live, series: &mut Series) {
     for interval in new {
         live.second(&interval);
-        seconds.push(interval);
+        series.add(&interval);
     }
 }

@@ -7,6 +7,7 @@ mod http;
 mod limit;
 mod live;
 mod measure;
+pub(crate) mod pages;
 mod report;
 mod serve;
 mod table;
@@ -47,6 +48,9 @@ fn carry_out(
         Ok(plan) => plan,
         Err(refusal) => return refused(&refusal),
     };
+    if let Err(why) = report::can_write(args) {
+        return failed(&why);
+    }
     let Measured { mut run, interrupted } = match measure(plan, !args.quiet, common) {
         Ok(measured) => measured,
         Err(error) => return failed(&format!("the load cannot begin: {error}")),
@@ -94,10 +98,12 @@ fn refused(refusal: &Refusal) -> Exit {
     }
 }
 
-/// How a run whose figures are told ends: by its thresholds, then by whether it was the run that
-/// was asked for.
+/// How a run whose figures are told ends: broken off, its figures are those of no whole run; then
+/// by its thresholds, then by whether it was the run that was asked for.
 fn verdict(run: &Run) -> Exit {
-    if run.expectations.iter().any(|expectation| !expectation.held) {
+    if run.broken_off.is_some() {
+        Exit::Broken
+    } else if run.expectations.iter().any(|expectation| !expectation.held) {
         Exit::Threshold
     } else if load::verdict::falls_short(run) {
         Exit::Limited
@@ -105,5 +111,24 @@ fn verdict(run: &Run) -> Exit {
         Exit::Failed
     } else {
         Exit::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use load::report::run::Expectation;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_broke_off_has_an_exit_code_of_its_own() {
+        let mut run = Run::default();
+        run.totals.responses = 1;
+        assert_eq!(verdict(&run), Exit::Done);
+        run.expectations = vec![Expectation { held: false, ..Expectation::default() }];
+        assert_eq!(verdict(&run), Exit::Threshold);
+        run.broken_off = Some("Too many open files".to_owned());
+        assert_eq!(verdict(&run), Exit::Broken);
+        assert!(table::text(&run, false, false).starts_with("BROKEN OFF: "));
     }
 }

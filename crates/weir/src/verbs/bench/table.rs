@@ -26,6 +26,13 @@ fn row(text: &mut String, name: &str, what: &str) {
 
 fn warnings(run: &Run, text: &mut String, colours: bool) {
     let (loud, quiet) = if colours { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+    if let Some(why) = &run.broken_off {
+        let _ = writeln!(
+            text,
+            "{loud}BROKEN OFF{quiet}: a thread of the load generator ended before its time ({why}), and \
+             the run with it; these are the figures until then."
+        );
+    }
     if let Some(intended) = run.rate.intended_per_s
         && load::verdict::falls_short(run)
     {
@@ -91,23 +98,33 @@ fn overview(run: &Run, text: &mut String) {
             if shape.threads == 1 { "" } else { "s" }
         ),
     );
+    let is_connect = run.kind == "connect";
+    let (name, ended, each) = if is_connect {
+        ("Connections", "made", "connections")
+    } else {
+        ("Requests", "answered", "responses")
+    };
+    let cut_off = match totals.cut_off {
+        0 => String::new(),
+        number => format!(", {} cut off at the end", count(number)),
+    };
     row(
         text,
-        "Requests",
+        name,
         &format!(
-            "{} in {:.2} s: {} answered, {} failed{}",
+            "{} in {:.2} s: {} {ended}, {} failed{cut_off}",
             count(totals.requests),
             totals.duration_s,
             count(totals.responses),
             count(totals.errors),
-            if totals.cut_off > 0 {
-                format!(", {} cut off at the end", count(totals.cut_off))
-            } else {
-                String::new()
-            }
         ),
     );
-    let mut rate = format!("{} responses/s", decimal(run.rate.responses_per_s));
+    if totals.given_back > 0 {
+        let times = count(totals.given_back);
+        let why = "given back by the server, which had not looked at them (GOAWAY, REFUSED_STREAM)";
+        row(text, "Sent again", &format!("{times} {why}"));
+    }
+    let mut rate = format!("{} {each}/s", decimal(run.rate.responses_per_s));
     if let Some(intended) = run.rate.intended_per_s {
         let achieved = run.rate.achieved_per_s;
         let _ = write!(
@@ -130,24 +147,26 @@ fn overview(run: &Run, text: &mut String) {
             ),
         );
     }
-    row(
-        text,
-        "Bytes",
-        &format!(
-            "{} received ({} of bodies), {} sent; {}/s received",
-            bytes(totals.bytes_in as f64),
-            bytes(totals.body_bytes_in as f64),
-            bytes(totals.bytes_out as f64),
-            bytes(totals.bytes_in as f64 / totals.duration_s.max(1e-9))
-        ),
-    );
-    row(text, "Connections", &format!("{} opened", count(totals.connections)));
+    if !is_connect {
+        row(
+            text,
+            "Bytes",
+            &format!(
+                "{} received ({} of bodies), {} sent; {}/s received",
+                bytes(totals.bytes_in as f64),
+                bytes(totals.body_bytes_in as f64),
+                bytes(totals.bytes_out as f64),
+                bytes(totals.bytes_in as f64 / totals.duration_s.max(1e-9))
+            ),
+        );
+        row(text, "Connections", &format!("{} opened", count(totals.connections)));
+    }
     let cpu = totals.cpu_user_s + totals.cpu_system_s;
     row(
         text,
         "CPU",
         &format!(
-            "{cpu:.2} s used here ({:.2} user, {:.2} system): {} requests per CPU second",
+            "{cpu:.2} s used here ({:.2} user, {:.2} system): {} {each} per CPU second",
             totals.cpu_user_s,
             totals.cpu_system_s,
             count((totals.responses as f64 / cpu.max(1e-9)) as u64)

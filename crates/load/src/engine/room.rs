@@ -1,0 +1,71 @@
+//! Which connections can take a request, and that there are never more of them than were asked for.
+
+use super::worker::Worker;
+
+impl Worker {
+    /// Whether a request for `target` would find a connection, or room for one.
+    pub(crate) fn can_begin(&self, target: usize) -> bool {
+        let site = self.shared.plan.targets[target].site;
+        !self.spare[site].is_empty()
+            || self.table.len() < self.connections_max
+            || self.idle_one().is_some()
+    }
+
+    /// Sees to it that one more connection may be opened, by closing one that does nothing; whether
+    /// it may.
+    pub(super) fn make_room(&mut self) -> bool {
+        if self.table.len() < self.connections_max {
+            return true;
+        }
+        let Some(index) = self.idle_one() else { return false };
+        self.close(index);
+        true
+    }
+
+    /// A connection, to whatever site, that does nothing.
+    fn idle_one(&self) -> Option<usize> {
+        let is_idle = |index: &&usize| {
+            self.table.peek(**index).is_some_and(|connection| connection.under_way() == 0)
+        };
+        self.spare.iter().find_map(|spare| spare.iter().rev().find(is_idle)).copied()
+    }
+
+    /// A connection has room for a request.
+    pub(super) fn offer(&mut self, index: usize) {
+        let Some(connection) = self.table.get(index) else { return };
+        if !std::mem::replace(&mut connection.is_spare, true) {
+            self.spare[connection.site].push(index);
+        }
+    }
+
+    /// As [`Worker::offer`], but others come first.
+    pub(super) fn offer_last(&mut self, index: usize) {
+        self.withdraw(index);
+        let Some(connection) = self.table.get(index) else { return };
+        connection.is_spare = true;
+        self.spare[connection.site].insert(0, index);
+    }
+
+    /// A connection has no room any more.
+    pub(super) fn withdraw(&mut self, index: usize) {
+        let Some(connection) = self.table.get(index) else { return };
+        if std::mem::replace(&mut connection.is_spare, false) {
+            let spare = &mut self.spare[connection.site];
+            if let Some(at) = spare.iter().rposition(|&other| other == index) {
+                spare.remove(at);
+            }
+        }
+    }
+
+    /// Closes a connection. What was under way on it is the caller's to account for.
+    pub(super) fn close(&mut self, index: usize) {
+        self.withdraw(index);
+        let Some(connection) = self.table.release(index) else { return };
+        if self.shared.plan.reset
+            && let Some(link) = &connection.link
+        {
+            // Without it the close is only an ordinary one.
+            let _ = os::socket::set_linger_zero(&link.socket);
+        }
+    }
+}

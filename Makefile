@@ -3,7 +3,7 @@
 #   make run    build and start `weir demo`: needs a Rust toolchain and nothing else
 #   make test   install what the tests need from Debian's packages, then run them (15 minutes at most)
 #   make check  format, lints, and the arrows between the rooms
-#   make prove  the long and the timed ones: failures under load, fuzzing, CPU against HAProxy
+#   make prove  the long and the timed ones: failures under load, fuzzing, CPU against HAProxy and tshark
 #   make race   side by side with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
 #   make soak   five minutes of full load with reloads and kills: memory and descriptors stay flat
 #
@@ -54,12 +54,13 @@ deny:
 	fi
 	"$(TOOLS)/bin/cargo-deny" --all-features check --hide-inclusion-graph licenses bans sources
 
-# Tests whose names begin with `unproven_` and scripts/bench-trace hold figures that have not been
-# reached, or not measured on a quiet machine yet: run them by name.
+# Tests whose names begin with `unproven_` hold figures that have not been reached, or not measured on
+# a quiet machine yet: run them by name.
 prove: peers deny
 	@$(CARGO) build --release --package weir
 	WEIR_BIN=$(CURDIR)/target/release/weir $(CARGO) test --workspace --no-fail-fast --test 'prove_*' -- --ignored --nocapture --test-threads=1 --skip unproven_
 	fuzz/run $(FUZZ_SECONDS)
+	scripts/bench-trace
 	race/run small-32 --only weir,haproxy --rounds 21 --latency-rounds 0 --at-most 0.95
 
 # RACE="small-32 50k" races these alone; race/run --help says more.

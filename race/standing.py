@@ -11,6 +11,9 @@ from contestants import Missing, wait_until
 from works import WORKS, drive, one_round
 
 IDLE_CONNECTIONS = 10_000
+# How long the last of them has been silent when memory is read: long enough for who gives memory
+# back after a while, and far from any time-out.
+SILENT_SECONDS = 3
 
 
 def fetch(port, host="app.example", path="/"):
@@ -41,7 +44,7 @@ def memory(contestant, core, said):
             client.sendall(b"GET / HTTP/1.1\r\nHost: app.example\r\n\r\n")
             if not client.recv(4096).startswith(b"HTTP/1.1 200"):
                 raise Missing(f"{contestant.name} did not answer idle connection {number}")
-        time.sleep(1)
+        time.sleep(SILENT_SECONDS)
         with_idle = contestant.memory_kb()
     finally:
         for client in idle:

@@ -11,21 +11,26 @@ const HOLDERS: u8 = 6;
 /// own, since there are 28,232 ports towards one.
 const CONNECTIONS: usize = 9_000;
 
+/// Their sockets are reset in the end: tens of thousands in TIME-WAIT would keep the kernel busy for
+/// minutes with the end of the namespace, in which no other can be made.
 const HOLDER: &str = "\
-import socket, sys, time
+import socket, struct, sys, time
+reset = struct.pack('ii', 1, 0)
 to, count = (sys.argv[1], 8080), int(sys.argv[2])
 listener = socket.create_server(to, backlog=128)
 held = []
 for _ in range(count):
     held.append(socket.create_connection(to))
     held.append(listener.accept()[0])
+    for one in held[-2:]:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
 print('ready', flush=True)
 time.sleep(600)
 ";
 
 #[test]
 #[ignore = "takes long; run with make prove"]
-fn unproven_a_hundred_thousand_sockets_within_300_ms() {
+fn a_hundred_thousand_sockets_within_300_ms() {
     let Some(scene) = Scene::alone("prove-doctor", &[NAMESPACES, "python3"]) else {
         return;
     };
@@ -61,7 +66,7 @@ fn unproven_a_hundred_thousand_sockets_within_300_ms() {
 
 #[test]
 #[ignore = "takes long; run with make prove"]
-fn unproven_a_run_takes_50_ms_of_cpu_time() {
+fn a_run_takes_50_ms_of_cpu_time() {
     let Some(scene) = Scene::alone("prove-doctor-cpu", &[NAMESPACES, "bash"]) else {
         return;
     };

@@ -6,6 +6,10 @@
 #[path = "trace/case.rs"]
 #[allow(unreachable_pub, reason = "a module of this test")]
 mod case;
+#[path = "trace/hostile.rs"]
+mod hostile;
+#[path = "trace/live.rs"]
+mod live;
 #[path = "trace/oracle.rs"]
 #[allow(unreachable_pub, reason = "a module of this test")]
 mod oracle;
@@ -15,6 +19,11 @@ mod packets;
 #[path = "trace/random.rs"]
 #[allow(unreachable_pub, reason = "a module of this test")]
 mod random;
+#[path = "trace/real.rs"]
+mod real;
+#[path = "trace/tcpdump.rs"]
+#[allow(unreachable_pub, reason = "a module of this test")]
+mod tcpdump;
 #[path = "trace/wrapped.rs"]
 #[allow(unreachable_pub, reason = "a module of this test")]
 mod wrapped;

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use diagnose::facts::Facts;
-use diagnose::finding::{Finding, Report, Severity};
+use diagnose::finding::{Certainty, Finding, Report, Severity};
 use diagnose::rules::{Rule, diagnose};
 use serde::Deserialize;
 
@@ -30,11 +30,22 @@ struct Case {
     could_not_check: Option<String>,
 }
 
-#[derive(Deserialize, PartialEq, Debug)]
+#[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 struct Expected {
     subject: String,
     severity: Severity,
+    /// Where it matters how sure it is.
+    #[serde(default)]
+    certainty: Option<Certainty>,
+}
+
+impl Expected {
+    fn is(&self, finding: &Finding) -> bool {
+        self.subject == finding.subject
+            && self.severity == finding.severity
+            && self.certainty.is_none_or(|certainty| certainty == finding.certainty)
+    }
 }
 
 fn directory() -> PathBuf {
@@ -54,10 +65,10 @@ fn of_rule<'a>(report: &'a Report, rule: &'a Rule) -> impl Iterator<Item = &'a F
 fn run(rule: &Rule, case: &Case) {
     let name = format!("{}, {}", rule.name(), case.name);
     let report = diagnose(&case.facts);
-    let found: Vec<Expected> = of_rule(&report, rule)
-        .map(|one| Expected { subject: one.subject.clone(), severity: one.severity })
-        .collect();
-    assert_eq!(found, case.finds, "{name}");
+    let found: Vec<&Finding> = of_rule(&report, rule).collect();
+    let is_as_expected = found.len() == case.finds.len()
+        && case.finds.iter().zip(&found).all(|(expected, one)| expected.is(one));
+    assert!(is_as_expected, "{name}: expected {:#?}, found {found:#?}", case.finds);
     for other in report.findings.iter().filter(|one| one.rule != rule.name() && one.has_weight()) {
         assert!(case.also.iter().any(|also| *also == other.rule), "{name}: also {other:?}");
     }

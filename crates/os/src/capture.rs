@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use socket2::SockFilter;
 
 /// A block: the kernel hands out packets by the block.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -23,8 +24,17 @@ const BLOCK_BYTES: usize = 1 << 20;
 const BLOCKS: usize = 16;
 /// A block that is not full is handed out after this, in milliseconds.
 const BLOCK_WAIT_MS: u32 = 50;
+/// What has passed is handed out after this at the latest, in milliseconds: the kernel looks at a
+/// block that is not full twice before it lets go of it.
+pub const LATE_MS: u32 = 2 * BLOCK_WAIT_MS;
 /// What is kept of each packet is bounded by a block; this only divides it.
 const FRAME_BYTES: usize = 2_048;
+
+/// What is kept of a packet, in bytes. Ethernet with two tags, a tunnel over IPv6, and IPv6 and TCP with all
+/// options inside it are 200; what comes behind them is data, and the ring holds ever more packets.
+const KEPT_BYTES: u32 = 256;
+/// What is kept of a fragment: the whole, since it has to be put together.
+const FRAGMENT_BYTES: u32 = 262_144;
 
 /// Struct `tpacket3_hdr`; behind it stands struct `sockaddr_ll`.
 const HEADER_BYTES: usize = 48;
@@ -41,7 +51,7 @@ pub struct Packet<'a> {
     pub time_ns: i64,
     /// Its length on the wire, in bytes.
     pub wire_bytes: u32,
-    /// Its bytes, as far as they were captured.
+    /// Its bytes, as far as they are kept: its headers, or all of a fragment.
     pub data: &'a [u8],
 }
 
@@ -65,6 +75,7 @@ impl Ring {
         let socket =
             socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         let index = name_to_index(&socket, interface)?;
+        socket2::SockRef::from(&socket).attach_filter(&kept())?;
         set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as libc::c_int))?;
         let wanted = libc::tpacket_req3 {
             tp_block_size: BLOCK_BYTES as u32,
@@ -203,6 +214,34 @@ impl Drop for Ring {
         // SAFETY: what `open` mapped, and nothing borrows from it any more.
         unsafe { libc::munmap(self.memory.cast(), BLOCK_BYTES * BLOCKS) };
     }
+}
+
+/// How much of a packet is kept, as a program of the kernel's (classic BPF, `linux/filter.h`):
+/// loads are from where IP begins, whatever the link.
+fn kept() -> [SockFilter; 11] {
+    const BYTE: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
+    const HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
+    const SHIFT: u16 = (libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K) as u16;
+    const EQUALS: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const HAS: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+    const KEEP: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let ip = |at: u32| (libc::SKF_NET_OFF as u32).wrapping_add(at);
+    [
+        // The version. A packet without a byte of it is not kept.
+        SockFilter::new(BYTE, 0, 0, ip(0)),
+        SockFilter::new(SHIFT, 0, 0, 4),
+        SockFilter::new(EQUALS, 0, 3, 4),
+        // IPv4: more fragments follow, or it is not the first.
+        SockFilter::new(HALF, 0, 0, ip(6)),
+        SockFilter::new(HAS, 5, 0, 0x3fff),
+        SockFilter::new(KEEP, 0, 0, KEPT_BYTES),
+        // IPv6: its fragment header comes first.
+        SockFilter::new(EQUALS, 0, 2, 6),
+        SockFilter::new(BYTE, 0, 0, ip(6)),
+        SockFilter::new(EQUALS, 1, 0, 44),
+        SockFilter::new(KEEP, 0, 0, KEPT_BYTES),
+        SockFilter::new(KEEP, 0, 0, FRAGMENT_BYTES),
+    ]
 }
 
 /// Sets an option of the packet socket.

@@ -1,12 +1,13 @@
 //! Readiness of many sockets (epoll, level-triggered), with waits that end to the microsecond.
 //!
 //! For the load generator, whose starts must come on time: tokio's timer, and `epoll_wait`'s own
-//! argument, count in milliseconds.
+//! argument, count in milliseconds. And for silent connections, which the runtime's own watch would
+//! cost too much memory.
 
 #![allow(unsafe_code, reason = "rustix offers epoll_pwait2 only to programs that need Linux 5.11")]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -64,6 +65,11 @@ impl Poller {
     pub fn change(&self, socket: &impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token);
         Ok(epoll::modify(&self.epoll, socket, data, flags(interest))?)
+    }
+
+    /// Waits for it no more.
+    pub fn remove(&self, socket: &impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, socket)?)
     }
 
     /// Waits until a socket is ready, but not longer than `time`; [`Poller::ready`] then says
@@ -132,6 +138,13 @@ impl Poller {
             readable: any(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR),
             writable: any(libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR),
         }
+    }
+}
+
+/// Readable when one of its sockets is ready, so that pollers can stand in pollers.
+impl AsRawFd for Poller {
+    fn as_raw_fd(&self) -> RawFd {
+        self.epoll.as_raw_fd()
     }
 }
 

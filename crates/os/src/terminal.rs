@@ -1,24 +1,28 @@
-//! How wide a terminal is.
+//! How large a terminal is.
 
-#![allow(unsafe_code, reason = "rustix asks for a window's size only with a further feature")]
+use std::os::fd::AsFd;
 
-use std::os::fd::{AsFd, AsRawFd};
+/// What fits on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Characters in a line.
+    pub columns: usize,
+    /// Lines.
+    pub rows: usize,
+}
 
-/// Columns of the terminal behind `file`; `None`: it is no terminal, or one without a size, as a
-/// serial line is.
-pub fn columns(file: &impl AsFd) -> Option<usize> {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the descriptor is open for as long as it is borrowed, and TIOCGWINSZ writes one
-    // `winsize` (ioctl_tty(2)).
-    let result = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
-    (result == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
+/// The size of the terminal behind `descriptor`; `None` if it is none, or does not know.
+pub fn size(descriptor: impl AsFd) -> Option<Size> {
+    let size = rustix::termios::tcgetwinsize(descriptor).ok()?;
+    let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));
+    (columns > 0 && rows > 0).then_some(Size { columns, rows })
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_is_no_terminal_has_no_width() {
-        let file = std::fs::File::open("/dev/null").unwrap();
-        assert_eq!(super::columns(&file), None);
+    fn a_file_is_no_terminal() {
+        let file = std::fs::File::open("/dev/null").expect("/dev/null");
+        assert_eq!(super::size(&file), None);
     }
 }

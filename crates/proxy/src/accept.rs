@@ -184,7 +184,7 @@ fn start(worker: &Rc<Worker>, handed: Handed) {
         let (plane, listener) = worker.plane_of(&live);
         let counters = Arc::clone(&plane.listeners[listener.0 as usize]);
         counters.connections_accepted.increment();
-        let held = Held { _counted: counted, _closes: Closes(counters) };
+        let held = Held { counted, _closes: Closes(counters) };
         let is_http =
             plane.published.snapshot.listeners[listener.0 as usize].protocol == Protocol::Http;
         let buffer = Buffer::new(Rc::clone(&worker.buffers));
@@ -193,15 +193,22 @@ fn start(worker: &Rc<Worker>, handed: Handed) {
         if !is_http {
             tcp::serve(&worker, accepted).await;
         } else if let Some(silent) = connection::serve(&worker, accepted).await {
-            park(worker, silent, held);
+            park(&worker, silent, held);
         }
     });
 }
 
 /// What a connection is counted by for as long as it lives, whatever task it is in.
 pub(crate) struct Held {
-    _counted: Counted,
+    counted: Counted,
     _closes: Closes,
+}
+
+impl Held {
+    /// By which it came.
+    pub(crate) fn listener(&self) -> &Arc<LiveListener> {
+        &self.counted.listener
+    }
 }
 
 /// Counts a connection as closed, however it ends.

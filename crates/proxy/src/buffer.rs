@@ -14,6 +14,9 @@ use crate::shelf::Shelf;
 
 /// Holds any accepted head and small bodies whole.
 pub(crate) const SMALL_BYTES: usize = 16 * 1024;
+/// Read first where bulk is expected: most heads, and little else, so that the rest can be spliced
+/// instead of copied.
+const HEAD_BYTES: usize = 2 * 1024;
 /// For bulk: fewer system calls per byte, and still within the cache.
 pub(crate) const LARGE_BYTES: usize = 64 * 1024;
 
@@ -53,7 +56,7 @@ pub(crate) struct Buffer {
     storage: Option<Box<[u8]>>,
     start: usize,
     end: usize,
-    /// The last read took all the room there was.
+    /// The last read took all the room it was given.
     filled: bool,
 }
 
@@ -97,6 +100,24 @@ impl Buffer {
         stream: &Stream,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
+        self.poll_fill_up_to(usize::MAX, stream, cx)
+    }
+
+    /// The same for a head that bulk is expected to follow: reads little.
+    pub(crate) fn poll_fill_head(
+        &mut self,
+        stream: &Stream,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_fill_up_to(HEAD_BYTES, stream, cx)
+    }
+
+    fn poll_fill_up_to(
+        &mut self,
+        max: usize,
+        stream: &Stream,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         debug_assert!(self.has_room());
         let held_none = self.storage.is_none();
         if held_none && stream.is_watched() {
@@ -109,7 +130,8 @@ impl Buffer {
             self.end -= self.start;
             self.start = 0;
         }
-        let mut window = ReadBuf::new(&mut storage[self.end..]);
+        let room = storage.len() - self.end;
+        let mut window = ReadBuf::new(&mut storage[self.end..][..room.min(max)]);
         match stream.poll_read(cx, &mut window) {
             Poll::Ready(read) => read?,
             Poll::Pending => {
@@ -119,9 +141,9 @@ impl Buffer {
                 return Poll::Pending;
             }
         }
+        self.filled = window.remaining() == 0;
         let count = window.filled().len();
         self.end += count;
-        self.filled = self.end == storage.len();
         Poll::Ready(Ok(count))
     }
 

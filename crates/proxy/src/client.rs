@@ -127,12 +127,12 @@ impl Client {
         Client { stream, buffer, origin, live, plane, listener, entry, watchdog }
     }
 
-    /// As it was accepted, with what has become known of it since; its place in the roster is given
-    /// up.
-    pub(crate) fn without_place(self) -> Accepted {
-        let Client { stream, buffer, origin, live, plane, listener, .. } = self;
+    /// The connection alone, with the client's address and whether the client spoke TLS to whoever
+    /// sent the PROXY header; its place in the roster is given up.
+    pub(crate) fn without_place(self) -> (Stream, SocketAddr, bool) {
+        let Client { stream, origin, .. } = self;
         let tls_before = origin.scheme == Scheme::Https && stream.tls().is_none();
-        Accepted { stream, peer: origin.peer, tls_before, buffer, live, plane, listener }
+        (stream, origin.peer, tls_before)
     }
 
     /// The stream, and what its streams have in common.

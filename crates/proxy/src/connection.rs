@@ -3,21 +3,23 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use model::{Cause, Moment};
 use transport::http2::PREFACE;
 use wire::http1::{self, HeadLimits, Parsed};
 
-use crate::accept::Accepted;
+use crate::accept::{Accepted, Held};
 use crate::account;
 use crate::answer::{Answer, Occasion};
+use crate::buffer::Buffer;
 use crate::client::{After, Client};
 use crate::exchange;
 use crate::greeting::{Greeted, greet};
 use crate::head::RequestId;
 use crate::http2;
-use crate::parked::PARKED_AFTER;
+use crate::parked::{PARKED_AFTER, Silent};
 use crate::roster::Phase;
 use crate::scratch::Scratch;
 use crate::watchdog::Watchdog;
@@ -57,18 +59,14 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) -> Option<Sil
 }
 
 /// Goes on with one that was parked.
-pub(crate) async fn resume(worker: &Rc<Worker>, silent: Silent) -> Option<Silent> {
-    let client = Client::new(worker, silent.accepted, Watchdog::new()).await;
-    serve_requests(worker, client, silent.begun, Some(silent.until)).await
-}
-
-/// A connection that has nothing to say for the time being.
-pub(crate) struct Silent {
-    pub(crate) accepted: Accepted,
-    /// Whether it has sent anything before.
-    begun: bool,
-    /// When its time between requests is over.
-    pub(crate) until: Moment,
+pub(crate) async fn resume(worker: &Rc<Worker>, silent: Silent, held: &Held) -> Option<Silent> {
+    let Silent { stream, peer, tls_before, begun, until } = silent;
+    let live = Arc::clone(held.listener());
+    let (plane, listener) = worker.plane_of(&live);
+    let buffer = Buffer::new(Rc::clone(&worker.buffers));
+    let accepted = Accepted { stream, peer, tls_before, buffer, live, plane, listener };
+    let client = Client::new(worker, accepted, Watchdog::new()).await;
+    serve_requests(worker, client, begun, Some(until)).await
 }
 
 /// Serves one request after another. The first is waited for until `until`, if that has begun
@@ -85,7 +83,8 @@ async fn serve_requests(
         match next(worker, &mut client, until).await {
             Next::Request => {}
             Next::Silence => {
-                return Some(Silent { accepted: client.without_place(), begun, until });
+                let (stream, peer, tls_before) = client.without_place();
+                return Some(Silent { stream, peer, tls_before, begun, until });
             }
             Next::End => {
                 client.end(worker, After::Close).await;

@@ -55,6 +55,7 @@ impl Connection {
             buffer: Buffer::new(Rc::clone(buffers)),
             busy: self.busy,
             reused,
+            brought_bulk: false,
             told: Told::default(),
         }
     }

@@ -1,56 +1,178 @@
-//! Connections between their requests. A task that serves requests takes kilobytes, most of them for
-//! the request; a connection that has been silent for a while waits in a small task instead, and
-//! goes on in a new one when it speaks.
+//! Connections between their requests. One that has been silent for a while is parked: it leaves its
+//! task and the runtime's watch, which together take kilobytes, and waits in a list, beside a poller
+//! of its own. When it speaks it goes on in a new task.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
+use model::Moment;
+use os::poll::{Interest, Poller};
+use slab::Slab;
+use tokio::io::unix::AsyncFd;
+use transport::Stream;
+
 use crate::accept::Held;
-use crate::client;
-use crate::connection::{self, Silent};
-use crate::roster::Phase;
 use crate::worker::Worker;
+use crate::{client, connection};
 
-/// A connection that is silent for longer is parked. Long beside the pauses of a busy client, so
-/// that its requests never pay for a task.
-pub(crate) const PARKED_AFTER: Duration = Duration::from_millis(100);
+/// A connection that is silent for longer is parked. Long beside the pauses of a client at work:
+/// to park and to go on costs four system calls.
+pub(crate) const PARKED_AFTER: Duration = Duration::from_millis(250);
 
-/// Waits, in a task of its own, until the connection speaks or its time is over.
-pub(crate) fn park(worker: Rc<Worker>, silent: Silent, held: Held) {
-    tokio::task::spawn_local(async move {
-        if speaks(&worker, &silent).await {
-            resume(worker, silent, held);
+/// A connection that has nothing to say for the time being.
+pub(crate) struct Silent {
+    pub(crate) stream: Stream,
+    /// The client's address: that of the other end, or what a PROXY header says.
+    pub(crate) peer: SocketAddr,
+    /// Whether the client spoke TLS to whoever sent the PROXY header.
+    pub(crate) tls_before: bool,
+    /// Whether it has sent anything before.
+    pub(crate) begun: bool,
+    /// When its time between requests is over.
+    pub(crate) until: Moment,
+}
+
+/// A silent connection, and what it is counted by.
+struct Parked {
+    silent: Silent,
+    held: Held,
+}
+
+/// A worker's parked connections.
+pub(crate) struct Parking {
+    /// Its tokens are places in `places`.
+    poller: RefCell<AsyncFd<Poller>>,
+    places: RefCell<Slab<Parked>>,
+}
+
+impl Parking {
+    /// Without connections. To be called within a runtime.
+    pub(crate) fn new() -> io::Result<Parking> {
+        #[allow(
+            deprecated,
+            reason = "deprecated for types that may not own their descriptor; a Poller does, and \
+            the replacement is unsafe"
+        )]
+        let poller = AsyncFd::with_interest(Poller::new()?, tokio::io::Interest::READABLE)?;
+        Ok(Parking { poller: RefCell::new(poller), places: RefCell::default() })
+    }
+
+    /// Takes a connection in; gives it back when it can't be waited for.
+    fn enter(&self, parked: Parked) -> Option<Parked> {
+        let poller = self.poller.borrow();
+        let mut places = self.places.borrow_mut();
+        let place = places.vacant_entry();
+        let token = place.key() as u64;
+        let stream = &parked.silent.stream;
+        let watched = stream.unwatch().and_then(|()| {
+            stream.with_descriptor(|tcp| poller.get_ref().add(&tcp, token, Interest::Read))
+        });
+        if watched.is_err() {
+            return Some(parked);
+        }
+        place.insert(parked);
+        None
+    }
+
+    /// Lets a connection out.
+    fn leave(&self, place: usize) -> Option<Parked> {
+        let parked = self.places.borrow_mut().try_remove(place)?;
+        let poller = self.poller.borrow();
+        // An error would mean that it was not watched.
+        let _ = parked.silent.stream.with_descriptor(|tcp| poller.get_ref().remove(&tcp));
+        Some(parked)
+    }
+
+    /// Waits for connections that speak, or have ended; yields their places.
+    async fn speaking(&self) -> io::Result<Vec<usize>> {
+        poll_fn(|cx| {
+            let mut poller = self.poller.borrow_mut();
+            loop {
+                let mut ready = ready!(poller.poll_read_ready_mut(cx))?;
+                let poller = ready.get_inner_mut();
+                poller.wait(Duration::ZERO)?;
+                if poller.is_empty() {
+                    ready.clear_ready();
+                    continue;
+                }
+                let places = (0..poller.len()).map(|index| poller.ready(index).token as usize);
+                return Poll::Ready(Ok(places.collect()));
+            }
+        })
+        .await
+    }
+
+    /// Gives memory back that a burst has left.
+    pub(crate) fn trim(&self) {
+        let mut places = self.places.borrow_mut();
+        if places.len() < places.capacity() / 4 {
+            places.shrink_to_fit();
+        }
+    }
+}
+
+/// Lets a connection wait here until it speaks or its time is over.
+pub(crate) fn park(worker: &Rc<Worker>, silent: Silent, held: Held) {
+    // One that can't be waited for here waits in a task, as it did before.
+    if let Some(parked) = worker.parking.enter(Parked { silent, held }) {
+        go_on(worker, parked);
+    }
+}
+
+/// Goes on with every connection that speaks, for as long as the worker lives.
+pub(crate) async fn attend(worker: Rc<Worker>) {
+    loop {
+        match worker.parking.speaking().await {
+            Ok(places) => {
+                let parked = places.into_iter().filter_map(|place| worker.parking.leave(place));
+                parked.for_each(|parked| go_on(&worker, parked));
+            }
+            Err(error) => {
+                tracing::error!(worker = worker.id, %error, "cannot watch silent connections");
+                return;
+            }
+        }
+    }
+}
+
+/// Closes those whose time is over.
+pub(crate) fn close_due(worker: &Rc<Worker>, now: Moment) {
+    close(worker, |parked| parked.silent.until <= now);
+}
+
+/// Closes those that are to wait no longer, because the worker or their listener ends.
+pub(crate) fn close_last(worker: &Rc<Worker>) {
+    let draining = worker.shared.draining();
+    close(worker, |parked| draining || parked.held.listener().is_closing());
+}
+
+/// Closes such connections; what has arrived is still answered.
+fn close(worker: &Rc<Worker>, such: impl Fn(&Parked) -> bool) {
+    let places = worker.parking.places.borrow();
+    let such = places.iter().filter(|(_, parked)| such(parked));
+    let such: Vec<usize> = such.map(|(place, _)| place).collect();
+    drop(places);
+    for parked in such.into_iter().filter_map(|place| worker.parking.leave(place)) {
+        if parked.silent.stream.is_silent() {
+            client::close(&parked.silent.stream);
         } else {
-            client::close(&silent.accepted.stream);
+            go_on(worker, parked);
         }
-    });
+    }
 }
 
-/// Goes on, in a task that is large enough to serve requests.
-fn resume(worker: Rc<Worker>, silent: Silent, held: Held) {
+/// Goes on with a connection, in a task that is large enough to serve requests.
+fn go_on(worker: &Rc<Worker>, parked: Parked) {
+    let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
-        if let Some(silent) = connection::resume(&worker, silent).await {
-            park(worker, silent, held);
+        let Parked { silent, held } = parked;
+        if let Some(silent) = connection::resume(&worker, silent, &held).await {
+            park(&worker, silent, held);
         }
     });
-}
-
-/// Whether there is something to read, before the time that a listener allows between requests is
-/// over and before its connections are to end.
-async fn speaks(worker: &Rc<Worker>, silent: &Silent) -> bool {
-    let Silent { accepted, until, .. } = silent;
-    let entry = worker.roster.enter().await;
-    entry.set(Phase::Idle);
-    entry.wake_after(*until);
-    poll_fn(|cx| {
-        // What has arrived is still answered while draining; an error is for the reader to find.
-        if accepted.stream.poll_read_ready(cx).is_ready() {
-            return Poll::Ready(true);
-        }
-        let last = worker.shared.draining() || accepted.live.is_closing();
-        if last || os::clock::now() >= *until { Poll::Ready(false) } else { Poll::Pending }
-    })
-    .await
 }

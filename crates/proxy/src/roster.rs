@@ -47,9 +47,7 @@ pub(crate) struct Entry {
 pub(crate) struct Seat {
     phase: Cell<Phase>,
     waker: Waker,
-    /// When an idle connection's time is over.
-    until: Cell<Moment>,
-    /// The exchange under way, if there is one. Apart, since a parked connection never has one.
+    /// The exchange under way, if there is one. Apart, since most connections wait for their first.
     flight: OnceCell<Box<RefCell<Option<Flight>>>>,
 }
 
@@ -73,8 +71,7 @@ impl Roster {
         // A task keeps its waker for life, so it is taken once.
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let phase = Cell::new(Phase::Busy);
-        let until = Cell::new(Moment::from_micros(u64::MAX));
-        let seat = Rc::new(Seat { phase, waker, until, flight: OnceCell::new() });
+        let seat = Rc::new(Seat { phase, waker, flight: OnceCell::new() });
         let mut seats = self.seats.borrow_mut();
         let index = if let Some(index) = self.free.borrow_mut().pop() {
             seats[index] = Some(Rc::clone(&seat));
@@ -89,13 +86,6 @@ impl Roster {
     /// Wakes every connection in such a phase.
     pub(crate) fn wake(&self, such: impl Fn(Phase) -> bool) {
         for seat in self.seats.borrow().iter().flatten().filter(|seat| such(seat.phase.get())) {
-            seat.waker.wake_by_ref();
-        }
-    }
-
-    /// Wakes idle connections whose time is over.
-    pub(crate) fn wake_due(&self, now: Moment) {
-        for seat in self.seats.borrow().iter().flatten().filter(|seat| seat.until.get() <= now) {
             seat.waker.wake_by_ref();
         }
     }
@@ -117,11 +107,6 @@ impl Entry {
     /// Says what the connection is doing now.
     pub(crate) fn set(&self, phase: Phase) {
         self.seat.phase.set(phase);
-    }
-
-    /// Wakes it some time after that, if it is still here.
-    pub(crate) fn wake_after(&self, until: Moment) {
-        self.seat.until.set(until);
     }
 
     /// An exchange begins.

@@ -41,6 +41,8 @@ pub(crate) struct ServerConnection {
     pub(crate) busy: Busy,
     /// Whether it carried an exchange before this one, or carries others.
     pub(crate) reused: bool,
+    /// Whether its last response was bulk, as the next one may be.
+    pub(crate) brought_bulk: bool,
     /// What has been counted of it.
     pub(crate) told: Told,
 }
@@ -48,6 +50,7 @@ pub(crate) struct ServerConnection {
 struct Idle {
     stream: Stream,
     rest: reuse::Idle,
+    brought_bulk: bool,
     told: Told,
     /// The longest that the service which used it last keeps one.
     keep_alive: Duration,
@@ -57,7 +60,8 @@ impl Idle {
     fn take_up(self, learner: &Learner, buffers: &Rc<BufferPool>, now: Moment) -> ServerConnection {
         let buffer = Buffer::new(Rc::clone(buffers));
         let busy = learner.take(self.rest, now);
-        ServerConnection { stream: self.stream, buffer, busy, reused: true, told: self.told }
+        let Idle { stream, brought_bulk, told, .. } = self;
+        ServerConnection { stream, buffer, busy, reused: true, brought_bulk, told }
     }
 }
 
@@ -243,7 +247,7 @@ impl Pool {
         idle_max: usize,
         now: Moment,
     ) {
-        let ServerConnection { stream, buffer, busy, told, .. } = connection;
+        let ServerConnection { stream, buffer, busy, brought_bulk, told, .. } = connection;
         if stream.is_exchange() || !reach.is_shared() {
             return;
         }
@@ -267,7 +271,7 @@ impl Pool {
         });
         let has_room = kept.idle.len() < reach.service.idle_connections_max as usize;
         if has_room && self.idle.get() < idle_max {
-            kept.idle.push_back(Idle { stream, rest, told, keep_alive });
+            kept.idle.push_back(Idle { stream, rest, brought_bulk, told, keep_alive });
             self.idle.set(self.idle.get() + 1);
         }
     }
@@ -339,7 +343,7 @@ pub(crate) async fn dial(
             let buffer = Buffer::new(Rc::clone(buffers));
             let told = tcp_sample::connected(&stream, endpoint, now - begun);
             let busy = learner.connected(now - begun);
-            Ok(ServerConnection { stream, buffer, busy, reused: false, told })
+            Ok(ServerConnection { stream, buffer, busy, reused: false, brought_bulk: false, told })
         }
         Err(error) => {
             if error.cause == Cause::ConnectionRefused {

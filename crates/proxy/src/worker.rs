@@ -19,6 +19,7 @@ use crate::access_log::{AccessBatch, AccessSink};
 use crate::buffer::BufferPool;
 use crate::explain::{Explanation, MayExplain};
 use crate::listener::LiveListener;
+use crate::parked::{self, Parking};
 use crate::roster::{Phase, Roster};
 use crate::scratch::ScratchPool;
 use crate::shared::{Dealt, Handed, Peer, Shared};
@@ -31,8 +32,8 @@ const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How often it is looked whether something new is known of a server's habits.
 const NEWS_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked whether the time of parked connections is over, and so how late they may
-/// end: a timer for each would be a third of what they hold.
-const IDLE_EVERY: Duration = Duration::from_secs(1);
+/// end: a timer for each would hold more than they do.
+const PARKED_EVERY: Duration = Duration::from_secs(1);
 /// How often what nobody needed of late is given back to the system.
 const TRIM_EVERY: Duration = Duration::from_secs(5);
 /// How long exchanges that are cut off may take to tell their clients.
@@ -61,6 +62,7 @@ pub(crate) struct Worker {
     pub(crate) scratch: ScratchPool,
     pub(crate) pool: Pool,
     pub(crate) roster: Rc<Roster>,
+    pub(crate) parking: Parking,
     pub(crate) rng: RefCell<fastrand::Rng>,
     pub(crate) access: AccessBatch,
     pub(crate) timestamps: RefCell<TimestampCache>,
@@ -155,26 +157,32 @@ pub(crate) fn run(start: Start) -> io::Result<()> {
     let runtime = builder.enable_all().build_local(LocalOptions::default())?;
     let Start { id, shared, inbox, access, shard } = start;
     let plane = Plane::new(shared.registry.load_full(), &shard, &shared);
-    let worker = Rc::new(Worker {
-        id,
-        buffers: Rc::default(),
-        scratch: ScratchPool::default(),
-        pool: Pool::default(),
-        roster: Rc::default(),
-        rng: RefCell::new(fastrand::Rng::new()),
-        access: AccessBatch::new(access),
-        timestamps: RefCell::default(),
-        shard,
-        plane: RefCell::new(Rc::new(plane)),
-        shared,
-    });
-    runtime.block_on(live(worker, inbox));
-    Ok(())
+    // Within the runtime, which watches what it makes.
+    let live = async {
+        let worker = Worker {
+            id,
+            parking: Parking::new()?,
+            buffers: Rc::default(),
+            scratch: ScratchPool::default(),
+            pool: Pool::default(),
+            roster: Rc::default(),
+            rng: RefCell::new(fastrand::Rng::new()),
+            access: AccessBatch::new(access),
+            timestamps: RefCell::default(),
+            shard,
+            plane: RefCell::new(Rc::new(plane)),
+            shared,
+        };
+        live(Rc::new(worker), inbox).await;
+        Ok(())
+    };
+    runtime.block_on(live)
 }
 
 async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     tokio::task::spawn_local(accept::take_handed(Rc::clone(&worker), inbox));
     tokio::task::spawn_local(housekeeping(Rc::clone(&worker)));
+    tokio::task::spawn_local(parked::attend(Rc::clone(&worker)));
     let mut acceptors: Vec<Acceptor> = Vec::new();
     while !worker.shared.leaving() {
         take_sockets(&worker, &mut acceptors);
@@ -188,11 +196,12 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     while worker.peer().connections.load(Relaxed) > 0 && !worker.shared.stopped() {
         heed(&worker);
         if worker.shared.draining() {
-            worker.roster.wake(|phase| phase == Phase::Idle);
+            close_idle(&worker);
         }
         worker.peer().signalled().await;
     }
     worker.roster.wake_all();
+    parked::close_last(&worker);
     let ended = async {
         while worker.peer().connections.load(Relaxed) > 0 {
             worker.peer().signalled().await;
@@ -223,8 +232,14 @@ fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
             acceptor.finish(worker);
         }
         // Those that came by them are not to wait for another request.
-        worker.roster.wake(|phase| phase == Phase::Idle);
+        close_idle(worker);
     }
+}
+
+/// Ends connections that wait for a request, where none is to come any more.
+fn close_idle(worker: &Rc<Worker>) {
+    worker.roster.wake(|phase| phase == Phase::Idle);
+    parked::close_last(worker);
 }
 
 /// What must be done now and then, whether or not requests come.
@@ -233,17 +248,18 @@ async fn housekeeping(worker: Rc<Worker>) {
     let mut flush_due = tokio::time::interval(ACCESS_FLUSH_EVERY);
     let mut news = tokio::time::interval(NEWS_EVERY);
     let mut trim = tokio::time::interval(TRIM_EVERY);
-    let mut idle = tokio::time::interval(IDLE_EVERY);
+    let mut parked_due = tokio::time::interval(PARKED_EVERY);
     loop {
         tokio::select! {
             // One worker tells what all have learned together.
             _ = news.tick(), if worker.id == 0 => tell_news(&worker.plane().published),
             _ = sweep.tick() => worker.pool.sweep(os::clock::now()),
             _ = flush_due.tick() => flush(&worker),
-            _ = idle.tick() => worker.roster.wake_due(os::clock::now()),
+            _ = parked_due.tick() => parked::close_due(&worker, os::clock::now()),
             _ = trim.tick() => {
                 worker.buffers.trim();
                 worker.scratch.trim();
+                worker.parking.trim();
             }
         }
     }

@@ -63,8 +63,12 @@ pub struct CaptureSide {
     pub syn_gaps_ms: Vec<u64>,
     /// Selective acknowledgements permitted in its SYN; `None`: its SYN was not captured.
     pub sack_permitted: Option<bool>,
-    /// Segments flagged as sent again whose bytes had not been seen before.
+    /// Segments flagged as sent again or out of order whose bytes had all been seen before.
+    pub repeated_segments: u64,
+    /// Segments flagged as sent again or out of order whose bytes had not been seen before.
     pub late_segments: u64,
+    /// Of them, those that others overtook, by their IP identification.
+    pub overtaken_segments: u64,
     /// Frames that show a segment that was captured already.
     pub captured_twice: u64,
     /// Of them, flagged as sent again or out of order.

@@ -12,7 +12,7 @@
 //! limits of the instance type. Many clients that check health open the most connections of all.
 
 use crate::captured::{certainty, found, frames, needs_both, sum, which};
-use crate::facts::Capture;
+use crate::facts::{Capture, CaptureConnection};
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::Out;
 use crate::words;
@@ -40,6 +40,8 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
     let never = found.iter().filter(|flow| flow.answered.segments == 0).count() as u64;
     let severity = if never > 0 { Severity::Critical } else { Severity::Warning };
     let again = sum(&found, |side| side.syns - 1);
+    let is_answered = |one: &&CaptureConnection| one.server == worst.to && one.from_server.segments > 0;
+    let answered = capture.connections.iter().filter(is_answered).count() as u64;
     out.push(
         out.finding(
             worst.name(),
@@ -52,6 +54,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
         )
         .evidences(which(&found))
         .evidence(Evidence::count("never answered", never, "connections"))
+        .evidence(Evidence::count("answered by the same server", answered, "connections"))
         .evidence(Evidence::text("seconds between SYNs of the worst", gaps.join(", ")))
         .evidences(frames(&found, "retransmission"))
         .why("Each SYN that is lost costs whoever connects a second, then more.")

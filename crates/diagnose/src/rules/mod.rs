@@ -85,9 +85,10 @@ rules! {
     Namespace resets_sent;
     Namespace time_wait_many;
     Capture capture_syn_lost;
-    Capture capture_mtu absorbs [capture_tail_loss];
+    Capture capture_mtu absorbs [capture_tail_loss, capture_loss];
     Capture capture_queue_full;
     Capture capture_sack_off;
+    Capture capture_loss;
     Capture capture_slow_reader;
     Capture capture_tail_loss;
     Capture capture_spurious;

@@ -11,6 +11,6 @@ mod unit;
 pub use file::{Line, lines};
 pub use judge::{Effect, Judgement};
 pub use machine::{Kernel, Machine};
-pub use review::{Reviewed, SetBy, in_use, of_file};
+pub use review::{Reviewed, SetBy, Which, in_use, of_file};
 pub use table::Setting;
 pub use unit::Unit;

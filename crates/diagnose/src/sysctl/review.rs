@@ -53,9 +53,22 @@ pub fn of_file(path: &str, text: &str, machine: &Machine) -> Vec<Reviewed> {
         .collect()
 }
 
-/// Reviews the settings in use: those that differ from their default, and those that a file sets,
-/// in order of name.
-pub fn in_use(settings: &Settings, files: &[SysctlFile], machine: &Machine) -> Vec<Reviewed> {
+/// Which of the settings in use are reviewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Every one that is known here or that a file sets.
+    All,
+    /// Those that differ from their default, and those that a file sets.
+    Changed,
+}
+
+/// Reviews the settings in use, in order of name.
+pub fn in_use(
+    settings: &Settings,
+    files: &[SysctlFile],
+    machine: &Machine,
+    which: Which,
+) -> Vec<Reviewed> {
     let mut set_by: BTreeMap<String, SetBy> = BTreeMap::new();
     for file in files {
         for line in lines(&file.text) {
@@ -68,7 +81,7 @@ pub fn in_use(settings: &Settings, files: &[SysctlFile], machine: &Machine) -> V
         .map(|(name, value)| (name, value, set_by.get(name)))
         .filter(|(name, _, set_by)| set_by.is_some() || Setting::by_name(name).is_some())
         .map(|(name, value, set_by)| review(name, value, set_by.cloned(), machine))
-        .filter(|one| one.set_by.is_some() || differs(one, machine))
+        .filter(|one| which == Which::All || one.set_by.is_some() || differs(one, machine))
         .collect()
 }
 

@@ -221,7 +221,12 @@ async fn await_head(
                     }
                 }
             }
-            let failed = match server.buffer.poll_fill(&server.stream, cx) {
+            let filled = if server.brought_bulk {
+                server.buffer.poll_fill_head(&server.stream, cx)
+            } else {
+                server.buffer.poll_fill(&server.stream, cx)
+            };
+            let failed = match filled {
                 Poll::Pending => break,
                 Poll::Ready(Ok(count)) if count > 0 => continue,
                 Poll::Ready(Ok(_)) => server_ended(write_failed, Cause::ConnectionTerminated),

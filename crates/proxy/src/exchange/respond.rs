@@ -163,6 +163,7 @@ pub(super) async fn respond(
     record.ask_tcp(&mut server, slot.endpoint());
     record.body_in = upload.bytes();
     record.body_out = download.bytes();
+    server.brought_bulk = download.has_spliced();
     record.grpc_status = grpc_status(&scratch.response, download.trailers());
     let uploaded = upload.is_done();
     scratch.up = upload.into_pending();

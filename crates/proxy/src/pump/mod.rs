@@ -80,6 +80,7 @@ pub(crate) struct Pump {
     blocked: Blocked,
     /// Carries the body past this process; then nothing of it is in the source's buffer.
     pipe: Option<Lent>,
+    has_spliced: bool,
     bytes: u64,
     bytes_max: u64,
     /// How many it has said that it has, where its framing does not say so.
@@ -114,6 +115,7 @@ impl Pump {
             sent_bytes: 0,
             blocked: Blocked::No,
             pipe: None,
+            has_spliced: false,
             bytes: 0,
             bytes_max: u64::MAX,
             bytes_said: None,
@@ -197,6 +199,11 @@ impl Pump {
         self.has_sent
     }
 
+    /// Whether bulk went past this process.
+    pub(crate) fn has_spliced(&self) -> bool {
+        self.has_spliced
+    }
+
     /// Body bytes read so far, without framing.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -246,6 +253,7 @@ impl Pump {
             if self.may_splice(from, to) {
                 self.pipe = buffer.pipe_for_bulk();
                 if self.pipe.is_some() {
+                    self.has_spliced = true;
                     continue;
                 }
             }

@@ -16,8 +16,8 @@ pub use tcp::{Address, Segment, bits};
 use crate::reader::Record;
 use fragments::Fragments;
 
-/// Headers around each other that are followed.
-const LAYERS_MAX: usize = 16;
+/// Headers around each other that are followed: tags, tunnels and extension headers.
+pub const LAYERS_MAX: usize = 16;
 
 /// What a record holds.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +133,7 @@ enum Layer {
 pub struct Decoder {
     fragments: Fragments,
     unknown_link: Option<u32>,
+    too_deep: u64,
 }
 
 impl Decoder {
@@ -149,6 +150,12 @@ impl Decoder {
     /// A kind of link that packets had and that is not known here.
     pub fn unknown_link(&self) -> Option<u32> {
         self.unknown_link
+    }
+
+    /// Packets with more headers around each other than [`LAYERS_MAX`]: what is inside them was not
+    /// looked at.
+    pub fn too_deep(&self) -> u64 {
+        self.too_deep
     }
 
     /// What `record` holds.
@@ -177,6 +184,7 @@ impl Decoder {
                 None => return Decoded::Other,
             }
         }
+        self.too_deep += 1;
         Decoded::Other
     }
 

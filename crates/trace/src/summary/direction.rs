@@ -71,9 +71,15 @@ pub struct Direction {
     pub openings: u32,
     /// Bytes of data, each counted once.
     pub unique_bytes: u64,
+    /// Of what was flagged as sent again or out of order: segments whose bytes had all been seen
+    /// before. They were sent again, whatever the flag.
+    pub repeated_segments: u64,
     /// Of what was flagged as sent again or out of order: segments whose bytes were not seen
     /// before. They were lost, or overtaken, before the place of the capture.
     pub late_segments: u64,
+    /// Of [`Direction::late_segments`], those that were sent before the ones that came first: their
+    /// IP identification is an older one. They were overtaken, and not lost.
+    pub overtaken_segments: u64,
     /// Bytes that the other end acknowledged and that the capture does not have.
     pub unseen_bytes: u64,
     /// Frames that show a segment a second time, as a mirror port does: same IP identification.
@@ -111,6 +117,8 @@ pub struct Direction {
     repeated: (u32, u32),
     last_data_ns: i64,
     acknowledged: Option<u32>,
+    /// IP identification of the segment with the highest byte so far.
+    newest_ip_id: u16,
     recent: [Print; RECENT],
 }
 
@@ -206,9 +214,21 @@ impl Direction {
         let novelty = self.stretches.take(segment.sequence, segment.length);
         let new_bytes = u64::from(novelty.beyond_bytes) + u64::from(novelty.filled_bytes);
         self.unique_bytes += new_bytes;
+        self.unseen_bytes = self.unseen_bytes.saturating_sub(u64::from(novelty.acknowledged_bytes));
         self.segment_max_bytes = self.segment_max_bytes.max(segment.length);
+        let ip_id = segment.ip_id as u16;
+        if novelty.beyond_bytes > 0 {
+            self.newest_ip_id = ip_id;
+        }
         if is_again {
-            self.late_segments += u64::from(novelty.filled_bytes > 0);
+            if novelty.filled_bytes > 0 {
+                self.late_segments += 1;
+                // Hosts count it up, each connection by itself. 0 says nothing.
+                let is_older = ip_id.wrapping_sub(self.newest_ip_id).cast_signed() < 0;
+                let is_told = ip_id != 0 && self.newest_ip_id != 0;
+                self.overtaken_segments += u64::from(is_told && is_older);
+            }
+            self.repeated_segments += u64::from(new_bytes == 0);
             if is_last && now_ns.saturating_sub(self.last_data_ns) > TIMER_MIN_NS {
                 self.tail_retransmissions += 1;
             }
@@ -270,8 +290,9 @@ impl Direction {
             within < TWICE_WITHIN_NS.unsigned_abs()
                 && Print { time_ns: now_ns, ..*earlier } == print
         };
-        // An identification of 0 tells nothing.
-        let was_captured = print.ip_id != 0 && self.recent.iter().any(is_same);
+        // An identification of 0 tells nothing, but no timer for a handshake is so short.
+        let is_told = print.ip_id != 0 || segment.has(bits::SYN);
+        let was_captured = is_told && self.recent.iter().any(is_same);
         self.recent.rotate_right(1);
         self.recent[0] = print;
         was_captured

@@ -12,15 +12,26 @@ pub(super) struct Novelty {
     pub(super) beyond_bytes: u32,
     /// Bytes that fill a hole: they come late, and for the first time.
     pub(super) filled_bytes: u32,
+    /// Of these, those that had been acknowledged before: the capture has them, in the wrong order.
+    pub(super) acknowledged_bytes: u32,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Stretches {
     /// Behind the highest byte seen.
     end: Option<u32>,
-    /// First byte, and the one behind the last, in the order in which they came to be.
-    holes: [(u32, u32); HOLES_MAX],
+    /// In the order in which they came to be.
+    holes: [Hole; HOLES_MAX],
     count: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Hole {
+    /// Its first byte, and the one behind its last.
+    from: u32,
+    to: u32,
+    /// All of it has been acknowledged.
+    is_acknowledged: bool,
 }
 
 impl Stretches {
@@ -32,84 +43,83 @@ impl Stretches {
     /// A segment's bytes.
     pub(super) fn take(&mut self, first: u32, length: u32) -> Novelty {
         let last = first.wrapping_add(length);
+        let mut novelty = Novelty::default();
         let Some(end) = self.end else {
             self.end = Some(last);
-            return Novelty { beyond_bytes: length, filled_bytes: 0 };
+            novelty.beyond_bytes = length;
+            return novelty;
         };
         if is_after(first, end) {
-            self.add_hole(end, first);
+            self.add_hole(Hole { from: end, to: first, is_acknowledged: false });
         }
-        let mut novelty = Novelty::default();
         if is_after(last, end) {
             let from = if is_after(first, end) { first } else { end };
             novelty.beyond_bytes = last.wrapping_sub(from);
             self.end = Some(last);
         }
         if is_before(first, end) && self.count > 0 {
-            novelty.filled_bytes = self.fill(first, last);
+            self.fill(first, last, &mut novelty);
         }
         novelty
     }
 
-    /// Everything up to `acknowledged` has arrived; yields how many of those bytes were never seen.
+    /// Everything up to `acknowledged` has arrived; yields how many of those bytes were not seen yet.
     pub(super) fn acknowledge(&mut self, acknowledged: u32) -> u32 {
         let mut unseen = 0_u32;
-        if self.count > 0 {
-            let mut kept = 0;
-            for index in 0..usize::from(self.count) {
-                let (from, to) = self.holes[index];
-                if is_after(to, acknowledged) {
-                    self.holes[kept] = (from, to);
-                    kept += 1;
-                } else {
-                    unseen = unseen.wrapping_add(to.wrapping_sub(from));
-                }
+        for hole in &mut self.holes[..usize::from(self.count)] {
+            if !hole.is_acknowledged && !is_after(hole.to, acknowledged) {
+                hole.is_acknowledged = true;
+                unseen = unseen.wrapping_add(hole.to.wrapping_sub(hole.from));
             }
-            self.count = kept as u8;
         }
         if let Some(end) = self.end
             && is_after(acknowledged, end)
         {
             // A FIN's byte, or one that a probe had, is no loss.
             let more = acknowledged.wrapping_sub(end);
-            unseen = unseen.wrapping_add(if more > 1 { more } else { 0 });
+            if more > 1 {
+                unseen = unseen.wrapping_add(more);
+                self.add_hole(Hole { from: end, to: acknowledged, is_acknowledged: true });
+            }
             self.end = Some(acknowledged);
         }
         unseen
     }
 
-    fn add_hole(&mut self, from: u32, to: u32) {
+    fn add_hole(&mut self, hole: Hole) {
         let count = usize::from(self.count);
         if count == HOLES_MAX {
             self.holes.rotate_left(1);
-            self.holes[HOLES_MAX - 1] = (from, to);
+            self.holes[HOLES_MAX - 1] = hole;
         } else {
-            self.holes[count] = (from, to);
+            self.holes[count] = hole;
             self.count += 1;
         }
     }
 
-    fn fill(&mut self, first: u32, last: u32) -> u32 {
-        let mut filled = 0_u32;
+    fn fill(&mut self, first: u32, last: u32, novelty: &mut Novelty) {
         let holes = self.holes;
         let count = usize::from(self.count);
         self.count = 0;
-        for (from, to) in holes.into_iter().take(count) {
-            let left = if is_after(first, from) { first } else { from };
-            let right = if is_before(last, to) { last } else { to };
+        for hole in holes.into_iter().take(count) {
+            let left = if is_after(first, hole.from) { first } else { hole.from };
+            let right = if is_before(last, hole.to) { last } else { hole.to };
             if !is_after(right, left) {
-                self.add_hole(from, to);
+                self.add_hole(hole);
                 continue;
             }
-            filled = filled.wrapping_add(right.wrapping_sub(left));
-            if is_after(left, from) {
-                self.add_hole(from, left);
+            let filled = right.wrapping_sub(left);
+            novelty.filled_bytes = novelty.filled_bytes.wrapping_add(filled);
+            if hole.is_acknowledged {
+                novelty.acknowledged_bytes = novelty.acknowledged_bytes.wrapping_add(filled);
             }
-            if is_after(to, right) {
-                self.add_hole(right, to);
+            if is_after(left, hole.from) {
+                self.add_hole(Hole { to: left, ..hole });
+            }
+            if is_after(hole.to, right) {
+                self.add_hole(Hole { from: right, ..hole });
             }
         }
-        filled
     }
 }
 
@@ -143,5 +153,17 @@ mod tests {
         assert_eq!(stretches.acknowledge(1_400), 0);
         assert_eq!(stretches.acknowledge(1_401), 0, "a FIN");
         assert_eq!(stretches.acknowledge(2_401), 1_000);
+    }
+
+    #[test]
+    fn what_the_capture_has_in_the_wrong_order_it_has() {
+        let mut stretches = Stretches::default();
+        stretches.take(1_000, 100);
+        assert_eq!(stretches.acknowledge(1_300), 200, "before it is seen");
+        let late = stretches.take(1_100, 150);
+        assert_eq!((late.filled_bytes, late.acknowledged_bytes), (150, 150));
+        assert_eq!(stretches.take(1_100, 150), Novelty::default(), "seen before");
+        let rest = stretches.take(1_200, 200);
+        assert_eq!((rest.beyond_bytes, rest.acknowledged_bytes), (100, 50));
     }
 }

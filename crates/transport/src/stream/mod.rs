@@ -12,6 +12,7 @@ mod tls;
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -162,6 +163,23 @@ impl Stream {
             Kind::Tcp(tcp) => tcp.is_watched(),
             Kind::Tls(_) | Kind::Http2(_) => true,
         }
+    }
+
+    /// The runtime watches it no more, until somebody has to wait for it. For a connection that
+    /// waits beside a poller of the caller's own, by its descriptor.
+    ///
+    /// # Errors
+    /// `NotConnected`, as everything afterwards, when the runtime would not let go of it.
+    pub fn unwatch(&self) -> io::Result<()> {
+        self.tcp().unwatch()
+    }
+
+    /// Its descriptor, for a poller. What TLS has read and not yet handed out it does not tell of.
+    pub fn with_descriptor<T>(
+        &self,
+        ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.tcp().with(ask)
     }
 
     /// Whether nobody has had to wait for this connection, and asks so for the first time. Whoever

@@ -89,6 +89,18 @@ impl Tcp {
         Ok(())
     }
 
+    /// The runtime watches it no more, until somebody has to wait for it.
+    pub(super) fn unwatch(&self) -> io::Result<()> {
+        let mut socket = self.0.borrow_mut();
+        match std::mem::replace(&mut *socket, Socket::Lost) {
+            Socket::Watched(tcp) => {
+                *socket = Socket::Unwatched { tcp: tcp.into_std()?, was_asked: false };
+            }
+            unwatched => *socket = unwatched,
+        }
+        Ok(())
+    }
+
     /// What `call` yields at once on a socket that is not watched; `None` when it is, or when it
     /// has to wait.
     fn at_once<T>(

@@ -57,7 +57,8 @@ pub(crate) struct FactsArgs {
 /// What the doctor can be asked about in particular.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DoctorVerb {
-    /// Every network setting in use, spelt out and judged for this kernel; or those of a file
+    /// The network settings that differ from this kernel's defaults, spelt out and judged; or those
+    /// of a file
     Sysctl(SysctlArgs),
     /// Every listening socket: its program, its backlog, who waits, what it dropped
     Listeners(ListArgs),
@@ -75,6 +76,10 @@ pub(crate) struct SysctlArgs {
     /// A file in the form of sysctl.conf to judge instead of what is in force
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+
+    /// Those at their default, too
+    #[arg(long, conflicts_with = "file")]
+    pub(crate) all: bool,
 
     #[command(flatten)]
     pub(crate) list: ListArgs,

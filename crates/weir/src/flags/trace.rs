@@ -83,6 +83,10 @@ pub(crate) struct TraceLook {
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
 
+    /// Write the report as a page with its pictures, in one file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
     /// Connections that are followed; segments of others are counted and not analysed
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
     pub(crate) connections_max: usize,

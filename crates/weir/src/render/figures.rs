@@ -18,10 +18,27 @@ impl<const N: usize> Figures<N> {
         self.rows.push(cells);
     }
 
-    pub(crate) fn text(&self) -> String {
-        let headings: [Vec<&str>; N] = self.heading.map(broken);
-        let height = headings.iter().map(Vec::len).max().unwrap_or(0);
-        let is_words: [bool; N] = std::array::from_fn(|n| {
+    /// As a table of HTML.
+    pub(crate) fn html(&self) -> String {
+        let is_words = self.is_words();
+        let row = |tag: &str, cells: [&str; N]| -> String {
+            let cells = cells.iter().zip(is_words).map(|(cell, is_words)| {
+                let class = if is_words { " class=\"words\"" } else { "" };
+                format!("<{tag}{class}>{}</{tag}>", escaped(cell))
+            });
+            format!("<tr>{}</tr>\n", cells.collect::<String>())
+        };
+        let rows = self.rows.iter().map(|cells| row("td", cells.each_ref().map(String::as_str)));
+        format!(
+            "<table>\n<thead>{}</thead>\n<tbody>{}</tbody>\n</table>\n",
+            row("th", self.heading),
+            rows.collect::<String>()
+        )
+    }
+
+    /// Which columns hold words.
+    fn is_words(&self) -> [bool; N] {
+        std::array::from_fn(|n| {
             let letters = |cell: &String| cell.chars().any(|one| one.is_alphabetic() || one == ':');
             let is_filled = |cell: &&[String; N]| !cell[n].is_empty();
             let filled = self.rows.iter().filter(is_filled).count();
@@ -29,7 +46,13 @@ impl<const N: usize> Figures<N> {
             let wordy =
                 self.rows.iter().filter(|row| letters(&row[n]) && !starts_with_figure(&row[n]));
             filled > 0 && wordy.count() * 2 > filled
-        });
+        })
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let headings: [Vec<&str>; N] = self.heading.map(broken);
+        let height = headings.iter().map(Vec::len).max().unwrap_or(0);
+        let is_words = self.is_words();
         let widths: [usize; N] = std::array::from_fn(|n| {
             let cells = self.rows.iter().map(|row| row[n].chars().count());
             let heads = headings[n].iter().map(|line| line.chars().count());
@@ -49,6 +72,12 @@ impl<const N: usize> Figures<N> {
         }
         out
     }
+}
+
+/// As it may stand in XML and HTML, between elements and in attributes.
+pub(crate) fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;")
 }
 
 fn starts_with_figure(cell: &str) -> bool {
@@ -93,5 +122,14 @@ mod tests {
         table.row(["10 <> 11".into(), "1,200".into(), "b".into()]);
         let expected = "             sent\n      when  again  from\n    0 <> 1     12  10.0.0.1:80\n  10 <> 11  1,200  b\n";
         assert_eq!(table.text(), expected);
+    }
+
+    #[test]
+    fn what_comes_from_outside_is_no_markup() {
+        let mut table = Figures::headed(["a < b"]);
+        table.row(["<b title=\"x\">&".into()]);
+        let html = table.html();
+        assert!(html.contains("a &lt; b"), "{html}");
+        assert!(html.contains("&lt;b title=&quot;x&quot;&gt;&amp;"), "{html}");
     }
 }

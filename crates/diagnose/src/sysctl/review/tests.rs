@@ -110,7 +110,13 @@ fn only_what_was_changed_is_told_of_those_in_use() {
         text: "net.ipv4.tcp_fin_timeout=60\nnet.ipv4.tcp_sack=0".to_owned(),
     };
     let machine = Machine { memory_bytes: Some(16 << 30), ..Machine::usual() };
-    let reviewed = in_use(&settings, &[file], &machine);
+    let all = in_use(&settings, std::slice::from_ref(&file), &machine, Which::All);
+    assert!(
+        all.len() > 1
+            && all.iter().all(|one| Setting::by_name(&one.name).is_some() || one.set_by.is_some())
+    );
+    let reviewed = in_use(&settings, &[file], &machine, Which::Changed);
+    assert!(reviewed.len() < all.len(), "{all:?}");
     let names: Vec<&str> = reviewed.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_sack"]);
     assert_eq!(reviewed[1].judgement.effect, Effect::Harms);

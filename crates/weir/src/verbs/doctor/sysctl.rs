@@ -1,7 +1,7 @@
 //! `weir doctor sysctl`: settings in use, or those of a file, spelt out and judged.
 
 use diagnose::facts::Facts;
-use diagnose::sysctl::{Effect, Machine, Reviewed, in_use, of_file};
+use diagnose::sysctl::{Effect, Machine, Reviewed, Which, in_use, of_file};
 use serde_json::{Value, json};
 
 use super::super::check::{print, print_json};
@@ -29,7 +29,10 @@ pub(super) fn run(args: &SysctlArgs, common: Common) -> Exit {
             }
             Err(error) => return error.tell(),
         },
-        None => in_namespaces(&facts, &machine),
+        None => {
+            let which = if args.all { Which::All } else { Which::Changed };
+            in_namespaces(&facts, &machine, which)
+        }
     };
     let weighs = |one: &Reviewed| matches!(one.judgement.effect, Effect::Harms);
     let harms = groups.iter().flat_map(|(_, settings)| settings).any(weighs);
@@ -49,7 +52,7 @@ pub(super) fn run(args: &SysctlArgs, common: Common) -> Exit {
 }
 
 /// What is in force in each namespace that could be read.
-fn in_namespaces(facts: &Facts, machine: &Machine) -> Vec<(String, Vec<Reviewed>)> {
+fn in_namespaces(facts: &Facts, machine: &Machine, which: Which) -> Vec<(String, Vec<Reviewed>)> {
     let files = facts.host.sysctl_files.get().map_or(&[][..], Vec::as_slice);
     let each = facts.namespaces.iter().filter_map(|namespace| {
         let settings = namespace.settings.get()?;
@@ -60,7 +63,7 @@ fn in_namespaces(facts: &Facts, machine: &Machine) -> Vec<(String, Vec<Reviewed>
         } else {
             format!("Network namespace {}", namespace.name)
         };
-        Some((name, in_use(settings, files, machine)))
+        Some((name, in_use(settings, files, machine, which)))
     });
     each.collect()
 }

@@ -27,6 +27,18 @@ pub(super) struct Event {
     pub(super) was_captured: bool,
 }
 
+impl Event {
+    /// Whether its acknowledgement counts.
+    pub(super) fn has_ack(&self) -> bool {
+        self.tcp & bits::ACK != 0
+    }
+
+    /// Whether it belongs to the handshake.
+    pub(super) fn is_syn(&self) -> bool {
+        self.tcp & bits::SYN != 0
+    }
+}
+
 /// The events of the chosen connection.
 pub(super) struct Events {
     stream: Option<u32>,

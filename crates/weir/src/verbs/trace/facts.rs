@@ -6,10 +6,10 @@ use diagnose::facts::{Capture, CaptureConnection, CaptureSide, Facts};
 use trace::summary::{Direction, Story};
 
 use super::Reading;
-use super::text::sorted;
+use super::text::worst;
 
 /// Connections that rules see: those with the most trouble.
-const CONNECTIONS_MAX: usize = 10_000;
+pub(super) const CONNECTIONS_MAX: usize = 10_000;
 
 /// The capture, for the rule book.
 pub(super) fn facts(reading: &Reading) -> Facts {
@@ -20,8 +20,7 @@ pub(super) fn facts(reading: &Reading) -> Facts {
         connections_in_all: trace.stories().len() as u64,
         one_sided: trace.stories().filter(|story| story.is_one_sided()).count() as u64,
         dropped: reading.dropped,
-        connections: sorted(trace)
-            .take(CONNECTIONS_MAX)
+        connections: worst(trace, CONNECTIONS_MAX)
             .map(|(stream, story)| connection(stream, story))
             .collect(),
     };
@@ -64,7 +63,9 @@ fn side(direction: &Direction) -> CaptureSide {
         syns: u64::from(direction.openings),
         syn_gaps_ms: gaps.map(|two| milliseconds(two[1] - two[0])).collect(),
         sack_permitted: direction.handshake.was_seen.then_some(direction.handshake.sack_permitted),
+        repeated_segments: direction.repeated_segments,
         late_segments: direction.late_segments,
+        overtaken_segments: direction.overtaken_segments,
         captured_twice: direction.captured_twice,
         captured_twice_flagged: direction.captured_twice_flagged,
         unseen_bytes: direction.unseen_bytes,

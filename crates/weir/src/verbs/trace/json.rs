@@ -5,7 +5,8 @@ use trace::summary::{Counts, Direction, Ending, Story};
 
 use super::Reading;
 use super::events::{Events, tcp_flags};
-use super::text::sorted;
+use super::facts::CONNECTIONS_MAX;
+use super::text::worst;
 use crate::flags::TraceLook;
 
 /// The whole report; the connections that were asked for, and with `--stream` its events.
@@ -25,10 +26,11 @@ pub(super) fn report(reading: &Reading, args: &TraceLook, events: &Events) -> Va
         .collect();
     let shown: Vec<Value> = match args.stream {
         Some(number) => trace.story(number).map(|one| story(number, one)).into_iter().collect(),
-        None => sorted(trace).take(args.connections).map(|(n, one)| story(n, one)).collect(),
+        None => worst(trace, args.connections).map(|(n, one)| story(n, one)).collect(),
     };
     let mut report = json!({
-        "file": reading.name,
+        "file": (!reading.is_live).then_some(&reading.name),
+        "interface": reading.is_live.then_some(&reading.name),
         "frames": trace.frames(),
         "duration_s": intervals.duration_ns() as f64 / 1e9,
         "first_frame_unix_s": intervals.first_ns().map(|ns| ns as f64 / 1e9),
@@ -41,6 +43,8 @@ pub(super) fn report(reading: &Reading, args: &TraceLook, events: &Events) -> Va
         "dropped_while_capturing": reading.dropped,
         "segments_not_analysed": trace.refused(),
         "fragments_dropped": trace.decoder().fragments_dropped(),
+        "packets_too_deep": trace.decoder().too_deep(),
+        "connections_judged": trace.stories().len().min(CONNECTIONS_MAX),
         "unknown_link_type": trace.decoder().unknown_link(),
         "stopped": reading.broken.as_ref().map(|broken| {
             json!({ "offset_bytes": broken.offset, "why": broken.what })
@@ -123,7 +127,9 @@ fn direction(from: &str, story: &Story, end: usize) -> Value {
             "mean": mean as f64 / 1e6,
             "max": rtt.max_ns as f64 / 1e6,
         })),
+        "repeated_segments": direction.repeated_segments,
         "late_segments": direction.late_segments,
+        "overtaken_segments": direction.overtaken_segments,
         "captured_twice": direction.captured_twice,
         "unseen_bytes": direction.unseen_bytes,
         "tail_retransmissions": direction.tail_retransmissions,

@@ -1,11 +1,14 @@
 //! `weir trace`: what the packets of a capture say.
 
+mod chart;
 mod csv;
 mod events;
 mod facts;
+mod growing;
 mod input;
 mod json;
 mod live;
+mod page;
 mod picture;
 mod progress;
 mod text;
@@ -23,8 +26,10 @@ use progress::Progress;
 
 /// A capture that has been read, as far as it could be.
 struct Reading {
-    /// How the file was named.
+    /// How the file was named, or the interface.
     name: String,
+    /// It was read from an interface.
+    is_live: bool,
     trace: Trace,
     /// What the file says was dropped while it was made.
     dropped: Option<u64>,
@@ -100,11 +105,15 @@ fn tell(args: &TraceLook, common: Common, reading: &Reading, events: &events::Ev
         eprintln!("weir: {} has no stream {stream}; it has {count}, numbered from 0", reading.name);
         return Exit::Mistake;
     }
-    if let Some(path) = &args.svg {
-        let drawn = match args.stream {
-            Some(stream) => picture::sequence(reading, stream, events),
-            None => picture::over_time(reading),
-        };
+    let picture = || match args.stream {
+        Some(stream) => picture::sequence(reading, stream, events),
+        None => picture::over_time(reading),
+    };
+    let files = [
+        args.svg.as_ref().map(|path| (path, picture())),
+        args.html.as_ref().map(|path| (path, page::page(reading, args, events, &picture()))),
+    ];
+    for (path, drawn) in files.into_iter().flatten() {
         if let Err(error) = std::fs::write(path, drawn) {
             eprintln!("weir: cannot write {}: {error}", path.display());
             return Exit::Failed;
@@ -115,7 +124,8 @@ fn tell(args: &TraceLook, common: Common, reading: &Reading, events: &events::Ev
     } else if args.json {
         print_json(&json::report(reading, args, events))
     } else if args.csv {
-        print(&csv::intervals(&reading.trace))
+        // Live, they have been printed as they came.
+        if reading.is_live { Exit::Done } else { print(&csv::intervals(&reading.trace)) }
     } else if let Some(stream) = args.stream {
         print(&text::stream(reading, stream, events))
     } else {
@@ -162,7 +172,7 @@ fn read(
         }
     };
     progress.end();
-    Ok(Reading { name, trace, dropped: reader.dropped(), broken })
+    Ok(Reading { name, is_live: false, trace, dropped: reader.dropped(), broken })
 }
 
 /// `17<TAB>0<TAB>retransmission spurious_retransmission`.

@@ -1,232 +1,304 @@
-//! Pictures (SVG): counts over time, and a connection's sequence numbers.
+//! Pictures: traffic and trouble over time, and a connection's sequence numbers.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use diagnose::words::thousands;
+use diagnose::words::{bytes, plural, thousands};
+use observe::TimestampCache;
 use trace::analysis::Flags;
+use trace::summary::Story;
 
 use super::Reading;
-use super::events::Events;
+use super::chart::{Chart, LEFT, Panel, RIGHT, Unit, WIDTH};
+use super::events::{Event, Events};
 
-const WIDTH: f64 = 1_000.0;
-const HEIGHT: f64 = 420.0;
-const LEFT: f64 = 90.0;
-const RIGHT: f64 = 20.0;
-const TOP: f64 = 56.0;
-const BOTTOM: f64 = 48.0;
 /// Columns of the picture over time: each covers as many intervals as it must.
 const COLUMNS_MAX: usize = 400;
-/// Lines on an axis, about.
-const TICKS: f64 = 6.0;
+/// The highest value is not at the very top.
+const HEADROOM: f64 = 1.05;
+/// With more segments in a sequence graph, their frames' numbers are left out.
+const NUMBERED_MAX: usize = 5_000;
 
-/// What is drawn over time, from the bottom up: colours that are told apart without red and green.
+/// What is drawn over time, from the bottom up, by the names of the report's columns. The colours
+/// (Okabe and Ito's) are told apart by those who do not see red or green.
 const SERIES: [(&str, &str, Flags); 5] = [
     ("sent again", "#d55e00", Flags::RETRANSMISSION),
-    ("out of order", "#e69f00", Flags::OUT_OF_ORDER),
-    ("lost before the capture", "#cc79a7", Flags::LOST_SEGMENT),
-    ("duplicate ACK", "#56b4e9", Flags::DUPLICATE_ACK),
+    ("out of order", "#f0c000", Flags::OUT_OF_ORDER),
+    ("lost (before the capture, or by it)", "#cc79a7", Flags::LOST_SEGMENT),
+    ("dup ACK", "#56b4e9", Flags::DUPLICATE_ACK),
     ("zero window", "#0072b2", Flags::ZERO_WINDOW),
 ];
+const TRAFFIC: &str = "#9a9a9a";
 
-/// Counts over time, stacked.
+/// A column: bits on the wire, and how often each of [`SERIES`] was set.
+#[derive(Clone, Copy, Default)]
+struct Column {
+    bits: f64,
+    stack: [u64; SERIES.len()],
+}
+
+/// Traffic, and below it what was not as it should be.
 pub(super) fn over_time(reading: &Reading) -> String {
-    let intervals = reading.trace.intervals();
+    let trace = &reading.trace;
+    let intervals = trace.intervals();
     let rows = intervals.rows();
     let last = rows.last().map_or(0, |row| row.number);
     let per_column = (last / COLUMNS_MAX as u64 + 1).max(1);
-    let columns = (last / per_column + 1) as usize;
-    let mut stacks = vec![[0_u64; SERIES.len()]; columns];
+    let mut columns = vec![Column::default(); (last / per_column + 1) as usize];
     for row in rows {
-        let stack = &mut stacks[(row.number / per_column) as usize];
-        for (sum, (_, _, flag)) in stack.iter_mut().zip(SERIES) {
+        let column = &mut columns[(row.number / per_column) as usize];
+        column.bits += row.counts.bytes as f64 * 8.0;
+        for (sum, (_, _, flag)) in column.stack.iter_mut().zip(SERIES) {
             *sum += row.counts.of(flag);
         }
     }
-    let most = stacks.iter().map(|stack| stack.iter().sum::<u64>()).max().unwrap_or(0).max(1);
-    let seconds = columns as f64 * per_column as f64 * intervals.length_ns() as f64 / 1e9;
-    let mut frame = Frame::new(&reading.name, seconds, most as f64, "segments");
-    frame.legend(SERIES.iter().map(|(name, colour, _)| (*name, *colour)));
-    let width = (WIDTH - LEFT - RIGHT) / columns as f64;
-    for (at, stack) in stacks.iter().enumerate() {
-        let mut bottom = 0;
-        for (count, (name, colour, _)) in stack.iter().zip(SERIES) {
-            if *count == 0 {
-                continue;
-            }
-            let (x, y) = (LEFT + at as f64 * width, frame.y((bottom + count) as f64));
-            let height = frame.y(bottom as f64) - y;
-            let gap = if width > 4.0 { 1.0 } else { 0.0 };
-            _ = writeln!(
-                frame.out,
-                "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{:.2}\" height=\"{height:.2}\" fill=\"{colour}\"><title>{name}: {count}</title></rect>",
-                width - gap
-            );
-            bottom += count;
-        }
+    let column_s = per_column as f64 * intervals.length_ns() as f64 / 1e9;
+    let most = columns.iter().map(|column| column.stack.iter().sum::<u64>()).max().unwrap_or(0);
+    let fastest = columns.iter().map(|column| column.bits / column_s).fold(0.0, f64::max);
+
+    let mut chart = Chart::new(&format!("{}: TCP over time", reading.name), &about(reading), 560.0);
+    chart.legend([("traffic", TRAFFIC)].into_iter().chain(SERIES.map(|one| (one.0, one.1))));
+    // The last interval ends with the capture.
+    let duration_s = intervals.duration_ns() as f64 / 1e9;
+    let x_max = if duration_s > 0.0 { duration_s } else { column_s };
+    let (above, below) = (
+        Panel {
+            top: 80.0,
+            bottom: 190.0,
+            x_max,
+            y_max: fastest.max(1.0) * HEADROOM,
+            y_unit: Unit::BitsPerSecond,
+        },
+        Panel {
+            top: 216.0,
+            bottom: 508.0,
+            x_max,
+            y_max: most.max(5) as f64 * HEADROOM,
+            y_unit: Unit::Count,
+        },
+    );
+    above.axes(&mut chart, "traffic", None);
+    let name = format!("tshark's flags in each {}", seconds(column_s));
+    below.axes(&mut chart, &name, Some("seconds since the first frame"));
+    if most == 0 {
+        let middle = f64::midpoint(below.top, below.bottom);
+        chart.text(f64::midpoint(LEFT, WIDTH - RIGHT), middle, "nothing of it happened");
     }
-    frame.end()
+    for (at, column) in columns.iter().enumerate() {
+        let start_s = at as f64 * column_s;
+        bars(&mut chart, &above, &below, start_s, column_s, column);
+    }
+    chart.end()
 }
 
-/// One connection: where each segment of the direction with more data lies, over time, and up to
-/// where the other end has acknowledged.
+/// One column of both panels.
+fn bars(
+    chart: &mut Chart,
+    above: &Panel,
+    below: &Panel,
+    start_s: f64,
+    column_s: f64,
+    column: &Column,
+) {
+    let x = above.x(start_s);
+    let width = above.x((start_s + column_s).min(above.x_max)) - x;
+    let width = if width > 4.0 { width - 1.0 } else { width.max(1.0) };
+    let mut bar = |top: f64, bottom: f64, colour: &str, title: &str| {
+        let attributes = format!(
+            "x=\"{x:.2}\" y=\"{top:.2}\" width=\"{width:.2}\" height=\"{:.2}\" fill=\"{colour}\"",
+            bottom - top
+        );
+        chart.titled("rect", &attributes, title);
+    };
+    let when = format!("from {} on", seconds(start_s));
+    if column.bits > 0.0 {
+        let title = format!("{}, {when}", bytes((column.bits / 8.0) as u64));
+        bar(above.y(column.bits / column_s), above.bottom, TRAFFIC, &title);
+    }
+    let mut from = 0;
+    for (count, (name, colour, _)) in column.stack.iter().zip(SERIES) {
+        if *count > 0 {
+            let title = format!("{name}: {}, {when}", thousands(*count));
+            bar(below.y((from + count) as f64), below.y(from as f64), colour, &title);
+            from += count;
+        }
+    }
+}
+
+/// How much it is, and when it began.
+fn about(reading: &Reading) -> String {
+    let trace = &reading.trace;
+    let duration_s = trace.intervals().duration_ns() as f64 / 1e9;
+    let mut out = format!(
+        "{} on {} in {}",
+        plural(trace.totals().segments, "segment"),
+        plural(trace.stories().len() as u64, "connection"),
+        seconds(duration_s)
+    );
+    if let Some(first_ns) = trace.intervals().first_ns() {
+        let first = Duration::from_nanos(first_ns.max(0).cast_unsigned());
+        _ = write!(out, ", from {} on", TimestampCache::default().at(first));
+    }
+    out
+}
+
+fn seconds(seconds: f64) -> String {
+    let text = format!("{seconds:.3}");
+    format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// What a segment of a sequence graph is: its name and colour.
+const KINDS: [(&str, &str); 3] =
+    [("sent", "#0072b2"), ("sent again", "#d55e00"), ("out of order", "#cc79a7")];
+const ACKNOWLEDGED: (&str, &str) = ("acknowledged", "#009e73");
+const WINDOW: (&str, &str) = ("end of the receiver's window", "#8c8c8c");
+
+/// One connection: where the bytes of the direction with more data lie, over time; up to where the
+/// other end has acknowledged them, and up to where it takes more.
 pub(super) fn sequence(reading: &Reading, stream: u32, events: &Events) -> String {
     let Some(story) = reading.trace.story(stream) else { return String::new() };
     let [one, other] = story.directions.each_ref().map(|one| one.counts.payload_bytes);
     let from = usize::from(other > one);
     let all = events.all();
-    let first_ns = all.first().map_or(0, |event| event.time_ns);
-    let seconds_of = |time_ns: i64| time_ns.saturating_sub(first_ns) as f64 / 1e9;
+    let first_ns = all.iter().map(|event| event.time_ns).min().unwrap_or(0);
+    let when = |event: &Event| event.time_ns.saturating_sub(first_ns) as f64 / 1e9;
     // Numbers far behind the first byte are ones before it.
     let is_near = |number: u32| number < u32::MAX / 2;
-    let sent = all.iter().filter(|event| event.from == from && is_near(event.sequence));
-    let highest = sent.clone().map(|event| event.sequence.saturating_add(event.length)).max();
-    let seconds = all.iter().map(|event| seconds_of(event.time_ns)).fold(0.0, f64::max);
-    let title = format!(
-        "{}: stream {stream}, {} → {}",
-        reading.name,
-        story.ends.0[from],
-        story.ends.0[1 - from]
+    let is_data =
+        |event: &&Event| event.from == from && event.length > 0 && is_near(event.sequence);
+    let highest =
+        all.iter().filter(is_data).map(|event| event.sequence.saturating_add(event.length));
+    let y_max = f64::from(highest.max().unwrap_or(1).max(1)) * HEADROOM;
+    let x_max = all.iter().map(when).fold(0.0, f64::max);
+
+    let [ends_from, ends_to] = [story.ends.0[from], story.ends.0[1 - from]];
+    let title = format!("{}: stream {stream}, {ends_from} → {ends_to}", reading.name);
+    let mut chart = Chart::new(&title, &about_sent(story, from, events), 560.0);
+    chart.legend(KINDS.into_iter().chain([ACKNOWLEDGED, WINDOW]));
+    let x_max = if x_max > 0.0 { x_max } else { 1.0 };
+    let panel = Panel { top: 80.0, bottom: 508.0, x_max, y_max, y_unit: Unit::Bytes };
+    panel.clip(&mut chart);
+    panel.axes(
+        &mut chart,
+        "bytes since the connection began",
+        Some("seconds since the connection's first frame"),
     );
-    let mut frame =
-        Frame::new(&title, seconds, f64::from(highest.unwrap_or(1).max(1)), "sequence number");
-    let kinds = [
-        ("first time", "#0072b2"),
-        ("sent again", "#d55e00"),
-        ("out of order", "#e69f00"),
-        ("acknowledged", "#009e73"),
-    ];
-    frame.legend(kinds.into_iter());
+    let answers: Vec<&Event> = all
+        .iter()
+        .filter(|event| event.from != from && event.has_ack() && is_near(event.acknowledged))
+        .collect();
+    let shift = shift(story, 1 - from);
+    let window = |event: &Event| {
+        let shift = if event.is_syn() { 0 } else { shift.unwrap_or(0) };
+        f64::from(event.acknowledged) + f64::from(u32::from(event.window) << shift)
+    };
+    if shift.is_some() {
+        let steps = answers.iter().map(|event| (when(event), window(event)));
+        staircase(&mut chart, &panel, steps, WINDOW.1, "1");
+    }
+    let steps = answers.iter().map(|event| (when(event), f64::from(event.acknowledged)));
+    staircase(&mut chart, &panel, steps, ACKNOWLEDGED.1, "1.5");
+    let data: Vec<&Event> = all.iter().filter(is_data).collect();
+    segments(&mut chart, &panel, &data, when);
+    chart.end()
+}
+
+fn about_sent(story: &Story, from: usize, events: &Events) -> String {
+    let direction = &story.directions[from];
+    let mut out = format!(
+        "{} of data sent, {} of them for the first time; {} sent again",
+        plural(direction.counts.payload_bytes, "byte"),
+        thousands(direction.unique_bytes),
+        plural(direction.counts.of(Flags::RETRANSMISSION), "segment")
+    );
+    if events.left_out() > 0 {
+        _ = write!(out, "; the first {} frames of it", thousands(events.all().len() as u64));
+    }
+    out
+}
+
+/// By how much the windows of `end` are shifted; `None`: its handshake was not captured.
+fn shift(story: &Story, end: usize) -> Option<u8> {
+    let [one, other] = story.directions.each_ref().map(|direction| direction.handshake);
+    if !one.was_seen || !other.was_seen {
+        return None;
+    }
+    // It counts only where both offer it (RFC 7323 section 2.2), and up to 14.
+    let both = one.window_scale.is_some() && other.window_scale.is_some();
+    let own = story.directions[end].handshake.window_scale.unwrap_or(0).min(14);
+    Some(if both { own } else { 0 })
+}
+
+/// A value that holds until the next one.
+fn staircase(
+    chart: &mut Chart,
+    panel: &Panel,
+    steps: impl Iterator<Item = (f64, f64)>,
+    colour: &str,
+    width: &str,
+) {
     let mut path = String::new();
-    for event in all.iter().filter(|event| event.from != from && is_near(event.acknowledged)) {
-        let joint = if path.is_empty() { 'M' } else { 'L' };
-        let x = frame.x(seconds_of(event.time_ns));
-        _ = write!(path, "{joint}{x:.2} {:.2}", frame.y(f64::from(event.acknowledged)));
+    let mut before = (f64::NAN, f64::NAN);
+    for (when, value) in steps {
+        let (x, y) = (panel.x(when), panel.y(value));
+        if path.is_empty() {
+            _ = write!(path, "M{x:.1} {y:.1}");
+        } else if (x - before.0).abs() < 0.2 && (y - before.1).abs() < 0.2 {
+            // Nobody would see it.
+            continue;
+        } else {
+            _ = write!(path, "H{x:.1}V{y:.1}");
+        }
+        before = (x, y);
     }
-    if !path.is_empty() {
-        _ = writeln!(frame.out, "<path d=\"{path}\" fill=\"none\" stroke=\"#009e73\"/>");
-    }
-    for event in sent.filter(|event| event.length > 0) {
-        let kind = match event.flags {
-            flags if flags.has(Flags::RETRANSMISSION) => 1,
-            flags if flags.has(Flags::OUT_OF_ORDER) => 2,
-            _ => 0,
-        };
-        let x = frame.x(seconds_of(event.time_ns));
-        let (low, high) =
-            (f64::from(event.sequence), f64::from(event.sequence) + f64::from(event.length));
-        let (bottom, top) = (frame.y(low), frame.y(high));
-        // Never so short that it cannot be seen.
-        let top = top.min(bottom - 2.0);
-        let width = if kind == 0 { 1.2 } else { 2.4 };
-        _ = writeln!(
-            frame.out,
-            "<line x1=\"{x:.2}\" y1=\"{bottom:.2}\" x2=\"{x:.2}\" y2=\"{top:.2}\" stroke=\"{}\" stroke-width=\"{width}\"><title>frame {}</title></line>",
-            kinds[kind].1, event.number
-        );
-    }
-    frame.end()
+    _ = writeln!(
+        chart.out,
+        "<path clip-path=\"url(#plot)\" d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"/>"
+    );
 }
 
-/// Title, axes and what lies between them.
-struct Frame {
-    out: String,
-    x_max: f64,
-    y_max: f64,
-}
-
-impl Frame {
-    fn new(title: &str, x_max: f64, y_max: f64, y_name: &str) -> Frame {
-        let x_max = if x_max > 0.0 { x_max } else { 1.0 };
-        let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-             width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
-             <text x=\"{LEFT}\" y=\"20\" font-size=\"15\">{}</text>\n",
-            escaped(title)
-        );
-        _ = writeln!(
-            out,
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#555\">seconds since its first frame</text>",
-            f64::midpoint(LEFT, WIDTH - RIGHT),
-            HEIGHT - 10.0
-        );
-        _ = writeln!(
-            out,
-            "<text transform=\"translate(14 {}) rotate(-90)\" text-anchor=\"middle\" fill=\"#555\">{y_name}</text>",
-            f64::midpoint(TOP, HEIGHT - BOTTOM)
-        );
-        let mut frame = Frame { out, x_max, y_max };
-        frame.axes();
-        frame
-    }
-
-    fn x(&self, value: f64) -> f64 {
-        LEFT + value / self.x_max * (WIDTH - LEFT - RIGHT)
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        HEIGHT - BOTTOM - value / self.y_max * (HEIGHT - TOP - BOTTOM)
-    }
-
-    fn axes(&mut self) {
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-        for value in ticks(self.y_max) {
-            let y = self.y(value);
-            _ = writeln!(
-                self.out,
-                "<line x1=\"{LEFT}\" y1=\"{y:.2}\" x2=\"{right}\" y2=\"{y:.2}\" stroke=\"#e5e5e5\"/>\
-                 <text x=\"{}\" y=\"{:.2}\" text-anchor=\"end\">{}</text>",
-                LEFT - 6.0,
-                y + 4.0,
-                thousands(value as u64)
-            );
+/// A stroke for each segment, from its first byte to its last. Those that would stand on top of each
+/// other are one.
+fn segments(chart: &mut Chart, panel: &Panel, data: &[&Event], when: impl Fn(&Event) -> f64) {
+    let is_numbered = data.len() <= NUMBERED_MAX;
+    let mut at = 0;
+    while let Some(first) = data.get(at) {
+        let kind = kind(first);
+        let x = panel.x(when(first));
+        let mut end = first.sequence.saturating_add(first.length);
+        at += 1;
+        while !is_numbered
+            && let Some(next) = data.get(at)
+            && next.sequence == end
+            && self::kind(next) == kind
+            && panel.x(when(next)) - x < 0.5
+        {
+            end = next.sequence.saturating_add(next.length);
+            at += 1;
         }
-        for value in ticks(self.x_max) {
-            let x = self.x(value);
-            let label = format!("{value:.6}");
-            let label = label.trim_end_matches('0').trim_end_matches('.');
-            _ = writeln!(
-                self.out,
-                "<line x1=\"{x:.2}\" y1=\"{bottom}\" x2=\"{x:.2}\" y2=\"{}\" stroke=\"#999\"/>\
-                 <text x=\"{x:.2}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
-                bottom + 5.0,
-                bottom + 18.0
-            );
-        }
-        _ = writeln!(
-            self.out,
-            "<path d=\"M{LEFT} {TOP}V{bottom}H{right}\" fill=\"none\" stroke=\"#999\"/>"
+        let bottom = panel.y(f64::from(first.sequence));
+        // Never so short that it cannot be seen, and what is rare the more so.
+        let (width, shortest) = if kind == 0 { (1.4, 1.5) } else { (3.0, 5.0) };
+        let top = panel.y(f64::from(end)).min(bottom - shortest);
+        let attributes = format!(
+            "x1=\"{x:.2}\" y1=\"{bottom:.2}\" x2=\"{x:.2}\" y2=\"{top:.2}\" stroke=\"{}\" stroke-width=\"{width}\"",
+            KINDS[kind].1
         );
-    }
-
-    fn legend<'a>(&mut self, entries: impl Iterator<Item = (&'a str, &'a str)>) {
-        let mut x = LEFT;
-        for (name, colour) in entries {
-            _ = writeln!(
-                self.out,
-                "<rect x=\"{x:.2}\" y=\"31\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
-                 <text x=\"{:.2}\" y=\"40\">{name}</text>",
-                x + 14.0
-            );
-            x += 34.0 + name.len() as f64 * 6.6;
+        if is_numbered {
+            let title =
+                format!("frame {}, {} bytes, {}", first.number, first.length, KINDS[kind].0);
+            chart.titled("line", &attributes, &title);
+        } else {
+            _ = writeln!(chart.out, "<line {attributes}/>");
         }
     }
+}
 
-    fn end(mut self) -> String {
-        self.out.push_str("</svg>\n");
-        self.out
+/// Which of [`KINDS`] it is.
+fn kind(event: &Event) -> usize {
+    match event.flags {
+        flags if flags.has(Flags::RETRANSMISSION) => 1,
+        flags if flags.has(Flags::OUT_OF_ORDER) => 2,
+        _ => 0,
     }
-}
-
-/// Round values from 0 to `most`: 1, 2 or 5 of a power of ten apart.
-fn ticks(most: f64) -> impl Iterator<Item = f64> {
-    let rough = most / TICKS;
-    let power = 10_f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0].into_iter().map(|one| one * power).find(|step| *step >= rough);
-    let step = step.unwrap_or(10.0 * power);
-    (0..).map(move |n| f64::from(n) * step).take_while(move |value| *value <= most * 1.0001)
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

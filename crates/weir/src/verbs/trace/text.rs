@@ -1,11 +1,13 @@
 //! What a capture says, for people: tables whose figures stand below each other.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use diagnose::words::{bytes, plural, thousands};
 use trace::Trace;
 use trace::analysis::Flags;
-use trace::summary::{Counts, Direction, Ending, Story};
+use trace::decode::{FRAGMENTED_MAX_BYTES, FRAGMENTED_MAX_PACKETS, LAYERS_MAX};
+use trace::summary::{Counts, Direction, Ending, Interval, Story};
 
 use super::Reading;
 use super::events::{EVENTS_MAX, Events, tcp_flags};
@@ -17,37 +19,62 @@ const INTERVALS_SHOWN_MAX: usize = 60;
 /// Columns that findings are wrapped at.
 const WIDTH: usize = 100;
 
-/// Connections by trouble, the most first; of equals the one that came first.
-pub(super) fn sorted(trace: &Trace) -> impl Iterator<Item = (u32, &Story)> {
-    let mut all: Vec<(u32, &Story)> = (0..).zip(trace.stories()).collect();
-    all.sort_by_key(|(number, story)| (std::cmp::Reverse(story.trouble()), *number));
-    all.into_iter()
+/// The `count` connections with the most trouble, the most first; of equals the one that came first.
+pub(super) fn worst(trace: &Trace, count: usize) -> impl Iterator<Item = (u32, &Story)> {
+    let numbered = (0..).zip(trace.stories());
+    let mut all: Vec<(Reverse<u64>, u32)> =
+        numbered.map(|(number, story)| (Reverse(story.trouble()), number)).collect();
+    if count < all.len() {
+        // There may be a million of them, and few are wanted.
+        all.select_nth_unstable(count);
+        all.truncate(count);
+    }
+    all.sort_unstable();
+    all.into_iter().filter_map(|(_, number)| Some((number, trace.story(number)?)))
 }
 
 /// The whole report.
 pub(super) fn report(reading: &Reading, connections: usize, colour: bool) -> String {
     let mut out = head(reading);
     section(&mut out, "Over time", colour);
-    out.push_str(&over_time(&reading.trace));
     let trace = &reading.trace;
-    let count = trace.stories().len();
-    if count > 0 && connections > 0 {
-        let heading = match count {
-            1 => "The connection".to_owned(),
-            _ if count > connections => {
-                format!(
-                    "The {connections} connections with the most trouble, of {}",
-                    thousands(count as u64)
-                )
-            }
-            _ => "Connections, those with the most trouble first".to_owned(),
-        };
+    let (table, note) = over_time(trace);
+    out.push_str(&table.text());
+    if let Some(note) = note {
+        _ = writeln!(out, "  {note}");
+    }
+    if let Some(heading) = connections_heading(trace, connections) {
         section(&mut out, &heading, colour);
-        out.push_str(&by_connection(sorted(trace).take(connections)));
+        out.push_str(&by_connection(worst(trace, connections)).text());
     }
     section(&mut out, "What it means", colour);
+    if let Some(note) = judged(trace) {
+        _ = writeln!(out, "{note}\n");
+    }
     out.push_str(&diagnose::render::report(&reading.findings(), WIDTH));
     out
+}
+
+/// What is to be said where rules do not see all connections.
+pub(super) fn judged(trace: &Trace) -> Option<String> {
+    let (all, most) = (trace.stories().len(), super::facts::CONNECTIONS_MAX);
+    (all > most).then(|| {
+        format!("This is of the {} connections with the most trouble.", thousands(most as u64))
+    })
+}
+
+/// What stands above `shown` connections; `None` if none are.
+pub(super) fn connections_heading(trace: &Trace, shown: usize) -> Option<String> {
+    let count = trace.stories().len();
+    match count.min(shown) {
+        0 => None,
+        1 if count == 1 => Some("The connection".to_owned()),
+        _ if count > shown => {
+            let all = thousands(count as u64);
+            Some(format!("The {shown} connections with the most trouble, of {all}"))
+        }
+        _ => Some("Connections, those with the most trouble first".to_owned()),
+    }
 }
 
 fn section(out: &mut String, heading: &str, colour: bool) {
@@ -56,13 +83,14 @@ fn section(out: &mut String, heading: &str, colour: bool) {
 }
 
 /// What was read, and what could not be.
-fn head(reading: &Reading) -> String {
+pub(super) fn head(reading: &Reading) -> String {
     let trace = &reading.trace;
     let totals = trace.totals();
     let count = trace.stories().len() as u64;
     let mut out = format!(
-        "{}: {}, {}, {:.3} s; {} of TCP on {}\n",
+        "{}{}: {}, {}, {:.3} s; {} of TCP on {}\n",
         reading.name,
+        if reading.is_live { ", live" } else { "" },
         plural(trace.frames(), "frame"),
         bytes(totals.bytes),
         trace.intervals().duration_ns() as f64 / 1e9,
@@ -100,6 +128,23 @@ fn head(reading: &Reading) -> String {
             thousands(count)
         );
     }
+    let decoder = trace.decoder();
+    if decoder.fragments_dropped() > 0 {
+        _ = writeln!(
+            out,
+            "Not put together: {} of IP packets, since more than {} packets or {} waited for others.",
+            plural(decoder.fragments_dropped(), "fragment"),
+            thousands(FRAGMENTED_MAX_PACKETS as u64),
+            bytes(FRAGMENTED_MAX_BYTES as u64)
+        );
+    }
+    if decoder.too_deep() > 0 {
+        _ = writeln!(
+            out,
+            "Not looked into: {} with more than {LAYERS_MAX} headers around each other.",
+            plural(decoder.too_deep(), "packet")
+        );
+    }
     if let Some(link) = trace.decoder().unknown_link() {
         _ = writeln!(out, "Packets of link type {link} are counted and not looked into.");
     }
@@ -129,38 +174,42 @@ const HEADINGS: [&str; 12] = [
     "SYN again",
 ];
 
-fn over_time(trace: &Trace) -> String {
-    let mut table = Figures::headed(HEADINGS);
-    let intervals = trace.intervals();
-    let length_s = intervals.length_ns() as f64 / 1e9;
-    let last = intervals.duration_ns() / intervals.length_ns();
-    let rows = intervals.rows();
-    // Of a long capture, the intervals with the most trouble, in order of time.
+/// The intervals, or of many those with the most trouble; and what is then to be said of it.
+pub(super) fn over_time(trace: &Trace) -> (Figures<12>, Option<String>) {
+    let rows = trace.intervals().rows();
     let mut shown: Vec<usize> = (0..rows.len()).collect();
-    shown.sort_by_key(|at| std::cmp::Reverse(trouble(&rows[*at].counts)));
+    shown.sort_by_key(|at| Reverse(trouble(&rows[*at].counts)));
     shown.truncate(INTERVALS_SHOWN_MAX);
     shown.sort_unstable();
-    for at in &shown {
-        let row = &rows[*at];
-        let start = number(row.number as f64 * length_s);
-        let end = if row.number >= last {
-            "Dur".to_owned()
-        } else {
-            number((row.number + 1) as f64 * length_s)
-        };
-        table.row(cells(format!("{start} <> {end}"), &row.counts));
+    let table = intervals(trace, shown.iter().map(|at| &rows[*at]));
+    let note = (rows.len() > shown.len()).then(|| {
+        let (all, shown) = (thousands(rows.len() as u64), shown.len());
+        format!("Of {all} intervals the {shown} with the most trouble; --csv and --json have all of them.")
+    });
+    (table, note)
+}
+
+/// These intervals, and the sum of all that there are.
+pub(super) fn intervals<'a>(
+    trace: &Trace,
+    shown: impl Iterator<Item = &'a Interval>,
+) -> Figures<12> {
+    let mut table = Figures::headed(HEADINGS);
+    for row in shown {
+        table.row(cells(stretch(trace, row), &row.counts));
     }
     table.row(cells("in all".to_owned(), &trace.totals()));
-    let mut out = table.text();
-    if rows.len() > shown.len() {
-        _ = writeln!(
-            out,
-            "  Of {} intervals the {} with the most trouble; --csv and --json have all of them.",
-            thousands(rows.len() as u64),
-            shown.len()
-        );
-    }
-    out
+    table
+}
+
+/// `2 <> 3`, in seconds since the first frame; the last one ends with the capture, as in tshark.
+fn stretch(trace: &Trace, row: &Interval) -> String {
+    let intervals = trace.intervals();
+    let length_s = intervals.length_ns() as f64 / 1e9;
+    let is_last = row.number >= intervals.duration_ns() / intervals.length_ns();
+    let end = (row.number + 1) as f64 * length_s;
+    let end = if is_last { "Dur".to_owned() } else { number(end) };
+    format!("{} <> {end}", number(row.number as f64 * length_s))
 }
 
 fn trouble(counts: &Counts) -> u64 {
@@ -194,17 +243,17 @@ fn cells(when: String, counts: &Counts) -> [String; 12] {
 }
 
 /// Seconds without a needless fraction.
-fn number(seconds: f64) -> String {
+pub(super) fn number(seconds: f64) -> String {
     let text = format!("{seconds:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn by_connection<'a>(stories: impl Iterator<Item = (u32, &'a Story)>) -> String {
+pub(super) fn by_connection<'a>(stories: impl Iterator<Item = (u32, &'a Story)>) -> Figures<13> {
     let mut table = Figures::headed([
         "stream",
         "from → to",
         "segments",
-        "data",
+        "unique data",
         "sent again",
         "fast",
         "spurious",
@@ -239,7 +288,7 @@ fn by_connection<'a>(stories: impl Iterator<Item = (u32, &'a Story)>) -> String 
             ]);
         }
     }
-    table.text()
+    table
 }
 
 fn milliseconds(ns: i64) -> String {
@@ -267,12 +316,23 @@ fn ending(story: &Story) -> String {
 pub(super) fn stream(reading: &Reading, number: u32, events: &Events) -> String {
     let Some(story) = reading.trace.story(number) else { return String::new() };
     let mut out = format!("{}: stream {number}\n\n", reading.name);
-    out.push_str(&by_connection(std::iter::once((number, story))));
+    out.push_str(&by_connection(std::iter::once((number, story))).text());
     out.push('\n');
+    _ = writeln!(out, "{}", lasted(story));
     for (end, direction) in story.directions.iter().enumerate() {
         _ = writeln!(out, "{}", about(story, end, direction));
     }
     out.push('\n');
+    out.push_str(&event_table(story, events, EVENTS_MAX).text());
+    if events.left_out() > 0 {
+        let left_out = plural(events.left_out(), "frame");
+        _ = writeln!(out, "  {left_out} beyond the first {EVENTS_MAX} are left out.");
+    }
+    out
+}
+
+/// Frame by frame, the first `shown_max` of them.
+pub(super) fn event_table(story: &Story, events: &Events, shown_max: usize) -> Figures<9> {
     let mut table = Figures::headed([
         "frame",
         "seconds",
@@ -284,7 +344,7 @@ pub(super) fn stream(reading: &Reading, number: u32, events: &Events) -> String 
         "window",
         "tshark says",
     ]);
-    for event in events.all() {
+    for event in events.all().iter().take(shown_max) {
         let note = if event.was_captured { " (captured twice)" } else { "" };
         table.row([
             event.number.to_string(),
@@ -298,15 +358,29 @@ pub(super) fn stream(reading: &Reading, number: u32, events: &Events) -> String 
             format!("{}{note}", event.flags),
         ]);
     }
-    out.push_str(&table.text());
-    if events.left_out() > 0 {
-        let left_out = plural(events.left_out(), "frame");
-        _ = writeln!(out, "  {left_out} beyond the first {EVENTS_MAX} are left out.");
+    table
+}
+
+/// How long the connection took, and how long nothing happened on it.
+pub(super) fn lasted(story: &Story) -> String {
+    let seconds = |ns: i64| number(ns as f64 / 1e9);
+    let mut out = format!(
+        "Lasted {} s, the longest silence {} s",
+        seconds(story.last_ns - story.first_ns),
+        seconds(story.idle_max_ns)
+    );
+    if let Some(ns) = story.handshake_ns {
+        _ = write!(out, "; handshake in {}", milliseconds(ns));
     }
+    if story.is_one_sided() {
+        out.push_str("; only one direction was captured");
+    }
+    out.push('.');
     out
 }
 
-fn about(story: &Story, end: usize, direction: &Direction) -> String {
+/// What one end said in its handshake, and what became of its data.
+pub(super) fn about(story: &Story, end: usize, direction: &Direction) -> String {
     let mut said = Vec::new();
     let handshake = &direction.handshake;
     if handshake.was_seen {
@@ -335,7 +409,11 @@ fn about(story: &Story, end: usize, direction: &Direction) -> String {
     let sent = direction.counts.payload_bytes;
     if sent > 0 {
         let unique = direction.unique_bytes;
-        said.push(format!("{} sent, {} of it once", thousands(sent), thousands(unique)));
+        said.push(format!(
+            "{} of data sent, {} of them for the first time",
+            plural(sent, "byte"),
+            thousands(unique)
+        ));
     }
     if direction.unseen_bytes > 0 {
         said.push(format!(
@@ -350,6 +428,12 @@ fn about(story: &Story, end: usize, direction: &Direction) -> String {
     if direction.duplicate_sacks > 0 {
         let count = direction.duplicate_sacks;
         said.push(format!("told {count} times by DSACK that what it sent had come already"));
+    }
+    let flags = direction.counts.named().filter(|(_, count)| *count > 0);
+    let flags: Vec<String> =
+        flags.map(|(name, count)| format!("{name} {}", thousands(count))).collect();
+    if !flags.is_empty() {
+        said.push(format!("tshark's flags: {}", flags.join(", ")));
     }
     format!("{}: {}", story.ends.0[end], said.join("; "))
 }

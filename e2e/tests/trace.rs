@@ -184,6 +184,17 @@ fn a_broken_file_is_read_as_far_as_it_goes() {
     let (code, lines, said) = told("damaged.pcap", &damaged);
     assert_eq!((code, lines), (Some(1), 2));
     assert!(said.contains(&format!("byte {third}:")) && said.contains("after 2 frames"), "{said}");
+    // The report tells what was read, and that it is not all.
+    let path = scene.file("cut.pcap", &whole[..whole.len() - 7]);
+    let finished = e2e::run(&scene, &["trace", &path.to_string_lossy()]);
+    assert_eq!(finished.code, Some(1));
+    for part in ["Not read to its end", "cut off in the middle", "What it means"] {
+        assert!(finished.stdout.contains(part), "no {part}: {}", finished.stdout);
+    }
+    let finished = e2e::run(&scene, &["trace", "--json", &path.to_string_lossy()]);
+    let json: serde_json::Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    assert_eq!(json["frames"], frames.len() - 1);
+    assert!(json["stopped"]["why"].as_str().is_some_and(|why| why.contains("cut off")), "{json:#}");
     let (code, _, said) = told("text.pcap", b"GET / HTTP/1.1\r\nHost: example.com\r\n");
     assert_eq!(code, Some(1));
     assert!(said.contains("neither pcap nor pcapng"), "{said}");

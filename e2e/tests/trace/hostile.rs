@@ -105,7 +105,7 @@ fn a_packet_of_unlikely_length_and_too_many_interfaces() {
     let said = run(&scene, &["trace", &path.to_string_lossy()]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stderr.contains("more than 4096 interfaces"), "{}", said.stderr);
-    assert!(said.stdout.contains("0 frames"), "the report of what was read: {}", said.stdout);
+    assert_eq!(said.stdout, "", "nothing was read, so nothing is reported");
 }
 
 /// A flood of SYNs from as many senders as are followed: the program is as large as the connections
@@ -132,7 +132,7 @@ fn a_flood_of_syns_takes_bounded_memory() {
             most,
         ];
         let time = e2e::find("time").expect("time");
-        let said = Process::start(&scene, name, &time, words).wait(Duration::from_secs(60));
+        let said = Process::start(&scene, name, &time, words).wait(Duration::from_secs(50));
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         let kib = said.stderr.lines().next_back().and_then(|line| line.trim().parse::<u64>().ok());
         kib.expect("its largest size") * 1024

@@ -297,7 +297,7 @@ fn the_path_takes_only_smaller_packets_and_does_not_say_so() {
         let mut head = [0; 43];
         accepted.read_exact(&mut head).expect("the head");
         connection.set_nonblocking(true).unwrap();
-        assert!(connection.write(&[b'x'; 100_000]).expect("room in the buffer") > 10_000);
+        assert!(connection.write(&vec![b'x'; 100_000]).expect("room in the buffer") > 10_000);
         wait::measure_for(Duration::from_secs(3));
         path.judge(dump, &["capture_mtu"]);
     });

@@ -212,16 +212,16 @@ impl Direction {
         let end = segment.sequence.wrapping_add(segment.length);
         let is_last = self.stretches.end() == Some(end);
         let novelty = self.stretches.take(segment.sequence, segment.length);
-        let new_bytes = u64::from(novelty.beyond_bytes) + u64::from(novelty.filled_bytes);
+        let new_bytes = u64::from(novelty.beyond) + u64::from(novelty.filled);
         self.unique_bytes += new_bytes;
-        self.unseen_bytes = self.unseen_bytes.saturating_sub(u64::from(novelty.acknowledged_bytes));
+        self.unseen_bytes = self.unseen_bytes.saturating_sub(u64::from(novelty.acknowledged));
         self.segment_max_bytes = self.segment_max_bytes.max(segment.length);
         let ip_id = segment.ip_id as u16;
-        if novelty.beyond_bytes > 0 {
+        if novelty.beyond > 0 {
             self.newest_ip_id = ip_id;
         }
         if is_again {
-            if novelty.filled_bytes > 0 {
+            if novelty.filled > 0 {
                 self.late_segments += 1;
                 // Hosts count it up, each connection by itself. 0 says nothing.
                 let is_older = ip_id.wrapping_sub(self.newest_ip_id).cast_signed() < 0;
@@ -233,7 +233,7 @@ impl Direction {
                 self.tail_retransmissions += 1;
             }
             self.timed = None;
-        } else if self.timed.is_none() && novelty.beyond_bytes > 0 {
+        } else if self.timed.is_none() && novelty.beyond > 0 {
             self.timed = Some((end, now_ns));
         }
         if new_bytes == 0 {

@@ -5,15 +5,15 @@ use crate::analysis::{is_after, is_before};
 /// Holes that are remembered; the oldest is given up for another.
 const HOLES_MAX: usize = 8;
 
-/// What a segment's bytes were.
+/// What a segment's bytes were: how many of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Novelty {
     /// Bytes beyond all before.
-    pub(super) beyond_bytes: u32,
+    pub(super) beyond: u32,
     /// Bytes that fill a hole: they come late, and for the first time.
-    pub(super) filled_bytes: u32,
+    pub(super) filled: u32,
     /// Of these, those that had been acknowledged before: the capture has them, in the wrong order.
-    pub(super) acknowledged_bytes: u32,
+    pub(super) acknowledged: u32,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Stretches {
         let mut novelty = Novelty::default();
         let Some(end) = self.end else {
             self.end = Some(last);
-            novelty.beyond_bytes = length;
+            novelty.beyond = length;
             return novelty;
         };
         if is_after(first, end) {
@@ -54,7 +54,7 @@ impl Stretches {
         }
         if is_after(last, end) {
             let from = if is_after(first, end) { first } else { end };
-            novelty.beyond_bytes = last.wrapping_sub(from);
+            novelty.beyond = last.wrapping_sub(from);
             self.end = Some(last);
         }
         if is_before(first, end) && self.count > 0 {
@@ -109,9 +109,9 @@ impl Stretches {
                 continue;
             }
             let filled = right.wrapping_sub(left);
-            novelty.filled_bytes = novelty.filled_bytes.wrapping_add(filled);
+            novelty.filled = novelty.filled.wrapping_add(filled);
             if hole.is_acknowledged {
-                novelty.acknowledged_bytes = novelty.acknowledged_bytes.wrapping_add(filled);
+                novelty.acknowledged = novelty.acknowledged.wrapping_add(filled);
             }
             if is_after(left, hole.from) {
                 self.add_hole(Hole { to: left, ..hole });
@@ -133,7 +133,7 @@ mod tests {
         let mut stretches = Stretches::default();
         let mut take = |first: u32, length| {
             let novelty = stretches.take(near_end.wrapping_add(first), length);
-            (novelty.beyond_bytes, novelty.filled_bytes)
+            (novelty.beyond, novelty.filled)
         };
         assert_eq!(take(0, 100), (100, 0));
         assert_eq!(take(0, 100), (0, 0), "seen before");
@@ -161,9 +161,9 @@ mod tests {
         stretches.take(1_000, 100);
         assert_eq!(stretches.acknowledge(1_300), 200, "before it is seen");
         let late = stretches.take(1_100, 150);
-        assert_eq!((late.filled_bytes, late.acknowledged_bytes), (150, 150));
+        assert_eq!((late.filled, late.acknowledged), (150, 150));
         assert_eq!(stretches.take(1_100, 150), Novelty::default(), "seen before");
         let rest = stretches.take(1_200, 200);
-        assert_eq!((rest.beyond_bytes, rest.acknowledged_bytes), (100, 50));
+        assert_eq!((rest.beyond, rest.acknowledged), (100, 50));
     }
 }

@@ -102,8 +102,8 @@ fn direction(from: &str, story: &Story, end: usize) -> Value {
     let handshake = &direction.handshake;
     let mut value = counts(&direction.counts);
     // Of a direction, frames and bytes on the wire are not counted apart.
-    value.remove("frames");
-    value.remove("bytes");
+    value.shift_remove("frames");
+    value.shift_remove("bytes");
     let rtt = &direction.rtt;
     let times: Vec<f64> = direction
         .opening_times_ns()

@@ -81,6 +81,10 @@ fn run_file(file: &Path, args: &TraceLook, common: Common) -> Exit {
     };
     let flushed = out.flush();
     let told = match flushed {
+        // A report about nothing would look as if nothing were wrong.
+        Ok(()) if reading.broken.is_some() && reading.trace.frames() == 0 && !args.json => {
+            Exit::Failed
+        }
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             eprintln!("weir: cannot write to standard output: {error}");
             Exit::Failed

@@ -128,6 +128,9 @@ pub(super) fn head(reading: &Reading) -> String {
             thousands(count)
         );
     }
+    if let Some(broken) = &reading.broken {
+        _ = writeln!(out, "Not read to its end, but to {broken}.");
+    }
     let decoder = trace.decoder();
     if decoder.fragments_dropped() > 0 {
         _ = writeln!(

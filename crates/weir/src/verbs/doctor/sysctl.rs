@@ -22,10 +22,8 @@ pub(super) fn run(args: &SysctlArgs, common: Common) -> Exit {
         match text_of(path, FILE_MAX_BYTES) {
             Ok(text) => {
                 let name = path.display().to_string();
-                vec![(
-                    format!("{name}, as it would be on this machine"),
-                    of_file(&name, &text, &machine),
-                )]
+                let of = format!("{name}, as it would be on this machine");
+                vec![(of, of_file(&name, &text, &machine))]
             }
             Err(error) => return error.tell(),
         }

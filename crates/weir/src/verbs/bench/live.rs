@@ -159,7 +159,8 @@ impl Live {
 
     /// On a terminal.
     fn draw(&mut self, interval: &Interval) {
-        let columns = os::terminal::size(stderr()).map_or(COLUMNS, |size| size.columns).max(COLUMNS_MIN);
+        let columns =
+            os::terminal::size(stderr()).map_or(COLUMNS, |size| size.columns).max(COLUMNS_MIN);
         let last = |values: &VecDeque<f64>| -> Vec<f64> {
             let from = values.len().saturating_sub(columns - BESIDE_CHART);
             values.iter().skip(from).copied().collect()

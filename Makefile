@@ -5,6 +5,7 @@
 #   make check  format, lints, and the arrows between the rooms
 #   make prove  the long and the timed ones: failures under load, fuzzing, CPU against HAProxy and tshark
 #   make race   side by side with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
+#   make lab    eight incidents, made again and solved (20 minutes at most; root)
 #   make soak   five minutes of full load with reloads and kills: memory and descriptors stay flat
 #
 # Everything works offline but Debian's packages and crates.io.
@@ -21,7 +22,7 @@ FUZZ_SECONDS ?= 60
 CARGO_DENY_VERSION := 0.20.2
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: help run test check prove race soak deny peers
+.PHONY: help run test check prove race lab soak deny peers
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -68,6 +69,11 @@ race:
 	@race/install
 	$(CARGO) build --release --package weir
 	race/run --json target/race.json --svg docs/race.svg $(RACE)
+
+# LAB="small-link --seed 7" runs this alone; the page is target/lab.html.
+lab: peers
+	@$(CARGO) build --release --package weir
+	target/release/weir lab run --report target/lab.html $(LAB)
 
 soak: peers
 	@$(CARGO) build --release --package weir

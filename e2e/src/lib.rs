@@ -25,6 +25,7 @@ pub mod clients;
 mod counting;
 pub mod frames;
 pub mod http;
+mod linked;
 mod namespace;
 pub mod paced;
 mod peers;
@@ -38,6 +39,7 @@ mod weir;
 
 pub use certificates::{Authority, Pair, speak_tls};
 pub use counting::Counting;
+pub use linked::Linked;
 pub use namespace::Zones;
 pub use peers::{H2SPEC, NAMESPACES, PYTHON_PEERS, VERSITYGW, find};
 pub use process::{Finished, Process};

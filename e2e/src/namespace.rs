@@ -92,12 +92,13 @@ impl Zones {
     }
 }
 
-struct Namespace {
+/// A network namespace with its loopback up, gone when this is dropped.
+pub(crate) struct Namespace {
     name: String,
 }
 
 impl Namespace {
-    fn make(purpose: &str) -> Namespace {
+    pub(crate) fn make(purpose: &str) -> Namespace {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("weir-{}-{number}-{purpose}", std::process::id());
@@ -107,8 +108,13 @@ impl Namespace {
         namespace
     }
 
+    /// Its name in /run/netns.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Moves the calling thread into it.
-    fn enter(&self) {
+    pub(crate) fn enter(&self) {
         let path = Path::new("/run/netns").join(&self.name);
         let file = File::open(&path).expect("the namespace's file");
         move_into_link_name_space(
@@ -118,13 +124,19 @@ impl Namespace {
         .expect("entering the namespace");
     }
 
-    fn ip(&self, words: &[&str]) {
+    pub(crate) fn ip(&self, words: &[&str]) {
         command("ip", &[&["-n", &self.name][..], words].concat());
     }
 
     fn nft(&self, rules: &str) {
-        let nft = find("nft").expect("nft");
-        command("ip", &["netns", "exec", &self.name, &nft.to_string_lossy(), rules]);
+        self.exec("nft", &[rules]);
+    }
+
+    /// Runs a program in it to its end.
+    pub(crate) fn exec(&self, program: &str, words: &[&str]) {
+        let path = find(program).unwrap_or_else(|| panic!("no {program}"));
+        let path = path.to_string_lossy();
+        command("ip", &[&["netns", "exec", &self.name, &path][..], words].concat());
     }
 }
 
@@ -143,7 +155,7 @@ fn command(program: &str, words: &[&str]) {
 }
 
 /// Removes namespaces of test runs that were killed before they could.
-fn remove_leftovers() {
+pub(crate) fn remove_leftovers() {
     let Ok(entries) = std::fs::read_dir("/run/netns") else {
         return;
     };

@@ -28,3 +28,4 @@ pub mod tcp_info;
 pub mod terminal;
 pub mod threads;
 pub mod timer;
+pub mod tun;

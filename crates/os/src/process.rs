@@ -13,6 +13,12 @@ pub enum Ask {
     Terminate,
     /// SIGHUP: to load its configuration and to open its log anew.
     HangUp,
+    /// SIGSTOP: to stand still.
+    Pause,
+    /// SIGCONT: to go on.
+    GoOn,
+    /// SIGKILL: it ends, whatever it does.
+    Kill,
 }
 
 /// Sends the signal to the process of that number. Only for one whose end has not been waited for
@@ -26,6 +32,9 @@ pub fn signal(pid: u32, ask: Ask) -> io::Result<()> {
     let signal = match ask {
         Ask::Terminate => Signal::TERM,
         Ask::HangUp => Signal::HUP,
+        Ask::Pause => Signal::STOP,
+        Ask::GoOn => Signal::CONT,
+        Ask::Kill => Signal::KILL,
     };
     Ok(kill_process(pid, signal)?)
 }
@@ -86,7 +95,11 @@ mod tests {
 
     #[test]
     fn a_process_gets_what_it_is_sent() {
-        for (ask, number) in [(Ask::Terminate, libc::SIGTERM), (Ask::HangUp, libc::SIGHUP)] {
+        for (ask, number) in [
+            (Ask::Terminate, libc::SIGTERM),
+            (Ask::HangUp, libc::SIGHUP),
+            (Ask::Kill, libc::SIGKILL),
+        ] {
             let mut child = Command::new("sleep").arg("60").spawn().unwrap();
             signal(child.id(), ask).unwrap();
             assert_eq!(child.wait().unwrap().signal(), Some(number));

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Verb::Demo(args) => verbs::demo::run(&args, cli.common),
         Verb::Trace(args) => verbs::trace::run(&args, cli.common),
         Verb::Bench(args) => verbs::bench::run(&args, cli.common),
+        Verb::Lab(args) => verbs::lab::run(&args, cli.common),
     }
     .into()
 }

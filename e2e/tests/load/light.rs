@@ -17,6 +17,8 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 pub(crate) fn serve(address: SocketAddr, cpu: usize) {
     let listener = TcpListener::bind(address).unwrap();
     listener.set_nonblocking(true).unwrap();
+    // More room than the standard library asks for: a thousand connections may come at once.
+    rustix::net::listen(&listener, 4096).unwrap();
     std::thread::spawn(move || {
         let mut mask = CpuSet::new();
         mask.set(cpu);

@@ -84,6 +84,11 @@ impl Facts {
                 / run.totals.requests.max(1) as f64,
         }
     }
+
+    /// Whether this machine had CPU left.
+    pub fn has_cpu(&self) -> bool {
+        self.cpu_percent < CPU_FREE_PERCENT
+    }
 }
 
 /// Bytes and packets per second on the wire where no interface tells them: those of requests or of
@@ -138,7 +143,7 @@ pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
     let first_byte = grew(failed.first_byte_ms, idle.first_byte_ms);
     let transfer = grew(failed.transfer_ms, idle.transfer_ms);
     let round_trip = grew(failed.round_trip_ms, idle.round_trip_ms);
-    let has_cpu = failed.cpu_percent < CPU_FREE_PERCENT;
+    let has_cpu = failed.has_cpu();
     let asked =
         format!("asked for {:.0}/s instead of {:.0}/s", failed.asked_per_s, best.asked_per_s);
     if failed.refused > REFUSED_SHARE {

@@ -7,7 +7,8 @@ pub(super) const HELP: &str = "\
 Exit codes:
   0  done; for `serve`, stopped by a signal
   1  failed: a port in use, no permission, a balancer that does not answer;
-     for `doctor`, a finding of weight (warning or critical)
+     for `doctor`, a finding of weight (warning or critical);
+     for `lab run`, something that is not as expected
   2  a mistake in the command line or in the configuration
   3  `bench` could not begin as many requests as it was asked for; `bench limit`
      found its own limit, not the server's

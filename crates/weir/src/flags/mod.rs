@@ -6,6 +6,7 @@ mod admin;
 pub(crate) mod bench;
 mod doctor;
 mod exit_code;
+mod lab;
 mod trace;
 
 use std::io::IsTerminal;
@@ -19,6 +20,7 @@ pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
 pub(crate) use bench::{BenchArgs, BenchVerb};
 pub(crate) use doctor::{ChecksArgs, DoctorArgs, DoctorVerb, FactsArgs, ListArgs, SysctlArgs};
 pub(crate) use exit_code::Exit;
+pub(crate) use lab::{LabArgs, LabListArgs, LabRunArgs, LabShellArgs, LabVerb, LinkArgs};
 pub(crate) use trace::{LiveArgs, TraceArgs, TraceHow, TraceLook};
 
 const STYLES: Styles = Styles::styled()
@@ -143,6 +145,11 @@ pub(crate) enum Verb {
     /// request should have begun. Ctrl-C ends it with the figures so far.
     #[command(after_help = exit_code::BENCH_HELP)]
     Bench(Box<BenchArgs>),
+    /// Make an incident happen on this machine, and see what Weir says about it
+    ///
+    /// Hosts are network namespaces, links between them have faults, programs are real ones. Needs
+    /// root; touches nothing outside of what it makes, and removes it again.
+    Lab(LabArgs),
 }
 
 /// The words of `weir serve`.

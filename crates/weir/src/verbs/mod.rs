@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod lab;
 pub(crate) mod reload;
 pub(crate) mod schema;
 pub(crate) mod serve;

@@ -168,12 +168,19 @@ impl Hunt<'_> {
     }
 
     /// The trial that failed with about a tenth too much, in which what ran out shows clearly; else
-    /// the nearest above.
+    /// the nearest above. One during which this machine had CPU left comes before all that others
+    /// kept busy: it failed as well, and tells what would have run out anyway.
     fn first_above(&self) -> Option<&Tried> {
         let best = self.best()?.trial.per_s;
         let above = self.runs.iter().filter(|tried| !tried.passed && tried.trial.per_s > best);
-        let distance = |tried: &&Tried| (tried.trial.per_s / best - 1.15).abs();
-        above.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        let rank = |tried: &&Tried| {
+            let distance = (tried.trial.per_s / best - 1.15).abs();
+            (!Facts::of(&tried.run).has_cpu(), distance)
+        };
+        above.min_by(|a, b| {
+            let (a, b) = (rank(a), rank(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        })
     }
 
     fn text(&self, found: Option<Found>, run: &Run) -> String {

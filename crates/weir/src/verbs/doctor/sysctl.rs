@@ -18,21 +18,18 @@ pub(super) fn run(args: &SysctlArgs, common: Common) -> Exit {
         Err(error) => return error.tell(),
     };
     let machine = Machine::of(&facts.host);
-    let groups = match &args.file {
-        Some(path) => match text_of(path, FILE_MAX_BYTES) {
+    let groups = if let Some(path) = &args.file {
+        match text_of(path, FILE_MAX_BYTES) {
             Ok(text) => {
                 let name = path.display().to_string();
-                vec![(
-                    format!("{name}, as it would be on this machine"),
-                    of_file(&name, &text, &machine),
-                )]
+                let of = format!("{name}, as it would be on this machine");
+                vec![(of, of_file(&name, &text, &machine))]
             }
             Err(error) => return error.tell(),
-        },
-        None => {
-            let which = if args.all { Which::All } else { Which::Changed };
-            in_namespaces(&facts, &machine, which)
         }
+    } else {
+        let which = if args.all { Which::All } else { Which::Changed };
+        in_namespaces(&facts, &machine, which)
     };
     let weighs = |one: &Reviewed| matches!(one.judgement.effect, Effect::Harms);
     let harms = groups.iter().flat_map(|(_, settings)| settings).any(weighs);

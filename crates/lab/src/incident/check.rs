@@ -1,0 +1,162 @@
+//! What must fit together in an incident's file.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use super::{Action, HOSTS_MAX, Incident};
+use crate::run::figures::Expression;
+
+/// A mistake, and where it stands, if that is known.
+#[derive(Debug)]
+pub(super) struct Mistake {
+    what: String,
+    at: Option<Range<usize>>,
+}
+
+impl Mistake {
+    fn at(text: &Spanned<String>, what: String) -> Mistake {
+        Mistake { what, at: Some(text.span()) }
+    }
+
+    fn new(what: String) -> Mistake {
+        Mistake { what, at: None }
+    }
+
+    /// As one line, with the line of the file that it is about.
+    pub(super) fn told(self, name: &str, text: &str) -> String {
+        let line = |at: &Range<usize>| {
+            1 + text.bytes().take(at.start).filter(|byte| *byte == b'\n').count()
+        };
+        match self.at {
+            Some(at) => format!("{name}, line {}: {}", line(&at), self.what),
+            None => format!("{name}: {}", self.what),
+        }
+    }
+}
+
+pub(super) fn check(incident: &Incident) -> Result<(), Mistake> {
+    hosts_and_links(incident)?;
+    programs(incident)?;
+    steps(incident)?;
+    for expect in &incident.expect {
+        if expect.at_least.is_none() && expect.at_most.is_none() {
+            let what = "an expectation wants `at_least`, `at_most` or both".to_owned();
+            return Err(Mistake::at(&expect.figure, what));
+        }
+        let expression = Expression::read(expect.figure.as_ref());
+        let expression = expression.map_err(|what| Mistake::at(&expect.figure, what))?;
+        for path in expression.paths() {
+            let first = path.split('.').next().unwrap_or_default();
+            if !incident.variants.iter().any(|variant| variant.name == first) {
+                let what = format!("`{first}` is no variant; a figure begins with one");
+                return Err(Mistake::at(&expect.figure, what));
+            }
+        }
+    }
+    for findings in &incident.findings {
+        variant(incident, &findings.variant)?;
+        let step = &findings.step;
+        if !incident.steps.iter().any(|one| one.run.is_some() && one.name == *step.as_ref()) {
+            let what = format!("no step named `{}` runs anything", step.as_ref());
+            return Err(Mistake::at(step, what));
+        }
+    }
+    Ok(())
+}
+
+fn hosts_and_links(incident: &Incident) -> Result<(), Mistake> {
+    let hosts = incident.all_hosts();
+    if hosts.is_empty() || hosts.len() > HOSTS_MAX {
+        return Err(Mistake::new(format!("1 to {HOSTS_MAX} hosts, not {}", hosts.len())));
+    }
+    for name in incident.hosts.keys() {
+        let fits = name.len() <= 12
+            && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+            && !name.ends_with(|c: char| c.is_ascii_digit());
+        if !fits {
+            let what = "up to 12 small letters and digits, a letter at the end";
+            return Err(Mistake::new(format!("`{name}` is no name of a host: {what}")));
+        }
+    }
+    for link in &incident.links {
+        for name in &link.between {
+            host(incident, name)?;
+        }
+        link.ways().each().map_err(|what| {
+            Mistake::at(&link.between[0], format!("link `{}`: {what}", link.name))
+        })?;
+    }
+    Ok(())
+}
+
+fn programs(incident: &Incident) -> Result<(), Mistake> {
+    for program in &incident.programs {
+        host(incident, &program.host)?;
+        for name in &program.variants {
+            variant(incident, name)?;
+        }
+    }
+    Ok(())
+}
+
+fn steps(incident: &Incident) -> Result<(), Mistake> {
+    for step in &incident.steps {
+        let named = || if step.name.is_empty() { &step.title } else { &step.name };
+        let about = |what: String| Mistake::new(format!("step `{}`: {what}", named()));
+        for name in &step.variants {
+            variant(incident, name)?;
+        }
+        match step.action().map_err(about)? {
+            Action::Run(_) => match &step.host {
+                Some(name) => host(incident, name)?,
+                None => return Err(about("`run` wants a `host`".to_owned())),
+            },
+            Action::Link(name, ways) => {
+                ways.each().map_err(about)?;
+                if !incident.all_links().iter().any(|(one, ..)| one == name) {
+                    return Err(about(format!("there is no link `{name}`")));
+                }
+            }
+            Action::Cut(name) | Action::Mend(name) => {
+                if incident.members(name).is_empty() {
+                    return Err(about(format!("there is no host `{name}`")));
+                }
+            }
+            Action::Stop(name) | Action::Pause(name, _) => {
+                if !incident.programs.iter().any(|program| program.name == name) {
+                    return Err(about(format!("there is no program `{name}`")));
+                }
+            }
+            Action::Wait(name) | Action::End(name) => {
+                if !incident.steps.iter().any(|one| one.background && one.name == name) {
+                    return Err(about(format!("no step `{name}` is in the background")));
+                }
+            }
+            Action::Sleep(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn host(incident: &Incident, name: &Spanned<String>) -> Result<(), Mistake> {
+    if incident.members(name.as_ref()).is_empty() {
+        let names: Vec<&str> = incident.hosts.keys().map(String::as_str).collect();
+        let what = format!("no host `{}`; there are {}", name.as_ref(), names.join(", "));
+        return Err(Mistake::at(name, what));
+    }
+    Ok(())
+}
+
+fn variant(incident: &Incident, name: &Spanned<String>) -> Result<(), Mistake> {
+    if incident.variants.iter().any(|variant| variant.name == *name.as_ref()) {
+        return Ok(());
+    }
+    let names: Vec<&str> = incident.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let what = format!("no variant `{}`; there are {}", name.as_ref(), names.join(", "));
+    Err(Mistake::at(name, what))
+}
+
+#[cfg(test)]
+#[path = "check/tests.rs"]
+mod tests;

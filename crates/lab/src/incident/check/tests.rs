@@ -1,0 +1,72 @@
+//! Mistakes in an incident's file, each told with what is wrong and, where it is known, its line.
+
+use crate::incident::Incident;
+
+const GOOD: &str = r#"title = "t"
+story = "s"
+here = "h"
+[hosts.client]
+[hosts.node]
+count = 3
+[[links]]
+name = "up"
+between = ["node", "client"]
+both = { delay = "1ms" }
+[[programs]]
+name = "p"
+host = "node"
+run = "sleep 1"
+[[steps]]
+name = "load"
+host = "client"
+run = "true"
+[[variants]]
+name = "before"
+title = "b"
+[[expect]]
+what = "w"
+figure = "before.load.totals.errors"
+at_most = 0
+[[findings]]
+variant = "before"
+step = "load"
+must = ["loss"]
+"#;
+
+#[test]
+fn groups_are_counted_out() {
+    let incident = Incident::read("good", GOOD).unwrap();
+    assert_eq!(incident.all_hosts(), ["client", "node1", "node2", "node3"]);
+    let links: Vec<String> = incident.all_links().into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(links, ["up-node1", "up-node2", "up-node3"]);
+    assert_eq!(incident.members("node2"), ["node2"]);
+    assert!(incident.members("node4").is_empty() && incident.members("node0").is_empty());
+}
+
+#[test]
+fn mistakes_are_told_with_their_line() {
+    for (from, to, told) in [
+        (
+            "between = [\"node\"",
+            "between = [\"nod\"",
+            "line 9: no host `nod`; there are client, node",
+        ),
+        ("delay = \"1ms\"", "delay = \"1 msec\"", "line 10"),
+        ("delay = ", "dealy = ", "unknown field `dealy`"),
+        ("host = \"node\"", "host = \"nodes\"", "line 13: no host `nodes`"),
+        ("run = \"true\"", "sleep = \"1s\"\ncut = \"client\"", "one of `run`"),
+        ("run = \"true\"", "stop = \"q\"", "no program `q`"),
+        ("run = \"true\"", "wait = \"load\"", "no step `load` is in the background"),
+        ("figure = \"before.", "figure = \"after.", "line 24: `after` is no variant"),
+        ("at_most = 0", "", "line 24: an expectation wants"),
+        ("variant = \"before\"", "variant = \"then\"", "no variant `then`; there are before"),
+        ("step = \"load\"", "step = \"laod\"", "no step named `laod`"),
+        ("[hosts.client]", "[hosts.Client]", "no name of a host"),
+        ("count = 3", "count = 250", "1 to 200 hosts"),
+    ] {
+        assert!(GOOD.contains(from), "{from}");
+        let error = Incident::read("bad.toml", &GOOD.replacen(from, to, 1)).unwrap_err();
+        assert!(error.starts_with("bad.toml"), "{error}");
+        assert!(error.contains(told), "{from} -> {to}: {error}");
+    }
+}

@@ -1,0 +1,257 @@
+//! Incidents as they are written in files: hosts, links, programs, steps, and what is expected.
+//!
+//! docs/lab.md explains every key. Reading checks all that can be known without making anything;
+//! a mistake is told with its line.
+
+mod catalog;
+mod check;
+mod step;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::link::{Way, Ways};
+
+pub use catalog::{Entry, entries, find};
+pub(crate) use step::is_in;
+pub use step::{Action, Pause, Step};
+
+/// Hosts of an incident, groups counted out.
+const HOSTS_MAX: usize = 200;
+
+/// An incident.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Incident {
+    /// What it is, in a few words.
+    pub title: String,
+    /// What happened at a company.
+    pub story: String,
+    /// What the lab makes of it, and what it leaves out.
+    pub here: String,
+    /// Words that files and commands may hold in braces.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// Those that a shortened run has instead.
+    #[serde(default)]
+    pub short: BTreeMap<String, String>,
+    /// By name.
+    pub hosts: BTreeMap<String, Host>,
+    /// Between hosts.
+    #[serde(default)]
+    pub links: Vec<Link>,
+    /// Files that programs read, by name.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// What runs on the hosts.
+    #[serde(default)]
+    pub programs: Vec<Program>,
+    /// What is done, in this order.
+    pub steps: Vec<Step>,
+    /// Before and after, or whatever else is held side by side.
+    pub variants: Vec<Variant>,
+    /// Figures that must come out.
+    #[serde(default)]
+    pub expect: Vec<Expect>,
+    /// What must be found by those who look.
+    #[serde(default)]
+    pub findings: Vec<Findings>,
+}
+
+/// A host, or a group of hosts that are alike.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// What it stands for.
+    #[serde(default)]
+    pub what: String,
+    /// So many of them, called by the name and a number from 1; without it, one without a number.
+    pub count: Option<u8>,
+    /// How many addresses each has.
+    #[serde(default = "one")]
+    pub addresses: u8,
+    /// Settings of its kernel (`net.*`), by name.
+    #[serde(default)]
+    pub sysctl: BTreeMap<String, String>,
+}
+
+fn one() -> u8 {
+    1
+}
+
+/// A link between two hosts, or from each host of a group.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its name; that of a group's gets a dash and the host's name behind it.
+    pub name: String,
+    /// The hosts; there is from the first to the second.
+    pub between: [Spanned<String>; 2],
+    /// A plain pair of interfaces, as fast as the machine, to which nothing is done.
+    #[serde(default)]
+    pub plain: bool,
+    /// Both directions.
+    pub both: Option<Way>,
+    /// From the first host to the second.
+    pub there: Option<Way>,
+    /// From the second host to the first.
+    pub back: Option<Way>,
+}
+
+impl Link {
+    /// What it does to packets at first.
+    pub fn ways(&self) -> Ways {
+        Ways { both: self.both.clone(), there: self.there.clone(), back: self.back.clone() }
+    }
+}
+
+/// A program on a host, or on each host of a group, for as long as a variant runs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// Where it runs.
+    pub host: Spanned<String>,
+    /// The command line.
+    pub run: Spanned<String>,
+    /// It is ready when connections to this address are accepted.
+    pub ready: Option<String>,
+    /// In which variants; without it, in all.
+    #[serde(default)]
+    pub variants: Vec<Spanned<String>>,
+}
+
+/// One of the set-ups that are compared.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub title: String,
+    /// Words that differ in it.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// Settings that differ in it, for every host.
+    #[serde(default)]
+    pub sysctl: BTreeMap<String, String>,
+    /// A shortened run leaves it out.
+    #[serde(default)]
+    pub long: bool,
+}
+
+/// A figure, and what it must be.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// What it is.
+    pub what: String,
+    /// Where it stands: `before.load.totals.errors`, a quotient of two, `sum(…)`, `above(400, …)`.
+    pub figure: Spanned<String>,
+    /// What it counts in.
+    #[serde(default)]
+    pub unit: String,
+    /// Not less.
+    pub at_least: Option<f64>,
+    /// Not more.
+    pub at_most: Option<f64>,
+    /// What the company measured.
+    #[serde(default)]
+    pub theirs: String,
+    /// A shortened run leaves it out.
+    #[serde(default)]
+    pub long: bool,
+}
+
+/// What a step that looks for causes must find.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Findings {
+    /// In which variant.
+    pub variant: Spanned<String>,
+    /// Which step: one whose JSON holds findings.
+    pub step: Spanned<String>,
+    /// Rules that must speak.
+    #[serde(default)]
+    pub must: Vec<String>,
+    /// Rules that may, though they are of weight.
+    #[serde(default)]
+    pub may: Vec<String>,
+    /// A shortened run leaves it out.
+    #[serde(default)]
+    pub long: bool,
+}
+
+impl Incident {
+    /// Reads an incident; `name` is what messages call the file.
+    ///
+    /// # Errors
+    /// What is wrong, with its line.
+    pub fn read(name: &str, text: &str) -> Result<Incident, String> {
+        let incident: Incident = toml::from_str(text)
+            .map_err(|error| format!("{name}: {}", error.to_string().trim_end()))?;
+        match check::check(&incident) {
+            Ok(()) => Ok(incident),
+            Err(mistake) => Err(mistake.told(name, text)),
+        }
+    }
+
+    /// The hosts that a name stands for: one, or those of a group.
+    pub fn members(&self, name: &str) -> Vec<String> {
+        match self.hosts.get(name).map(|host| host.count) {
+            Some(None) => vec![name.to_owned()],
+            Some(Some(count)) => (1..=count).map(|number| format!("{name}{number}")).collect(),
+            None if self.host(name).is_some() => vec![name.to_owned()],
+            None => Vec::new(),
+        }
+    }
+
+    /// What is written about a host, be it one of a group.
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        if let Some(host) = self.hosts.get(name).filter(|host| host.count.is_none()) {
+            return Some(host);
+        }
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let (group, number) = name.split_at(name.len() - digits);
+        let number: u8 = number.parse().ok()?;
+        self.hosts.get(group).filter(|host| (1..=host.count.unwrap_or(0)).contains(&number))
+    }
+
+    /// Every host, in order of name, groups counted out.
+    pub fn all_hosts(&self) -> Vec<String> {
+        self.hosts.keys().flat_map(|name| self.members(name)).collect()
+    }
+
+    /// Every link with its two hosts, groups counted out.
+    pub fn all_links(&self) -> Vec<(String, [String; 2], &Link)> {
+        let mut links = Vec::new();
+        for link in &self.links {
+            let [first, second] = link.between.each_ref().map(|name| self.members(name.as_ref()));
+            let is_group = first.len() * second.len() > 1;
+            for one in &first {
+                for other in &second {
+                    let name = match (is_group, first.len() > 1) {
+                        (false, _) => link.name.clone(),
+                        (true, true) => format!("{}-{one}", link.name),
+                        (true, false) => format!("{}-{other}", link.name),
+                    };
+                    links.push((name, [one.clone(), other.clone()], link));
+                }
+            }
+        }
+        links
+    }
+
+    /// The words of a variant, by name.
+    pub fn words(&self, variant: &Variant, is_short: bool) -> BTreeMap<String, String> {
+        let mut words = self.set.clone();
+        if is_short {
+            words.extend(self.short.clone());
+        }
+        words.extend(variant.set.clone());
+        words
+    }
+}

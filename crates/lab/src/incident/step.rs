@@ -1,0 +1,159 @@
+//! What is done in a run, step by step.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::link::{Way, Ways};
+use crate::units::Time;
+
+/// A step as it is written: one of `run`, `wait`, `end`, `sleep`, `link`, `cut`, `mend`, `stop`, `pause`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Its name, by which figures are found.
+    #[serde(default)]
+    pub name: String,
+    /// What it is, for the time line.
+    #[serde(default)]
+    pub title: String,
+    /// A command line.
+    pub run: Option<Spanned<String>>,
+    /// Where the command runs: a host, or each host of a group at once.
+    pub host: Option<Spanned<String>>,
+    /// The command goes on while the next steps are done.
+    #[serde(default)]
+    pub background: bool,
+    /// Exit codes that are no failure.
+    #[serde(default = "zero")]
+    pub codes: Vec<i32>,
+    /// How long the command may take.
+    #[serde(default = "two_minutes")]
+    pub timeout: Time,
+    /// A step in the background to wait for.
+    pub wait: Option<Spanned<String>>,
+    /// A step in the background to end, by SIGTERM.
+    pub end: Option<Spanned<String>>,
+    /// A time to let go by.
+    pub sleep: Option<String>,
+    /// A link that does something else from now on.
+    pub link: Option<Spanned<String>>,
+    /// See `link`.
+    pub both: Option<Way>,
+    /// See `link`.
+    pub there: Option<Way>,
+    /// See `link`.
+    pub back: Option<Way>,
+    /// A host whose links pass nothing from now on.
+    pub cut: Option<Spanned<String>>,
+    /// A host whose links do again what they did at first.
+    pub mend: Option<Spanned<String>>,
+    /// A program that is ended.
+    pub stop: Option<Spanned<String>>,
+    /// A program that stands still for a time, and goes on.
+    pub pause: Option<Spanned<String>>,
+    /// For how long it stands still.
+    #[serde(rename = "for")]
+    pub time: Option<Time>,
+    /// How often, and at what distance.
+    pub times: Option<u32>,
+    /// See `times`.
+    pub every: Option<Time>,
+    /// In which variants; without it, in all.
+    #[serde(default)]
+    pub variants: Vec<Spanned<String>>,
+    /// A shortened run leaves it out.
+    #[serde(default)]
+    pub long: bool,
+}
+
+fn zero() -> Vec<i32> {
+    vec![0]
+}
+
+fn two_minutes() -> Time {
+    Time(std::time::Duration::from_mins(2))
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub enum Action<'a> {
+    /// A command.
+    Run(&'a str),
+    /// Wait for a step.
+    Wait(&'a str),
+    /// End a step.
+    End(&'a str),
+    /// Wait for a time, as it is written.
+    Sleep(&'a str),
+    /// Change a link.
+    Link(&'a str, Box<Ways>),
+    /// Cut a host off.
+    Cut(&'a str),
+    /// Undo that.
+    Mend(&'a str),
+    /// End a program.
+    Stop(&'a str),
+    /// Let a program stand still.
+    Pause(&'a str, Pause),
+}
+
+/// How a program stands still.
+#[derive(Clone, Copy, Debug)]
+pub struct Pause {
+    /// For how long each time.
+    pub time: Time,
+    /// How often.
+    pub times: u32,
+    /// From one beginning to the next.
+    pub every: Time,
+}
+
+impl Step {
+    /// What it does.
+    ///
+    /// # Errors
+    /// When it does nothing, or two things.
+    pub fn action(&self) -> Result<Action<'_>, String> {
+        let ways =
+            Ways { both: self.both.clone(), there: self.there.clone(), back: self.back.clone() };
+        let pause = Pause {
+            time: self.time.unwrap_or_default(),
+            times: self.times.unwrap_or(1),
+            every: self.every.unwrap_or_default(),
+        };
+        let all = [
+            self.run.as_ref().map(|it| Action::Run(own(it))),
+            self.wait.as_ref().map(|it| Action::Wait(own(it))),
+            self.end.as_ref().map(|it| Action::End(own(it))),
+            self.sleep.as_ref().map(|it| Action::Sleep(it)),
+            self.link.as_ref().map(|it| Action::Link(own(it), Box::new(ways))),
+            self.cut.as_ref().map(|it| Action::Cut(own(it))),
+            self.mend.as_ref().map(|it| Action::Mend(own(it))),
+            self.stop.as_ref().map(|it| Action::Stop(own(it))),
+            self.pause.as_ref().map(|it| Action::Pause(own(it), pause)),
+        ];
+        let mut given = all.into_iter().flatten();
+        match (given.next(), given.next()) {
+            (Some(action), None) => Ok(action),
+            _ => {
+                Err("a step has one of `run`, `wait`, `end`, `sleep`, `link`, `cut`, `mend`, `stop` and \
+                      `pause`"
+                    .to_owned())
+            }
+        }
+    }
+
+    /// Whether it is done in a variant.
+    pub fn is_in(&self, variant: &str, is_short: bool) -> bool {
+        !(self.long && is_short) && is_in(&self.variants, variant)
+    }
+}
+
+fn own(text: &Spanned<String>) -> &str {
+    text.as_ref()
+}
+
+/// Whether a list of variants holds one; an empty one holds all.
+pub(crate) fn is_in(variants: &[Spanned<String>], variant: &str) -> bool {
+    variants.is_empty() || variants.iter().any(|one| one.as_ref() == variant)
+}

@@ -1,0 +1,170 @@
+//! A run of an incident: each variant from clean to clean, and then what its figures say.
+
+pub mod figures;
+mod judge;
+mod program;
+pub mod record;
+mod stage;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::incident::{Action, Incident, Variant};
+use crate::network::state::{Claim, clean};
+use crate::stop::Stop;
+
+pub use program::find;
+pub use record::Record;
+use record::VariantRecord;
+use stage::Stage;
+
+/// What to run, and how.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The incident's name.
+    pub name: &'a str,
+    /// The incident.
+    pub incident: &'a Incident,
+    /// Seed of the links' decisions and of what programs are told by `{seed}`.
+    pub seed: u64,
+    /// Shortened: for a first look, and for tests.
+    pub is_short: bool,
+    /// Only this variant; expectations about others are left out.
+    pub only: Option<&'a str>,
+    /// This program, which runs on hosts where `weir` is written.
+    pub weir: &'a Path,
+    /// Leave the run's files where they are.
+    pub keeps_files: bool,
+}
+
+/// What is told while it runs.
+pub enum Told<'a> {
+    /// A variant begins.
+    Variant(&'a Variant),
+    /// Something is done, or happens.
+    Event(&'a str),
+}
+
+/// Runs an incident to its end.
+///
+/// # Errors
+/// What could not be done, in one line. A figure that is not as expected is no error.
+pub fn run(request: &Request<'_>, stop: &Stop, tell: &dyn Fn(Told<'_>)) -> Result<Record, String> {
+    check_programs(request)?;
+    // A run that was killed may have left what would stand in the way.
+    clean()?;
+    let begun = os::clock::now();
+    let mut claim = Claim::new(request.name)?;
+    if request.keeps_files {
+        claim.keep_folder();
+    }
+    let mut variants = Vec::new();
+    let mut figures = Map::new();
+    for variant in chosen(request) {
+        tell(Told::Variant(variant));
+        let (record, outputs) = run_variant(request, variant, claim.folder(), stop, tell)
+            .map_err(|why| format!("{}, {}: {why}", request.name, variant.name))?;
+        variants.push(record);
+        figures.insert(variant.name.clone(), outputs);
+        if stop.is_pulled() {
+            return Err("stopped".to_owned());
+        }
+    }
+    let figures = Value::Object(figures);
+    let mut record = Record {
+        name: request.name.to_owned(),
+        title: request.incident.title.clone(),
+        seed: request.seed,
+        is_short: request.is_short,
+        kernel: os::process::kernel_release(),
+        cpus: os::cpu::allowed().len(),
+        took_s: (os::clock::now() - begun).as_secs_f64(),
+        variants,
+        checks: Vec::new(),
+        findings: Vec::new(),
+        figures,
+    };
+    judge::judge(request, &mut record);
+    Ok(record)
+}
+
+/// The network and the programs of an incident, without its steps, for as long as `work` takes.
+///
+/// # Errors
+/// What could not be set up.
+pub fn visit(
+    request: &Request<'_>,
+    stop: &Stop,
+    work: impl FnOnce(&dyn Fn(&str, &Path) -> std::process::Command) -> Result<(), String>,
+) -> Result<(), String> {
+    check_programs(request)?;
+    clean()?;
+    let claim = Claim::new(request.name)?;
+    let variant = chosen(request).next().ok_or("there is no such variant")?;
+    let mut stage = Stage::set_up(request, variant, claim.folder(), stop, &|_| {})?;
+    let ended = work(&|host, program| stage.command(host, program));
+    stage.take_down();
+    ended
+}
+
+fn chosen<'a>(request: &Request<'a>) -> impl Iterator<Item = &'a Variant> + use<'a> {
+    let (only, is_short) = (request.only, request.is_short);
+    request.incident.variants.iter().filter(move |variant| match only {
+        Some(only) => variant.name == only,
+        None => !(is_short && variant.long),
+    })
+}
+
+fn run_variant(
+    request: &Request<'_>,
+    variant: &Variant,
+    folder: &Path,
+    stop: &Stop,
+    tell: &dyn Fn(Told<'_>),
+) -> Result<(VariantRecord, Value), String> {
+    let mut stage = Stage::set_up(request, variant, folder, stop, tell)?;
+    for step in &request.incident.steps {
+        if step.is_in(&variant.name, request.is_short) {
+            stage.step(step)?;
+        }
+        if stop.is_pulled() {
+            return Err("stopped".to_owned());
+        }
+    }
+    stage.finish()
+}
+
+/// Every program that is started must be there, before anything is made.
+fn check_programs(request: &Request<'_>) -> Result<(), String> {
+    let incident = request.incident;
+    let commands = incident.programs.iter().map(|program| program.run.as_ref().as_str());
+    let steps = incident.steps.iter().filter_map(|step| match step.action() {
+        Ok(Action::Run(command)) => Some(command),
+        _ => None,
+    });
+    let mut missing: Vec<&str> = commands
+        .chain(steps)
+        .filter_map(|command| command.split_whitespace().next())
+        .chain(["ip"])
+        .filter(|name| program_path(request, name).is_none())
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing = missing.join(", ");
+    Err(format!(
+        "{} needs what is not here: {missing}; scripts/install-test-peers installs it",
+        request.name
+    ))
+}
+
+fn program_path(request: &Request<'_>, name: &str) -> Option<PathBuf> {
+    if name == "weir" {
+        return Some(request.weir.to_path_buf());
+    }
+    find(name, request.weir)
+}

@@ -1,0 +1,111 @@
+//! Programs on hosts: found, started, ended, with what they write kept in files.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use os::process::{Ask, signal};
+
+use crate::stop::Stop;
+
+/// How long a program has to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
+/// What is shown of a program's last words.
+const LAST_WORDS_BYTES: usize = 600;
+
+/// A program that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    /// Its name, with its host's behind it if it runs on several.
+    pub(super) name: String,
+    /// The name in the incident's file.
+    pub(super) of: String,
+    pub(super) child: Child,
+    output: PathBuf,
+    errors: PathBuf,
+    pub(super) is_stopped: bool,
+}
+
+impl Running {
+    /// Starts a command; what it writes goes to `NAME.out` and `NAME.err` in the folder.
+    pub(super) fn start(
+        mut command: Command,
+        name: &str,
+        of: &str,
+        folder: &Path,
+    ) -> Result<Running, String> {
+        let (output, errors) =
+            (folder.join(format!("{name}.out")), folder.join(format!("{name}.err")));
+        let file = |path: &Path| {
+            File::create(path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        command.stdin(Stdio::null()).stdout(file(&output)?).stderr(file(&errors)?);
+        // Their own output is read by programs, and they belong to no service manager.
+        command.env("NO_COLOR", "1").env_remove("NOTIFY_SOCKET");
+        let child = command.spawn().map_err(|error| format!("cannot start {name}: {error}"))?;
+        let (name, of) = (name.to_owned(), of.to_owned());
+        Ok(Running { name, of, child, output, errors, is_stopped: false })
+    }
+
+    /// How it ended, if it has: its exit code; -1 for a signal.
+    pub(super) fn ended(&mut self) -> Option<i32> {
+        let status = self.child.try_wait().ok()??;
+        Some(status.code().unwrap_or(-1))
+    }
+
+    /// What it has written to standard output.
+    pub(super) fn said(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.output).unwrap_or_default()).into_owned()
+    }
+
+    /// The end of what it has complained about, or else of what it has said.
+    pub(super) fn last_words(&self) -> String {
+        let errors = std::fs::read(&self.errors).unwrap_or_default();
+        let text = if errors.is_empty() {
+            self.said()
+        } else {
+            String::from_utf8_lossy(&errors).into_owned()
+        };
+        let from = text.floor_char_boundary(text.len().saturating_sub(LAST_WORDS_BYTES));
+        text[from..].trim().to_owned()
+    }
+
+    /// Sends a signal; one that has ended needs none.
+    pub(super) fn ask(&mut self, ask: Ask) {
+        if self.ended().is_none() {
+            let _ = signal(self.child.id(), ask);
+        }
+    }
+
+    /// SIGTERM, and after a time SIGKILL.
+    pub(super) fn stop(&mut self) {
+        self.is_stopped = true;
+        self.ask(Ask::GoOn);
+        self.ask(Ask::Terminate);
+        if Stop::never().until(GRACE, || self.ended()).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Where a program is: in PATH, in the folders of the system's programs, or among what
+/// scripts/install-test-peers has built beside this one.
+pub fn find(name: &str, weir: &Path) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|path| path.is_file());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].map(PathBuf::from);
+    let beside = weir.ancestors().map(|folder| folder.join("peers/bin"));
+    let here = std::env::current_dir().ok().map(|folder| folder.join("target/peers/bin"));
+    let folders = system.into_iter().chain(std::env::split_paths(&path)).chain(beside).chain(here);
+    folders.map(|folder| folder.join(name)).find(|candidate| candidate.is_file())
+}

@@ -1,0 +1,427 @@
+//! One variant at work: its network, its programs, and the steps that are done there.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use os::process::Ask;
+use serde_json::{Map, Value, json};
+
+use super::program::Running;
+use super::record::{Event, VariantRecord};
+use super::words::{Lookup, fill, split};
+use super::{Request, Told, program_path};
+use crate::incident::{Action, Incident, Pause, Program, Step, Variant};
+use crate::network::Network;
+use crate::stop::Stop;
+use crate::units::Time;
+
+/// How long a program may take until it accepts connections.
+const READY_WITHIN: Duration = Duration::from_secs(15);
+/// Between two attempts to connect to one that is not ready.
+const CONNECT_WAIT: Duration = Duration::from_millis(500);
+
+/// A variant at work.
+pub(super) struct Stage<'a> {
+    request: &'a Request<'a>,
+    variant: &'a Variant,
+    stop: &'a Stop,
+    tell: &'a dyn Fn(Told<'_>),
+    // Ended before the network is: fields are dropped in this order.
+    background: Vec<Doing<'a>>,
+    programs: Vec<Running>,
+    network: Network,
+    folder: PathBuf,
+    words: BTreeMap<String, String>,
+    begun: model::Moment,
+    events: Vec<Event>,
+    outputs: Map<String, Value>,
+}
+
+/// A command of a step, on one host or on several.
+struct Doing<'a> {
+    step: &'a Step,
+    commands: Vec<(Running, PathBuf)>,
+    ends_by: model::Moment,
+}
+
+impl<'a> Stage<'a> {
+    /// Makes the network and starts the programs.
+    pub(super) fn set_up(
+        request: &'a Request<'a>,
+        variant: &'a Variant,
+        folder: &Path,
+        stop: &'a Stop,
+        tell: &'a dyn Fn(Told<'_>),
+    ) -> Result<Stage<'a>, String> {
+        let incident = request.incident;
+        let folder = folder.join(&variant.name);
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+        let run = std::process::id().to_string();
+        let network = Network::make(incident, variant, &run, request.seed)?;
+        let mut stage = Stage {
+            request,
+            variant,
+            stop,
+            tell,
+            background: Vec::new(),
+            programs: Vec::new(),
+            network,
+            folder,
+            words: incident.words(variant, request.is_short),
+            begun: os::clock::now(),
+            events: Vec::new(),
+            outputs: Map::new(),
+        };
+        for program in &incident.programs {
+            if crate::incident::is_in(&program.variants, &variant.name) {
+                for host in incident.members(program.host.as_ref()) {
+                    stage.start(program, &host)?;
+                }
+            }
+        }
+        stage.wait_until_ready()?;
+        stage.begun = os::clock::now();
+        Ok(stage)
+    }
+
+    fn start(&mut self, program: &Program, host: &str) -> Result<(), String> {
+        let name = match self.request.incident.members(program.host.as_ref()).len() {
+            1 => program.name.clone(),
+            _ => format!("{}-{host}", program.name),
+        };
+        let command = self.filled(program.run.as_ref(), host, None)?;
+        let running = Running::start(command, &name, &program.name, &self.folder)?;
+        self.programs.push(running);
+        Ok(())
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), String> {
+        for program in &self.request.incident.programs {
+            let Some(ready) = &program.ready else { continue };
+            if !crate::incident::is_in(&program.variants, &self.variant.name) {
+                continue;
+            }
+            for host in self.request.incident.members(program.host.as_ref()) {
+                let address = self.fill(ready, &host, None)?;
+                let address: SocketAddr = address
+                    .parse()
+                    .map_err(|_| format!("{}: `{address}` is no address", program.name))?;
+                self.wait_for(&program.name, &host, address)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for(&mut self, program: &str, host: &str, address: SocketAddr) -> Result<(), String> {
+        let Stage { network, programs, stop, .. } = self;
+        let mut ended = None;
+        let answers = stop.until(READY_WITHIN, || {
+            let mut own = programs.iter_mut().filter(|one| one.of == program);
+            let gone = own.find_map(|one| one.ended().map(|_| one.last_words()));
+            if let Some(gone) = gone {
+                ended = Some(gone);
+                return Some(false);
+            }
+            let connect = || TcpStream::connect_timeout(&address, CONNECT_WAIT).is_ok();
+            network.inside(host, connect).is_ok_and(|connected| connected).then_some(true)
+        });
+        match (answers, ended) {
+            (Some(true), _) => Ok(()),
+            (_, Some(words)) => Err(format!("{program} on {host} ended at once: {words}")),
+            _ => Err(format!("{program} on {host} does not accept connections to {address}")),
+        }
+    }
+
+    /// Does one step.
+    pub(super) fn step(&mut self, step: &'a Step) -> Result<(), String> {
+        let title = if step.title.is_empty() { &step.name } else { &step.title };
+        let shown = self.fill(title, "", None).unwrap_or_else(|_| title.clone());
+        let action = step.action()?;
+        let is_fault =
+            !matches!(action, Action::Run(_) | Action::Wait(_) | Action::End(_) | Action::Sleep(_));
+        if !shown.is_empty() {
+            self.note(shown.clone(), is_fault);
+        }
+        let done = match action {
+            Action::Run(command) => self.run(step, command),
+            Action::Wait(name) => self.wait(name),
+            Action::End(name) => {
+                let doing = self.background.iter_mut().filter(|doing| doing.step.name == name);
+                let commands = doing.flat_map(|doing| &mut doing.commands);
+                commands.for_each(|(running, _)| running.ask(Ask::Terminate));
+                self.wait(name)
+            }
+            Action::Sleep(time) => {
+                let time = Time::read(&self.fill(time, "", None)?)?;
+                self.stop.wait(time.0);
+                Ok(())
+            }
+            Action::Link(name, ways) => self.network.set(name, &ways),
+            Action::Cut(host) => self.cut(host, true),
+            Action::Mend(host) => self.cut(host, false),
+            Action::Stop(program) => {
+                for running in self.programs.iter_mut().filter(|one| one.of == program) {
+                    running.stop();
+                }
+                Ok(())
+            }
+            Action::Pause(program, pause) => {
+                self.pause(program, pause);
+                Ok(())
+            }
+        };
+        done.map_err(|why| format!("{shown}: {why}"))
+    }
+
+    fn note(&mut self, what: String, is_fault: bool) {
+        (self.tell)(Told::Event(&what));
+        let at_s = (os::clock::now() - self.begun).as_secs_f64();
+        self.events.push(Event { at_s, what, is_fault });
+    }
+
+    fn cut(&mut self, host: &str, is_cut: bool) -> Result<(), String> {
+        for host in self.request.incident.members(host) {
+            self.network.cut(&host, is_cut)?;
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, program: &str, pause: Pause) {
+        for _ in 0..pause.times {
+            let begun = os::clock::now();
+            for ask in [Ask::Pause, Ask::GoOn] {
+                for running in self.programs.iter_mut().filter(|one| one.of == program) {
+                    running.ask(ask);
+                }
+                let time = if ask == Ask::Pause {
+                    pause.time.0
+                } else {
+                    pause.every.0.saturating_sub(os::clock::now() - begun)
+                };
+                // Stopped or not, it must go on again.
+                self.stop.wait(time);
+            }
+        }
+    }
+
+    fn run(&mut self, step: &'a Step, command: &str) -> Result<(), String> {
+        let hosts = step.host.as_ref().map(|host| self.request.incident.members(host.as_ref()));
+        let hosts = hosts.unwrap_or_default();
+        let mut commands = Vec::new();
+        for host in &hosts {
+            let name = match (hosts.len(), step.name.is_empty()) {
+                (_, true) => format!("step{}", self.events.len()),
+                (1, false) => step.name.clone(),
+                (_, false) => format!("{}-{host}", step.name),
+            };
+            let out = self.folder.join(format!("{name}.json"));
+            let command = self.filled(command, host, Some(&out))?;
+            let running = Running::start(command, &name, &step.name, &self.folder)?;
+            commands.push((running, out));
+        }
+        let doing = Doing { step, commands, ends_by: os::clock::now() + step.timeout.0 };
+        if step.background {
+            self.background.push(doing);
+            return Ok(());
+        }
+        self.end(doing)
+    }
+
+    fn wait(&mut self, name: &str) -> Result<(), String> {
+        let place = self.background.iter().position(|doing| doing.step.name == name);
+        let Some(place) = place else { return Ok(()) };
+        let doing = self.background.remove(place);
+        self.end(doing)
+    }
+
+    /// Waits for a step's commands and keeps what they have written.
+    fn end(&mut self, mut doing: Doing<'a>) -> Result<(), String> {
+        let step = doing.step;
+        let mut written = Vec::new();
+        for (running, out) in &mut doing.commands {
+            let left = doing.ends_by.since(os::clock::now());
+            let Some(code) = self.stop.until(left, || running.ended()) else {
+                let why = if self.stop.is_pulled() { "stopped" } else { "takes too long" };
+                return Err(format!("{}: {why}", running.name));
+            };
+            if !step.codes.contains(&code) {
+                let words = running.last_words();
+                return Err(format!("{} ended with code {code}: {words}", running.name));
+            }
+            let text = std::fs::read_to_string(&*out).unwrap_or_else(|_| running.said());
+            // What has written no JSON has at least an exit code.
+            let value = serde_json::from_str(&text).unwrap_or_else(|_| json!({ "code": code }));
+            written.push(slim(value));
+        }
+        let value = match written.len() {
+            1 => written.pop().unwrap_or_default(),
+            _ => Value::Array(written),
+        };
+        if !step.name.is_empty() {
+            self.outputs.insert(step.name.clone(), value);
+        }
+        Ok(())
+    }
+
+    /// Waits for what is in the background, reads what the kernels have counted, and ends
+    /// everything.
+    pub(super) fn finish(mut self) -> Result<(VariantRecord, Value), String> {
+        while let Some(doing) = self.background.pop() {
+            self.end(doing)?;
+        }
+        let mut counters = self.network.counters();
+        for of in counters.values_mut() {
+            of.retain(|_, count| *count > 0);
+        }
+        let mut links = self.network.link_counts();
+        let late = self.network.end_links();
+        for (name, of) in links.as_object_mut().into_iter().flatten() {
+            of["late"] = late[name].clone();
+        }
+        for running in &mut self.programs {
+            if !running.is_stopped && running.ended().is_some() {
+                let what =
+                    format!("{} had ended by itself: {}", running.name, running.last_words());
+                (self.tell)(Told::Event(&what));
+                let at_s = (os::clock::now() - self.begun).as_secs_f64();
+                self.events.push(Event { at_s, what, is_fault: true });
+            }
+        }
+        let took_s = (os::clock::now() - self.begun).as_secs_f64();
+        self.outputs.insert("counters".to_owned(), json!(counters));
+        self.outputs.insert("links".to_owned(), links);
+        self.outputs.insert("took_s".to_owned(), json!(took_s));
+        let record = VariantRecord {
+            name: self.variant.name.clone(),
+            title: self.variant.title.clone(),
+            events: std::mem::take(&mut self.events),
+            counters,
+        };
+        let outputs = Value::Object(std::mem::take(&mut self.outputs));
+        self.take_down();
+        Ok((record, outputs))
+    }
+
+    /// Ends the programs, in the order opposite to their start.
+    pub(super) fn take_down(&mut self) {
+        self.background.clear();
+        while let Some(mut running) = self.programs.pop() {
+            running.stop();
+        }
+    }
+
+    /// A command on a host.
+    pub(super) fn command(&self, host: &str, program: &Path) -> Command {
+        self.network.command(host, program)
+    }
+
+    /// A command line on a host.
+    fn filled(&self, line: &str, host: &str, out: Option<&Path>) -> Result<Command, String> {
+        let mut filled = Vec::new();
+        for word in split(line)? {
+            let value = self.fill(&word, host, out)?;
+            // A word in braces alone may stand for several.
+            if word.starts_with('{') && word.ends_with('}') {
+                filled.extend(value.split_whitespace().map(str::to_owned));
+            } else {
+                filled.push(value);
+            }
+        }
+        let (program, words) = filled.split_first().ok_or("an empty command line")?;
+        let path = program_path(self.request, program)
+            .ok_or_else(|| format!("there is no program {program}"))?;
+        let mut command = self.network.command(host, &path);
+        command.args(words);
+        command.current_dir(&self.folder);
+        Ok(command)
+    }
+
+    fn fill(&self, text: &str, host: &str, out: Option<&Path>) -> Result<String, String> {
+        fill(text, &Scope { stage: self, host, out })
+    }
+
+    /// Writes a file of the incident for a host; where it is.
+    fn file(&self, name: &str, host: &str) -> Option<PathBuf> {
+        let text = self.request.incident.files.get(name)?;
+        let path = self.folder.join(format!("{host}-{name}"));
+        let filled = self.fill(text, host, None);
+        let written = filled.and_then(|text| {
+            std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+        });
+        if let Err(why) = written {
+            (self.tell)(Told::Event(&format!("{name}: {why}")));
+            return None;
+        }
+        Some(path)
+    }
+}
+
+/// What words stand for on a host.
+struct Scope<'a> {
+    stage: &'a Stage<'a>,
+    host: &'a str,
+    out: Option<&'a Path>,
+}
+
+impl Lookup for Scope<'_> {
+    fn word(&self, name: &str) -> Option<String> {
+        let stage = self.stage;
+        if let Some(file) = name.strip_prefix("file:") {
+            return stage.file(file, self.host).map(|path| path.display().to_string());
+        }
+        if let Some(program) = name.strip_prefix("program:") {
+            let path = program_path(stage.request, program);
+            return path.map(|path| path.display().to_string());
+        }
+        match name {
+            "self" => return stage.network.address(self.host, 1).map(|ip| ip.to_string()),
+            "host" => return Some(self.host.to_owned()),
+            "number" => return Some(number(self.host)),
+            "folder" => return Some(stage.folder.display().to_string()),
+            "out" => return self.out.map(|path| path.display().to_string()),
+            "seed" => return Some(stage.request.seed.to_string()),
+            "weir" => return Some(stage.request.weir.display().to_string()),
+            _ => {}
+        }
+        if let Some(value) = stage.words.get(name) {
+            return Some(value.clone());
+        }
+        let (host, number) = name.split_once('.').unwrap_or((name, "1"));
+        let host = if host == "self" { self.host } else { host };
+        let count = incident_host(stage.request.incident, host)?;
+        let number = number.parse().ok().filter(|number| (1..=count).contains(number))?;
+        stage.network.address(host, number).map(|ip| ip.to_string())
+    }
+
+    fn members(&self, name: &str) -> Vec<String> {
+        self.stage.request.incident.members(name)
+    }
+}
+
+/// How many addresses a host has.
+fn incident_host(incident: &Incident, host: &str) -> Option<u8> {
+    incident.host(host).map(|host| host.addresses)
+}
+
+/// A host's number in its group; 1 for one alone.
+fn number(host: &str) -> String {
+    let digits = host.bytes().rev().take_while(u8::is_ascii_digit).count();
+    if digits == 0 { "1".to_owned() } else { host[host.len() - digits..].to_owned() }
+}
+
+/// Without the distributions, which nothing here reads and which are most of a file.
+fn slim(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(map) => {
+            map.retain(|name, _| name != "histogram");
+            map.values_mut().for_each(|one| *one = slim(one.take()));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|one| *one = slim(one.take())),
+        _ => {}
+    }
+    value
+}

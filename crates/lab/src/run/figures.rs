@@ -2,7 +2,7 @@
 //!
 //! `before.load.totals.errors` is a number; `*` stands for every member of a list. Around paths
 //! stand `sum(…)`, `min(…)`, `max(…)`, `mean(…)`, `count(…)` and `above(400, …)`, which counts the
-//! values of at least 400; between two of them, with spaces around it, `/`, `*`, `+` or `-`.
+//! values of at least 400, and `is(link, …)`, which counts those that are this word; between two of them, with spaces around it, `/`, `*`, `+` or `-`.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ enum Term {
     Of(Fold, String),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Fold {
     Sum,
     Min,
@@ -29,6 +29,7 @@ enum Fold {
     Mean,
     Count,
     Above(f64),
+    Is(String),
 }
 
 impl Expression {
@@ -102,7 +103,11 @@ impl Term {
                 let (number, inner) = inner.split_once(',').ok_or(wrong)?;
                 (Fold::Above(number.trim().parse().map_err(|_| wrong)?), inner)
             }
-            _ => return Err(format!("`{name}` is none of sum, min, max, mean, count, above")),
+            "is" => {
+                let (word, inner) = inner.split_once(',').ok_or("`is(WORD, PATH)`")?;
+                (Fold::Is(word.trim().to_owned()), inner)
+            }
+            _ => return Err(format!("`{name}` is none of sum, min, max, mean, count, above, is")),
         };
         path(inner.trim()).map(|path| Term::Of(fold, path))
     }
@@ -128,6 +133,10 @@ impl Term {
                     Fold::Count => Ok(count),
                     Fold::Above(from) => {
                         Ok(values.iter().filter(|value| **value >= *from).count() as f64)
+                    }
+                    Fold::Is(word) => {
+                        let texts = places(path, figures).into_iter().filter_map(Value::as_str);
+                        Ok(texts.filter(|text| text == word).count() as f64)
                     }
                     Fold::Min => least.ok_or_else(none),
                     Fold::Max => most.ok_or_else(none),
@@ -195,7 +204,7 @@ mod tests {
     #[test]
     fn figures_are_found_folded_and_divided() {
         let figures = serde_json::json!({
-            "a": { "list": [{ "n": 1 }, { "n": 5 }, { "n": 3 }], "one": 4.5, "yes": true },
+            "a": { "list": [{ "n": 1 }, { "n": 5 }, { "n": 3 }], "one": 4.5, "yes": true, "word": "link" },
             "b": { "one": 9 },
         });
         for (text, expected) in [
@@ -208,6 +217,8 @@ mod tests {
             ("above(3, a.list.*.n)", 2.0),
             ("count(a.list.*)", 0.0),
             ("count(*.one)", 2.0),
+            ("is(link, a.word)", 1.0),
+            ("is(cpu, a.word)", 0.0),
             ("b.one / a.one", 2.0),
             ("b.one - 2", 7.0),
             ("sum(a.counters.h.TcpExtX)", 0.0),

@@ -62,7 +62,7 @@ fn incident(name: &str) -> Result<(String, Incident), String> {
         return Ok((name.to_owned(), Incident::read(name, entry.text)?));
     }
     let path = Path::new(name);
-    if !name.ends_with(".toml") {
+    if path.extension().is_none_or(|extension| extension != "toml") {
         let names: Vec<&str> = entries().iter().map(|entry| entry.name).collect();
         let names = names.join(", ");
         return Err(format!("there is no incident `{name}`; there are {names}, and files (.toml)"));

@@ -112,7 +112,7 @@ fn a_link_and_netem_delay_alike() {
 
 #[test]
 #[ignore = "takes the machine for itself: make prove"]
-fn a_link_carries_a_gigabit_packet_by_packet_and_much_more_in_large_ones() {
+fn unproven_a_link_carries_a_gigabit_packet_by_packet_and_much_more_in_large_ones() {
     let Some(scene) = Scene::alone("prove-lab-gigabit", &[NAMESPACES, "iperf3"]) else { return };
     for (kind, words) in [("packet by packet", &[][..]), ("large packets", &["--large"])] {
         let ways = "both = { delay = \"1ms\" }";
@@ -146,7 +146,7 @@ fn a_link_carries_a_gigabit_packet_by_packet_and_much_more_in_large_ones() {
 
 #[test]
 #[ignore = "takes the machine for itself: make prove"]
-fn a_link_carries_a_hundred_thousand_packets_a_second_on_one_processor() {
+fn unproven_a_link_carries_a_hundred_thousand_packets_a_second_on_one_processor() {
     let Some(scene) = Scene::alone("prove-lab-packets", &[NAMESPACES]) else { return };
     let ways = "both = { delay = \"1ms\", loss = \"0.1%\" }";
     Linked::run(&scene, ways, &[], |linked| {

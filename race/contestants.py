@@ -160,7 +160,8 @@ class Contestant:
             raise Missing(f"{self.name} has ended: {said[-1] if said else 'it said nothing'}")
 
     def stop(self):
-        for pid in reversed(self.pids()):
+        # First the one that would start others anew.
+        for pid in self.pids():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:

@@ -218,6 +218,7 @@ fn sigterm_finishes_what_runs_and_refuses_what_comes() {
     let front = weir.front();
     let mut idle = http::Connection::open(front).unwrap();
     assert_eq!(idle.get("/", &[]).unwrap().status, 200);
+    wait::measure_for(http::SILENCE);
     let mut running = http::Connection::open(front).unwrap();
     running.send(b"GET /?work_ms=1500 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let in_flight = || (app.stat("in_flight") == 1).then_some(());

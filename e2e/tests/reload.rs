@@ -123,6 +123,7 @@ fn listeners_come_and_go_and_the_others_notice_nothing() {
     assert_eq!(stays.get("/", &[]).unwrap().status, 200);
     let mut idle = http::Connection::open(second).unwrap();
     assert_eq!(idle.get("/", &[]).unwrap().status, 200);
+    wait::measure_for(http::SILENCE);
     let mut running = http::Connection::open(second).unwrap();
     running
         .send(b"POST /?work_ms=700 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")

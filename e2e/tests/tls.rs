@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use e2e::clients::{H2load, client, curl, s_client, start};
+use e2e::clients::{H2load, client, curl, python_client, s_client, start};
 use e2e::{Authority, Finished, Nginx, Pair, Scene, Weir, http, run, server_tables, wait};
 use serde_json::Value;
 
@@ -153,6 +153,19 @@ fn sessions_are_resumed_by_whatever_worker() {
             assert!(again.stdout.contains("HTTP/1.1 200"), "{version}: {again:?}");
         }
     }
+}
+
+#[test]
+fn a_connection_that_was_silent_for_a_while_goes_on() {
+    let Some(scene) = Scene::new("tls-silence", &["nginx", e2e::PYTHON_PEERS]) else {
+        return;
+    };
+    let nginx = Nginx::start(&scene, 11, "");
+    let pair = Authority::new(&scene, "ca").issue("a", &["a.example.com"]);
+    let weir = Weir::start(&scene, &config(&scene, &tls(&[&pair], ""), "", &[nginx.address()]));
+    let (front, seconds) = (weir.front().to_string(), http::SILENCE.as_secs_f64().to_string());
+    let seen = python_client(&scene, "clients/pauses.py", &[&front, &seconds, "3"]);
+    assert_eq!(seen.stdout.split_whitespace().collect::<Vec<_>>(), ["200"; 3], "{seen:?}");
 }
 
 #[test]

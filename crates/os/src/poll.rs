@@ -77,7 +77,8 @@ impl Poller {
     pub fn wait(&mut self, time: Duration) -> io::Result<()> {
         self.ready = 0;
         let room = self.events.len() as libc::c_int;
-        let result = if COARSE.load(Ordering::Relaxed) {
+        let coarse = COARSE.load(Ordering::Relaxed);
+        let result = if coarse {
             let millis = time.as_micros().div_ceil(1_000).min(1_000_000) as libc::c_int;
             // SAFETY: the descriptor is open for as long as `self` is borrowed, and `events` has
             // room for as many events as the kernel is told.
@@ -110,7 +111,8 @@ impl Poller {
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(()),
-            Some(libc::ENOSYS | libc::EPERM) if !COARSE.swap(true, Ordering::Relaxed) => {
+            Some(libc::ENOSYS | libc::EPERM) if !coarse => {
+                COARSE.store(true, Ordering::Relaxed);
                 self.wait(time)
             }
             _ => Err(error),

@@ -2,7 +2,7 @@
 //! task and the runtime's watch, which together take kilobytes, and waits in a list, beside a poller
 //! of its own. When it speaks it goes on in a new task.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -23,6 +23,9 @@ use crate::{client, connection};
 /// A connection that is silent for longer is parked. Long beside the pauses of a client at work:
 /// to park and to go on costs four system calls.
 pub(crate) const PARKED_AFTER: Duration = Duration::from_millis(250);
+
+/// Closed in a row before others get their turn.
+const BATCH_MAX: usize = 256;
 
 /// A connection that has nothing to say for the time being.
 pub(crate) struct Silent {
@@ -48,6 +51,8 @@ pub(crate) struct Parking {
     /// Its tokens are places in `places`.
     poller: RefCell<AsyncFd<Poller>>,
     places: RefCell<Slab<Parked>>,
+    /// Nobody attends to the poller any more: it has failed.
+    is_blind: Cell<bool>,
 }
 
 impl Parking {
@@ -59,11 +64,18 @@ impl Parking {
             the replacement is unsafe"
         )]
         let poller = AsyncFd::with_interest(Poller::new()?, tokio::io::Interest::READABLE)?;
-        Ok(Parking { poller: RefCell::new(poller), places: RefCell::default() })
+        Ok(Parking {
+            poller: RefCell::new(poller),
+            places: RefCell::default(),
+            is_blind: Cell::new(false),
+        })
     }
 
     /// Takes a connection in; gives it back when it can't be waited for.
     fn enter(&self, parked: Parked) -> Option<Parked> {
+        if self.is_blind.get() {
+            return Some(parked);
+        }
         let poller = self.poller.borrow();
         let mut places = self.places.borrow_mut();
         let place = places.vacant_entry();
@@ -118,7 +130,7 @@ impl Parking {
 
 /// Lets a connection wait here until it speaks or its time is over.
 pub(crate) fn park(worker: &Rc<Worker>, silent: Silent, held: Held) {
-    // One that can't be waited for here waits in a task, as it did before.
+    // One that can't be waited for here waits in a task, a little at a time.
     if let Some(parked) = worker.parking.enter(Parked { silent, held }) {
         go_on(worker, parked);
     }
@@ -126,37 +138,50 @@ pub(crate) fn park(worker: &Rc<Worker>, silent: Silent, held: Held) {
 
 /// Goes on with every connection that speaks, for as long as the worker lives.
 pub(crate) async fn attend(worker: Rc<Worker>) {
-    loop {
+    let error = loop {
         match worker.parking.speaking().await {
             Ok(places) => {
                 let parked = places.into_iter().filter_map(|place| worker.parking.leave(place));
                 parked.for_each(|parked| go_on(&worker, parked));
             }
-            Err(error) => {
-                tracing::error!(worker = worker.id, %error, "cannot watch silent connections");
-                return;
-            }
+            Err(error) => break error,
         }
-    }
+    };
+    tracing::error!(worker = worker.id, %error, "cannot watch silent connections any more");
+    worker.parking.is_blind.set(true);
+    let places: Vec<usize> = worker.parking.places.borrow().iter().map(|(at, _)| at).collect();
+    let parked = places.into_iter().filter_map(|place| worker.parking.leave(place));
+    parked.for_each(|parked| go_on(&worker, parked));
 }
 
 /// Closes those whose time is over.
 pub(crate) fn close_due(worker: &Rc<Worker>, now: Moment) {
-    close(worker, |parked| parked.silent.until <= now);
+    close(worker, move |_, parked| parked.silent.until <= now);
 }
 
 /// Closes those that are to wait no longer, because the worker or their listener ends.
 pub(crate) fn close_last(worker: &Rc<Worker>) {
-    let draining = worker.shared.draining();
-    close(worker, |parked| draining || parked.held.listener().is_closing());
+    close(worker, |worker, parked| worker.shared.draining() || parked.held.listener().is_closing());
 }
 
-/// Closes such connections; what has arrived is still answered.
-fn close(worker: &Rc<Worker>, such: impl Fn(&Parked) -> bool) {
+/// Closes such connections, in a task of its own, some at a time; what has arrived is still
+/// answered.
+fn close(worker: &Rc<Worker>, such: impl Fn(&Worker, &Parked) -> bool + 'static) {
+    let worker = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        while close_some(&worker, &such) > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+/// Closes the first of such connections; yields how many.
+fn close_some(worker: &Rc<Worker>, such: impl Fn(&Worker, &Parked) -> bool) -> usize {
     let places = worker.parking.places.borrow();
-    let such = places.iter().filter(|(_, parked)| such(parked));
-    let such: Vec<usize> = such.map(|(place, _)| place).collect();
+    let such = places.iter().filter(|(_, parked)| such(worker, parked));
+    let such: Vec<usize> = such.map(|(place, _)| place).take(BATCH_MAX).collect();
     drop(places);
+    let count = such.len();
     for parked in such.into_iter().filter_map(|place| worker.parking.leave(place)) {
         if parked.silent.stream.is_silent() {
             client::close(&parked.silent.stream);
@@ -164,6 +189,7 @@ fn close(worker: &Rc<Worker>, such: impl Fn(&Parked) -> bool) {
             go_on(worker, parked);
         }
     }
+    count
 }
 
 /// Goes on with a connection, in a task that is large enough to serve requests.

@@ -12,7 +12,7 @@
 //!
 //! **Burst credits.** A burstable instance whose credits are spent is held to its baseline: steal
 //! rises while what the machine gets stays near a share that its type fixes. Where the firmware
-//! tells the type (Amazon's T instances do), the finding compares the two and says so.
+//! tells the type (that of Amazon's T3, T3a and T4g does), the finding compares the two.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -24,32 +24,16 @@ const CRITICAL_SHARE: f64 = 0.10;
 
 /// What a burstable type gets once its credits are spent, as a share of each of its processors:
 /// "Baseline utilization per vCPU" in Amazon's guide to EC2, burstable performance instances.
-const BASELINES: [(&str, &[(&str, f64)]); 2] = [
-    (
-        "t2",
-        &[
-            ("nano", 0.05),
-            ("micro", 0.10),
-            ("small", 0.20),
-            ("medium", 0.20),
-            ("large", 0.30),
-            ("xlarge", 0.225),
-            ("2xlarge", 0.17),
-        ],
-    ),
-    (
-        // And t3a, t4g.
-        "t3",
-        &[
-            ("nano", 0.05),
-            ("micro", 0.10),
-            ("small", 0.20),
-            ("medium", 0.20),
-            ("large", 0.30),
-            ("xlarge", 0.40),
-            ("2xlarge", 0.40),
-        ],
-    ),
+/// T2 is not among them: its hypervisor does not tell the type.
+const FAMILIES: [&str; 3] = ["t3", "t3a", "t4g"];
+const BASELINES: [(&str, f64); 7] = [
+    ("nano", 0.05),
+    ("micro", 0.10),
+    ("small", 0.20),
+    ("medium", 0.20),
+    ("large", 0.30),
+    ("xlarge", 0.40),
+    ("2xlarge", 0.40),
 ];
 /// A machine that is held to its baseline gets that much, give or take this part of it.
 const NEAR_BASELINE: f64 = 0.25;
@@ -57,9 +41,8 @@ const NEAR_BASELINE: f64 = 0.25;
 /// The baseline of an instance type, as a share of each processor; `None` for one that bursts not.
 fn baseline(product: &str) -> Option<f64> {
     let (family, size) = product.split_once('.')?;
-    let family = if matches!(family, "t3a" | "t4g") { "t3" } else { family };
-    let (_, sizes) = BASELINES.iter().find(|(name, _)| *name == family)?;
-    sizes.iter().find(|(name, _)| *name == size).map(|&(_, share)| share)
+    let (_, share) = BASELINES.iter().find(|(name, _)| *name == size)?;
+    FAMILIES.contains(&family).then_some(*share)
 }
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
@@ -79,8 +62,14 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
     let given = 1.0 - share - idle;
     let product = facts.host.product.get();
     let baseline = product.and_then(|product| baseline(product));
-    let is_held = baseline.is_some_and(|at| (given - at).abs() <= at * NEAR_BASELINE);
-    let credits = if is_held { " It is held to its baseline: its burst credits are spent." } else { "" };
+    // A machine that idles more than it is held back has not used what it was given.
+    let near = |at: f64| (given - at).abs() <= at * NEAR_BASELINE;
+    let is_held = share > idle && baseline.is_some_and(near);
+    let credits = if is_held {
+        " It gets its type's baseline, as one whose burst credits are spent."
+    } else {
+        ""
+    };
     out.push(
         out.finding(
             "steal",

@@ -161,15 +161,17 @@ impl Stream {
     pub fn is_watched(&self) -> bool {
         match &self.kind {
             Kind::Tcp(tcp) => tcp.is_watched(),
-            Kind::Tls(_) | Kind::Http2(_) => true,
+            Kind::Tls(tls) => tls.tcp().is_watched(),
+            Kind::Http2(_) => true,
         }
     }
 
     /// The runtime watches it no more, until somebody has to wait for it. For a connection that
-    /// waits beside a poller of the caller's own, by its descriptor.
+    /// waits beside a poller of the caller's own, by its descriptor. Not for streams of HTTP/2, whose
+    /// connection is shared.
     ///
     /// # Errors
-    /// `NotConnected`, as everything afterwards, when the runtime would not let go of it.
+    /// The runtime's, when it would not let go of it; everything afterwards is then `NotConnected`.
     pub fn unwatch(&self) -> io::Result<()> {
         self.tcp().unwatch()
     }

@@ -96,7 +96,8 @@ impl Tcp {
             Socket::Watched(tcp) => {
                 *socket = Socket::Unwatched { tcp: tcp.into_std()?, was_asked: false };
             }
-            unwatched => *socket = unwatched,
+            Socket::Lost => return Err(io::ErrorKind::NotConnected.into()),
+            unwatched @ Socket::Unwatched { .. } => *socket = unwatched,
         }
         Ok(())
     }

@@ -128,7 +128,7 @@ static TIMEOUTS: TableSpec = TableSpec {
             "idle",
             TIMEOUT,
             Absent::Duration(defaults::CLIENT_IDLE),
-            "Before the first request of a connection, and between two.",
+            "Before the first request of a connection, and between two. It may take a second longer.",
         ),
         key(
             "body",

@@ -90,10 +90,20 @@ fn run_one(args: &LabRunArgs, name: &str, incident: &Incident) -> Result<Record,
                 }
             }
         });
+        let over = Over(&has_ended);
         let ended = run_incident(&request, &stop, &tell);
-        has_ended.store(true, Ordering::Relaxed);
+        drop(over);
         // It has nothing to say.
         let _ = watched.join();
         ended
     })
+}
+
+/// Says that a run has ended, also by a panic: whoever watches for signals would wait for ever.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

@@ -1,8 +1,8 @@
 //! What is kept of the frames of one chosen connection.
 
+use trace::Frame;
 use trace::analysis::Flags;
 use trace::decode::bits;
-use trace::{Frame, Trace};
 
 /// Frames that are kept; of a longer connection the first of them are told.
 pub(super) const EVENTS_MAX: usize = 200_000;
@@ -61,7 +61,7 @@ impl Events {
         self.left_out
     }
 
-    pub(super) fn take(&mut self, frame: &Frame, time_ns: i64, _trace: &Trace) {
+    pub(super) fn take(&mut self, frame: &Frame, time_ns: i64) {
         if self.stream.is_none() || frame.stream != self.stream {
             return;
         }

@@ -121,7 +121,8 @@ fn lines(
     let length_ns = intervals.length_ns();
     let seen_ns = seen_ns.saturating_sub(first_ns).max(0).cast_unsigned();
     let rows = intervals.rows();
-    // Of a long capture the intervals become longer; what was told of them is not told again.
+    // Of a long capture the intervals become longer. One whose first half was told before is not told
+    // again: its second half stands only in the report at the end.
     let new = rows.partition_point(|row| row.number.saturating_mul(length_ns) < *told_ns);
     for row in &rows[new..] {
         let end_ns = (row.number + 1).saturating_mul(length_ns);

@@ -196,7 +196,7 @@ impl Capture<'_> {
             return None;
         }
         let frame = self.reading.trace.record(&record);
-        self.events.take(&frame, time_ns, &self.reading.trace);
+        self.events.take(&frame, time_ns);
         frame.stream.map(|_| frame)
     }
 }

@@ -63,11 +63,11 @@ fn run_file(file: &Path, args: &TraceLook, common: Common) -> Exit {
     };
     let mut events = events::Events::new(args.stream);
     let out = &mut BufWriter::new(io::stdout().lock());
-    let each = |frame: &Frame, time_ns: i64, trace: &Trace| {
+    let each = |frame: &Frame, time_ns: i64, _: &Trace| {
         if args.frames {
             return write_frame(out, frame);
         }
-        events.take(frame, time_ns, trace);
+        events.take(frame, time_ns);
         Ok(())
     };
     let reading = match read(args, name, input, each) {

@@ -30,7 +30,7 @@ time.sleep(600)
 
 #[test]
 #[ignore = "takes long; run with make prove"]
-fn a_hundred_thousand_sockets_within_300_ms() {
+fn unproven_a_hundred_thousand_sockets_within_300_ms() {
     let Some(scene) = Scene::alone("prove-doctor", &[NAMESPACES, "python3"]) else {
         return;
     };
@@ -66,7 +66,7 @@ fn a_hundred_thousand_sockets_within_300_ms() {
 
 #[test]
 #[ignore = "takes long; run with make prove"]
-fn a_run_takes_50_ms_of_cpu_time() {
+fn unproven_a_run_takes_50_ms_of_cpu_time() {
     let Some(scene) = Scene::alone("prove-doctor-cpu", &[NAMESPACES, "bash"]) else {
         return;
     };

@@ -134,7 +134,7 @@ mod tests {
     fn it_exists_where_it_was_opened_for_as_long_as_it_is_held_or_is_refused() {
         let name = format!("weirt{}", std::process::id() % 1_000_000);
         let exists = || {
-            // SAFETY-free: by name, in this thread's namespace.
+            // In this thread's namespace.
             let socket = rustix::net::socket(
                 rustix::net::AddressFamily::INET,
                 rustix::net::SocketType::DGRAM,

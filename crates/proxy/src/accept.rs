@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use model::{Listener, ListenerId, Protocol};
 use observe::ListenerCounters;
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
-use transport::Stream;
+use transport::{Stream, watched};
 
 use crate::buffer::Buffer;
 use crate::connection;
@@ -45,13 +44,7 @@ impl Acceptor {
         listener: Arc<LiveListener>,
         socket: TcpListener,
     ) -> Option<Acceptor> {
-        #[allow(
-            deprecated,
-            reason = "deprecated for types that may not own their descriptor; a \
-            TcpListener does, and the replacement is unsafe"
-        )]
-        let watched = AsyncFd::with_interest(socket, Interest::READABLE);
-        let socket = match watched {
+        let socket = match watched(socket) {
             Ok(socket) => Rc::new(socket),
             Err(error) => {
                 tracing::error!(worker = worker.id, %error, "cannot watch a listening socket");

@@ -14,7 +14,7 @@ use model::Moment;
 use os::poll::{Interest, Poller};
 use slab::Slab;
 use tokio::io::unix::AsyncFd;
-use transport::Stream;
+use transport::{Stream, watched};
 
 use crate::accept::Held;
 use crate::worker::Worker;
@@ -58,14 +58,8 @@ pub(crate) struct Parking {
 impl Parking {
     /// Without connections. To be called within a runtime.
     pub(crate) fn new() -> io::Result<Parking> {
-        #[allow(
-            deprecated,
-            reason = "deprecated for types that may not own their descriptor; a Poller does, and \
-            the replacement is unsafe"
-        )]
-        let poller = AsyncFd::with_interest(Poller::new()?, tokio::io::Interest::READABLE)?;
         Ok(Parking {
-            poller: RefCell::new(poller),
+            poller: RefCell::new(watched(Poller::new()?)?),
             places: RefCell::default(),
             is_blind: Cell::new(false),
         })
@@ -140,18 +134,14 @@ pub(crate) fn park(worker: &Rc<Worker>, silent: Silent, held: Held) {
 pub(crate) async fn attend(worker: Rc<Worker>) {
     let error = loop {
         match worker.parking.speaking().await {
-            Ok(places) => {
-                let parked = places.into_iter().filter_map(|place| worker.parking.leave(place));
-                parked.for_each(|parked| go_on(&worker, parked));
-            }
+            Ok(places) => go_on_from(&worker, places),
             Err(error) => break error,
         }
     };
     tracing::error!(worker = worker.id, %error, "cannot watch silent connections any more");
     worker.parking.is_blind.set(true);
     let places: Vec<usize> = worker.parking.places.borrow().iter().map(|(at, _)| at).collect();
-    let parked = places.into_iter().filter_map(|place| worker.parking.leave(place));
-    parked.for_each(|parked| go_on(&worker, parked));
+    go_on_from(&worker, places);
 }
 
 /// Closes those whose time is over.
@@ -190,6 +180,13 @@ fn close_some(worker: &Rc<Worker>, such: impl Fn(&Worker, &Parked) -> bool) -> u
         }
     }
     count
+}
+
+/// Goes on with the connections at these places.
+fn go_on_from(worker: &Rc<Worker>, places: Vec<usize>) {
+    for parked in places.into_iter().filter_map(|place| worker.parking.leave(place)) {
+        go_on(worker, parked);
+    }
 }
 
 /// Goes on with a connection, in a task that is large enough to serve requests.

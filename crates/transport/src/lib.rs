@@ -10,7 +10,9 @@ pub mod dial;
 pub mod http2;
 mod inbox;
 mod stream;
+mod watched;
 mod websocket;
 
 pub use inbox::Inbox;
 pub use stream::{Stream, TlsError, TlsFacts, TlsRefused};
+pub use watched::watched;

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use model::Moment;
 use os::timer::Timer;
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Everyone on this thread who waits.
@@ -24,12 +23,7 @@ pub(super) struct Pauses {
 impl Pauses {
     /// Nobody yet. Must be called within a runtime.
     pub(super) fn new() -> io::Result<Pauses> {
-        #[allow(
-            deprecated,
-            reason = "the new way is unsafe, for types whose descriptor may change; a Timer owns \
-                      one descriptor for its whole life"
-        )]
-        let timer = AsyncFd::with_interest(Timer::new()?, Interest::READABLE)?;
+        let timer = transport::watched(Timer::new()?)?;
         Ok(Pauses { timer, waiting: RefCell::default(), begun: Cell::new(0) })
     }
 

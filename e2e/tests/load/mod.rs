@@ -50,8 +50,10 @@ impl Bench {
     /// Waits for its end.
     pub(crate) fn end(mut self, within: Duration) -> Ended {
         let finished = self.process.wait(within);
-        let text = std::fs::read(&self.json).unwrap_or_default();
-        Ended { finished, json: serde_json::from_slice(&text).unwrap_or_default() }
+        let text = std::fs::read(&self.json);
+        assert!(!text.as_ref().is_ok_and(Vec::is_empty), "a file without figures was left");
+        let json = serde_json::from_slice(&text.unwrap_or_default()).unwrap_or_default();
+        Ended { finished, json }
     }
 }
 

@@ -11,8 +11,13 @@ use crate::flags::bench::http::ReportArgs;
 /// Which file cannot be written, and why.
 pub(crate) fn can_write(args: &ReportArgs) -> Result<(), String> {
     for path in [&args.json, &args.html].into_iter().flatten() {
+        let is_new = !path.exists();
         let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
         opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        if is_new {
+            // A run that fails leaves no empty file behind. That it cannot go is no reason to fail.
+            let _ = std::fs::remove_file(path);
+        }
     }
     Ok(())
 }

@@ -209,6 +209,24 @@ fn a_stall_shows_in_the_times_from_the_intended_start() {
 }
 
 #[test]
+fn a_pause_of_the_load_generator_is_no_storm_of_connections() {
+    let Some(scene) = Scene::new("bench-pause", &["nginx"]) else { return };
+    let logged = Logged::start(&scene, "");
+    let words = ["-t", "4", "--rate", "2000", "--threads", "1", &logged.url()];
+    let bench = Bench::start(&scene, &words);
+    wait::measure_for(Duration::from_secs(1));
+    bench.process.signal(Signal::STOP);
+    // A thousand starts are due at its end.
+    wait::measure_for(Duration::from_millis(500));
+    bench.process.signal(Signal::CONT);
+    let ended = bench.end(Duration::from_secs(30)).code(0);
+    assert_eq!(ended.number("totals.responses"), 8000.0);
+    assert!(ended.number("totals.late_starts") > 500.0);
+    let connections = ended.number("totals.connections");
+    assert!(connections < 100.0, "{connections} connections");
+}
+
+#[test]
 fn connections_are_counted_by_source_and_lost_syns_are_recognised() {
     let Some(scene) = Scene::new("bench-connect", &["python3", "nginx"]) else { return };
     let nginx = Nginx::start(&scene, 11, "");

@@ -1,20 +1,54 @@
 //! Which connections can take a request, and that there are never more of them than were asked for.
 
+use super::plan::Protocol;
+use super::recorder::LATE_NS;
 use super::worker::Worker;
+
+/// About what it costs to open a connection on this machine, both ends of it, in nanoseconds: where
+/// responses come more often, the next one's connection is sooner there than a new one.
+const OPENING_NS: u64 = 200_000;
 
 impl Worker {
     /// Whether a request for `target` would find a connection, or room for one.
     pub(crate) fn can_begin(&self, target: usize) -> bool {
         let site = self.shared.plan.targets[target].site;
-        !self.spare[site].is_empty()
-            || self.table.len() < self.connections_max
-            || self.idle_one().is_some()
+        !self.spare[site].is_empty() || self.has_room() || self.idle_one().is_some()
+    }
+
+    /// Whether there are fewer connections than were asked for.
+    pub(crate) fn has_room(&self) -> bool {
+        self.table.len() < self.connections_max
+    }
+
+    /// Whether a start is late and had better wait for a connection in use than open one more. After a
+    /// pause of this machine hundreds may be due at once, and to open costs several times what a
+    /// request does: a connection for each would make all that follow later, and the server would see a
+    /// storm that nobody asked for. So one is opened at a time, and none while responses come fast.
+    pub(crate) fn is_behind(
+        &self,
+        target: usize,
+        intended: u64,
+        now: u64,
+        has_opened: bool,
+    ) -> bool {
+        let plan = &self.shared.plan;
+        plan.shape.is_open()
+            && plan.keep_alive
+            && plan.protocol != Protocol::Connect
+            && now.saturating_sub(intended) > LATE_NS
+            && self.spare[plan.targets[target].site].is_empty()
+            && (has_opened || now < self.next_opening_ns())
+    }
+
+    /// When a start that is behind opens a connection, unless a response comes before.
+    pub(crate) fn next_opening_ns(&self) -> u64 {
+        self.recorder.answered_ns + OPENING_NS
     }
 
     /// Sees to it that one more connection may be opened, by closing one that does nothing; whether
     /// it may.
     pub(super) fn make_room(&mut self) -> bool {
-        if self.table.len() < self.connections_max {
+        if self.has_room() {
             return true;
         }
         let Some(index) = self.idle_one() else { return false };

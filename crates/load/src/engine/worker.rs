@@ -210,6 +210,7 @@ impl Worker {
     /// Begins what is due and can begin, [`STARTS_MAX`] at most.
     fn begin_due(&mut self, now: u64) {
         let begins = self.shared.begins;
+        let connections = self.table.len();
         for _ in 0..STARTS_MAX {
             let intended = match &self.starts {
                 Starts::Open(arrivals) => match arrivals.next_ns() {
@@ -235,6 +236,12 @@ impl Worker {
             if !self.can_begin(target) {
                 self.next_target = Some(target);
                 self.recorder.all_in_use += 1;
+                self.drop_overdue(now);
+                return;
+            }
+            let has_opened = self.table.len() > connections;
+            if self.is_behind(target, intended, now, has_opened) {
+                self.next_target = Some(target);
                 self.drop_overdue(now);
                 return;
             }
@@ -305,6 +312,7 @@ impl Worker {
             Starts::Open(arrivals) if self.next_target.is_none() => {
                 until = until.min(arrivals.next_ns().map_or(u64::MAX, |next| begins + next));
             }
+            Starts::Open(_) if self.has_room() => until = until.min(self.next_opening_ns()),
             Starts::Closed { .. } if now < begins => until = until.min(begins),
             _ => {}
         }

@@ -47,15 +47,16 @@ impl Worker {
             }
         }
         if self.make_room() {
-            self.open(exchange, site, now);
+            self.open(Some(exchange), site, now);
         } else {
             self.put_back.push_back(exchange);
         }
     }
 
-    /// Opens a connection for a request.
-    fn open(&mut self, exchange: Exchange, site: usize, now: u64) {
+    /// Opens a connection, for a request or ahead of them.
+    pub(super) fn open(&mut self, exchange: Option<Exchange>, site: usize, now: u64) {
         debug_assert!(self.table.len() < self.connections_max, "never more than were asked for");
+        self.opened_ns = now;
         let plan = &self.shared.plan;
         let address = plan.sites[site].address;
         let source = self.next_source % plan.sources.len().max(1);
@@ -73,7 +74,7 @@ impl Worker {
             Ok(socket) => socket,
             Err(error) => {
                 self.table.release(index);
-                self.unopened(source, Failure::of_connect(&error), now);
+                self.unopened(exchange, source, Failure::of_connect(&error), now);
                 return;
             }
         };
@@ -92,11 +93,14 @@ impl Worker {
         self.table.put(index, connection);
     }
 
-    /// A connection did not come about.
-    fn unopened(&mut self, source: usize, failure: Failure, now: u64) {
+    /// A connection did not come about. Where no request waited for it, the next one that needs one
+    /// will tell.
+    fn unopened(&mut self, waits: Option<Exchange>, source: usize, failure: Failure, now: u64) {
         self.recorder.unconnected(source);
-        self.fail_one(failure, now);
-        self.rest(now);
+        if waits.is_some() {
+            self.fail_one(failure, now);
+            self.rest(now);
+        }
     }
 
     pub(super) fn fail_one(&mut self, failure: Failure, now: u64) {
@@ -127,6 +131,7 @@ impl Worker {
     /// The attempt to connect has ended.
     fn connected(&mut self, index: usize, now: u64) {
         let Some(connection) = self.table.get(index) else { return };
+        let State::Connecting(exchange) = connection.state else { return };
         let (source, took) = (connection.source, now.saturating_sub(connection.since));
         let Some(link) = &mut connection.link else { return };
         let failure = match link.socket.take_error() {
@@ -135,18 +140,17 @@ impl Worker {
         };
         if let Some(failure) = failure {
             self.close(index);
-            self.unopened(source, failure, now);
+            self.unopened(exchange, source, failure, now);
             return;
         }
         self.recorder.connected(took, source);
-        let State::Connecting(exchange) = connection.state else { return };
         connection.since = now;
         connection.state = State::Handshaking(exchange);
         if let Some((config, name)) = &self.shared.plan.sites[connection.site].tls {
             let begun = link.begin_tls(config, name);
             if begun.is_err() {
                 self.close(index);
-                self.fail_one(Failure::Tls, now);
+                self.unopened(exchange, source, Failure::Tls, now);
                 return;
             }
         }
@@ -157,7 +161,8 @@ impl Worker {
     fn handshake(&mut self, index: usize, now: u64) {
         let plan = &self.shared.plan;
         let Some(connection) = self.table.get(index) else { return };
-        let is_tls = plan.sites[connection.site].tls.is_some();
+        let State::Handshaking(exchange) = connection.state else { return };
+        let (source, is_tls) = (connection.source, plan.sites[connection.site].tls.is_some());
         let Some(link) = &mut connection.link else { return };
         match link.handshake() {
             Ok(false) => {
@@ -167,38 +172,48 @@ impl Worker {
             }
             Ok(true) => {}
             Err(_) => {
-                let source = connection.source;
                 self.close(index);
-                self.unopened(source, Failure::Tls, now);
+                self.unopened(exchange, source, Failure::Tls, now);
                 return;
             }
         }
         if is_tls {
             self.recorder.times.tls.saturating_record(now.saturating_sub(connection.since));
         }
-        let State::Handshaking(mut exchange) = connection.state else { return };
         connection.deadline = now + nanos(plan.timeout);
-        exchange.moments.sent = now;
+        let begun = |mut exchange: Exchange| {
+            exchange.moments.sent = now;
+            exchange
+        };
+        let exchange = exchange.map(begun);
         match plan.protocol {
             Protocol::Connect => {
                 self.close(index);
-                self.in_flight -= 1;
-                self.recorder.completed(&exchange.moments, 0, now);
+                if let Some(exchange) = exchange {
+                    self.in_flight -= 1;
+                    self.recorder.completed(&exchange.moments, 0, now);
+                }
             }
             Protocol::Http1 => {
-                connection.state = State::Http1(Some(exchange));
+                connection.state = State::Http1(exchange);
                 self.listen(index, false);
-                self.send(index, now);
+                if exchange.is_some() {
+                    self.send(index, now);
+                } else {
+                    self.offer(index);
+                }
             }
             Protocol::Http2 => {
                 if is_tls && link.alpn() != Some(b"h2") {
                     self.close(index);
-                    self.fail_one(Failure::Protocol, now);
+                    self.unopened(exchange, source, Failure::Protocol, now);
                     return;
                 }
                 let Some(link) = connection.link.take() else { return };
                 let mut http2 = Box::new(Http2::begin_on(link, now));
-                http2.begin(exchange, &plan.targets[exchange.target], connection.deadline);
+                if let Some(exchange) = exchange {
+                    http2.begin(exchange, &plan.targets[exchange.target], connection.deadline);
+                }
                 connection.state = State::Http2(http2);
                 self.listen(index, false);
                 self.drive_http2(index, now);
@@ -346,16 +361,16 @@ impl Worker {
                 continue;
             }
             match &mut connection.state {
-                State::Http1(None) => {}
-                state if now >= connection.deadline => {
-                    let is_there = matches!(state, State::Http1(_));
+                State::Http1(Some(_)) if now >= connection.deadline => {
+                    self.close(index);
+                    self.fail_one(Failure::ResponseTimeout, now);
+                }
+                &mut (State::Connecting(exchange) | State::Handshaking(exchange))
+                    if now >= connection.deadline =>
+                {
                     let source = connection.source;
                     self.close(index);
-                    if is_there {
-                        self.fail_one(Failure::ResponseTimeout, now);
-                    } else {
-                        self.unopened(source, Failure::ConnectTimeout, now);
-                    }
+                    self.unopened(exchange, source, Failure::ConnectTimeout, now);
                 }
                 _ => {}
             }

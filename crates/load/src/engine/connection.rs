@@ -27,10 +27,11 @@ pub(crate) struct Exchange {
 /// ```
 #[derive(Debug)]
 pub(crate) enum State {
-    /// Until the socket is writable; the request that it was opened for waits.
-    Connecting(Exchange),
+    /// Until the socket is writable; the request that it was opened for waits. `None`: it is opened
+    /// ahead of requests.
+    Connecting(Option<Exchange>),
     /// TLS; the request waits.
-    Handshaking(Exchange),
+    Handshaking(Option<Exchange>),
     /// HTTP/1.1, with or without a request under way.
     Http1(Option<Exchange>),
     /// HTTP/2.
@@ -63,8 +64,9 @@ impl Connection {
     /// Requests under way.
     pub(crate) fn under_way(&self) -> usize {
         match &self.state {
-            State::Connecting(_) | State::Handshaking(_) => 1,
-            State::Http1(exchange) => usize::from(exchange.is_some()),
+            State::Connecting(exchange) | State::Handshaking(exchange) | State::Http1(exchange) => {
+                usize::from(exchange.is_some())
+            }
             State::Http2(http2) => http2.under_way(),
         }
     }

@@ -4,9 +4,9 @@ use super::plan::Protocol;
 use super::recorder::LATE_NS;
 use super::worker::Worker;
 
-/// About what it costs to open a connection on this machine, both ends of it, in nanoseconds: where
-/// responses come more often, the next one's connection is sooner there than a new one.
-const OPENING_NS: u64 = 200_000;
+/// Between two connections that a thread opens while it is behind: a thousand a second are enough to
+/// reach what the load needs soon, and no storm.
+const OPENING_NS: u64 = 1_000_000;
 
 impl Worker {
     /// Whether a request for `target` would find a connection, or room for one.
@@ -20,29 +20,22 @@ impl Worker {
         self.table.len() < self.connections_max
     }
 
-    /// Whether a start is late and had better wait for a connection in use than open one more. After a
-    /// pause of this machine hundreds may be due at once, and to open costs several times what a
-    /// request does: a connection for each would make all that follow later, and the server would see a
-    /// storm that nobody asked for. So one is opened at a time, and none while responses come fast.
-    pub(crate) fn is_behind(
-        &self,
-        target: usize,
-        intended: u64,
-        now: u64,
-        has_opened: bool,
-    ) -> bool {
+    /// Whether a start is late and had better wait for a connection in use than open one more now.
+    /// After a pause of this machine hundreds may be due at once: a connection for each would make all
+    /// that follow later, and the server would see a storm that nobody asked for.
+    pub(crate) fn is_behind(&self, target: usize, intended: u64, now: u64) -> bool {
         let plan = &self.shared.plan;
         plan.shape.is_open()
             && plan.keep_alive
             && plan.protocol != Protocol::Connect
             && now.saturating_sub(intended) > LATE_NS
+            && now < self.next_opening_ns()
             && self.spare[plan.targets[target].site].is_empty()
-            && (has_opened || now < self.next_opening_ns())
     }
 
-    /// When a start that is behind opens a connection, unless a response comes before.
+    /// When a start that is behind opens a connection, unless one is spare before.
     pub(crate) fn next_opening_ns(&self) -> u64 {
-        self.recorder.answered_ns + OPENING_NS
+        self.opened_ns + OPENING_NS
     }
 
     /// Sees to it that one more connection may be opened, by closing one that does nothing; whether

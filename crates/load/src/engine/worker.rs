@@ -27,6 +27,8 @@ const REST_NS: u64 = 50_000_000;
 /// Starts in one go, before what has come is looked at again: after a pause of this machine
 /// thousands may be due at once, and responses that wait meanwhile would look slow.
 const STARTS_MAX: usize = 64;
+/// The requests of so long a time have their connections opened before the run begins.
+const AHEAD_NS: u64 = 5_000_000;
 /// What is read at once.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -70,6 +72,8 @@ pub(crate) struct Worker {
     pub(crate) in_flight: usize,
     pub(crate) next_source: usize,
     pub(crate) connections_max: usize,
+    /// When a connection was opened last.
+    pub(crate) opened_ns: u64,
     /// Slots of a closed loop that rest, by when they are ready again.
     pub(crate) resting: VecDeque<u64>,
     /// Requests under way that have no connection: a server gave them back, or there was no room.
@@ -127,6 +131,7 @@ impl Worker {
             in_flight: 0,
             next_source: thread,
             connections_max,
+            opened_ns: 0,
             in_flight_max: connections_max * streams,
             resting: VecDeque::new(),
             put_back: VecDeque::new(),
@@ -151,6 +156,7 @@ impl Worker {
     fn work(&mut self) -> io::Result<()> {
         // Only starts come less precisely without it.
         let _ = os::threads::wake_precisely();
+        self.open_ahead(os::clock::nanos());
         let mut scan_at = self.shared.begins + SCAN_NS;
         let mut give_up_at = u64::MAX;
         loop {
@@ -197,6 +203,30 @@ impl Worker {
         }
     }
 
+    /// Opens the connections that the first requests need: to open one costs several times what a
+    /// request does, and a server that gets hundreds at once is slow for as long, which makes the load
+    /// open more.
+    fn open_ahead(&mut self, now: u64) {
+        let plan = &self.shared.plan;
+        let Starts::Open(arrivals) = &self.starts else { return };
+        if !plan.keep_alive || plan.protocol == Protocol::Connect {
+            return;
+        }
+        let mut arrivals = arrivals.clone();
+        let mut turn = self.turn.clone();
+        let streams = self.in_flight_max / self.connections_max;
+        let mut sites = Vec::new();
+        while sites.len() < self.in_flight_max
+            && arrivals.next_ns().is_some_and(|next| next <= AHEAD_NS)
+        {
+            sites.push(plan.targets[turn.next()].site);
+            arrivals.advance();
+        }
+        for site in sites.into_iter().step_by(streams.max(1)) {
+            self.open(None, site, now);
+        }
+    }
+
     fn is_closed_loop(&self) -> bool {
         matches!(self.starts, Starts::Closed { .. })
     }
@@ -210,7 +240,6 @@ impl Worker {
     /// Begins what is due and can begin, [`STARTS_MAX`] at most.
     fn begin_due(&mut self, now: u64) {
         let begins = self.shared.begins;
-        let connections = self.table.len();
         for _ in 0..STARTS_MAX {
             let intended = match &self.starts {
                 Starts::Open(arrivals) => match arrivals.next_ns() {
@@ -239,8 +268,7 @@ impl Worker {
                 self.drop_overdue(now);
                 return;
             }
-            let has_opened = self.table.len() > connections;
-            if self.is_behind(target, intended, now, has_opened) {
+            if self.is_behind(target, intended, now) {
                 self.next_target = Some(target);
                 self.drop_overdue(now);
                 return;

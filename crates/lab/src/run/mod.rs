@@ -90,15 +90,16 @@ pub fn run(request: &Request<'_>, stop: &Stop, tell: &dyn Fn(Told<'_>)) -> Resul
     Ok(record)
 }
 
-/// The network and the programs of an incident, without its steps, for as long as `work` takes.
+/// The network and the programs of an incident, without its steps, for as long as `work` takes,
+/// and what came of that.
 ///
 /// # Errors
-/// What could not be set up.
-pub fn visit(
+/// What could not be set up, or what `work` failed at.
+pub fn visit<T>(
     request: &Request<'_>,
     stop: &Stop,
-    work: impl FnOnce(&dyn Fn(&str, &Path) -> std::process::Command) -> Result<(), String>,
-) -> Result<(), String> {
+    work: impl FnOnce(&dyn Fn(&str, &Path) -> std::process::Command) -> Result<T, String>,
+) -> Result<T, String> {
     check_programs(request)?;
     clean()?;
     let claim = Claim::new(request.name)?;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::text;
+use wire::html::escaped;
+
 use crate::incident::{Incident, Link};
 use crate::link::Way;
 
@@ -39,8 +40,8 @@ pub(super) fn drawing(incident: &Incident) -> String {
             "<rect class=box x={x} y={y} width={} height={} rx=6 /><text x={tx} y={y1} font-weight=600>{}{count}</text><text class=soft x={tx} y={y2}>{}</text>",
             BOX.0,
             BOX.1,
-            text(name),
-            text(&host.what),
+            escaped(name),
+            escaped(&host.what),
             tx = x + 10,
             y1 = y + 21,
             y2 = y + 40,
@@ -72,7 +73,11 @@ fn wire(
     let (x, y) = (usize::midpoint(from.0, to.0), usize::midpoint(from.1, to.1));
     for (line, shift) in lines.iter().zip([-6_i64, 14, 28]) {
         let y = i64::try_from(y).unwrap_or(0) + shift;
-        write!(out, "<text class=soft text-anchor=middle x={x} y={y}>{}</text>", text(line))?;
+        write!(
+            out,
+            "<text class=\"soft halo\" text-anchor=middle x={x} y={y}>{}</text>",
+            escaped(line)
+        )?;
     }
     Ok(())
 }
@@ -97,7 +102,7 @@ fn way(way: &Way) -> String {
         told.push("cut".to_owned());
     }
     if way.delay.as_nanos() > 0 {
-        told.push(format!("{:?}", way.delay.0));
+        told.push(format!("{} ms", way.delay.0.as_secs_f64() * 1e3));
     }
     if way.loss.0 > 0.0 {
         told.push(format!("loses {} %", way.loss.0 * 100.0));

@@ -6,6 +6,7 @@ mod program;
 pub mod record;
 mod stage;
 mod words;
+mod written;
 
 use std::path::{Path, PathBuf};
 

@@ -84,16 +84,40 @@ pub struct Check {
     pub holds: bool,
 }
 
-/// What a step has found, and what it had to find.
+impl Check {
+    /// What it had to be, in words; nothing for a figure that is only told.
+    pub fn bounds(&self) -> String {
+        match (self.at_least.map(figure), self.at_most.map(figure)) {
+            (Some(least), Some(most)) if least == most => least,
+            (Some(least), Some(most)) => format!("{least} to {most}"),
+            (Some(least), None) => format!("at least {least}"),
+            (None, Some(most)) => format!("at most {most}"),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// A figure as people write it.
+pub fn figure(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// What was found, and what had to be.
 #[derive(Clone, Debug, Serialize)]
 pub struct Found {
     /// In which variant.
     pub variant: String,
-    /// Which step looked.
-    pub step: String,
-    /// What it found.
+    /// Who looked: a step, or the balancer itself.
+    pub by: String,
+    /// Whether there was a look at all; no finding means something only then.
+    pub has_looked: bool,
+    /// What was found.
     pub found: Vec<Finding>,
-    /// Rules that had to speak, and did not.
+    /// Rules that had to speak, and did not, or not as sure of it as they had to be.
     pub missing: Vec<String>,
     /// Rules that spoke of something serious that nobody expected.
     pub unexpected: Vec<String>,
@@ -108,6 +132,8 @@ pub struct Finding {
     pub rule: String,
     /// `note`, `advice`, `warning` or `critical`.
     pub severity: String,
+    /// `possible`, `likely` or `certain`.
+    pub certainty: String,
     /// What it said.
     pub what: String,
 }

@@ -61,6 +61,8 @@ fn mistakes_are_told_with_their_line() {
         ("at_most = 0", "", "line 24: an expectation wants"),
         ("variant = \"before\"", "variant = \"then\"", "no variant `then`; there are before"),
         ("step = \"load\"", "step = \"laod\"", "no step named `laod`"),
+        ("step = \"load\"", "balancer = \"p\"", "line 28: no `weir serve` runs there as `p`"),
+        ("step = \"load\"", "", "line 27: findings are those of a `step` or of a `balancer`"),
         ("[hosts.client]", "[hosts.Client]", "no name of a host"),
         ("count = 3", "count = 250", "1 to 200 hosts"),
     ] {

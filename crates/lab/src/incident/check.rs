@@ -5,7 +5,6 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::{Action, Findings, HOSTS_MAX, Incident, Program, is_in};
-use crate::run::figures::Expression;
 
 /// A mistake, and where it stands, if that is known.
 #[derive(Debug)]
@@ -44,8 +43,7 @@ pub(super) fn check(incident: &Incident) -> Result<(), Mistake> {
             let what = "an expectation wants `at_least`, `at_most` or `theirs`".to_owned();
             return Err(Mistake::at(&expect.figure, what));
         }
-        let expression = Expression::read(expect.figure.as_ref());
-        let expression = expression.map_err(|what| Mistake::at(&expect.figure, what))?;
+        let expression = incident.figure(expect).map_err(|what| Mistake::at(&expect.figure, what))?;
         for path in expression.paths() {
             let first = path.split('.').next().unwrap_or_default();
             if !incident.variants.iter().any(|variant| variant.name == first) {

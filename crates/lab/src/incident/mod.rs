@@ -13,6 +13,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::link::{Way, Ways};
+use crate::run::figures::Expression;
 
 pub use catalog::{Entry, entries, find};
 pub(crate) use step::is_in;
@@ -52,6 +53,9 @@ pub struct Incident {
     pub steps: Vec<Step>,
     /// Before and after, or whatever else is held side by side.
     pub variants: Vec<Variant>,
+    /// Parts of figures, by name; `{NAME}` in a figure stands for one.
+    #[serde(default)]
+    pub figures: BTreeMap<String, String>,
     /// Figures that must come out.
     #[serde(default)]
     pub expect: Vec<Expect>,
@@ -256,6 +260,18 @@ impl Incident {
             }
         }
         links
+    }
+
+    /// The figure of an expectation, with what the names in it stand for.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn figure(&self, expect: &Expect) -> Result<Expression, String> {
+        let mut text = expect.figure.as_ref().clone();
+        for (name, part) in &self.figures {
+            text = text.replace(&format!("{{{name}}}"), &format!("({part})"));
+        }
+        Expression::read(&text)
     }
 
     /// The words of a variant, by name.

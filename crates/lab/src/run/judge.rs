@@ -3,9 +3,13 @@
 use serde_json::Value;
 
 use super::Request;
-use super::figures::{Expression, places, values};
+use super::figures::{places, values};
 use super::record::{Check, Finding, Found, Record};
-use crate::incident::{Expect, Findings};
+use crate::incident::{Expect, Findings, Incident};
+
+/// Rules on what all hosts of the lab share: the machine under them. They are told, and never
+/// unexpected, since no incident makes them speak.
+const OF_THE_MACHINE: &[&str] = &["cpu_steal"];
 
 /// Adds the checks and findings to a record.
 pub(super) fn judge(request: &Request<'_>, record: &mut Record) {
@@ -15,7 +19,7 @@ pub(super) fn judge(request: &Request<'_>, record: &mut Record) {
     let counts = |is_long: bool| !(is_long && request.is_short);
     let expected = incident.expect.iter().filter(|expect| counts(expect.long));
     let checks: Vec<Check> =
-        expected.filter_map(|expect| check(expect, &record.figures, &has_run)).collect();
+        expected.filter_map(|expect| check(incident, expect, &record.figures, &has_run)).collect();
     let looked = incident.findings.iter().filter(|findings| counts(findings.long));
     let looked = looked.filter(|findings| has_run(findings.variant.as_ref()));
     let findings = looked.map(|findings| found(findings, &record.figures)).collect();
@@ -23,9 +27,14 @@ pub(super) fn judge(request: &Request<'_>, record: &mut Record) {
 }
 
 /// `None` when it is about a variant that was not run.
-fn check(expect: &Expect, figures: &Value, has_run: &dyn Fn(&str) -> bool) -> Option<Check> {
+fn check(
+    incident: &Incident,
+    expect: &Expect,
+    figures: &Value,
+    has_run: &dyn Fn(&str) -> bool,
+) -> Option<Check> {
     // Read before, when the file was checked.
-    let expression = Expression::read(expect.figure.as_ref()).ok()?;
+    let expression = incident.figure(expect).ok()?;
     let variant = |path: &&str| path.split('.').next().unwrap_or_default().to_owned();
     if !expression.paths().iter().all(|path| has_run(&variant(path))) {
         return None;
@@ -64,7 +73,9 @@ fn found(findings: &Findings, figures: &Value) -> Found {
     let missing: Vec<String> = silent.map(wanted).collect();
     let expected =
         |rule: &str| findings.must.iter().chain(&findings.may).any(|expected| expected == rule);
-    let serious = found.iter().filter(|finding| finding.has_weight() && !expected(&finding.rule));
+    let is_expected =
+        |finding: &&Finding| expected(&finding.rule) || OF_THE_MACHINE.contains(&&*finding.rule);
+    let serious = found.iter().filter(|one| one.has_weight() && !is_expected(one));
     let mut unexpected: Vec<String> = serious.map(|finding| finding.rule.clone()).collect();
     unexpected.dedup();
     let holds = has_looked && missing.is_empty() && unexpected.is_empty();
@@ -160,6 +171,11 @@ mod tests {
         assert!(findings(&["syn_cookies"], &[]).holds);
         assert!(findings(&[], &["syn_cookies"]).holds);
         assert_eq!(findings(&[], &[]).unexpected, ["syn_cookies"]);
+        let stolen = serde_json::json!({ "a": { "doctor": { "findings": [
+            { "rule": "cpu_steal", "severity": "warning" },
+        ] } } });
+        let none = toml::from_str("variant = \"a\"\nstep = \"doctor\"").unwrap();
+        assert!(found(&none, &stolen).holds, "it is the machine's");
         let found = findings(&["listener_overflow"], &["syn_cookies"]);
         assert_eq!((found.missing, found.holds), (vec!["listener_overflow".to_owned()], false));
     }

@@ -43,7 +43,8 @@ pub(super) fn check(incident: &Incident) -> Result<(), Mistake> {
             let what = "an expectation wants `at_least`, `at_most` or `theirs`".to_owned();
             return Err(Mistake::at(&expect.figure, what));
         }
-        let expression = incident.figure(expect).map_err(|what| Mistake::at(&expect.figure, what))?;
+        let expression =
+            incident.figure(expect).map_err(|what| Mistake::at(&expect.figure, what))?;
         for path in expression.paths() {
             let first = path.split('.').next().unwrap_or_default();
             if !incident.variants.iter().any(|variant| variant.name == first) {

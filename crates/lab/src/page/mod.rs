@@ -115,7 +115,7 @@ fn findings(out: &mut String, all: &[Found]) -> std::fmt::Result {
         let class = if found.holds { "good" } else { "bad" };
         writeln!(
             out,
-            "<h3 class={class}>{}, {}</h3>",
+            "<h3 class={class}>{}, found by {}</h3>",
             escaped(&found.variant),
             escaped(&found.by)
         )?;

@@ -99,11 +99,13 @@ impl Check {
 
 /// A figure as people write it.
 pub fn figure(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
-        size if size >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.4}"),
-    }
+    let digits = match value.abs() {
+        size if size >= 100.0 || value.fract() == 0.0 => return format!("{value:.0}"),
+        size if size >= 1.0 => 2,
+        _ => 4,
+    };
+    let text = format!("{value:.digits$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// What was found, and what had to be.
@@ -142,5 +144,16 @@ impl Finding {
     /// Whether somebody should act on it.
     pub fn has_weight(&self) -> bool {
         matches!(&*self.severity, "warning" | "critical")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::figure;
+
+    #[test]
+    fn figures_have_as_many_digits_as_say_something() {
+        let figures = [5042.4, 42.0, 4.506, 0.66041, 0.75, 1.0];
+        assert_eq!(figures.map(figure), ["5042", "42", "4.51", "0.6604", "0.75", "1"]);
     }
 }

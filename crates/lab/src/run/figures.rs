@@ -109,7 +109,8 @@ impl Fold {
         let texts = || places(path, figures).into_iter().filter_map(Value::as_str);
         let none = || format!("there is no figure at {path}");
         match self {
-            Fold::Sum => Ok(values.iter().sum()),
+            // An empty sum is -0 in floating point.
+            Fold::Sum => Ok(values.iter().sum::<f64>() + 0.0),
             Fold::Count => Ok(values.len() as f64),
             Fold::Above(from) => Ok(values.iter().filter(|value| *value >= from).count() as f64),
             Fold::Is(word) => Ok(texts().filter(|text| text == word).count() as f64),

@@ -21,6 +21,8 @@ const LINES_MAX: usize = 12;
 /// Colours of the page's style sheet.
 const COLOURS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
+/// Seconds that a curve takes at least: fewer show nothing that a figure does not.
+const POINTS_MIN: usize = 4;
 /// Faults that are written below a chart.
 const MARKS_MAX: usize = 4;
 /// Seconds with nothing to show between two points, from which on no line joins them.
@@ -55,9 +57,9 @@ struct Line {
 /// When, in seconds since the load's beginning, what was done.
 type Mark = (f64, String);
 
-/// The charts of a run.
+/// The charts of a run; nothing where no load was measured for long enough.
 pub(super) fn curves(record: &Record) -> String {
-    let mut out = String::from("<div class=charts>");
+    let mut out = String::new();
     let variants: Vec<&str> = record.variants.iter().map(|variant| &*variant.name).collect();
     let steps: BTreeSet<&str> = variants
         .iter()
@@ -72,14 +74,13 @@ pub(super) fn curves(record: &Record) -> String {
                 .take(LINES_MAX)
                 .collect();
             let has_any = lines.iter().flat_map(|line| &line.points).any(|point| point.1 > 0.0);
-            if has_any && lines.iter().any(|line| line.points.len() > 1) {
+            if has_any {
                 let title = format!("{step}: {}, {}", chart.what, chart.unit);
                 // Writing into a String does not fail.
                 let _ = draw(&mut out, &title, &lines, &marks(record, step));
             }
         }
     }
-    out.push_str("</div>");
     out
 }
 
@@ -107,7 +108,7 @@ fn lines(record: &Record, variant: &str, step: &str, chart: &Chart) -> Vec<Line>
             Some((at_s, value?))
         };
         let points: Vec<(f64, f64)> = seconds.into_iter().filter_map(point).collect();
-        (points.len() > 1).then_some(Line { name, points })
+        (points.len() >= POINTS_MIN).then_some(Line { name, points })
     };
     runs.into_iter().filter_map(line).collect()
 }

@@ -69,7 +69,10 @@ fn run(out: &mut String, incident: &Incident, record: &Record) -> std::fmt::Resu
     writeln!(out, "<h2>Hosts and links</h2>{}", drawing::drawing(incident))?;
     checks(out, &record.checks)?;
     findings(out, &record.findings)?;
-    writeln!(out, "<h2>Curves</h2>{}", curves::curves(record))?;
+    let curves = curves::curves(record);
+    if !curves.is_empty() {
+        writeln!(out, "<h2>Curves</h2><div class=charts>{curves}</div>")?;
+    }
     writeln!(out, "<h2>Variants</h2>")?;
     for variant in &record.variants {
         time_line(out, variant)?;

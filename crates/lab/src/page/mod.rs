@@ -99,7 +99,7 @@ fn checks(out: &mut String, checks: &[Check]) -> std::fmt::Result {
         };
         writeln!(
             out,
-            "<tr><td>{}</td><td class=\"num {class}\">{value} {}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td>{}</td><td class=\"num {class}\">{value} {}</td><td class=num>{}</td><td>{}</td></tr>",
             escaped(&check.what),
             escaped(&check.unit),
             check.bounds(),
@@ -128,10 +128,14 @@ fn findings(out: &mut String, all: &[Found]) -> std::fmt::Result {
             (true, false) => {}
         }
         writeln!(out, "<ul>")?;
-        for Finding { rule, severity, certainty, what } in &found.found {
+        for Finding { rule, severity, certainty, what, times } in &found.found {
             let [rule, severity, certainty, what] =
                 [rule, severity, certainty, what].map(|text| escaped(text));
-            writeln!(out, "<li><code>{rule}</code> <i>{severity}, {certainty}</i> {what}</li>")?;
+            let often = if *times > 1 { format!(", {times} times") } else { String::new() };
+            writeln!(
+                out,
+                "<li><code>{rule}</code> <i>{severity}, {certainty}{often}</i> {what}</li>"
+            )?;
         }
         for (rules, why) in [(&found.missing, "missing"), (&found.unexpected, "not expected")] {
             for rule in rules {

@@ -107,9 +107,15 @@ fn told(written: &Value) -> Vec<Finding> {
             severity: text("severity").unwrap_or_default(),
             certainty: text("certainty").unwrap_or_default(),
             what: text("what").unwrap_or_default(),
+            times: 1,
         };
-        if !all.contains(&finding) {
-            all.push(finding);
+        let is_same = |one: &&mut Finding| {
+            (&one.rule, &one.severity, &one.certainty)
+                == (&finding.rule, &finding.severity, &finding.certainty)
+        };
+        match all.iter_mut().find(is_same) {
+            Some(same) => same.times += 1,
+            None => all.push(finding),
         }
     }
     all
@@ -155,6 +161,11 @@ mod tests {
         let looked = serde_json::json!({ "looks": 3, "findings": [] });
         let has_not = serde_json::json!({ "looks": 0, "findings": [] });
         assert!(found(&findings, &answers(serde_json::json!([looked, looked]))).holds);
+        let advice = serde_json::json!({ "looks": 1, "findings": [
+            { "rule": "open_files", "severity": "advice" },
+        ] });
+        let advised = found(&findings, &answers(serde_json::json!([advice, looked, advice])));
+        assert_eq!((advised.holds, advised.found.len(), advised.found[0].times), (true, 1, 2));
         for answer in [
             serde_json::json!([looked, has_not]),
             serde_json::json!([looked, null]),

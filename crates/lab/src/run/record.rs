@@ -136,8 +136,10 @@ pub struct Finding {
     pub severity: String,
     /// `possible`, `likely` or `certain`.
     pub certainty: String,
-    /// What it said.
+    /// What it said, of the first that it spoke of.
     pub what: String,
+    /// How often it spoke like that: of several subjects, or on several hosts.
+    pub times: usize,
 }
 
 impl Finding {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use ::lab::run::Record;
-use ::lab::run::record::{Check, Found, figure};
+use ::lab::run::record::{Check, Finding, Found, figure};
 
 /// What came of a run, for people.
 pub(super) fn record(record: &Record, is_coloured: bool) -> String {
@@ -49,8 +49,11 @@ fn measured(check: &Check) -> String {
 
 fn findings(found: &Found) -> String {
     let mark = if found.holds { "  " } else { "! " };
-    let rules: Vec<String> =
-        found.found.iter().map(|one| format!("{} ({})", one.rule, one.severity)).collect();
+    let rule = |one: &Finding| match one.times {
+        1 => format!("{} ({})", one.rule, one.severity),
+        times => format!("{} ({}, {times} times)", one.rule, one.severity),
+    };
+    let rules: Vec<String> = found.found.iter().map(rule).collect();
     let rules = match (found.has_looked, rules.is_empty()) {
         (false, _) => "that it has not looked".to_owned(),
         (true, true) => "nothing".to_owned(),

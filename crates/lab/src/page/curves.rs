@@ -17,7 +17,7 @@ const HEIGHT: f64 = 190.0;
 const LEFT: f64 = 52.0;
 const BOTTOM: f64 = 24.0;
 /// Lines of one chart; further ones would only hide each other.
-const LINES_MAX: usize = 12;
+const LINES_MAX: usize = 24;
 /// Colours of the page's style sheet.
 const COLOURS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
@@ -49,7 +49,8 @@ const CHARTS: [Chart; 3] = [
 ];
 
 struct Line {
-    name: String,
+    /// Lines of one variant, those of several hosts, have one colour.
+    variant: String,
     /// Seconds since the load's beginning, and the value.
     points: Vec<(f64, f64)>,
 }
@@ -89,13 +90,8 @@ fn lines(record: &Record, variant: &str, step: &str, chart: &Chart) -> Vec<Line>
     let Some(written) = record.figures.get(variant).and_then(|of| of.get(step)) else {
         return Vec::new();
     };
-    let runs: Vec<(String, &Value)> = match written {
-        Value::Array(runs) => {
-            runs.iter().enumerate().map(|(n, run)| (format!("{variant} {}", n + 1), run)).collect()
-        }
-        run => vec![(variant.to_owned(), run)],
-    };
-    let line = |(name, run): (String, &Value)| {
+    let runs = written.as_array().map_or(std::slice::from_ref(written), Vec::as_slice);
+    let line = |run: &Value| {
         let mut seconds = places("seconds.*", run);
         let has_begun = |second: &&&Value| values("started", second).iter().any(|n| *n > 0.0);
         let last = seconds.iter().rposition(|second| has_begun(&second));
@@ -108,9 +104,10 @@ fn lines(record: &Record, variant: &str, step: &str, chart: &Chart) -> Vec<Line>
             Some((at_s, value?))
         };
         let points: Vec<(f64, f64)> = seconds.into_iter().filter_map(point).collect();
-        (points.len() >= POINTS_MIN).then_some(Line { name, points })
+        let variant = variant.to_owned();
+        (points.len() >= POINTS_MIN).then_some(Line { variant, points })
     };
-    runs.into_iter().filter_map(line).collect()
+    runs.iter().filter_map(line).collect()
 }
 
 /// What was done to the network and the programs during a step, in the first variant that has it.
@@ -161,7 +158,11 @@ fn draw(out: &mut String, title: &str, lines: &[Line], marks: &[Mark]) -> std::f
         let at = x(*at_s);
         write!(out, "<line class=mark x1={at:.1} x2={at:.1} y1=8 y2={} />", HEIGHT - BOTTOM)?;
     }
-    for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
+    let variants: Vec<&[Line]> = lines.chunk_by(|one, next| one.variant == next.variant).collect();
+    let coloured = || variants.iter().zip(COLOURS.iter().cycle());
+    for (line, colour) in
+        coloured().flat_map(|(of, colour)| of.iter().map(move |line| (line, colour)))
+    {
         for part in line.points.chunk_by(|one, next| next.0 - one.0 <= GAP_S) {
             let mut points = String::new();
             for (at_s, value) in part {
@@ -175,8 +176,10 @@ fn draw(out: &mut String, title: &str, lines: &[Line], marks: &[Mark]) -> std::f
         }
     }
     write!(out, "</svg><div>")?;
-    for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
-        write!(out, "<span style=\"color:var(--{colour})\">— {}</span> ", escaped(&line.name))?;
+    for (of, colour) in coloured() {
+        let name = of.first().map_or_else(String::new, |line| escaped(&line.variant));
+        let hosts = if of.len() > 1 { format!(", {} hosts", of.len()) } else { String::new() };
+        write!(out, "<span style=\"color:var(--{colour})\">— {name}{hosts}</span> ")?;
     }
     write!(out, "</div>")?;
     for (at_s, what) in &marks {

@@ -2,7 +2,7 @@
 //! asks for.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -44,19 +44,8 @@ impl Linked {
     fn make(scene: &Scene, ways: &str, words: &[&str]) -> Linked {
         crate::namespace::remove_leftovers();
         let (near, far) = (Namespace::make("near"), Namespace::make("far"));
-        for end in [&near, &far] {
-            // Otherwise its kernel looks for routers, by packets that nobody asked for.
-            end.exec("sysctl", &["-qw", "net.ipv6.conf.default.disable_ipv6=1"]);
-        }
         let file = scene.file("link.toml", ways);
-        let ends = [&near, &far].map(|end| format!("{}:link0", end.name()));
-        let all = ["lab", "link", &ends[0], &ends[1], "--file", &file.to_string_lossy()];
-        let all = all.iter().chain(words).copied();
-        let mut link = Process::start(scene, near.name(), binary(), all);
-        wait::until("the link", Duration::from_secs(10), || {
-            assert!(link.is_running(), "{}", link.stderr());
-            link.stdout().contains("ready").then_some(())
-        });
+        let link = start(scene, [&near, &far], &file, words);
         for (end, host) in [(&near, 1), (&far, 2)] {
             end.ip(&["addr", "add", &format!("10.98.0.{host}/24"), "dev", "link0"]);
             // Their own choice is this machine's, and may be another elsewhere.
@@ -108,4 +97,21 @@ impl Linked {
         let last = finished.stdout.lines().last().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
     }
+}
+
+/// Starts a link between two networks, as `file` says, by a device `link0` in each.
+pub(crate) fn start(scene: &Scene, ends: [&Namespace; 2], file: &Path, words: &[&str]) -> Process {
+    for end in ends {
+        // Otherwise its kernel looks for routers, by packets that nobody asked for.
+        end.exec("sysctl", &["-qw", "net.ipv6.conf.default.disable_ipv6=1"]);
+    }
+    let devices = ends.map(|end| format!("{}:link0", end.name()));
+    let all = ["lab", "link", &devices[0], &devices[1], "--file", &file.to_string_lossy()];
+    let all = all.iter().chain(words).copied();
+    let mut link = Process::start(scene, ends[0].name(), binary(), all);
+    wait::until("the link", Duration::from_secs(10), || {
+        assert!(link.is_running(), "{}", link.stderr());
+        link.stdout().contains("ready").then_some(())
+    });
+    link
 }

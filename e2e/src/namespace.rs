@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::find;
+use crate::{Process, Scene, find, linked};
 
 /// A balancer's namespace and one for each zone.
 pub struct Zones {
@@ -65,6 +65,19 @@ impl Zones {
         let result = work();
         self.balancer.enter();
         result
+    }
+
+    /// Joins two zones by a link of the lab's, which does to packets what `ways` says; it takes the
+    /// place of the way by the balancer's network for as long as it runs. Its ends are `link0`.
+    pub fn join(&self, scene: &Scene, zones: [&str; 2], ways: &str) -> Process {
+        let file = scene.file("link.toml", ways);
+        let link = linked::start(scene, zones.map(|zone| self.zone(zone)), &file, &[]);
+        let [one, other] = zones;
+        for (near, far) in [(one, other), (other, one)] {
+            let [own, far] = [near, far].map(|zone| self.address(zone, 11, 0).ip().to_string());
+            self.zone(near).ip(&["route", "add", &far, "dev", "link0", "src", &own]);
+        }
+        link
     }
 
     /// Drops every packet to and from `zone`, silently, as a broken network does.

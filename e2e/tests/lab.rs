@@ -209,6 +209,24 @@ fn a_shell_is_on_the_host_that_was_asked_for() {
 }
 
 #[test]
+fn a_command_on_a_host_ends_the_shell_as_it_ended_itself() {
+    let Some(scene) = Scene::new("lab-shell-code", &[NAMESPACES, "nginx"]) else { return };
+    for (line, code) in [("exit 7", 7), ("kill -KILL $$", 128 + 9)] {
+        let words = ["lab", "shell", "hidden-backlog", "client", "--", "sh", "-c", line];
+        let finished = run(&scene, &words);
+        assert_eq!(finished.code, Some(code), "{line}: {finished:?}");
+    }
+    let words = ["lab", "shell", "hidden-backlog", "client", "--", "sleep", "300"];
+    let mut shell = Process::start(&scene, "shell", binary(), words);
+    wait::until("the command", Duration::from_secs(20), || {
+        shell.stderr().contains("you are on client").then_some(())
+    });
+    let finished = shell.terminate(Duration::from_secs(20));
+    assert_eq!(finished.code, Some(128 + 15), "{finished:?}");
+    assert_clean(shell.pid());
+}
+
+#[test]
 fn mistakes_in_an_incident_are_told_with_their_line() {
     let Some(scene) = Scene::new("lab-mistakes", &[]) else { return };
     let file = scene.file("wrong.toml", LONG.replace("\"b\"]", "\"c\"]"));

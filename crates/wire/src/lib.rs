@@ -5,6 +5,7 @@
 
 pub mod date;
 pub mod grpc;
+pub mod html;
 pub mod http1;
 pub mod http2;
 pub mod proxy_protocol;

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::time::Duration;
 
-use e2e::{NAMESPACES, Process, Scene, Zones, find, run, wait};
+use e2e::{NAMESPACES, Scene, Zones, find, run, wait};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
@@ -208,19 +208,20 @@ fn a_slow_link_has_a_short_queue() {
 
 #[test]
 fn a_server_accepts_nothing() {
-    on_a_path("real-queue", &["python3"], |path| {
+    on_a_path("real-queue", &[], |path| {
         // The way back takes a while, so that several are answered before the first has a place.
-        let _link = over_a_link(path, &["--delay-ms", "20"]);
+        let link = "both = { delay = \"20ms\" }";
+        let _link = path.zones.join(path.scene, [CLIENT, SERVER], link);
         path.zones.inside(SERVER, || set("net/core/somaxconn", "8"));
         let _listener = path.listen();
-        let dump = path.capture("queue", CLIENT, "eth0", "tcp");
+        let dump = path.capture("queue", CLIENT, "link0", "tcp");
         let _waiting: Vec<TcpStream> = (0..6).map(|_| path.connect()).collect();
         // Nine fill the queue: of seven that knock together all are answered, and four forgotten.
         let _knocking = knock(path, 7);
         wait::measure_for(Duration::from_millis(3_200));
         path.judge(dump, &["capture_queue_full"]);
         // Now that it is full, nobody is answered.
-        let dump = path.capture("full", CLIENT, "eth0", "tcp");
+        let dump = path.capture("full", CLIENT, "link0", "tcp");
         let _knocking = knock(path, 2);
         wait::measure_for(Duration::from_millis(3_200));
         path.judge(dump, &["capture_syn_lost"]);
@@ -369,37 +370,17 @@ fn the_last_packet_of_each_answer_is_lost() {
     });
 }
 
-/// A link between the two, in the router's place, which carries frames with a delay and some of them late.
-fn over_a_link(path: &Path<'_>, words: &[&str]) -> Process {
-    set("net/ipv4/ip_forward", "0");
-    for interface in ["zone1", "zone2"] {
-        command("ip", &["addr", "flush", "dev", interface]);
-    }
-    // Now they are neighbours.
-    for zone in [CLIENT, SERVER] {
-        path.zones.inside(zone, || {
-            command("ip", &["route", "flush", "table", "main"]);
-            command("ip", &["route", "add", "10.99.0.0/16", "dev", "eth0"]);
-        });
-    }
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/link.py");
-    let script = script.to_string_lossy().into_owned();
-    let words = [&[&*script], words, &["zone1", "zone2"]].concat();
-    let mut link = Process::start(path.scene, "link", &find("python3").unwrap(), words);
-    wait::until("the link to carry", SOON, || {
-        assert!(link.is_running(), "{}", link.stderr());
-        link.stdout().contains("ready").then_some(())
-    });
-    link
-}
+/// A link between the two, in the router's place, on which every packet to the server takes 4 ms and
+/// one in twenty 2 ms more.
+const OVERTAKES: &str = "there = { delay = \"4ms\", reorder = { share = \"5%\", by = \"2ms\" } }\nback = { delay = \"4ms\" }";
 
 #[test]
 fn packets_overtake_each_other_and_sack_is_off() {
-    on_a_path("real-reordered", &["python3"], |path| {
-        let _link = over_a_link(path, &["--delay-ms", "4", "--late-every", "20", "--late-ms", "2"]);
+    on_a_path("real-reordered", &[], |path| {
+        let _link = path.zones.join(path.scene, [CLIENT, SERVER], OVERTAKES);
         path.zones.inside(SERVER, || set("net/ipv4/tcp_sack", "0"));
-        let sender = path.capture("reordered-sender", CLIENT, "eth0", "tcp");
-        let receiver = path.capture("reordered-receiver", SERVER, "eth0", "tcp");
+        let sender = path.capture("reordered-sender", CLIENT, "link0", "tcp");
+        let receiver = path.capture("reordered-receiver", SERVER, "link0", "tcp");
         path.upload(2_000_000);
         path.judge(receiver, &["capture_sack_off"]);
         path.judge(sender, &["capture_sack_off"]);
@@ -408,10 +389,10 @@ fn packets_overtake_each_other_and_sack_is_off() {
 
 #[test]
 fn packets_overtake_each_other_and_sack_helps() {
-    on_a_path("real-overtaken", &["python3"], |path| {
-        let _link = over_a_link(path, &["--delay-ms", "4", "--late-every", "20", "--late-ms", "2"]);
-        let sender = path.capture("overtaken-sender", CLIENT, "eth0", "tcp");
-        let receiver = path.capture("overtaken-receiver", SERVER, "eth0", "tcp");
+    on_a_path("real-overtaken", &[], |path| {
+        let _link = path.zones.join(path.scene, [CLIENT, SERVER], OVERTAKES);
+        let sender = path.capture("overtaken-sender", CLIENT, "link0", "tcp");
+        let receiver = path.capture("overtaken-receiver", SERVER, "link0", "tcp");
         path.upload(2_000_000);
         path.judge(receiver, &[]);
         path.judge(sender, &[]);

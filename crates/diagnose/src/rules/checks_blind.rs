@@ -40,7 +40,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             format!("{} of the attempts at {} fail while its check passes.", words::percent(share), server.name()),
         );
         out.push(
-            with_causes(finding, server, seconds)
+            with_causes(finding, &[server], seconds)
                 .evidence(Evidence::count("probes passed", passed, "none failed"))
                 .why("The balancer goes on sending requests there: the check does not see what fails.")
                 .remedy(

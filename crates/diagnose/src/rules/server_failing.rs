@@ -1,13 +1,16 @@
-//! One server stands for nearly all failures of its service.
+//! One server, or one zone, stands for nearly all failures of its service.
 //!
-//! **When.** Between the samples at least 20 attempts at a service's servers failed, one server has
-//! 80 % of the failures and less than 60 % of the attempts, and its service has others.
+//! **When.** Between the samples at least 20 attempts at a service's servers failed, and one server,
+//! or else the servers of one zone together, have 80 % of the failures and less than 60 % of the
+//! attempts, while its service has others elsewhere.
 //!
 //! **Why.** It is that server, not the application: a bad deployment of one host, a full disk, a
-//! worker that hangs.
+//! worker that hangs. Several in one zone: that zone, or the way to it.
 //!
 //! **What to do.** Drain it, and look there. A check that notices it, or passive health, would do
 //! so by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Finding, Severity};
@@ -18,57 +21,98 @@ use crate::words;
 const FAILURES_MIN: u64 = 20;
 const FAILURES_SHARE_MIN: f64 = 0.8;
 const ATTEMPTS_SHARE_MAX: f64 = 0.6;
+/// Servers that are named to be drained.
+const DRAINED_MAX: usize = 3;
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
     let Some((servers, seconds)) = servers(facts) else {
         return super::balancer_unknown(facts, out);
     };
-    for server in &servers {
-        let of_service = || servers.iter().filter(|one| one.now.service == server.now.service);
-        let failed = words::sum(of_service().map(Server::failed));
-        let attempts = words::sum(of_service().map(|one| one.attempts));
-        if of_service().count() < 2
-            || failed < FAILURES_MIN
-            || (server.failed() as f64) < FAILURES_SHARE_MIN * failed as f64
-            || server.attempts as f64 >= ATTEMPTS_SHARE_MAX * attempts as f64
-        {
-            continue;
+    let services: BTreeSet<&str> = servers.iter().map(|one| &*one.now.service).collect();
+    for service in services {
+        let all: Vec<&Server<'_>> =
+            servers.iter().filter(|one| one.now.service == service).collect();
+        let zones: BTreeSet<&str> = all.iter().filter_map(|one| one.now.zone.as_deref()).collect();
+        let in_zone = |zone: &str| -> Vec<&Server<'_>> {
+            all.iter().filter(|one| one.now.zone.as_deref() == Some(zone)).copied().collect()
+        };
+        // One server alone is said first: it says more than its zone.
+        let alone = all.iter().map(|one| (one.name(), vec![*one]));
+        let together = zones.iter().map(|zone| (format!("zone {zone} of {service}"), in_zone(zone)));
+        let failing = alone.chain(together).find(|(_, some)| stands_for(some, &all));
+        if let Some((subject, some)) = failing {
+            out.push(finding(out, subject, &some, &all, seconds));
         }
-        let share = server.failed() as f64 / failed as f64;
-        let finding = out.finding(
-            server.name(),
-            Severity::Warning,
-            Certainty::Likely,
-            format!(
-                "{} stands for {} of the failures, with {} of the attempts.",
-                server.name(),
-                words::percent(share),
-                words::percent(server.attempts as f64 / attempts.max(1) as f64)
-            ),
-        );
-        out.push(
-            with_causes(finding, server, seconds)
-                .why("It is that server and not the application: others do the same work well.")
-                .remedy(
-                    "Take it out, and look there",
-                    &[&format!("weir drain {} {}", server.now.service, server.now.address)],
-                    "the other servers get its load",
-                )
-                .verify("failures of the service fall by that share")
-                .source(&["the balancer's counters by server and cause"]),
-        );
     }
 }
 
-/// The causes of a server's failures, most frequent first.
-pub(super) fn with_causes(finding: Finding, server: &Server<'_>, seconds: f64) -> Finding {
+/// Whether some servers of a service have nearly all of its failures, and not its work.
+fn stands_for(some: &[&Server<'_>], all: &[&Server<'_>]) -> bool {
+    let (failures, attempts) = shares(some, all);
+    some.len() < all.len()
+        && failed(all) >= FAILURES_MIN
+        && failures >= FAILURES_SHARE_MIN
+        && attempts < ATTEMPTS_SHARE_MAX
+}
+
+/// Shares of the failures and of the attempts.
+fn shares(some: &[&Server<'_>], all: &[&Server<'_>]) -> (f64, f64) {
+    let share = |some: u64, all: u64| some as f64 / all.max(1) as f64;
+    (share(failed(some), failed(all)), share(attempts(some), attempts(all)))
+}
+
+fn failed(servers: &[&Server<'_>]) -> u64 {
+    words::sum(servers.iter().map(|one| one.failed()))
+}
+
+fn attempts(servers: &[&Server<'_>]) -> u64 {
+    words::sum(servers.iter().map(|one| one.attempts))
+}
+
+fn finding(
+    out: &Out,
+    subject: String,
+    some: &[&Server<'_>],
+    all: &[&Server<'_>],
+    seconds: f64,
+) -> Finding {
+    let (failures, attempts) = shares(some, all);
+    let what = format!(
+        "{subject} stands for {} of the failures, with {} of the attempts.",
+        words::percent(failures),
+        words::percent(attempts)
+    );
+    let why = if some.len() == 1 {
+        "It is that server and not the application: others do the same work well."
+    } else {
+        "It is that zone or the way to it, and not the application: servers elsewhere do the same work well."
+    };
+    let drains = some.iter().take(DRAINED_MAX);
+    let drains: Vec<String> =
+        drains.map(|one| format!("weir drain {} {}", one.now.service, one.now.address)).collect();
+    let drains: Vec<&str> = drains.iter().map(String::as_str).collect();
+    let finding = out.finding(subject, Severity::Warning, Certainty::Likely, what);
+    with_causes(finding, some, seconds)
+        .why(why)
+        .remedy("Take it out, and look there", &drains, "the other servers get its load")
+        .verify("failures of the service fall by that share")
+        .source(&["the balancer's counters by server and cause"])
+}
+
+/// The causes of some servers' failures, most frequent first.
+pub(super) fn with_causes(finding: Finding, servers: &[&Server<'_>], seconds: f64) -> Finding {
     const CAUSES_SHOWN_MAX: usize = 4;
-    let mut causes: Vec<(&str, u64)> = server.failures.iter().map(|(cause, n)| (*cause, *n)).collect();
+    let mut of_cause: BTreeMap<&str, u64> = BTreeMap::new();
+    for (cause, count) in servers.iter().flat_map(|one| &one.failures) {
+        let sum = of_cause.entry(cause).or_default();
+        *sum = sum.saturating_add(*count);
+    }
+    let mut causes: Vec<(&str, u64)> = of_cause.into_iter().collect();
     causes.sort_by_key(|&(cause, count)| (std::cmp::Reverse(count), cause));
     let evidence = |(cause, count): (&str, u64)| {
         Evidence::number(cause, count as f64 / seconds, "per second")
     };
     finding
-        .evidence(Evidence::number("attempts", server.attempts as f64 / seconds, "per second"))
+        .evidence(Evidence::number("attempts", attempts(servers) as f64 / seconds, "per second"))
         .evidences(causes.into_iter().take(CAUSES_SHOWN_MAX).map(evidence))
 }

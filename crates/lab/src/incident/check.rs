@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::{Action, HOSTS_MAX, Incident};
-use crate::run::figures::Expression;
+use super::{Action, Findings, HOSTS_MAX, Incident, Program, is_in};
 
 /// A mistake, and where it stands, if that is known.
 #[derive(Debug)]
@@ -40,12 +39,12 @@ pub(super) fn check(incident: &Incident) -> Result<(), Mistake> {
     programs(incident)?;
     steps(incident)?;
     for expect in &incident.expect {
-        if expect.at_least.is_none() && expect.at_most.is_none() {
-            let what = "an expectation wants `at_least`, `at_most` or both".to_owned();
+        if expect.at_least.is_none() && expect.at_most.is_none() && expect.theirs.is_empty() {
+            let what = "an expectation wants `at_least`, `at_most` or `theirs`".to_owned();
             return Err(Mistake::at(&expect.figure, what));
         }
-        let expression = Expression::read(expect.figure.as_ref());
-        let expression = expression.map_err(|what| Mistake::at(&expect.figure, what))?;
+        let expression =
+            incident.figure(expect).map_err(|what| Mistake::at(&expect.figure, what))?;
         for path in expression.paths() {
             let first = path.split('.').next().unwrap_or_default();
             if !incident.variants.iter().any(|variant| variant.name == first) {
@@ -54,15 +53,36 @@ pub(super) fn check(incident: &Incident) -> Result<(), Mistake> {
             }
         }
     }
-    for findings in &incident.findings {
-        variant(incident, &findings.variant)?;
-        let step = &findings.step;
-        if !incident.steps.iter().any(|one| one.run.is_some() && one.name == *step.as_ref()) {
-            let what = format!("no step named `{}` runs anything", step.as_ref());
-            return Err(Mistake::at(step, what));
+    incident.findings.iter().try_for_each(|one| findings(incident, one))
+}
+
+fn findings(incident: &Incident, findings: &Findings) -> Result<(), Mistake> {
+    variant(incident, &findings.variant)?;
+    let steps = |name: &str| incident.steps.iter().any(|one| one.run.is_some() && one.name == name);
+    let (name, mistake) = match (&findings.step, &findings.balancer) {
+        (Some(step), None) if steps(step.as_ref()) => return Ok(()),
+        (Some(step), None) => (step, format!("no step named `{}` runs anything", step.as_ref())),
+        (None, Some(program)) => {
+            let runs = |one: &&Program| one.name == *program.as_ref();
+            let runs_weir = |one: &Program| {
+                is_in(&one.variants, findings.variant.as_ref())
+                    && one.run.as_ref().split_whitespace().take(2).eq(["weir", "serve"])
+            };
+            match incident.programs.iter().find(runs) {
+                // What it says is kept by its name, among what steps have written.
+                Some(one) if runs_weir(one) && !steps(&one.name) => return Ok(()),
+                Some(one) if steps(&one.name) => {
+                    (program, format!("a step is named `{}` as well", one.name))
+                }
+                _ => (program, format!("no `weir serve` runs there as `{}`", program.as_ref())),
+            }
         }
-    }
-    Ok(())
+        _ => {
+            let what = "findings are those of a `step` or of a `balancer`".to_owned();
+            return Err(Mistake::at(&findings.variant, what));
+        }
+    };
+    Err(Mistake::at(name, mistake))
 }
 
 fn hosts_and_links(incident: &Incident) -> Result<(), Mistake> {

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::link::{Way, Ways};
+use crate::run::figures::Expression;
 
 pub use catalog::{Entry, entries, find};
 pub(crate) use step::is_in;
@@ -52,6 +53,9 @@ pub struct Incident {
     pub steps: Vec<Step>,
     /// Before and after, or whatever else is held side by side.
     pub variants: Vec<Variant>,
+    /// Parts of figures, by name; `{NAME}` in a figure stands for one.
+    #[serde(default)]
+    pub figures: BTreeMap<String, String>,
     /// Figures that must come out.
     #[serde(default)]
     pub expect: Vec<Expect>,
@@ -143,7 +147,7 @@ pub struct Variant {
     pub long: bool,
 }
 
-/// A figure, and what it must be.
+/// A figure, and what it must be; without bounds it is only told, beside the company's.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
@@ -166,23 +170,36 @@ pub struct Expect {
     pub long: bool,
 }
 
-/// What a step that looks for causes must find.
+/// What somebody who looks for causes must find: a step, or the balancers themselves.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Findings {
     /// In which variant.
     pub variant: Spanned<String>,
     /// Which step: one whose JSON holds findings.
-    pub step: Spanned<String>,
+    pub step: Option<Spanned<String>>,
+    /// Which program, in place of a step: Weir, which is asked on each of its hosts, after the
+    /// last step, what it has found itself.
+    pub balancer: Option<Spanned<String>>,
     /// Rules that must speak.
     #[serde(default)]
     pub must: Vec<String>,
+    /// How sure rules must be that speak: the certainty by rule, `possible`, `likely` or `certain`.
+    #[serde(default)]
+    pub certainty: BTreeMap<String, String>,
     /// Rules that may, though they are of weight.
     #[serde(default)]
     pub may: Vec<String>,
     /// A shortened run leaves it out.
     #[serde(default)]
     pub long: bool,
+}
+
+impl Findings {
+    /// Who looks: the step, or the program.
+    pub fn by(&self) -> &str {
+        self.step.as_ref().or(self.balancer.as_ref()).map_or("", |name| name.as_ref())
+    }
 }
 
 impl Incident {
@@ -243,6 +260,18 @@ impl Incident {
             }
         }
         links
+    }
+
+    /// The figure of an expectation, with what the names in it stand for.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn figure(&self, expect: &Expect) -> Result<Expression, String> {
+        let mut text = expect.figure.as_ref().clone();
+        for (name, part) in &self.figures {
+            text = text.replace(&format!("{{{name}}}"), &format!("({part})"));
+        }
+        Expression::read(&text)
     }
 
     /// The words of a variant, by name.

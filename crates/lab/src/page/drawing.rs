@@ -3,44 +3,76 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::text;
+use wire::html::escaped;
+
 use crate::incident::{Incident, Link};
 use crate::link::Way;
 
 /// Measures of the drawing, in pixels.
-const BOX: (usize, usize) = (190, 52);
-const COLUMN: usize = 310;
+const BOX_WIDTH_MIN: usize = 150;
+const BOX_HEIGHT: usize = 52;
+/// Between two columns, at least.
+const GAP_MIN: usize = 110;
 const ROW: usize = 92;
 const MARGIN: usize = 12;
+/// From a column to where links leave for other rows.
+const TURN: usize = 18;
+/// A letter of the page's small text, about.
+const LETTER: usize = 7;
+
+/// Where everything stands.
+struct Plan {
+    places: BTreeMap<String, (usize, usize)>,
+    box_width: usize,
+    column: usize,
+}
+
+impl Plan {
+    /// Boxes as wide as what they say, and gaps as what stands on the links.
+    fn of(incident: &Incident) -> Plan {
+        let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) * LETTER;
+        let said = widest(&mut incident.hosts.values().map(|host| host.what.chars().count()));
+        let box_width = BOX_WIDTH_MIN.max(said + 20);
+        let labels = incident.links.iter().flat_map(|link| label(link, false));
+        let gap = widest(&mut labels.map(|line| line.chars().count())) + 2 * TURN;
+        Plan { places: places(incident), box_width, column: box_width + GAP_MIN.max(gap) }
+    }
+
+    /// The upper left corner of a host; a member of a group stands where its group does.
+    fn corner(&self, name: &str) -> (usize, usize) {
+        let group = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let place = self.places.get(name).or_else(|| self.places.get(group));
+        let (column, row) = place.copied().unwrap_or_default();
+        (MARGIN + column * self.column, MARGIN + row * ROW)
+    }
+
+    fn size(&self) -> (usize, usize) {
+        let columns = self.places.values().map(|place| place.0).max().unwrap_or(0);
+        let rows = self.places.values().map(|place| place.1).max().unwrap_or(0);
+        (columns * self.column + self.box_width + 2 * MARGIN, rows * ROW + BOX_HEIGHT + 2 * MARGIN)
+    }
+}
 
 /// The drawing as SVG: columns by how many links away a host is from where the load comes from.
 pub(super) fn drawing(incident: &Incident) -> String {
-    let places = places(incident);
-    let columns = places.values().map(|place| place.0).max().unwrap_or(0) + 1;
-    let rows = places.values().map(|place| place.1).max().unwrap_or(0) + 1;
-    let width = columns * COLUMN - (COLUMN - BOX.0) + 2 * MARGIN;
-    let height = rows * ROW - (ROW - BOX.1) + 2 * MARGIN;
+    let plan = Plan::of(incident);
+    let (width, height) = plan.size();
     let mut out = format!(
         "<figure><svg role=img aria-label=\"hosts and links\" width={width} height={height} viewBox=\"0 0 {width} {height}\">"
     );
-    let corner = |name: &str| {
-        let (column, row) = places.get(name).copied().unwrap_or_default();
-        (MARGIN + column * COLUMN, MARGIN + row * ROW)
-    };
     for link in &incident.links {
         // Writing into a String does not fail.
-        let _ = wire(&mut out, incident, link, &corner);
+        let _ = wire(&mut out, &plan, link);
     }
     for (name, host) in &incident.hosts {
-        let (x, y) = corner(name);
+        let (x, y) = plan.corner(name);
         let count = host.count.map_or_else(String::new, |count| format!(" × {count}"));
         let _ = write!(
             out,
-            "<rect class=box x={x} y={y} width={} height={} rx=6 /><text x={tx} y={y1} font-weight=600>{}{count}</text><text class=soft x={tx} y={y2}>{}</text>",
-            BOX.0,
-            BOX.1,
-            text(name),
-            text(&host.what),
+            "<rect class=box x={x} y={y} width={} height={BOX_HEIGHT} rx=6 /><text x={tx} y={y1} font-weight=600>{}{count}</text><text class=soft x={tx} y={y2}>{}</text>",
+            plan.box_width,
+            escaped(name),
+            escaped(&host.what),
             tx = x + 10,
             y1 = y + 21,
             y2 = y + 40,
@@ -50,44 +82,38 @@ pub(super) fn drawing(incident: &Incident) -> String {
     out
 }
 
-fn wire(
-    out: &mut String,
-    incident: &Incident,
-    link: &Link,
-    corner: &dyn Fn(&str) -> (usize, usize),
-) -> std::fmt::Result {
-    // A member of a group stands where its group does.
-    let place = |name: &str| {
-        let group = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        corner(if incident.hosts.contains_key(name) { name } else { group })
-    };
-    let [(x1, y1), (x2, y2)] = link.between.each_ref().map(|name| place(name.as_ref()));
-    let ((x1, y1), (x2, y2)) = if x1 <= x2 { ((x1, y1), (x2, y2)) } else { ((x2, y2), (x1, y1)) };
-    let (from, to) = ((x1 + BOX.0, y1 + BOX.1 / 2), (x2, y2 + BOX.1 / 2));
-    let from = if x1 == x2 { (x1 + BOX.0 / 2, y1 + BOX.1) } else { from };
-    let to = if x1 == x2 { (x2 + BOX.0 / 2, y2) } else { to };
+/// A link, along its lower host's row, where no other stands, with what it does above and below it.
+fn wire(out: &mut String, plan: &Plan, link: &Link) -> std::fmt::Result {
+    let [one, other] = link.between.each_ref().map(|name| plan.corner(name.as_ref()));
+    let (left, right) = if one.0 <= other.0 { (one, other) } else { (other, one) };
     let class = if link.plain { "wire" } else { "wire lossy" };
-    write!(out, "<path class=\"{class}\" d=\"M{} {} L{} {}\" />", from.0, from.1, to.0, to.1)?;
-    let lines = label(link);
-    let (x, y) = (usize::midpoint(from.0, to.0), usize::midpoint(from.1, to.1));
-    for (line, shift) in lines.iter().zip([-6_i64, 14, 28]) {
-        let y = i64::try_from(y).unwrap_or(0) + shift;
-        write!(out, "<text class=soft text-anchor=middle x={x} y={y}>{}</text>", text(line))?;
+    let (path, anchor, x, y) = if left.0 == right.0 {
+        let x = left.0 + plan.box_width / 2;
+        let (y1, y2) = (left.1.min(right.1) + BOX_HEIGHT, left.1.max(right.1));
+        (format!("M{x} {y1} V{y2}"), "start", x + 8, usize::midpoint(y1, y2))
+    } else {
+        let (x1, x2) = (left.0 + plan.box_width, right.0);
+        let (y1, y2) = (left.1 + BOX_HEIGHT / 2, right.1 + BOX_HEIGHT / 2);
+        let turn = if y2 >= y1 { x1 + TURN } else { x2 - TURN };
+        let path = format!("M{x1} {y1} H{turn} V{y2} H{x2}");
+        (path, "middle", usize::midpoint(x1, x2), y1.max(y2))
+    };
+    write!(out, "<path class=\"{class}\" d=\"{path}\" />")?;
+    for (line, y) in label(link, one.0 > other.0).iter().zip([y - 6, y + 14]) {
+        let line = escaped(line);
+        write!(out, "<text class=\"soft halo\" text-anchor={anchor} x={x} y={y}>{line}</text>")?;
     }
     Ok(())
 }
 
-/// What a link does, in a line or two.
-fn label(link: &Link) -> Vec<String> {
-    match (&link.both, &link.there, &link.back) {
-        (Some(both), ..) => vec![way(both)],
-        (None, None, None) => Vec::new(),
-        (None, there, back) => {
-            let told = |arrow: &str, one: &Option<Way>| {
-                one.as_ref().map(|one| format!("{arrow} {}", way(one)))
-            };
-            [told("→", there), told("←", back)].into_iter().flatten().collect()
-        }
+/// What a link does, in a line or two; `is_turned`: its first host stands on the right.
+fn label(link: &Link, is_turned: bool) -> Vec<String> {
+    let (there, back) = if is_turned { ("←", "→") } else { ("→", "←") };
+    let told =
+        |arrow: &str, one: &Option<Way>| one.as_ref().map(|one| format!("{arrow} {}", way(one)));
+    match &link.both {
+        Some(both) => vec![way(both)],
+        None => [told(there, &link.there), told(back, &link.back)].into_iter().flatten().collect(),
     }
 }
 
@@ -97,7 +123,7 @@ fn way(way: &Way) -> String {
         told.push("cut".to_owned());
     }
     if way.delay.as_nanos() > 0 {
-        told.push(format!("{:?}", way.delay.0));
+        told.push(format!("{} ms", way.delay.0.as_secs_f64() * 1e3));
     }
     if way.loss.0 > 0.0 {
         told.push(format!("loses {} %", way.loss.0 * 100.0));

@@ -6,9 +6,11 @@ mod drawing;
 
 use std::fmt::Write;
 
+use wire::html::escaped;
+
 use crate::incident::Incident;
 use crate::run::Record;
-use crate::run::record::{Check, Finding, Found, VariantRecord};
+use crate::run::record::{Check, Finding, Found, VariantRecord, figure};
 
 /// Counters of a host that are shown at most, the most interesting ones first.
 const COUNTERS_MAX: usize = 14;
@@ -50,24 +52,27 @@ pub fn page(runs: &[(&Incident, Record)]) -> String {
 fn run(out: &mut String, incident: &Incident, record: &Record) -> std::fmt::Result {
     let verdict = if record.holds() { ("good", "as expected") } else { ("bad", "not as expected") };
     let short = if record.is_short { ", shortened" } else { "" };
-    writeln!(out, "<section><h1>{}</h1>", text(&record.title))?;
+    writeln!(out, "<section><h1>{}</h1>", escaped(&record.title))?;
     writeln!(
         out,
         "<p class=meta><b class={}>{}</b> · {}{short} · seed {} · Linux {} on {} processors · {:.0} s</p>",
         verdict.0,
         verdict.1,
-        text(&record.name),
+        escaped(&record.name),
         record.seed,
-        text(&record.kernel),
+        escaped(&record.kernel),
         record.cpus,
         record.took_s
     )?;
-    writeln!(out, "<p>{}</p>", text(incident.story.trim()))?;
-    writeln!(out, "<p class=here>In the lab: {}</p>", text(incident.here.trim()))?;
+    writeln!(out, "<p>{}</p>", escaped(incident.story.trim()))?;
+    writeln!(out, "<p class=here>In the lab: {}</p>", escaped(incident.here.trim()))?;
     writeln!(out, "<h2>Hosts and links</h2>{}", drawing::drawing(incident))?;
     checks(out, &record.checks)?;
     findings(out, &record.findings)?;
-    writeln!(out, "<h2>Curves</h2>{}", curves::curves(record))?;
+    let curves = curves::curves(record);
+    if !curves.is_empty() {
+        writeln!(out, "<h2>Curves</h2><div class=charts>{curves}</div>")?;
+    }
     writeln!(out, "<h2>Variants</h2>")?;
     for variant in &record.variants {
         time_line(out, variant)?;
@@ -85,20 +90,20 @@ fn checks(out: &mut String, checks: &[Check]) -> std::fmt::Result {
         "<h2>Figures</h2><table><tr><th>what</th><th>here</th><th>expected</th><th>theirs</th></tr>"
     )?;
     for check in checks {
-        let value = check.value.map_or_else(|| "–".to_owned(), number);
-        let bounds = match (check.at_least, check.at_most) {
-            (Some(least), Some(most)) => format!("{} to {}", number(least), number(most)),
-            (Some(least), None) => format!("≥ {}", number(least)),
-            (None, Some(most)) => format!("≤ {}", number(most)),
-            (None, None) => String::new(),
+        let value = check.value.map_or_else(|| "–".to_owned(), figure);
+        let is_told = check.at_least.or(check.at_most).is_none();
+        let class = match (check.holds, is_told) {
+            (false, _) => "bad",
+            (true, true) => "",
+            (true, false) => "good",
         };
-        let class = if check.holds { "good" } else { "bad" };
         writeln!(
             out,
-            "<tr><td>{}</td><td class=\"num {class}\">{value} {}</td><td class=num>{bounds}</td><td>{}</td></tr>",
-            text(&check.what),
-            text(&check.unit),
-            text(&check.theirs)
+            "<tr><td>{}</td><td class=\"num {class}\">{value} {}</td><td class=num>{}</td><td>{}</td></tr>",
+            escaped(&check.what),
+            escaped(&check.unit),
+            check.bounds(),
+            escaped(&check.theirs)
         )?;
     }
     writeln!(out, "</table>")
@@ -111,18 +116,30 @@ fn findings(out: &mut String, all: &[Found]) -> std::fmt::Result {
     writeln!(out, "<h2>Findings</h2>")?;
     for found in all {
         let class = if found.holds { "good" } else { "bad" };
-        writeln!(out, "<h3 class={class}>{}, {}</h3>", text(&found.variant), text(&found.step))?;
-        if found.found.is_empty() {
-            writeln!(out, "<p>nothing</p>")?;
+        writeln!(
+            out,
+            "<h3 class={class}>{}, found by {}</h3>",
+            escaped(&found.variant),
+            escaped(&found.by)
+        )?;
+        match (found.has_looked, found.found.is_empty()) {
+            (false, _) => writeln!(out, "<p class=bad>has not looked</p>")?,
+            (true, true) => writeln!(out, "<p>nothing</p>")?,
+            (true, false) => {}
         }
         writeln!(out, "<ul>")?;
-        for Finding { rule, severity, what } in &found.found {
-            let (rule, severity, what) = (text(rule), text(severity), text(what));
-            writeln!(out, "<li><code>{rule}</code> <i>{severity}</i> {what}</li>")?;
+        for Finding { rule, severity, certainty, what, times } in &found.found {
+            let [rule, severity, certainty, what] =
+                [rule, severity, certainty, what].map(|text| escaped(text));
+            let often = if *times > 1 { format!(", {times} times") } else { String::new() };
+            writeln!(
+                out,
+                "<li><code>{rule}</code> <i>{severity}, {certainty}{often}</i> {what}</li>"
+            )?;
         }
         for (rules, why) in [(&found.missing, "missing"), (&found.unexpected, "not expected")] {
             for rule in rules {
-                writeln!(out, "<li class=bad>{why}: <code>{}</code></li>", text(rule))?;
+                writeln!(out, "<li class=bad>{why}: <code>{}</code></li>", escaped(rule))?;
             }
         }
         writeln!(out, "</ul>")?;
@@ -131,10 +148,15 @@ fn findings(out: &mut String, all: &[Found]) -> std::fmt::Result {
 }
 
 fn time_line(out: &mut String, variant: &VariantRecord) -> std::fmt::Result {
-    writeln!(out, "<h3>{}: {}</h3><ol class=line>", text(&variant.name), text(&variant.title))?;
+    writeln!(
+        out,
+        "<h3>{}: {}</h3><ol class=line>",
+        escaped(&variant.name),
+        escaped(&variant.title)
+    )?;
     for event in &variant.events {
         let class = if event.is_fault { " class=bad" } else { "" };
-        writeln!(out, "<li{class}><span>{:.1} s</span> {}</li>", event.at_s, text(&event.what))?;
+        writeln!(out, "<li{class}><span>{:.1} s</span> {}</li>", event.at_s, escaped(&event.what))?;
     }
     writeln!(out, "</ol>")
 }
@@ -146,45 +168,8 @@ fn counters(out: &mut String, variant: &VariantRecord) -> std::fmt::Result {
         let told: Vec<String> =
             told.take(COUNTERS_MAX).map(|(name, count)| format!("{name} {count}")).collect();
         if !told.is_empty() {
-            writeln!(out, "<tr><td>{}</td><td>{}</td></tr>", text(host), told.join(" · "))?;
+            writeln!(out, "<tr><td>{}</td><td>{}</td></tr>", escaped(host), told.join(" · "))?;
         }
     }
     writeln!(out, "</table></details>")
-}
-
-/// A number as people write it.
-fn number(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
-        size if size >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.4}"),
-    }
-}
-
-/// Text as HTML.
-fn text(raw: &str) -> String {
-    let mut out = String::with_capacity(raw.len());
-    for c in raw.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push(' '),
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_program_says_cannot_become_markup() {
-        assert_eq!(text("<b a=\"x\">&\u{7}\n"), "&lt;b a=&quot;x&quot;&gt;&amp; ");
-        assert_eq!([number(5042.0), number(0.6604), number(1.0)], ["5042", "0.6604", "1"]);
-    }
 }

@@ -1,26 +1,31 @@
 //! Figures of a run, named by where they stand in what the steps have written.
 //!
 //! `before.load.totals.errors` is a number; `*` stands for every member of a list. Around paths
-//! stand `sum(…)`, `min(…)`, `max(…)`, `mean(…)`, `count(…)` and `above(400, …)`, which counts the
-//! values of at least 400, and `is(link, …)`, which counts those that are this word; between two of them, with spaces around it, `/`, `*`, `+` or `-`.
+//! stand `sum(…)`, `min(…)`, `max(…)`, `mean(…)`, `count(…)`, `above(400, …)`, which counts the
+//! values of at least 400, `is(link, …)`, which counts those that are this word, and
+//! `says(sent again, …)`, which counts those that hold these words. They are reckoned with as usual:
+//! `/`, `*`, `+` and `-` with spaces around them, and parentheses.
+
+mod read;
 
 use serde_json::Value;
 
 /// A figure to be found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expression {
-    first: Term,
-    then: Option<(char, Term)>,
-}
+pub struct Expression(Term);
 
+/// What a figure is made of.
 #[derive(Clone, Debug, PartialEq)]
 enum Term {
     Number(f64),
     /// The one value there.
     Path(String),
     Of(Fold, String),
+    /// Two, and what stands between them.
+    Two(Box<Term>, char, Box<Term>),
 }
 
+/// What is made of all that stands at a path.
 #[derive(Clone, Debug, PartialEq)]
 enum Fold {
     Sum,
@@ -28,8 +33,12 @@ enum Fold {
     Max,
     Mean,
     Count,
+    /// How many are so large.
     Above(f64),
+    /// How many are this text.
     Is(String),
+    /// How many are a text that holds this one.
+    Says(String),
 }
 
 impl Expression {
@@ -38,30 +47,14 @@ impl Expression {
     /// # Errors
     /// What is wrong with it.
     pub fn read(text: &str) -> Result<Expression, String> {
-        let operator = ["/", "*", "+", "-"].iter().find_map(|operator| {
-            let (first, second) = text.split_once(&format!(" {operator} "))?;
-            Some((first, operator.chars().next()?, second))
-        });
-        match operator {
-            Some((first, operator, second)) => Ok(Expression {
-                first: Term::read(first)?,
-                then: Some((operator, Term::read(second)?)),
-            }),
-            None => Ok(Expression { first: Term::read(text)?, then: None }),
-        }
+        read::read(text).map(Expression)
     }
 
     /// The paths in it.
     pub fn paths(&self) -> Vec<&str> {
-        let terms = [Some(&self.first), self.then.as_ref().map(|(_, term)| term)];
-        terms
-            .into_iter()
-            .flatten()
-            .filter_map(|term| match term {
-                Term::Number(_) => None,
-                Term::Path(path) | Term::Of(_, path) => Some(path.as_str()),
-            })
-            .collect()
+        let mut paths = Vec::new();
+        self.0.paths(&mut paths);
+        paths
     }
 
     /// Its value in what a run has written.
@@ -69,47 +62,21 @@ impl Expression {
     /// # Errors
     /// Which path leads to no number.
     pub fn value(&self, figures: &Value) -> Result<f64, String> {
-        let first = self.first.value(figures)?;
-        let Some((operator, second)) = &self.then else { return Ok(first) };
-        let second = second.value(figures)?;
-        let value = match operator {
-            '/' => first / second,
-            '*' => first * second,
-            '+' => first + second,
-            _ => first - second,
-        };
+        let value = self.0.value(figures)?;
         if value.is_finite() { Ok(value) } else { Err("a quotient by 0".to_owned()) }
     }
 }
 
 impl Term {
-    fn read(text: &str) -> Result<Term, String> {
-        let text = text.trim();
-        if let Ok(number) = text.parse() {
-            return Ok(Term::Number(number));
+    fn paths<'a>(&'a self, paths: &mut Vec<&'a str>) {
+        match self {
+            Term::Number(_) => {}
+            Term::Path(path) | Term::Of(_, path) => paths.push(path),
+            Term::Two(first, _, second) => {
+                first.paths(paths);
+                second.paths(paths);
+            }
         }
-        let Some((name, inner)) = text.strip_suffix(')').and_then(|text| text.split_once('('))
-        else {
-            return path(text).map(Term::Path);
-        };
-        let (fold, inner) = match name {
-            "sum" => (Fold::Sum, inner),
-            "min" => (Fold::Min, inner),
-            "max" => (Fold::Max, inner),
-            "mean" => (Fold::Mean, inner),
-            "count" => (Fold::Count, inner),
-            "above" => {
-                let wrong = "`above(NUMBER, PATH)`";
-                let (number, inner) = inner.split_once(',').ok_or(wrong)?;
-                (Fold::Above(number.trim().parse().map_err(|_| wrong)?), inner)
-            }
-            "is" => {
-                let (word, inner) = inner.split_once(',').ok_or("`is(WORD, PATH)`")?;
-                (Fold::Is(word.trim().to_owned()), inner)
-            }
-            _ => return Err(format!("`{name}` is none of sum, min, max, mean, count, above, is")),
-        };
-        path(inner.trim()).map(|path| Term::Of(fold, path))
     }
 
     fn value(&self, figures: &Value) -> Result<f64, String> {
@@ -122,40 +89,37 @@ impl Term {
                 [] => Err(format!("there is no figure at {path}")),
                 _ => Err(format!("there are several figures at {path}")),
             },
-            Term::Of(fold, path) => {
-                let values = values(path, figures);
-                let count = values.len() as f64;
-                let least = values.iter().copied().min_by(f64::total_cmp);
-                let most = values.iter().copied().max_by(f64::total_cmp);
-                let none = || format!("there is no figure at {path}");
-                match fold {
-                    Fold::Sum => Ok(values.iter().sum()),
-                    Fold::Count => Ok(count),
-                    Fold::Above(from) => {
-                        Ok(values.iter().filter(|value| **value >= *from).count() as f64)
-                    }
-                    Fold::Is(word) => {
-                        let texts = places(path, figures).into_iter().filter_map(Value::as_str);
-                        Ok(texts.filter(|text| text == word).count() as f64)
-                    }
-                    Fold::Min => least.ok_or_else(none),
-                    Fold::Max => most.ok_or_else(none),
-                    Fold::Mean if count > 0.0 => Ok(values.iter().sum::<f64>() / count),
-                    Fold::Mean => Err(none()),
-                }
+            Term::Of(fold, path) => fold.value(path, figures),
+            Term::Two(first, operator, second) => {
+                let (first, second) = (first.value(figures)?, second.value(figures)?);
+                Ok(match operator {
+                    '/' => first / second,
+                    '*' => first * second,
+                    '+' => first + second,
+                    _ => first - second,
+                })
             }
         }
     }
 }
 
-fn path(text: &str) -> Result<String, String> {
-    let fits = !text.is_empty()
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-*".contains(c))
-        && text.split('.').all(|part| !part.is_empty());
-    if fits {
-        Ok(text.to_owned())
-    } else {
-        Err(format!("`{text}` is no place of a figure: words with points between them"))
+impl Fold {
+    fn value(&self, path: &str, figures: &Value) -> Result<f64, String> {
+        let values = values(path, figures);
+        let texts = || places(path, figures).into_iter().filter_map(Value::as_str);
+        let none = || format!("there is no figure at {path}");
+        match self {
+            // An empty sum is -0 in floating point.
+            Fold::Sum => Ok(values.iter().sum::<f64>() + 0.0),
+            Fold::Count => Ok(values.len() as f64),
+            Fold::Above(from) => Ok(values.iter().filter(|value| *value >= from).count() as f64),
+            Fold::Is(word) => Ok(texts().filter(|text| text == word).count() as f64),
+            Fold::Says(words) => Ok(texts().filter(|text| text.contains(words)).count() as f64),
+            Fold::Min => values.iter().copied().min_by(f64::total_cmp).ok_or_else(none),
+            Fold::Max => values.iter().copied().max_by(f64::total_cmp).ok_or_else(none),
+            Fold::Mean if values.is_empty() => Err(none()),
+            Fold::Mean => Ok(values.iter().sum::<f64>() / values.len() as f64),
+        }
     }
 }
 
@@ -204,7 +168,7 @@ mod tests {
     #[test]
     fn figures_are_found_folded_and_divided() {
         let figures = serde_json::json!({
-            "a": { "list": [{ "n": 1 }, { "n": 5 }, { "n": 3 }], "one": 4.5, "yes": true, "word": "link" },
+            "a": { "list": [{ "n": 1 }, { "n": 5 }, { "n": 3 }], "one": 4.5, "yes": true, "word": "link", "notes": ["no", "the link is full"] },
             "b": { "one": 9 },
         });
         for (text, expected) in [
@@ -219,8 +183,12 @@ mod tests {
             ("count(*.one)", 2.0),
             ("is(link, a.word)", 1.0),
             ("is(cpu, a.word)", 0.0),
+            ("says(link, a.notes.*)", 1.0),
+            ("says(link is full, a.notes.*) + says(x, a.notes.*)", 1.0),
             ("b.one / a.one", 2.0),
             ("b.one - 2", 7.0),
+            ("b.one - 2 - 3 * 2", 1.0),
+            ("(sum(a.list.*.n) - b.one) / 0.5 + 18 / (b.one - 3 * 1) / 3", 1.0),
             ("sum(a.counters.h.TcpExtX)", 0.0),
             ("a.counters.h.TcpExtX", 0.0),
         ] {
@@ -232,7 +200,23 @@ mod tests {
             let expression = Expression::read(missing).unwrap();
             assert!(expression.value(&figures).is_err(), "{missing}");
         }
-        for wrong in ["", "a..b", "a b", "most(a.b)", "above(a.b)", "a / "] {
+        let deep = "(".repeat(2_000);
+        for wrong in [
+            "",
+            "a..b",
+            "a b",
+            "most(a.b)",
+            "above(a.b)",
+            "a / ",
+            "/ a",
+            "(a.b",
+            "a.b)",
+            "a.b (c.d)",
+            "sum(a.b",
+            "sum((a.b))",
+            "says(a.b)",
+            &deep,
+        ] {
             assert!(Expression::read(wrong).is_err(), "{wrong}");
         }
         assert_eq!(Expression::read("b.one / sum(a.x)").unwrap().paths(), ["b.one", "a.x"]);

@@ -3,9 +3,13 @@
 use serde_json::Value;
 
 use super::Request;
-use super::figures::{Expression, places};
+use super::figures::{places, values};
 use super::record::{Check, Finding, Found, Record};
-use crate::incident::{Expect, Findings};
+use crate::incident::{Expect, Findings, Incident};
+
+/// Rules on what all hosts of the lab share: the machine under them. They are told, and never
+/// unexpected, since no incident makes them speak.
+const OF_THE_MACHINE: &[&str] = &["cpu_steal"];
 
 /// Adds the checks and findings to a record.
 pub(super) fn judge(request: &Request<'_>, record: &mut Record) {
@@ -15,7 +19,7 @@ pub(super) fn judge(request: &Request<'_>, record: &mut Record) {
     let counts = |is_long: bool| !(is_long && request.is_short);
     let expected = incident.expect.iter().filter(|expect| counts(expect.long));
     let checks: Vec<Check> =
-        expected.filter_map(|expect| check(expect, &record.figures, &has_run)).collect();
+        expected.filter_map(|expect| check(incident, expect, &record.figures, &has_run)).collect();
     let looked = incident.findings.iter().filter(|findings| counts(findings.long));
     let looked = looked.filter(|findings| has_run(findings.variant.as_ref()));
     let findings = looked.map(|findings| found(findings, &record.figures)).collect();
@@ -23,9 +27,14 @@ pub(super) fn judge(request: &Request<'_>, record: &mut Record) {
 }
 
 /// `None` when it is about a variant that was not run.
-fn check(expect: &Expect, figures: &Value, has_run: &dyn Fn(&str) -> bool) -> Option<Check> {
+fn check(
+    incident: &Incident,
+    expect: &Expect,
+    figures: &Value,
+    has_run: &dyn Fn(&str) -> bool,
+) -> Option<Check> {
     // Read before, when the file was checked.
-    let expression = Expression::read(expect.figure.as_ref()).ok()?;
+    let expression = incident.figure(expect).ok()?;
     let variant = |path: &&str| path.split('.').next().unwrap_or_default().to_owned();
     if !expression.paths().iter().all(|path| has_run(&variant(path))) {
         return None;
@@ -48,34 +57,65 @@ fn check(expect: &Expect, figures: &Value, has_run: &dyn Fn(&str) -> bool) -> Op
 }
 
 fn found(findings: &Findings, figures: &Value) -> Found {
-    let (variant, step) = (findings.variant.as_ref(), findings.step.as_ref());
-    let found = told(figures.get(variant).and_then(|of| of.get(step)).unwrap_or(&Value::Null));
-    let speaks = |rule: &&String| found.iter().any(|finding| finding.rule == **rule);
-    let missing = findings.must.iter().filter(|rule| !speaks(rule)).cloned().collect::<Vec<_>>();
+    let (variant, by) = (findings.variant.as_ref(), findings.by());
+    let written = figures.get(variant).and_then(|of| of.get(by)).unwrap_or(&Value::Null);
+    let (found, has_looked) = (told(written), has_looked(written));
+    let sure = |rule: &String| findings.certainty.get(rule);
+    let speaks = |rule: &&String| {
+        let mut own = found.iter().filter(|finding| finding.rule == **rule);
+        own.any(|finding| sure(rule).is_none_or(|sure| finding.certainty == *sure))
+    };
+    let wanted = |rule: &String| match sure(rule) {
+        Some(sure) => format!("{rule} ({sure})"),
+        None => rule.clone(),
+    };
+    let silent = findings.must.iter().filter(|rule| !speaks(rule));
+    let missing: Vec<String> = silent.map(wanted).collect();
     let expected =
         |rule: &str| findings.must.iter().chain(&findings.may).any(|expected| expected == rule);
-    let serious = found.iter().filter(|finding| finding.has_weight() && !expected(&finding.rule));
+    let is_expected =
+        |finding: &&Finding| expected(&finding.rule) || OF_THE_MACHINE.contains(&&*finding.rule);
+    let serious = found.iter().filter(|one| one.has_weight() && !is_expected(one));
     let mut unexpected: Vec<String> = serious.map(|finding| finding.rule.clone()).collect();
     unexpected.dedup();
-    let holds = missing.is_empty() && unexpected.is_empty();
-    Found { variant: variant.clone(), step: step.clone(), found, missing, unexpected, holds }
+    let holds = has_looked && missing.is_empty() && unexpected.is_empty();
+    let (variant, by) = (variant.clone(), by.to_owned());
+    Found { variant, by, has_looked, found, missing, unexpected, holds }
 }
 
-/// The findings in what a step has written: `weir doctor`'s and the API's, or `weir trace`'s; those
-/// of a group of hosts all together.
+/// Where lists of findings stand in what a step has written: `weir doctor`'s and the API's, or
+/// `weir trace`'s; those of a group of hosts all together.
+const LISTS: [&str; 4] = ["findings", "diagnosis.findings", "*.findings", "*.diagnosis.findings"];
+
+/// Whether there was a look: lists are there, one of each host, and what looks again and again has
+/// done so.
+fn has_looked(written: &Value) -> bool {
+    let lists = LISTS.iter().flat_map(|path| places(path, written)).filter(|list| list.is_array());
+    let hosts = written.as_array().map_or(1, Vec::len);
+    let looks = ["looks", "*.looks"].into_iter().flat_map(|path| values(path, written));
+    lists.count() >= hosts && looks.min_by(f64::total_cmp).is_none_or(|fewest| fewest > 0.0)
+}
+
+/// The findings in what a step has written.
 fn told(written: &Value) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
-    let paths = ["findings.*", "diagnosis.findings.*", "*.findings.*", "*.diagnosis.findings.*"];
-    for finding in paths.iter().flat_map(|path| places(path, written)) {
+    for finding in LISTS.iter().flat_map(|path| places(&format!("{path}.*"), written)) {
         let text = |name: &str| finding.get(name).and_then(Value::as_str).map(str::to_owned);
         let Some(rule) = text("rule") else { continue };
         let finding = Finding {
             rule,
             severity: text("severity").unwrap_or_default(),
+            certainty: text("certainty").unwrap_or_default(),
             what: text("what").unwrap_or_default(),
+            times: 1,
         };
-        if !all.contains(&finding) {
-            all.push(finding);
+        let is_same = |one: &&mut Finding| {
+            (&one.rule, &one.severity, &one.certainty)
+                == (&finding.rule, &finding.severity, &finding.certainty)
+        };
+        match all.iter_mut().find(is_same) {
+            Some(same) => same.times += 1,
+            None => all.push(finding),
         }
     }
     all
@@ -93,10 +133,48 @@ mod tests {
             list(may)
         );
         let figures = serde_json::json!({ "a": { "doctor": { "findings": [
-            { "rule": "syn_cookies", "severity": "warning", "what": "w" },
+            { "rule": "syn_cookies", "severity": "warning", "certainty": "likely", "what": "w" },
             { "rule": "time_wait_many", "severity": "note", "what": "n" },
         ] } } });
         found(&toml::from_str(&text).unwrap(), &figures)
+    }
+
+    #[test]
+    fn a_rule_may_have_to_speak_with_a_certainty() {
+        let written = |certainty: &str| {
+            serde_json::json!({ "a": { "half": { "diagnosis": { "findings": [
+                { "rule": "capture_sack_off", "severity": "warning", "certainty": certainty },
+            ] } } } })
+        };
+        let text = "variant = \"a\"\nstep = \"half\"\nmust = [\"capture_sack_off\"]\n\
+                    certainty = { capture_sack_off = \"possible\" }";
+        let findings = toml::from_str(text).unwrap();
+        assert!(found(&findings, &written("possible")).holds);
+        let sure = found(&findings, &written("certain"));
+        assert_eq!((sure.missing, sure.holds), (vec!["capture_sack_off (possible)".into()], false));
+    }
+
+    #[test]
+    fn nothing_found_means_something_only_after_a_look() {
+        let findings = toml::from_str("variant = \"a\"\nbalancer = \"weir\"").unwrap();
+        let answers = |of: Value| serde_json::json!({ "a": { "weir": of } });
+        let looked = serde_json::json!({ "looks": 3, "findings": [] });
+        let has_not = serde_json::json!({ "looks": 0, "findings": [] });
+        assert!(found(&findings, &answers(serde_json::json!([looked, looked]))).holds);
+        let advice = serde_json::json!({ "looks": 1, "findings": [
+            { "rule": "open_files", "severity": "advice" },
+        ] });
+        let advised = found(&findings, &answers(serde_json::json!([advice, looked, advice])));
+        assert_eq!((advised.holds, advised.found.len(), advised.found[0].times), (true, 1, 2));
+        for answer in [
+            serde_json::json!([looked, has_not]),
+            serde_json::json!([looked, null]),
+            serde_json::json!({ "code": 0 }),
+            Value::Null,
+        ] {
+            let found = found(&findings, &answers(answer.clone()));
+            assert!(!found.has_looked && !found.holds, "{answer}");
+        }
     }
 
     #[test]
@@ -104,6 +182,11 @@ mod tests {
         assert!(findings(&["syn_cookies"], &[]).holds);
         assert!(findings(&[], &["syn_cookies"]).holds);
         assert_eq!(findings(&[], &[]).unexpected, ["syn_cookies"]);
+        let stolen = serde_json::json!({ "a": { "doctor": { "findings": [
+            { "rule": "cpu_steal", "severity": "warning" },
+        ] } } });
+        let none = toml::from_str("variant = \"a\"\nstep = \"doctor\"").unwrap();
+        assert!(found(&none, &stolen).holds, "it is the machine's");
         let found = findings(&["listener_overflow"], &["syn_cookies"]);
         assert_eq!((found.missing, found.holds), (vec!["listener_overflow".to_owned()], false));
     }

@@ -6,6 +6,7 @@ mod program;
 pub mod record;
 mod stage;
 mod words;
+mod written;
 
 use std::path::{Path, PathBuf};
 
@@ -90,15 +91,16 @@ pub fn run(request: &Request<'_>, stop: &Stop, tell: &dyn Fn(Told<'_>)) -> Resul
     Ok(record)
 }
 
-/// The network and the programs of an incident, without its steps, for as long as `work` takes.
+/// The network and the programs of an incident, without its steps, for as long as `work` takes,
+/// and what came of that.
 ///
 /// # Errors
-/// What could not be set up.
-pub fn visit(
+/// What could not be set up, or what `work` failed at.
+pub fn visit<T>(
     request: &Request<'_>,
     stop: &Stop,
-    work: impl FnOnce(&dyn Fn(&str, &Path) -> std::process::Command) -> Result<(), String>,
-) -> Result<(), String> {
+    work: impl FnOnce(&dyn Fn(&str, &Path) -> std::process::Command) -> Result<T, String>,
+) -> Result<T, String> {
     check_programs(request)?;
     clean()?;
     let claim = Claim::new(request.name)?;
@@ -146,7 +148,7 @@ fn check_programs(request: &Request<'_>) -> Result<(), String> {
     });
     let mut missing: Vec<&str> = commands
         .chain(steps)
-        .filter_map(|command| command.split_whitespace().next())
+        .flat_map(|command| command.split_whitespace().take(1).chain(in_braces(command)))
         .chain(["ip"])
         .filter(|name| program_path(request, name).is_none())
         .collect();
@@ -162,9 +164,26 @@ fn check_programs(request: &Request<'_>) -> Result<(), String> {
     ))
 }
 
+/// The programs that a command names as `{program:NAME}`.
+fn in_braces(command: &str) -> impl Iterator<Item = &str> {
+    command.split("{program:").skip(1).filter_map(|behind| Some(behind.split_once('}')?.0))
+}
+
 fn program_path(request: &Request<'_>, name: &str) -> Option<PathBuf> {
     if name == "weir" {
         return Some(request.weir.to_path_buf());
     }
     find(name, request.weir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_braces;
+
+    #[test]
+    fn programs_that_a_shell_starts_are_found_too() {
+        let command =
+            "sh -c 'mkdir x && exec {program:versitygw} --port {self}:1 | {program:tee} y'";
+        assert_eq!(in_braces(command).collect::<Vec<_>>(), ["versitygw", "tee"]);
+    }
 }

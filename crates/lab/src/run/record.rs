@@ -84,16 +84,42 @@ pub struct Check {
     pub holds: bool,
 }
 
-/// What a step has found, and what it had to find.
+impl Check {
+    /// What it had to be, in words; nothing for a figure that is only told.
+    pub fn bounds(&self) -> String {
+        match (self.at_least.map(figure), self.at_most.map(figure)) {
+            (Some(least), Some(most)) if least == most => least,
+            (Some(least), Some(most)) => format!("{least} to {most}"),
+            (Some(least), None) => format!("at least {least}"),
+            (None, Some(most)) => format!("at most {most}"),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// A figure as people write it.
+pub fn figure(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 100.0 || value.fract() == 0.0 => return format!("{value:.0}"),
+        size if size >= 1.0 => 2,
+        _ => 4,
+    };
+    let text = format!("{value:.digits$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// What was found, and what had to be.
 #[derive(Clone, Debug, Serialize)]
 pub struct Found {
     /// In which variant.
     pub variant: String,
-    /// Which step looked.
-    pub step: String,
-    /// What it found.
+    /// Who looked: a step, or the balancer itself.
+    pub by: String,
+    /// Whether there was a look at all; no finding means something only then.
+    pub has_looked: bool,
+    /// What was found.
     pub found: Vec<Finding>,
-    /// Rules that had to speak, and did not.
+    /// Rules that had to speak, and did not, or not as sure of it as they had to be.
     pub missing: Vec<String>,
     /// Rules that spoke of something serious that nobody expected.
     pub unexpected: Vec<String>,
@@ -108,13 +134,28 @@ pub struct Finding {
     pub rule: String,
     /// `note`, `advice`, `warning` or `critical`.
     pub severity: String,
-    /// What it said.
+    /// `possible`, `likely` or `certain`.
+    pub certainty: String,
+    /// What it said, of the first that it spoke of.
     pub what: String,
+    /// How often it spoke like that: of several subjects, or on several hosts.
+    pub times: usize,
 }
 
 impl Finding {
     /// Whether somebody should act on it.
     pub fn has_weight(&self) -> bool {
         matches!(&*self.severity, "warning" | "critical")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::figure;
+
+    #[test]
+    fn figures_have_as_many_digits_as_say_something() {
+        let figures = [5042.4, 42.0, 4.506, 0.66041, 0.75, 1.0];
+        assert_eq!(figures.map(figure), ["5042", "42", "4.51", "0.6604", "0.75", "1"]);
     }
 }

@@ -1,5 +1,7 @@
 //! One variant at work: its network, its programs, and the steps that are done there.
 
+mod scope;
+
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -11,12 +13,14 @@ use serde_json::{Map, Value, json};
 
 use super::program::Running;
 use super::record::{Event, VariantRecord};
-use super::words::{Lookup, fill, split};
+use super::words::{fill, split};
+use super::written::{self, one_or_all};
 use super::{Request, Told, program_path};
-use crate::incident::{Action, Incident, Pause, Program, Step, Variant};
+use crate::incident::{Action, Pause, Program, Step, Variant};
 use crate::network::Network;
 use crate::stop::Stop;
 use crate::units::Time;
+use scope::Scope;
 
 /// How long a program may take until it accepts connections.
 const READY_WITHIN: Duration = Duration::from_secs(15);
@@ -38,6 +42,8 @@ pub(super) struct Stage<'a> {
     begun: model::Moment,
     events: Vec<Event>,
     outputs: Map<String, Value>,
+    /// When steps began, in seconds, by name.
+    begun_s: Map<String, Value>,
 }
 
 /// A command of a step, on one host or on several.
@@ -75,6 +81,7 @@ impl<'a> Stage<'a> {
             begun: os::clock::now(),
             events: Vec::new(),
             outputs: Map::new(),
+            begun_s: Map::new(),
         };
         for program in &incident.programs {
             if crate::incident::is_in(&program.variants, &variant.name) {
@@ -146,6 +153,9 @@ impl<'a> Stage<'a> {
         if !shown.is_empty() {
             self.note(shown.clone(), is_fault);
         }
+        if !step.name.is_empty() {
+            self.begun_s.insert(step.name.clone(), json!(self.now_s()));
+        }
         let done = match action {
             Action::Run(command) => self.run(step, command),
             Action::Wait(name) => self.wait(name),
@@ -179,8 +189,12 @@ impl<'a> Stage<'a> {
 
     fn note(&mut self, what: String, is_fault: bool) {
         (self.tell)(Told::Event(&what));
-        let at_s = (os::clock::now() - self.begun).as_secs_f64();
-        self.events.push(Event { at_s, what, is_fault });
+        self.events.push(Event { at_s: self.now_s(), what, is_fault });
+    }
+
+    /// Seconds since the variant's beginning.
+    fn now_s(&self) -> f64 {
+        (os::clock::now() - self.begun).as_secs_f64()
     }
 
     fn cut(&mut self, host: &str, is_cut: bool) -> Result<(), String> {
@@ -241,7 +255,7 @@ impl<'a> Stage<'a> {
     /// Waits for a step's commands and keeps what they have written.
     fn end(&mut self, mut doing: Doing<'a>) -> Result<(), String> {
         let step = doing.step;
-        let mut written = Vec::new();
+        let mut values = Vec::new();
         for (running, out) in &mut doing.commands {
             let left = doing.ends_by.since(os::clock::now());
             let Some(code) = self.stop.until(left, || running.ended()) else {
@@ -254,13 +268,9 @@ impl<'a> Stage<'a> {
             }
             let text = std::fs::read_to_string(&*out).unwrap_or_else(|_| running.said());
             // What has written no JSON has at least an exit code.
-            let value = serde_json::from_str(&text).unwrap_or_else(|_| json!({ "code": code }));
-            written.push(slim(value));
+            values.push(written::read(&text).unwrap_or_else(|| json!({ "code": code })));
         }
-        let value = match written.len() {
-            1 => written.pop().unwrap_or_default(),
-            _ => Value::Array(written),
-        };
+        let value = one_or_all(values);
         if !step.name.is_empty() {
             self.outputs.insert(step.name.clone(), value);
         }
@@ -273,6 +283,7 @@ impl<'a> Stage<'a> {
         while let Some(doing) = self.background.pop() {
             self.end(doing)?;
         }
+        self.ask_balancers()?;
         let mut counters = self.network.counters();
         for of in counters.values_mut() {
             of.retain(|_, count| *count > 0);
@@ -291,7 +302,9 @@ impl<'a> Stage<'a> {
                 self.events.push(Event { at_s, what, is_fault: true });
             }
         }
-        let took_s = (os::clock::now() - self.begun).as_secs_f64();
+        let took_s = self.now_s();
+        let begun_s = Value::Object(std::mem::take(&mut self.begun_s));
+        self.outputs.insert("begun_s".to_owned(), begun_s);
         self.outputs.insert("counters".to_owned(), json!(counters));
         self.outputs.insert("links".to_owned(), links);
         self.outputs.insert("took_s".to_owned(), json!(took_s));
@@ -304,6 +317,37 @@ impl<'a> Stage<'a> {
         let outputs = Value::Object(std::mem::take(&mut self.outputs));
         self.take_down();
         Ok((record, outputs))
+    }
+
+    /// Asks each balancer of which findings are expected what it has found itself.
+    fn ask_balancers(&mut self) -> Result<(), String> {
+        let incident = self.request.incident;
+        for findings in &incident.findings {
+            let Some(balancer) = &findings.balancer else { continue };
+            if *findings.variant.as_ref() != self.variant.name {
+                continue;
+            }
+            let own = |one: &&Program| one.name == *balancer.as_ref();
+            let hosts = incident.programs.iter().find(own).map(|one| one.host.as_ref());
+            let hosts = hosts.map_or_else(Vec::new, |host| incident.members(host));
+            self.note(format!("{} says what it has found itself", balancer.as_ref()), false);
+            let answers: Result<Vec<Value>, String> =
+                hosts.iter().map(|host| self.findings_of(host)).collect();
+            self.outputs.insert(balancer.as_ref().clone(), Value::Array(answers?));
+        }
+        Ok(())
+    }
+
+    /// What the admin API of the balancer on a host says of its findings.
+    fn findings_of(&self, host: &str) -> Result<Value, String> {
+        let mut command = self.network.command(host, self.request.weir);
+        let output = command.args(["status", "--json"]).output();
+        let output = output.map_err(|error| format!("weir status on {host}: {error}"))?;
+        let mut status: Value = serde_json::from_slice(&output.stdout).map_err(|_| {
+            let words = String::from_utf8_lossy(&output.stderr);
+            format!("the balancer on {host} says nothing of itself: {}", words.trim())
+        })?;
+        Ok(status["doctor"].take())
     }
 
     /// Ends the programs, in the order opposite to their start.
@@ -358,70 +402,4 @@ impl<'a> Stage<'a> {
         }
         Some(path)
     }
-}
-
-/// What words stand for on a host.
-struct Scope<'a> {
-    stage: &'a Stage<'a>,
-    host: &'a str,
-    out: Option<&'a Path>,
-}
-
-impl Lookup for Scope<'_> {
-    fn word(&self, name: &str) -> Option<String> {
-        let stage = self.stage;
-        if let Some(file) = name.strip_prefix("file:") {
-            return stage.file(file, self.host).map(|path| path.display().to_string());
-        }
-        if let Some(program) = name.strip_prefix("program:") {
-            let path = program_path(stage.request, program);
-            return path.map(|path| path.display().to_string());
-        }
-        match name {
-            "self" => return stage.network.address(self.host, 1).map(|ip| ip.to_string()),
-            "host" => return Some(self.host.to_owned()),
-            "number" => return Some(number(self.host)),
-            "folder" => return Some(stage.folder.display().to_string()),
-            "out" => return self.out.map(|path| path.display().to_string()),
-            "seed" => return Some(stage.request.seed.to_string()),
-            "weir" => return Some(stage.request.weir.display().to_string()),
-            _ => {}
-        }
-        if let Some(value) = stage.words.get(name) {
-            return Some(value.clone());
-        }
-        let (host, number) = name.split_once('.').unwrap_or((name, "1"));
-        let host = if host == "self" { self.host } else { host };
-        let count = incident_host(stage.request.incident, host)?;
-        let number = number.parse().ok().filter(|number| (1..=count).contains(number))?;
-        stage.network.address(host, number).map(|ip| ip.to_string())
-    }
-
-    fn members(&self, name: &str) -> Vec<String> {
-        self.stage.request.incident.members(name)
-    }
-}
-
-/// How many addresses a host has.
-fn incident_host(incident: &Incident, host: &str) -> Option<u8> {
-    incident.host(host).map(|host| host.addresses)
-}
-
-/// A host's number in its group; 1 for one alone.
-fn number(host: &str) -> String {
-    let digits = host.bytes().rev().take_while(u8::is_ascii_digit).count();
-    if digits == 0 { "1".to_owned() } else { host[host.len() - digits..].to_owned() }
-}
-
-/// Without the distributions, which nothing here reads and which are most of a file.
-fn slim(mut value: Value) -> Value {
-    match &mut value {
-        Value::Object(map) => {
-            map.retain(|name, _| name != "histogram");
-            map.values_mut().for_each(|one| *one = slim(one.take()));
-        }
-        Value::Array(list) => list.iter_mut().for_each(|one| *one = slim(one.take())),
-        _ => {}
-    }
-    value
 }

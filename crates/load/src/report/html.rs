@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use wire::html::escaped;
+
 use super::charts::charts;
 use super::compare::{change, milliseconds, rows};
 use super::latency::Summary;
@@ -41,8 +43,8 @@ pub fn page(runs: &[Named]) -> String {
             body,
             "<figure><figcaption><h2>{}</h2><span class=\"soft small\">{}</span></figcaption>\
              <div id=\"chart-{index}\"></div></figure>",
-            escape(chart.title),
-            escape(&chart.note)
+            escaped(chart.title),
+            escaped(&chart.note)
         );
     }
     body.push_str("</div>");
@@ -63,7 +65,7 @@ pub fn page(runs: &[Named]) -> String {
          <script type=\"application/json\" id=\"charts-data\">{}</script>\n\
          <script>\n/*\n{UPLOT_LICENSE}*/\n{UPLOT}</script>\n<script>{SCRIPT}</script>\n\
          </body>\n</html>\n",
-        escape(&title),
+        escaped(&title),
         // Within a script element only this could end it.
         data.replace('<', "\\u003c"),
     )
@@ -79,19 +81,19 @@ fn heading(run: &Run) -> String {
 }
 
 fn single(out: &mut String, run: &Run) {
-    let _ = write!(out, "<h1>{}</h1>", escape(&heading(run)));
+    let _ = write!(out, "<h1>{}</h1>", escaped(&heading(run)));
     let _ = write!(
         out,
         "<p class=\"soft small\">{} from {} (kernel {}, {} CPUs), weir {}<br><code>{}</code></p>",
-        escape(&run.started_at),
-        escape(&run.host.name),
-        escape(&run.host.kernel),
+        escaped(&run.started_at),
+        escaped(&run.host.name),
+        escaped(&run.host.kernel),
         run.host.cpus,
-        escape(&run.weir),
-        escape(&run.command.join(" "))
+        escaped(&run.weir),
+        escaped(&run.command.join(" "))
     );
     for line in said(run) {
-        let _ = write!(out, "<p class=\"said\">{}</p>", escape(&line));
+        let _ = write!(out, "<p class=\"said\">{}</p>", escaped(&line));
     }
     tiles(out, run);
 }
@@ -164,8 +166,8 @@ fn tiles(out: &mut String, run: &Run) {
         let _ = write!(
             out,
             "<div class=\"tile\"><b>{}</b><span class=\"soft small\">{}</span></div>",
-            escape(&value),
-            escape(&name)
+            escaped(&value),
+            escaped(&name)
         );
     }
     out.push_str("</div>");
@@ -241,13 +243,13 @@ fn table(out: &mut String, title: &str, heads: &[&str], rows: &[Vec<String>]) {
     }
     let _ = write!(out, "<section class=\"table\"><h2>{title}</h2><div class=\"wide\"><table><tr>");
     for head in heads {
-        let _ = write!(out, "<th>{}</th>", escape(head));
+        let _ = write!(out, "<th>{}</th>", escaped(head));
     }
     out.push_str("</tr>");
     for row in rows {
         out.push_str("<tr>");
         for cell in row {
-            let _ = write!(out, "<td>{}</td>", escape(cell));
+            let _ = write!(out, "<td>{}</td>", escaped(cell));
         }
         out.push_str("</tr>");
     }
@@ -264,17 +266,18 @@ fn several(out: &mut String, runs: &[Named]) {
             "<tr><td class=\"text\"><span class=\"key k{}\"></span>{}</td><td class=\"text soft \
              small\">{}<br>{} from {}<br><code>{}</code></td></tr>",
             index % 8,
-            escape(&named.name),
-            escape(&heading(run)),
-            escape(&run.started_at),
-            escape(&run.host.name),
-            escape(&run.command.join(" "))
+            escaped(&named.name),
+            escaped(&heading(run)),
+            escaped(&run.started_at),
+            escaped(&run.host.name),
+            escaped(&run.command.join(" "))
         );
     }
     out.push_str("</table></div>");
     for named in runs {
         for line in said(&named.run) {
-            let _ = write!(out, "<p class=\"said\">{}: {}</p>", escape(&named.name), escape(&line));
+            let _ =
+                write!(out, "<p class=\"said\">{}: {}</p>", escaped(&named.name), escaped(&line));
         }
     }
     differences(out, runs);
@@ -291,12 +294,12 @@ fn differences(out: &mut String, runs: &[Named]) {
             out,
             "<th><span class=\"key k{}\"></span>{}{of}</th>",
             index % 8,
-            escape(&named.name)
+            escaped(&named.name)
         );
     }
     out.push_str("</tr>");
     for row in rows(runs) {
-        let _ = write!(out, "<tr><td>{}</td>", escape(row.label));
+        let _ = write!(out, "<tr><td>{}</td>", escaped(row.label));
         for (value, percent) in row.values.iter().zip(&row.changes) {
             let change = match percent {
                 None => String::new(),
@@ -307,31 +310,14 @@ fn differences(out: &mut String, runs: &[Named]) {
                         Some(less) if less == (*percent < 0.0) => "better",
                         Some(_) => "worse",
                     };
-                    format!(" <span class=\"small {class}\">{}</span>", escape(&change(*percent)))
+                    format!(" <span class=\"small {class}\">{}</span>", escaped(&change(*percent)))
                 }
             };
-            let _ = write!(out, "<td>{}{change}</td>", escape(value));
+            let _ = write!(out, "<td>{}{change}</td>", escaped(value));
         }
         out.push_str("</tr>");
     }
     out.push_str("</table></div></section>");
-}
-
-/// Text as HTML, for content and for quoted attributes. Control characters have no place in it.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

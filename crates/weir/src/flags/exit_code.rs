@@ -13,7 +13,9 @@ Exit codes:
   3  `bench` could not begin as many requests as it was asked for; `bench limit`
      found its own limit, not the server's
   4  `bench` broke off by itself: a thread of the load ended before its time
- 99  `bench` measured something that --expect does not allow";
+ 99  `bench` measured something that --expect does not allow
+`lab shell` ends as its command did: with its code, or 128 and the number of the
+signal that ended it.";
 
 /// The list as the help of `weir bench` and its verbs prints it.
 pub(crate) const BENCH_HELP: &str = "\
@@ -46,6 +48,8 @@ pub(crate) enum Exit {
     Broken,
     /// A threshold does not hold.
     Threshold,
+    /// As the command ended that was run on a host of the lab.
+    Command(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -57,6 +61,7 @@ impl From<Exit> for ExitCode {
             Exit::Limited => 3,
             Exit::Broken => 4,
             Exit::Threshold => 99,
+            Exit::Command(code) => code,
         })
     }
 }

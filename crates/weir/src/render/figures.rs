@@ -1,5 +1,7 @@
 //! A table of figures, aligned to the right as figures are, with headings of several lines.
 
+use wire::html::escaped;
+
 /// Rows of cells, as wide as their widest. Cells whose column holds words are aligned to the left.
 pub(crate) struct Figures<const N: usize> {
     heading: [&'static str; N],
@@ -72,12 +74,6 @@ impl<const N: usize> Figures<N> {
         }
         out
     }
-}
-
-/// As it may stand in XML and HTML, between elements and in attributes.
-pub(crate) fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;")
 }
 
 fn starts_with_figure(cell: &str) -> bool {

@@ -44,6 +44,16 @@ fn groups_are_counted_out() {
 }
 
 #[test]
+fn a_name_in_a_figure_stands_for_its_part() {
+    let text = GOOD.replace("[[expect]]", "[figures]\npart = \"before.a + 1\"\n[[expect]]");
+    let text = text.replace("\"before.load.totals.errors\"", "\"10 / {part}\"");
+    let incident = Incident::read("good", &text).unwrap();
+    let figure = incident.figure(&incident.expect[0]).unwrap();
+    let value = figure.value(&serde_json::json!({ "before": { "a": 4 } })).unwrap();
+    assert!((value - 2.0).abs() < 1e-9, "{value}");
+}
+
+#[test]
 fn mistakes_are_told_with_their_line() {
     for (from, to, told) in [
         (
@@ -58,9 +68,16 @@ fn mistakes_are_told_with_their_line() {
         ("run = \"true\"", "stop = \"q\"", "no program `q`"),
         ("run = \"true\"", "wait = \"load\"", "no step `load` is in the background"),
         ("figure = \"before.", "figure = \"after.", "line 24: `after` is no variant"),
+        (
+            "\"before.load.totals.errors\"",
+            "\"{part} / 2\"",
+            "line 24: `{part}` is no place of a figure",
+        ),
         ("at_most = 0", "", "line 24: an expectation wants"),
         ("variant = \"before\"", "variant = \"then\"", "no variant `then`; there are before"),
         ("step = \"load\"", "step = \"laod\"", "no step named `laod`"),
+        ("step = \"load\"", "balancer = \"p\"", "line 28: no `weir serve` runs there as `p`"),
+        ("step = \"load\"", "", "line 27: findings are those of a `step` or of a `balancer`"),
         ("[hosts.client]", "[hosts.Client]", "no name of a host"),
         ("count = 3", "count = 250", "1 to 200 hosts"),
     ] {

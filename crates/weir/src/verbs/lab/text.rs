@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use ::lab::run::Record;
-use ::lab::run::record::{Check, Found};
+use ::lab::run::record::{Check, Finding, Found, figure};
 
 /// What came of a run, for people.
 pub(super) fn record(record: &Record, is_coloured: bool) -> String {
@@ -41,29 +41,25 @@ pub(super) fn record(record: &Record, is_coloured: bool) -> String {
 fn measured(check: &Check) -> String {
     let value = check.value.map_or_else(|| "not measured".to_owned(), figure);
     let unit = if check.unit.is_empty() { String::new() } else { format!(" {}", check.unit) };
-    let bounds = match (check.at_least, check.at_most) {
-        (Some(least), Some(most)) => format!("{} to {}", figure(least), figure(most)),
-        (Some(least), None) => format!("at least {}", figure(least)),
-        (None, Some(most)) => format!("at most {}", figure(most)),
-        (None, None) => String::new(),
-    };
-    format!("{value}{unit} (expected: {bounds})")
-}
-
-fn figure(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
-        size if size >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.4}"),
+    match check.bounds() {
+        bounds if bounds.is_empty() => format!("{value}{unit}"),
+        bounds => format!("{value}{unit} (expected: {bounds})"),
     }
 }
 
 fn findings(found: &Found) -> String {
     let mark = if found.holds { "  " } else { "! " };
-    let rules: Vec<String> =
-        found.found.iter().map(|one| format!("{} ({})", one.rule, one.severity)).collect();
-    let rules = if rules.is_empty() { "nothing".to_owned() } else { rules.join(", ") };
-    let mut text = format!("{mark}{}, {} finds: {rules}", found.variant, found.step);
+    let rule = |one: &Finding| match one.times {
+        1 => format!("{} ({})", one.rule, one.severity),
+        times => format!("{} ({}, {times} times)", one.rule, one.severity),
+    };
+    let rules: Vec<String> = found.found.iter().map(rule).collect();
+    let rules = match (found.has_looked, rules.is_empty()) {
+        (false, _) => "that it has not looked".to_owned(),
+        (true, true) => "nothing".to_owned(),
+        (true, false) => rules.join(", "),
+    };
+    let mut text = format!("{mark}{}, {} finds: {rules}", found.variant, found.by);
     if !found.missing.is_empty() {
         let _ = write!(text, "; missing: {}", found.missing.join(", "));
     }

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use diagnose::words::thousands;
-
-use crate::render::figures::escaped;
+use wire::html::escaped;
 
 pub(super) const WIDTH: f64 = 1_000.0;
 pub(super) const LEFT: f64 = 96.0;

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use diagnose::finding::{Finding, Report};
+use wire::html::escaped;
 
 use super::Reading;
 use super::events::Events;
 use super::text;
 use crate::flags::TraceLook;
-use crate::render::figures::escaped;
 
 const STYLE: &str = include_str!("page.css");
 /// Frames of a connection that are listed: a browser takes its time over more.

@@ -1,9 +1,10 @@
 //! A wave of failures, and what the kernel saw in the same seconds.
 //!
-//! **When.** With samples of every second or so: in some of them at least five attempts a second
-//! failed, and five times as many as in the median one. A counter of the kernel is named only if it
-//! fits the failures' cause, rose in at least half of these seconds, or just before, and five times
-//! as fast as in the others.
+//! **When.** Between some of at least four samples, and not between most of them, at least five
+//! attempts a second failed, and five times as many as between the median two. A counter of the kernel is
+//! named only if it fits the failures' cause, rose in at least half of these times, or just before, and
+//! five times as fast as in the others. That it belongs to the wave is likely if there are nine samples
+//! or more; with fewer it is possible.
 //!
 //! **Why.** Things that happen on the same host in the same second belong together; things that
 //! merely happen often do not. If no counter fits, the finding says so: then the cause is not on
@@ -20,7 +21,9 @@ use crate::view::Out;
 use crate::words;
 
 /// Fewer steps than this have no usual to compare with.
-const STEPS_MIN: usize = 8;
+const STEPS_MIN: usize = 3;
+/// With fewer than this, what rose in one of them may have by chance.
+const STEPS_LIKELY: usize = 8;
 const FAILURES_PER_S_MIN: f64 = 5.0;
 const TIMES_MIN: f64 = 5.0;
 const RISES_MIN: u64 = 5;
@@ -126,6 +129,7 @@ fn push(facts: &Facts, steps: &[Step<'_>], wave: &[bool], usual: f64, out: &mut 
     let seconds: f64 = inside().map(|step| step.seconds).sum();
     let failed = words::sum(causes.iter().map(|(_, count)| *count));
     let is_seen = steps.iter().all(|step| step.kernel.is_some());
+    let is_likely = !connected.is_empty() && steps.len() >= STEPS_LIKELY;
     let with = match connected.first() {
         Some((counter, _)) => format!("in the same seconds {counter} rose"),
         None if is_seen => "the kernel of this host saw nothing that fits".to_owned(),
@@ -135,7 +139,7 @@ fn push(facts: &Facts, steps: &[Step<'_>], wave: &[bool], usual: f64, out: &mut 
         out.finding(
             main,
             Severity::Warning,
-            if connected.is_empty() { Certainty::Possible } else { Certainty::Likely },
+            if is_likely { Certainty::Likely } else { Certainty::Possible },
             format!("A wave of {} ({main}): {with}.", words::plural(failed, "failure")),
         )
         .evidence(Evidence::number("lasted", seconds, "s"))

@@ -64,9 +64,13 @@ fn unproven_a_hundred_thousand_sockets_within_300_ms() {
     });
 }
 
+/// Runs of which the one in the middle counts: what a processor is given to do besides, and how fast
+/// it is at that moment, differs from run to run.
+const RUNS: usize = 5;
+
 #[test]
 #[ignore = "takes long; run with make prove"]
-fn unproven_a_run_takes_50_ms_of_cpu_time() {
+fn a_run_takes_50_ms_of_cpu_time() {
     let Some(scene) = Scene::alone("prove-doctor-cpu", &[NAMESPACES, "bash"]) else {
         return;
     };
@@ -76,11 +80,17 @@ fn unproven_a_run_takes_50_ms_of_cpu_time() {
             binary().display()
         );
         let bash = find("bash").expect("bash");
-        let mut timed = Process::start(&scene, "timed", &bash, ["-c", &script]);
-        let finished = timed.wait(Duration::from_secs(20));
-        let line = finished.stderr.lines().last().expect("times").to_owned();
-        let used: f64 = line.split(' ').map(|part| part.parse::<f64>().expect("seconds")).sum();
-        eprintln!("CPU time: {:.0} ms", used * 1e3);
-        assert!(used <= 0.050, "{line}");
+        let mut times: Vec<f64> = (0..RUNS)
+            .map(|run| {
+                let name = format!("timed{run}");
+                let mut timed = Process::start(&scene, &name, &bash, ["-c", &script]);
+                let finished = timed.wait(Duration::from_secs(20));
+                let line = finished.stderr.lines().last().expect("times").to_owned();
+                line.split(' ').map(|part| part.parse::<f64>().expect("seconds")).sum()
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        eprintln!("CPU time, seconds: {times:.3?}");
+        assert!(times[RUNS / 2] <= 0.050, "{times:.3?}");
     });
 }

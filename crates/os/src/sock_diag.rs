@@ -146,18 +146,37 @@ const TCPDIAG_GETSOCK: u16 = 18;
 /// Struct `inet_diag_msg`.
 const MESSAGE_BYTES: usize = 72;
 
-/// Hands every TCP socket of the calling thread's network namespace that is `wanted` to `each`,
-/// until it breaks off. Yields whether the tables held still meanwhile: if not, a few sockets may
-/// be missing or told twice.
-///
-/// # Errors
-/// When the kernel has no `sock_diag` for TCP (module `tcp_diag`), or refuses.
-pub fn each(wanted: Wanted, mut each: impl FnMut(&Socket) -> ControlFlow<()>) -> io::Result<bool> {
-    let mut netlink = Netlink::open(rustix::net::netlink::SOCK_DIAG)?;
-    netlink.dump(TCPDIAG_GETSOCK, &request(wanted), &mut |bytes| match read(bytes) {
-        Some(socket) => each(&socket),
-        None => ControlFlow::Continue(()),
-    })
+/// Asks about the TCP sockets of the network namespace in which it was opened.
+#[derive(Debug)]
+pub struct SockDiag {
+    netlink: Netlink,
+}
+
+impl SockDiag {
+    /// Opens it in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// When the kernel has no `sock_diag`.
+    pub fn open() -> io::Result<SockDiag> {
+        Ok(SockDiag { netlink: Netlink::open(rustix::net::netlink::SOCK_DIAG)? })
+    }
+
+    /// Hands every socket that is `wanted` to `each`, until it breaks off; who does so asks no more
+    /// through this one. Yields whether the tables held still meanwhile: if not, a few sockets may be
+    /// missing or told twice.
+    ///
+    /// # Errors
+    /// When the kernel has no `sock_diag` for TCP (module `tcp_diag`), or refuses.
+    pub fn each(
+        &mut self,
+        wanted: Wanted,
+        mut each: impl FnMut(&Socket) -> ControlFlow<()>,
+    ) -> io::Result<bool> {
+        self.netlink.dump(TCPDIAG_GETSOCK, &request(wanted), &mut |bytes| match read(bytes) {
+            Some(socket) => each(&socket),
+            None => ControlFlow::Continue(()),
+        })
+    }
 }
 
 /// Struct `inet_diag_req`, with an address of zeros: every socket of either family.
@@ -230,13 +249,13 @@ mod tests {
 
     fn of(port: u16, wanted: Wanted) -> Vec<Socket> {
         let mut found = Vec::new();
-        each(wanted, |socket| {
+        let each = |socket: &Socket| {
             if socket.local.port() == port {
                 found.push(*socket);
             }
             ControlFlow::Continue(())
-        })
-        .unwrap();
+        };
+        SockDiag::open().unwrap().each(wanted, each).unwrap();
         found
     }
 

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use diagnose::facts::{
     Direction, Known, Listener, PeerSockets, PortUse, SocketState, Sockets, TcpSummary,
 };
-use os::sock_diag::{self, Socket, Wanted};
+use os::sock_diag::{self, SockDiag, Socket, Wanted};
 use os::tcp_info::{TcpInfo, TcpState};
 use rustc_hash::FxHashMap;
 
@@ -32,29 +32,32 @@ const KEPT_MAX: usize = 32_768;
 /// hosts have, and the sockets' table says when it was reached.
 const INFO_MAX: u64 = 262_144;
 
-/// Listeners, and what all other sockets add up to.
-pub(super) fn read() -> (Known<Vec<Listener>>, Known<Sockets>) {
-    let listeners = match listeners() {
-        Ok(listeners) => listeners,
-        Err(why) => return (Known::unknown(why.clone()), Known::unknown(why)),
+/// Listeners, and what all other sockets add up to. `has_none` says whether the namespace has no TCP
+/// socket at all, connections to a listener that have yet to be made left out: then the kernel need
+/// not look for them in its table, which is all namespaces' own and may have a million places.
+pub(super) fn read(has_none: impl FnOnce() -> bool) -> (Known<Vec<Listener>>, Known<Sockets>) {
+    let read = || {
+        let mut sock_diag = SockDiag::open()?;
+        let listeners = listeners(&mut sock_diag)?;
+        let ports = listeners.iter().map(|listener| listener.address.port()).collect();
+        let mut sum = Sum::new(ports, INFO_MAX);
+        let is_read = if listeners.is_empty() && has_none() { Ok(()) } else { sum.read(sock_diag) };
+        Ok((listeners, is_read.map(|()| sum.finish())))
     };
-    let ports = listeners.iter().map(|listener| listener.address.port()).collect();
-    let mut sum = Sum::new(ports, INFO_MAX);
-    let sockets = match sum.read() {
-        Ok(()) => Known::Is(sum.finish()),
-        Err(error) => Known::unknown(refused(&error)),
-    };
-    (Known::Is(listeners), sockets)
-}
-
-fn refused(error: &std::io::Error) -> String {
-    format!("sock_diag: {}", reason(error))
+    let refused = |error: std::io::Error| format!("sock_diag: {}", reason(&error));
+    match read() {
+        Ok((listeners, sockets)) => (Known::Is(listeners), sockets.map_err(refused).into()),
+        Err(error) => {
+            let why = refused(error);
+            (Known::unknown(why.clone()), Known::unknown(why))
+        }
+    }
 }
 
 /// Whose they are is found out later, once for all.
-fn listeners() -> Result<Vec<Listener>, String> {
+fn listeners(sock_diag: &mut SockDiag) -> std::io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
-    let told = sock_diag::each(Wanted::listeners(), |socket| {
+    sock_diag.each(Wanted::listeners(), |socket| {
         let drops = socket.memory.and_then(|memory| memory.drops);
         listeners.push(Listener {
             address: socket.local,
@@ -69,8 +72,7 @@ fn listeners() -> Result<Vec<Listener>, String> {
             ..Listener::default()
         });
         ControlFlow::Continue(())
-    });
-    told.map_err(|error| refused(&error))?;
+    })?;
     listeners.sort_by_key(|listener| (listener.address, listener.inode));
     Ok(listeners)
 }
@@ -114,14 +116,14 @@ impl Sum {
     }
 
     /// Adds up what the calling thread's namespace has.
-    fn read(&mut self) -> std::io::Result<()> {
-        sock_diag::each(Wanted::others().with_info(), |socket| self.add(socket))?;
+    fn read(&mut self, mut sock_diag: SockDiag) -> std::io::Result<()> {
+        sock_diag.each(Wanted::others().with_info(), |socket| self.add(socket))?;
         if self.info_left > 0 {
             return Ok(());
         }
         // There are more: what TCP knows of those so far stands for all; they are counted anew.
         self.forget_counts();
-        sock_diag::each(Wanted::others(), |socket| {
+        SockDiag::open()?.each(Wanted::others(), |socket| {
             self.count(socket);
             ControlFlow::Continue(())
         })?;

@@ -35,12 +35,9 @@ pub(crate) fn glance(at_ms: u64) -> NamespaceSample {
 
 fn sockets_only(at_ms: u64, net: &Files) -> NamespaceSample {
     let sockstat = net.known("sockstat", tables::sockstat);
-    let has_none = || {
-        let is_zero = |stat: &SockStat| stat.in_use == 0 && stat.time_wait == 0;
-        sockstat.get().is_some_and(is_zero)
-            && net.known("sockstat6", tables::sockstat6_in_use) == Known::Is(0)
-    };
-    let (listeners, sockets) = sockets::read(has_none);
+    let in_use_v6 = net.known("sockstat6", tables::sockstat6_in_use);
+    let count = |stat: &SockStat| Some(stat.in_use + stat.time_wait + in_use_v6.get()?);
+    let (listeners, sockets) = sockets::read(sockstat.get().and_then(count));
     NamespaceSample { at_ms, listeners, sockets, sockstat, ..NamespaceSample::default() }
 }
 

@@ -30,7 +30,7 @@ time.sleep(600)
 
 #[test]
 #[ignore = "takes long; run with make prove"]
-fn unproven_a_hundred_thousand_sockets_within_300_ms() {
+fn a_hundred_thousand_sockets_within_300_ms() {
     let Some(scene) = Scene::alone("prove-doctor", &[NAMESPACES, "python3"]) else {
         return;
     };
@@ -64,23 +64,39 @@ fn unproven_a_hundred_thousand_sockets_within_300_ms() {
     });
 }
 
+/// Runs of which the one in the middle counts: how fast a processor is, and what its caches hold,
+/// differs from run to run.
+const RUNS: usize = 5;
+
+/// A host of two network namespaces, the machine's own and that of the program, whatever others
+/// there are on the machine at this time.
+const HOST_OF_TWO: &str = "\
+mkdir -p /run/netns && mount -t tmpfs none /run/netns
+sleep 600 &
+unshare --net bash -c \"TIMEFORMAT='%U %S'; time $WEIR doctor --for 1s --json\"
+kill $!
+";
+
 #[test]
 #[ignore = "takes long; run with make prove"]
-fn unproven_a_run_takes_50_ms_of_cpu_time() {
-    let Some(scene) = Scene::alone("prove-doctor-cpu", &[NAMESPACES, "bash"]) else {
+fn a_run_takes_50_ms_of_cpu_time() {
+    let Some(scene) = Scene::alone("prove-doctor-cpu", &[NAMESPACES, "bash", "unshare"]) else {
         return;
     };
-    Zones::run(&[], |_| {
-        let script = format!(
-            "TIMEFORMAT='%U %S'; time {} doctor --for 1s --json >/dev/null",
-            binary().display()
-        );
-        let bash = find("bash").expect("bash");
-        let mut timed = Process::start(&scene, "timed", &bash, ["-c", &script]);
-        let finished = timed.wait(Duration::from_secs(20));
-        let line = finished.stderr.lines().last().expect("times").to_owned();
-        let used: f64 = line.split(' ').map(|part| part.parse::<f64>().expect("seconds")).sum();
-        eprintln!("CPU time: {:.0} ms", used * 1e3);
-        assert!(used <= 0.050, "{line}");
-    });
+    let unshare = find("unshare").expect("unshare");
+    let script = HOST_OF_TWO.replace("$WEIR", &binary().display().to_string());
+    let words = ["--pid", "--fork", "--mount", "--mount-proc", "bash", "-c", &script];
+    let mut times: Vec<f64> = (0..RUNS)
+        .map(|run| {
+            let mut timed = Process::start(&scene, &format!("timed{run}"), &unshare, words);
+            let finished = timed.wait(Duration::from_secs(20));
+            let told: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+            assert_eq!(told["namespaces"].as_array().map(Vec::len), Some(2), "{told}");
+            let line = finished.stderr.lines().last().expect("times").to_owned();
+            line.split(' ').map(|part| part.parse::<f64>().expect("seconds")).sum()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    eprintln!("CPU time, seconds: {times:.3?}");
+    assert!(times[RUNS / 2] <= 0.050, "{times:.3?}");
 }

@@ -3,11 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use diagnose::facts::{FORMAT, Facts, HostSample, Known, Namespace, NamespaceSample};
+use diagnose::facts::{
+    FORMAT, Facts, Host, HostSample, Known, Namespace, NamespaceSample, SysctlFile,
+};
+use diagnose::rules::SETTINGS;
+use diagnose::sysctl::lines;
+use os::namespace::Namespace as Entrance;
 use rustc_hash::FxHashSet;
 
 use crate::host::{self, Cgroups};
 use crate::namespace;
+use crate::namespace::settings::{Selection, settings};
 use crate::places::{self, Place, Which};
 use crate::programs;
 
@@ -18,20 +24,27 @@ pub struct Wanted {
     pub namespaces: Which,
     /// How many samples are kept, the newest; at least 2, for two make a rate.
     pub samples_max: usize,
+    /// Whether every kernel setting of the network is read: for facts that somebody keeps, or looks
+    /// at one by one. Otherwise those are that rules ask for, or that a file of this host sets.
+    pub all_settings: bool,
 }
 
 impl Default for Wanted {
     fn default() -> Wanted {
-        Wanted { namespaces: Which::All, samples_max: 8 }
+        Wanted { namespaces: Which::All, samples_max: 8, all_settings: false }
     }
 }
 
-/// Looks at this host, and keeps what it saw.
+/// Looks at this host, and keeps what it saw. While it looks at other network namespaces the calling
+/// thread is in them, and in its own again afterwards.
 #[derive(Debug)]
 pub struct Collector {
     facts: Facts,
     places: Vec<Place>,
+    /// The own namespace, where others are looked at too.
+    home: Option<Entrance>,
     cgroups: Cgroups,
+    selection: Selection,
     samples_max: usize,
 }
 
@@ -43,18 +56,31 @@ impl Collector {
     /// for people.
     pub fn begin(wanted: &Wanted) -> Result<Collector, String> {
         let found = places::find(&wanted.namespaces)?;
+        let home = found.home.as_ref();
+        let host = host::host();
+        let selection = if wanted.all_settings { Selection::All } else { selection(&host) };
+        let begin = |place| begin_namespace(place, home, &selection);
         let facts = Facts {
             format: FORMAT,
             taken_at_unix_ms: milliseconds(os::clock::wall()),
-            host: host::host(),
-            namespaces: found.places.iter().map(begin_namespace).collect(),
+            host,
+            namespaces: found.places.iter().map(begin).collect(),
             namespaces_left_out: found.left_out,
             captures: Vec::new(),
             // A balancer that looks at itself adds what it knows.
             balancer: Known::default(),
         };
         let samples_max = wanted.samples_max.max(2);
-        Ok(Collector { facts, places: found.places, cgroups: Cgroups::find(), samples_max })
+        let collector = Collector {
+            facts,
+            places: found.places,
+            home: found.home,
+            cgroups: Cgroups::find(),
+            selection,
+            samples_max,
+        };
+        collector.go_home();
+        Ok(collector)
     }
 
     /// Takes a sample of the machine and of every namespace.
@@ -67,7 +93,7 @@ impl Collector {
                 let sample = namespace::sample(now_ms());
                 (sample, is_first.then(host::neighbours))
             };
-            let sample = match place.inside(read) {
+            let sample = match place.inside(self.home.as_ref(), read) {
                 Ok((sample, seen)) => {
                     neighbours = neighbours.or(seen);
                     sample
@@ -80,9 +106,25 @@ impl Collector {
             }
             push(&mut namespace.samples, sample, self.samples_max);
         }
+        self.go_home();
         let names: Vec<&str> = own_interfaces.iter().map(String::as_str).collect();
         let neighbours = neighbours.unwrap_or_else(host::neighbours);
         let sample: HostSample = host::sample(now_ms(), &names, &self.cgroups, neighbours);
+        push(&mut self.facts.host.samples, sample, self.samples_max);
+        self.name_programs();
+    }
+
+    /// Takes a small sample between two whole ones: who listens, who waits to be accepted, and what
+    /// all other sockets hold. What rules want to know of more than two moments is among it.
+    pub fn glance(&mut self) {
+        for (place, namespace) in self.places.iter().zip(&mut self.facts.namespaces) {
+            let sample = place
+                .inside(self.home.as_ref(), || namespace::glance(now_ms()))
+                .unwrap_or_else(|why| nothing(now_ms(), &why));
+            push(&mut namespace.samples, sample, self.samples_max);
+        }
+        self.go_home();
+        let sample = HostSample { at_ms: now_ms(), ..HostSample::default() };
         push(&mut self.facts.host.samples, sample, self.samples_max);
         self.name_programs();
     }
@@ -91,7 +133,18 @@ impl Collector {
     pub fn renew(&mut self) {
         self.facts.host.kernel_log = host::kernel_log();
         for (place, namespace) in self.places.iter().zip(&mut self.facts.namespaces) {
-            namespace.settings = place.inside(namespace::settings::settings).into();
+            let read = || settings(&self.selection);
+            let settings = place.inside(self.home.as_ref(), read);
+            namespace.settings = settings.into();
+        }
+        self.go_home();
+    }
+
+    /// Should the way back be closed, which was open before, then the next look at the own namespace
+    /// says so.
+    fn go_home(&self) {
+        if let Some(home) = &self.home {
+            let _ = home.enter();
         }
     }
 
@@ -166,12 +219,20 @@ impl Collector {
     }
 }
 
-fn begin_namespace(place: &Place) -> Namespace {
-    let settings = place.inside(|| {
+/// Settings that rules ask for, and those that files of this host set.
+fn selection(host: &Host) -> Selection {
+    let lines = |file: &SysctlFile| lines(&file.text);
+    let files = host.sysctl_files.get().into_iter().flatten();
+    let set: Vec<String> = files.flat_map(lines).map(|line| line.name).collect();
+    Selection::named(SETTINGS.iter().copied().chain(set.iter().map(String::as_str)))
+}
+
+fn begin_namespace(place: &Place, home: Option<&Entrance>, selection: &Selection) -> Namespace {
+    let settings = place.inside(home, || {
         // Only there the machine's own limits are shown.
         let first = std::fs::exists("/proc/sys/net/core/netdev_max_backlog");
         let first = first.map_err(|error| crate::file::reason(&error));
-        (namespace::settings::settings(), Known::from(first))
+        (settings(selection), Known::from(first))
     });
     let (settings, is_first) = match settings {
         Ok((settings, is_first)) => (Known::Is(settings), is_first),
@@ -223,7 +284,7 @@ mod tests {
     #[test]
     fn two_samples_of_this_host() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let wanted = Wanted { namespaces: Which::Own, samples_max: 2 };
+        let wanted = Wanted { namespaces: Which::Own, samples_max: 2, all_settings: false };
         let mut collector = Collector::begin(&wanted).unwrap();
         for _ in 0..3 {
             collector.sample();

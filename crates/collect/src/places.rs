@@ -1,8 +1,10 @@
 //! Which network namespaces there are, and what people call them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use os::folder::Folder;
 use os::namespace::Namespace;
 
 use crate::file::{read, reason};
@@ -25,10 +27,13 @@ const NAMESPACES_MAX: usize = 256;
 /// Where `ip netns` keeps its names.
 const NAMED: &str = "/run/netns";
 
+/// Longer than `net:[18446744073709551615]`.
+const LINK_BYTES: usize = 64;
+
 /// A namespace that will be looked at.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// Held open; `None` for the own, which need not be entered.
+    /// Held open; `None` for the own.
     pub(crate) entrance: Option<Namespace>,
     pub(crate) inode: u64,
     /// Empty for the own.
@@ -39,6 +44,8 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) places: Vec<Place>,
+    /// The own, for who comes back from others; `None` where there are none.
+    pub(crate) home: Option<Namespace>,
     pub(crate) left_out: Option<String>,
 }
 
@@ -47,9 +54,16 @@ pub(crate) fn find(which: &Which) -> Result<Found, String> {
     let own = Namespace::current()
         .map_err(|error| format!("this program's own network namespace: {}", reason(&error)))?;
     match which {
-        Which::Own => Ok(Found { places: vec![own_place(&own)], left_out: None }),
-        Which::Named(name) => named(name, &own),
-        Which::All => Ok(all(&own)),
+        Which::Own => Ok(Found::alone(&own, None)),
+        Which::Named(name) => named(name, own),
+        Which::All => Ok(all(own)),
+    }
+}
+
+impl Found {
+    /// The own and no other.
+    fn alone(own: &Namespace, left_out: Option<String>) -> Found {
+        Found { places: vec![own_place(own)], home: None, left_out }
     }
 }
 
@@ -57,7 +71,7 @@ fn own_place(own: &Namespace) -> Place {
     Place { entrance: None, inode: own.inode(), name: String::new() }
 }
 
-fn named(name: &str, own: &Namespace) -> Result<Found, String> {
+fn named(name: &str, own: Namespace) -> Result<Found, String> {
     let path = match name.parse::<u32>() {
         Ok(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
         Err(_) if name.contains('/') => PathBuf::from(name),
@@ -69,23 +83,23 @@ fn named(name: &str, own: &Namespace) -> Result<Found, String> {
             format!("network namespace {name}: {}: {}", path.display(), reason(&error))
         })?;
     if namespace.inode() == own.inode() {
-        return Ok(Found { places: vec![own_place(own)], left_out: None });
+        return Ok(Found::alone(&own, None));
     }
     let inode = namespace.inode();
     let place = Place { entrance: Some(namespace), inode, name: name.to_owned() };
-    Ok(Found { places: vec![place], left_out: None })
+    Ok(Found { places: vec![place], home: Some(own), left_out: None })
 }
 
-fn all(own: &Namespace) -> Found {
-    let mut places = vec![own_place(own)];
+fn all(own: Namespace) -> Found {
     // One that may be entered at all is entered without harm; who may not, learns it here once.
-    if let Err(error) = own.inside(|| ()) {
+    if let Err(error) = own.enter() {
         let why = format!(
             "entering another takes root (CAP_SYS_ADMIN): {}; only the own was looked at",
             reason(&error)
         );
-        return Found { places, left_out: Some(why) };
+        return Found::alone(&own, Some(why));
     }
+    let mut places = vec![own_place(&own)];
     let mut entrances: BTreeMap<u64, (PathBuf, String)> = BTreeMap::new();
     let hidden = through_processes(&mut entrances);
     // Names that people gave count more than those of programs.
@@ -119,21 +133,24 @@ fn all(own: &Namespace) -> Found {
     if !failed.is_empty() {
         left_out.push(failed.join(", "));
     }
-    Found { places, left_out: (!left_out.is_empty()).then(|| left_out.join("; ")) }
+    let home = (places.len() > 1).then_some(own);
+    Found { places, home, left_out: (!left_out.is_empty()).then(|| left_out.join("; ")) }
 }
 
 /// Those in which processes are, by inode, named after the first one; yields how many processes do
 /// not show theirs.
 fn through_processes(entrances: &mut BTreeMap<u64, (PathBuf, String)>) -> usize {
     let mut hidden = 0;
-    for pid in crate::programs::pids() {
-        let path = PathBuf::from(format!("/proc/{pid}/ns/net"));
-        match std::fs::read_link(&path) {
-            Ok(link) => {
-                let Some(inode) = inode_of(&link.to_string_lossy()) else { continue };
+    let Ok(proc) = Folder::open("/proc") else { return hidden };
+    for pid in crate::programs::pids(&proc) {
+        let path = format!("{pid}/ns/net");
+        match proc.link(&path, &mut [0; LINK_BYTES]).map(inode_of) {
+            Ok(inode) => {
+                let Some(inode) = inode else { continue };
                 entrances.entry(inode).or_insert_with(|| {
                     let comm = read(format!("/proc/{pid}/comm")).unwrap_or_default();
-                    (path, format!("{} (process {pid})", comm.trim()))
+                    let name = format!("{} (process {pid})", comm.trim());
+                    (Path::new("/proc").join(path), name)
                 });
             }
             // It has ended meanwhile.
@@ -145,19 +162,24 @@ fn through_processes(entrances: &mut BTreeMap<u64, (PathBuf, String)>) -> usize 
 }
 
 /// The number in `net:[4026531840]`.
-fn inode_of(link: &str) -> Option<u64> {
-    link.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
+fn inode_of(link: &OsStr) -> Option<u64> {
+    link.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }
 
 impl Place {
-    /// Does `work` in it.
-    pub(crate) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, String> {
-        match &self.entrance {
-            None => Ok(work()),
-            Some(entrance) => entrance.inside(work).map_err(|error| {
+    /// Does `work` in it. The calling thread stays there: who has seen all goes `home`, which is
+    /// that of [`Found`].
+    pub(crate) fn inside<R>(
+        &self,
+        home: Option<&Namespace>,
+        work: impl FnOnce() -> R,
+    ) -> Result<R, String> {
+        if let Some(entrance) = self.entrance.as_ref().or(home) {
+            entrance.enter().map_err(|error| {
                 format!("entering network namespace {}: {}", self.name, reason(&error))
-            }),
+            })?;
         }
+        Ok(work())
     }
 }
 
@@ -185,6 +207,7 @@ mod tests {
 
     #[test]
     fn inodes_are_read_from_links() {
+        let inode_of = |link| inode_of(OsStr::new(link));
         assert_eq!(inode_of("net:[4026531840]"), Some(4_026_531_840));
         assert_eq!(inode_of("mnt:[1]"), None);
         assert_eq!(inode_of("net:[]"), None);

@@ -2,9 +2,12 @@
 //! walk that ends as soon as every socket asked for is found.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 
 use diagnose::facts::{Known, ProcessLimit};
+use os::folder::Folder;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::file::{read, reason};
@@ -17,6 +20,9 @@ const FIRST_LOOK_MAX: usize = 512;
 /// Descriptors looked at in all, in the second walk, which is for those that open late. Each takes
 /// some five microseconds, and a listener that is a container's or the kernel's is never found.
 const SECOND_LOOK_MAX: usize = 8_192;
+
+/// Longer than `socket:[18446744073709551615]`.
+const LINK_BYTES: usize = 64;
 
 /// A process that holds a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +44,13 @@ pub(crate) struct Holders {
 }
 
 /// The numbers of all processes, ascending.
-pub(crate) fn pids() -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut pids: Vec<u32> =
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+pub(crate) fn pids(proc: &Folder) -> Vec<u32> {
+    let mut pids: Vec<u32> = Vec::new();
+    // Where it ends early, those seen so far are those that are shown.
+    let _ = proc.each(|entry| {
+        pids.extend(entry.name.to_str().and_then(|name| name.parse::<u32>().ok()));
+        ControlFlow::Continue(())
+    });
     pids.sort_unstable();
     pids
 }
@@ -50,15 +59,19 @@ pub(crate) fn pids() -> Vec<u32> {
 pub(crate) fn holders(inodes: impl IntoIterator<Item = u64>) -> Holders {
     let mut wanted: FxHashSet<u64> = inodes.into_iter().filter(|&inode| inode != 0).collect();
     let mut holders = Holders::default();
-    let pids = if wanted.is_empty() { Vec::new() } else { pids() };
+    if wanted.is_empty() {
+        return holders;
+    }
+    // Without it, nobody is shown.
+    let Ok(proc) = Folder::open("/proc") else { return holders };
     let mut longer = Vec::new();
-    for &pid in &pids {
+    for pid in pids(&proc) {
         if wanted.is_empty() {
             return holders;
         }
-        match walk(pid, 0, FIRST_LOOK_MAX, &mut wanted, &mut holders.found) {
+        match walk(&proc, pid, 0..FIRST_LOOK_MAX, &mut wanted, &mut holders.found) {
             Ok(looked) if looked >= FIRST_LOOK_MAX => longer.push(pid),
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 holders.hidden += 1;
             }
             // Looked through, or ended meanwhile.
@@ -74,39 +87,54 @@ pub(crate) fn holders(inodes: impl IntoIterator<Item = u64>) -> Holders {
             holders.is_cut = true;
             break;
         }
-        let looked = walk(pid, FIRST_LOOK_MAX, left, &mut wanted, &mut holders.found);
+        let part = FIRST_LOOK_MAX..FIRST_LOOK_MAX + left;
+        let looked = walk(&proc, pid, part, &mut wanted, &mut holders.found);
         left = left.saturating_sub(looked.unwrap_or(0));
         holders.is_cut |= left == 0 && !wanted.is_empty();
     }
     holders
 }
 
-/// Looks at descriptors of one process, after the first `skip`; yields at how many.
+/// Looks at descriptors of one process, those of `part` in the order of the kernel; yields at how
+/// many. A process that does not show the first shows none.
 fn walk(
+    proc: &Folder,
     pid: u32,
-    skip: usize,
-    most: usize,
+    part: std::ops::Range<usize>,
     wanted: &mut FxHashSet<u64>,
     found: &mut FxHashMap<u64, Program>,
-) -> std::io::Result<usize> {
+) -> io::Result<usize> {
+    let descriptors = proc.folder(format!("{pid}/fd"))?;
     let mut program = None;
-    let mut looked = 0;
-    for descriptor in std::fs::read_dir(format!("/proc/{pid}/fd"))?.skip(skip).take(most) {
-        looked += 1;
-        let Ok(link) = descriptor.and_then(|entry| std::fs::read_link(entry.path())) else {
-            continue;
-        };
-        if let Some(inode) = socket_inode(link.as_os_str().as_bytes())
-            && wanted.remove(&inode)
-        {
-            let program = program.get_or_insert_with(|| self::program(pid));
-            found.insert(inode, program.clone());
-            if wanted.is_empty() {
-                break;
-            }
+    let mut seen = 0;
+    let mut hidden = None;
+    descriptors.each(|descriptor| {
+        if seen >= part.end {
+            return ControlFlow::Break(());
         }
-    }
-    Ok(looked)
+        seen += 1;
+        if seen <= part.start {
+            return ControlFlow::Continue(());
+        }
+        match descriptors.link(descriptor.name, &mut [0; LINK_BYTES]) {
+            Ok(link) => {
+                if let Some(inode) = socket_inode(link.as_bytes())
+                    && wanted.remove(&inode)
+                {
+                    let program = program.get_or_insert_with(|| self::program(pid));
+                    found.insert(inode, program.clone());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => hidden = Some(error),
+            // Closed meanwhile.
+            Err(_) => {}
+        }
+        if wanted.is_empty() || hidden.is_some() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })?;
+    hidden.map_or(Ok(seen.saturating_sub(part.start)), Err)
 }
 
 fn program(pid: u32) -> Program {
@@ -126,6 +154,7 @@ impl Holders {
                     .to_owned()
             }
             0 => "no process that is shown here holds it".to_owned(),
+            1 => "the descriptors of one process are not shown to this user".to_owned(),
             hidden => {
                 format!("{hidden} processes show their descriptors to root or to their owner only")
             }

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod conntrack;
 pub mod cpu;
 pub mod ethtool;
+pub mod folder;
 pub mod handover;
 pub mod kernel_log;
 pub mod limits;

@@ -37,6 +37,16 @@ impl Namespace {
         self.inode
     }
 
+    /// Moves the calling thread into this namespace, until it moves on to another. The sockets
+    /// that it has open stay where they were opened. For a thread that somebody's connections may
+    /// depend on, [`Namespace::inside`] is the better choice.
+    ///
+    /// # Errors
+    /// When this process may not enter: that takes `CAP_SYS_ADMIN`.
+    pub fn enter(&self) -> io::Result<()> {
+        Ok(move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?)
+    }
+
     /// Does `work` on a thread of its own that has entered this namespace, and waits for it. Paths
     /// below `/proc/sys/net` and `/proc/thread-self/net` are that namespace's there; `/proc/net`
     /// and `/sys/class/net` are not.
@@ -47,8 +57,7 @@ impl Namespace {
     pub fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> io::Result<R> {
         std::thread::scope(|scope| {
             let enter_and_work = || {
-                let network = Some(LinkNameSpaceType::Network);
-                move_into_link_name_space(self.file.as_fd(), network)?;
+                self.enter()?;
                 Ok(work())
             };
             let named = std::thread::Builder::new().name("weir-namespace".to_owned());

@@ -16,7 +16,7 @@ use rustix::net::{
 
 /// What one answer of the kernel may fill. A dump's messages grow with the buffer of whoever
 /// reads, up to 32 KiB (`netlink_dump` of `net/netlink/af_netlink.c`).
-const BUFFER_BYTES: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 32 * 1024;
 
 /// How long the kernel may be silent in the middle of a dump.
 const SILENCE_MAX: std::time::Duration = std::time::Duration::from_secs(10);

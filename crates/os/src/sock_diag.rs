@@ -22,7 +22,23 @@ pub struct Wanted {
     pub info: bool,
     /// Whether memory and drops come along.
     pub memory: bool,
+    /// One of two halves, or all.
+    half: Option<Half>,
 }
+
+/// One of two halves of all sockets, of about the same size: what fills an answer takes longer than
+/// what finds the sockets, so that two threads that ask for a half each are done sooner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// Those whose ephemeral port is in the lower half of the usual range; and those that have none.
+    Lower,
+    /// The others.
+    Upper,
+}
+
+/// The usual range of ephemeral ports is 32768 to 60999; this is its middle.
+const EPHEMERAL: u16 = 32_768;
+const MIDDLE: u16 = 46_884;
 
 /// The kernel's numbers of states (`include/net/tcp_states.h`).
 const ESTABLISHED: u32 = 1;
@@ -31,24 +47,30 @@ const LISTEN: u32 = 10;
 impl Wanted {
     /// Listening sockets, with their drops.
     pub fn listeners() -> Wanted {
-        Wanted { states: 1 << LISTEN, info: false, memory: true }
+        Wanted { states: 1 << LISTEN, memory: true, ..Wanted::default() }
     }
 
     /// All that do not listen: connections in every state, `TIME_WAIT` too.
     pub fn others() -> Wanted {
         // 1 (ESTABLISHED) to 11 (CLOSING); the kernel adds what it keeps for listeners (12).
-        Wanted { states: 0xFFE & !(1 << LISTEN), info: false, memory: false }
+        Wanted { states: 0xFFE & !(1 << LISTEN), ..Wanted::default() }
     }
 
     /// Connections that data can flow on.
     pub fn established() -> Wanted {
-        Wanted { states: 1 << ESTABLISHED, info: false, memory: false }
+        Wanted { states: 1 << ESTABLISHED, ..Wanted::default() }
     }
 
     /// The same with `TCP_INFO`.
     #[must_use]
     pub fn with_info(self) -> Wanted {
         Wanted { info: true, ..self }
+    }
+
+    /// Of these one half.
+    #[must_use]
+    pub fn half(self, half: Half) -> Wanted {
+        Wanted { half: Some(half), ..self }
     }
 
     /// The extensions of struct `inet_diag_req_v2`: bit n - 1 asks for attribute n.
@@ -146,28 +168,89 @@ const TCPDIAG_GETSOCK: u16 = 18;
 /// Struct `inet_diag_msg`.
 const MESSAGE_BYTES: usize = 72;
 
-/// Hands every TCP socket of the calling thread's network namespace that is `wanted` to `each`,
-/// until it breaks off. Yields whether the tables held still meanwhile: if not, a few sockets may
-/// be missing or told twice.
-///
-/// # Errors
-/// When the kernel has no `sock_diag` for TCP (module `tcp_diag`), or refuses.
-pub fn each(wanted: Wanted, mut each: impl FnMut(&Socket) -> ControlFlow<()>) -> io::Result<bool> {
-    let mut netlink = Netlink::open(rustix::net::netlink::SOCK_DIAG)?;
-    netlink.dump(TCPDIAG_GETSOCK, &request(wanted), &mut |bytes| match read(bytes) {
-        Some(socket) => each(&socket),
-        None => ControlFlow::Continue(()),
-    })
+/// Asks about the TCP sockets of the network namespace in which it was opened.
+#[derive(Debug)]
+pub struct SockDiag {
+    netlink: Netlink,
+}
+
+impl SockDiag {
+    /// Opens it in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// When the kernel has no `sock_diag`.
+    pub fn open() -> io::Result<SockDiag> {
+        Ok(SockDiag { netlink: Netlink::open(rustix::net::netlink::SOCK_DIAG)? })
+    }
+
+    /// Hands every socket that is `wanted` to `each`, until it breaks off; who does so asks no more
+    /// through this one. Yields whether the tables held still meanwhile: if not, a few sockets may be
+    /// missing or told twice.
+    ///
+    /// # Errors
+    /// When the kernel has no `sock_diag` for TCP (module `tcp_diag`), or refuses.
+    pub fn each(
+        &mut self,
+        wanted: Wanted,
+        mut each: impl FnMut(&Socket) -> ControlFlow<()>,
+    ) -> io::Result<bool> {
+        self.netlink.dump(TCPDIAG_GETSOCK, &request(wanted), &mut |bytes| match read(bytes) {
+            Some(socket) => each(&socket),
+            None => ControlFlow::Continue(()),
+        })
+    }
 }
 
 /// Struct `inet_diag_req`, with an address of zeros: every socket of either family.
-fn request(wanted: Wanted) -> [u8; 60] {
-    let mut request = [0; 60];
+fn request(wanted: Wanted) -> Vec<u8> {
+    let mut request = vec![0; 60];
     // Which of AF_INET and AF_INET6 stands here is not looked at.
     request[0] = libc::AF_INET as u8;
     request[3] = wanted.extensions();
     request[52..56].copy_from_slice(&wanted.states.to_ne_bytes());
+    if let Some(half) = wanted.half {
+        let program = program(half);
+        // An attribute: its length, and `INET_DIAG_REQ_BYTECODE`.
+        request.extend((4 + program.len() as u16).to_ne_bytes());
+        request.extend(1_u16.to_ne_bytes());
+        request.extend(program);
+    }
     request
+}
+
+/// What the kernel runs for each socket (`inet_diag_bc_run` of `net/ipv4/inet_diag.c`). Operations
+/// have four bytes: code, how far to go on a yes, how far on a no. A comparison of ports is followed
+/// by another four, of which the last two are the port. Who ends behind the last byte is told, and who
+/// ends four bytes further is not.
+fn program(half: Half) -> Vec<u8> {
+    // Comparisons of the own port and of the peer's: at least, at most.
+    const JUMP: u8 = 1;
+    const OWN_MIN: u8 = 2;
+    const OWN_MAX: u8 = 3;
+    const PEERS_MIN: u8 = 4;
+    const PEERS_MAX: u8 = 5;
+    let (own, peers, port) = match half {
+        Half::Lower => (OWN_MAX, PEERS_MAX, MIDDLE - 1),
+        Half::Upper => (OWN_MIN, PEERS_MIN, MIDDLE),
+    };
+    let operation = |code: u8, yes: u8, no: u16| {
+        let [low, high] = no.to_ne_bytes();
+        [code, yes, low, high]
+    };
+    let operations = [
+        // 0: an own port that is ephemeral decides; else the peer's, at 20.
+        operation(OWN_MIN, 8, 20),
+        operation(0, 0, EPHEMERAL),
+        // 8
+        operation(own, 8, 24),
+        operation(0, 0, port),
+        // 16: to the end.
+        operation(JUMP, 4, 12),
+        // 20
+        operation(peers, 8, 12),
+        operation(0, 0, port),
+    ];
+    operations.concat()
 }
 
 /// Reads struct `inet_diag_msg` and the attributes behind it.
@@ -230,13 +313,13 @@ mod tests {
 
     fn of(port: u16, wanted: Wanted) -> Vec<Socket> {
         let mut found = Vec::new();
-        each(wanted, |socket| {
+        let each = |socket: &Socket| {
             if socket.local.port() == port {
                 found.push(*socket);
             }
             ControlFlow::Continue(())
-        })
-        .unwrap();
+        };
+        SockDiag::open().unwrap().each(wanted, each).unwrap();
         found
     }
 
@@ -288,6 +371,36 @@ mod tests {
         let _server = listener.accept().unwrap().0;
         let accepted = of(port, Wanted::others().with_info());
         assert!(accepted.iter().any(|s| s.peer == client.local_addr().unwrap()), "{accepted:?}");
+    }
+
+    #[test]
+    fn two_halves_are_the_whole() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let held: Vec<_> = (0..50)
+            .map(|_| (TcpStream::connect(address).unwrap(), listener.accept().unwrap()))
+            .collect();
+        let ends = |wanted: Wanted| {
+            let mut all: Vec<(SocketAddr, SocketAddr)> = of(address.port(), wanted)
+                .into_iter()
+                .filter(|socket| socket.local == address)
+                .map(|socket| (socket.local, socket.peer))
+                .collect();
+            all.sort();
+            all
+        };
+        let whole = ends(Wanted::established());
+        assert_eq!(whole.len(), held.len());
+        let [lower, upper] =
+            [Half::Lower, Half::Upper].map(|half| ends(Wanted::established().half(half)));
+        let own = |(local, peer): &(SocketAddr, SocketAddr)| {
+            if local.port() >= EPHEMERAL { local.port() } else { peer.port() }
+        };
+        assert!(lower.iter().all(|one| own(one) < MIDDLE), "{lower:?}");
+        assert!(upper.iter().all(|one| own(one) >= MIDDLE), "{upper:?}");
+        let mut both = [lower, upper].concat();
+        both.sort();
+        assert_eq!(both, whole);
     }
 
     #[test]

@@ -6,19 +6,18 @@ use std::io;
 use diagnose::facts::{EthtoolRings, Interface, Known};
 use os::ethtool::Ethtool;
 
-use super::NET;
-use crate::file::{self, reason};
+use crate::file::{Files, reason};
 use crate::text::interfaces::dev;
 
 /// A host of containers has an interface for each of them; more than this many say nothing more.
 const ASKED_MAX: usize = 256;
 
-pub(super) fn read() -> Known<Vec<Interface>> {
-    all().into()
+pub(super) fn read(net: &Files) -> Known<Vec<Interface>> {
+    all(net).into()
 }
 
-fn all() -> Result<Vec<Interface>, String> {
-    let mut interfaces = dev(&file::read(format!("{NET}/dev"))?);
+fn all(net: &Files) -> Result<Vec<Interface>, String> {
+    let mut interfaces = dev(&net.read("dev")?);
     match Ethtool::open() {
         Ok(ethtool) => {
             for interface in interfaces.iter_mut().take(ASKED_MAX) {

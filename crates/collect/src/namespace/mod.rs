@@ -7,9 +7,9 @@ pub(crate) mod sockets;
 
 use std::collections::BTreeMap;
 
-use diagnose::facts::{Conntrack, Known, NamespaceSample};
+use diagnose::facts::{Conntrack, Known, NamespaceSample, SockStat};
 
-use crate::file::{known, number, read};
+use crate::file::Files;
 use crate::text::{counters, tables};
 
 /// Where the calling thread's network namespace shows its tables. (`/proc/net` is that of the
@@ -19,31 +19,41 @@ const NET: &str = "/proc/thread-self/net";
 /// The calling thread's namespace as it is now; `at_ms` is stamped by the caller, so that all that
 /// is read for one moment bears the same time.
 pub(crate) fn sample(at_ms: u64) -> NamespaceSample {
-    let (listeners, sockets) = sockets::read();
+    let net = Files::of(NET);
     NamespaceSample {
-        at_ms,
-        counters: counters().into(),
-        listeners,
-        sockets,
-        sockstat: known(format!("{NET}/sockstat"), tables::sockstat),
-        conntrack: conntrack(),
-        interfaces: interfaces::read(),
+        counters: counters(&net).into(),
+        conntrack: conntrack(&net),
+        interfaces: interfaces::read(&net),
+        ..sockets_only(at_ms, &net)
     }
 }
 
-fn counters() -> Result<BTreeMap<String, u64>, String> {
+/// Of the calling thread's namespace only what its sockets hold.
+pub(crate) fn glance(at_ms: u64) -> NamespaceSample {
+    sockets_only(at_ms, &Files::of(NET))
+}
+
+fn sockets_only(at_ms: u64, net: &Files) -> NamespaceSample {
+    let sockstat = net.known("sockstat", tables::sockstat);
+    let in_use_v6 = net.known("sockstat6", tables::sockstat6_in_use);
+    let count = |stat: &SockStat| Some(stat.in_use + stat.time_wait + in_use_v6.get()?);
+    let (listeners, sockets) = sockets::read(sockstat.get().and_then(count));
+    NamespaceSample { at_ms, listeners, sockets, sockstat, ..NamespaceSample::default() }
+}
+
+fn counters(net: &Files) -> Result<BTreeMap<String, u64>, String> {
     let mut all = BTreeMap::new();
-    counters::paired(&read(format!("{NET}/snmp"))?, &mut all);
-    counters::paired(&read(format!("{NET}/netstat"))?, &mut all);
+    counters::paired(&net.read("snmp")?, &mut all);
+    counters::paired(&net.read("netstat")?, &mut all);
     // A kernel without IPv6 has none.
-    if let Ok(text) = read(format!("{NET}/snmp6")) {
+    if let Ok(text) = net.read("snmp6") {
         counters::single(&text, &mut all);
     }
     Ok(all)
 }
 
 /// Connection tracking is there when its settings are.
-fn conntrack() -> Known<Option<Conntrack>> {
+fn conntrack(net: &Files) -> Known<Option<Conntrack>> {
     const SETTINGS: &str = "/proc/sys/net/netfilter";
     let count = format!("{SETTINGS}/nf_conntrack_count");
     match std::fs::exists(&count) {
@@ -51,17 +61,18 @@ fn conntrack() -> Known<Option<Conntrack>> {
         Ok(true) => {}
         Err(error) => return Known::unknown(format!("{count}: {}", crate::file::reason(&error))),
     }
+    let settings = Files::of(SETTINGS);
     Known::Is(Some(Conntrack {
-        count: number(count),
-        max: number(format!("{SETTINGS}/nf_conntrack_max")),
-        buckets: number(format!("{SETTINGS}/nf_conntrack_buckets")),
-        stats: conntrack_stats(),
+        count: settings.number("nf_conntrack_count"),
+        max: settings.number("nf_conntrack_max"),
+        buckets: settings.number("nf_conntrack_buckets"),
+        stats: conntrack_stats(net),
     }))
 }
 
 /// From the file where the kernel has it, else by netlink, which takes `CAP_NET_ADMIN`.
-fn conntrack_stats() -> Known<BTreeMap<String, u64>> {
-    let file = match read(format!("{NET}/stat/nf_conntrack")) {
+fn conntrack_stats(net: &Files) -> Known<BTreeMap<String, u64>> {
+    let file = match net.read("stat/nf_conntrack") {
         Ok(text) => return Known::Is(tables::per_processor(&text)),
         Err(why) => why,
     };

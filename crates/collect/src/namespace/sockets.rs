@@ -2,6 +2,8 @@
 //! stream by, so that memory depends on how many peers there are, within bounds, and not on how
 //! many sockets.
 
+mod both;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +12,7 @@ use std::ops::ControlFlow;
 use diagnose::facts::{
     Direction, Known, Listener, PeerSockets, PortUse, SocketState, Sockets, TcpSummary,
 };
-use os::sock_diag::{self, Socket, Wanted};
+use os::sock_diag::{self, Half, SockDiag, Socket, Wanted};
 use os::tcp_info::{TcpInfo, TcpState};
 use rustc_hash::FxHashMap;
 
@@ -32,29 +34,56 @@ const KEPT_MAX: usize = 32_768;
 /// hosts have, and the sockets' table says when it was reached.
 const INFO_MAX: u64 = 262_144;
 
-/// Listeners, and what all other sockets add up to.
-pub(super) fn read() -> (Known<Vec<Listener>>, Known<Sockets>) {
-    let listeners = match listeners() {
-        Ok(listeners) => listeners,
-        Err(why) => return (Known::unknown(why.clone()), Known::unknown(why)),
+/// With so many sockets two threads look at a half each.
+const FOR_TWO_MIN: u64 = 16_384;
+
+/// Listeners, and what all other sockets add up to. `count` is how many TCP sockets the namespace has,
+/// as far as that is known, connections to a listener that have yet to be made left out. Where there is
+/// none the kernel need not look for them in its table, which is all namespaces' own and may have a
+/// million places.
+pub(super) fn read(count: Option<u64>) -> (Known<Vec<Listener>>, Known<Sockets>) {
+    let read = || {
+        let mut sock_diag = SockDiag::open()?;
+        let listeners = listeners(&mut sock_diag)?;
+        let ports = listeners.iter().map(|listener| listener.address.port()).collect();
+        let sum = if listeners.is_empty() && count == Some(0) {
+            Ok(Sum::new(ports, INFO_MAX))
+        } else if count >= Some(FOR_TWO_MIN) {
+            by_two(ports)
+        } else {
+            Sum::new(ports, INFO_MAX).read(sock_diag, Wanted::others())
+        };
+        Ok((listeners, sum.map(Sum::finish)))
     };
-    let ports = listeners.iter().map(|listener| listener.address.port()).collect();
-    let mut sum = Sum::new(ports, INFO_MAX);
-    let sockets = match sum.read() {
-        Ok(()) => Known::Is(sum.finish()),
-        Err(error) => Known::unknown(refused(&error)),
-    };
-    (Known::Is(listeners), sockets)
+    let refused = |error: std::io::Error| format!("sock_diag: {}", reason(&error));
+    match read() {
+        Ok((listeners, sockets)) => (Known::Is(listeners), sockets.map_err(refused).into()),
+        Err(error) => {
+            let why = refused(error);
+            (Known::unknown(why.clone()), Known::unknown(why))
+        }
+    }
 }
 
-fn refused(error: &std::io::Error) -> String {
-    format!("sock_diag: {}", reason(error))
+/// Two threads, in the namespace of this one, add up a half each.
+fn by_two(ports: BTreeSet<u16>) -> std::io::Result<Sum> {
+    let sum = |half| {
+        let sum = Sum::new(ports.clone(), INFO_MAX / 2);
+        sum.read(SockDiag::open()?, Wanted::others().half(half))
+    };
+    std::thread::scope(|scope| {
+        let named = std::thread::Builder::new().name("weir-sockets".to_owned());
+        let upper = named.spawn_scoped(scope, || sum(Half::Upper))?;
+        let lower = sum(Half::Lower);
+        let upper = upper.join().map_err(|_| std::io::Error::other("a look at them panicked"))?;
+        Ok(lower?.and(upper?))
+    })
 }
 
 /// Whose they are is found out later, once for all.
-fn listeners() -> Result<Vec<Listener>, String> {
+fn listeners(sock_diag: &mut SockDiag) -> std::io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
-    let told = sock_diag::each(Wanted::listeners(), |socket| {
+    sock_diag.each(Wanted::listeners(), |socket| {
         let drops = socket.memory.and_then(|memory| memory.drops);
         listeners.push(Listener {
             address: socket.local,
@@ -69,8 +98,7 @@ fn listeners() -> Result<Vec<Listener>, String> {
             ..Listener::default()
         });
         ControlFlow::Continue(())
-    });
-    told.map_err(|error| refused(&error))?;
+    })?;
     listeners.sort_by_key(|listener| (listener.address, listener.inode));
     Ok(listeners)
 }
@@ -113,19 +141,19 @@ impl Sum {
         }
     }
 
-    /// Adds up what the calling thread's namespace has.
-    fn read(&mut self) -> std::io::Result<()> {
-        sock_diag::each(Wanted::others().with_info(), |socket| self.add(socket))?;
+    /// Adds up what is `wanted` of the namespace in which `sock_diag` was opened.
+    fn read(mut self, mut sock_diag: SockDiag, wanted: Wanted) -> std::io::Result<Sum> {
+        sock_diag.each(wanted.with_info(), |socket| self.add(socket))?;
         if self.info_left > 0 {
-            return Ok(());
+            return Ok(self);
         }
         // There are more: what TCP knows of those so far stands for all; they are counted anew.
         self.forget_counts();
-        sock_diag::each(Wanted::others(), |socket| {
+        SockDiag::open()?.each(wanted, |socket| {
             self.count(socket);
             ControlFlow::Continue(())
         })?;
-        Ok(())
+        Ok(self)
     }
 
     /// Forgets how many there are, and keeps what TCP knows of them.
@@ -428,5 +456,32 @@ mod tests {
         assert_eq!(median(&mut []), 0);
         assert_eq!(median(&mut [7]), 7);
         assert_eq!(median(&mut [9, 1, 5]), 5);
+    }
+    #[test]
+    fn two_halves_tell_what_one_would() {
+        let all: Vec<Socket> = (0..40_u16)
+            .map(|n| {
+                let state = if n % 5 == 0 { TcpState::TimeWait } else { TcpState::Established };
+                let local = if n % 2 == 0 {
+                    "10.0.0.1:80".to_owned()
+                } else {
+                    format!("10.0.0.1:{}", 5000 + n)
+                };
+                let one = socket(&local, &format!("10.0.0.{}:{}", n % 3, 4000 + n % 4), state);
+                if n % 5 == 0 { one } else { with_rtt(one, 100 + u64::from(n) * 7 % 50, n.into()) }
+            })
+            .collect();
+        let sum = |part: &[Socket]| {
+            let mut sum = Sum::new(BTreeSet::from([80]), u64::MAX);
+            for one in part {
+                _ = sum.add(one);
+            }
+            sum
+        };
+        let (one, other) = all.split_at(13);
+        assert_eq!(sum(one).and(sum(other)).finish(), sum(&all).finish());
+        let mut bounded = sum(one);
+        bounded.info_left = 0;
+        assert!(bounded.and(sum(other)).finish().tcp_info.get().is_none(), "a part was asked");
     }
 }

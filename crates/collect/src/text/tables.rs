@@ -26,12 +26,7 @@ pub(crate) fn softnet(text: &str) -> Vec<Softnet> {
 
 /// `/proc/net/sockstat`: the line `TCP: inuse 4 orphan 0 tw 2 alloc 7 mem 265`.
 pub(crate) fn sockstat(text: &str) -> Option<SockStat> {
-    let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
-    let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let number = |name: &str| -> Option<u64> {
-        let pair = words.chunks_exact(2).find(|pair| pair.first() == Some(&name))?;
-        pair.get(1)?.parse().ok()
-    };
+    let number = |name: &str| number_of(text, "TCP:", name);
     Some(SockStat {
         in_use: number("inuse")?,
         orphans: number("orphan")?,
@@ -39,6 +34,18 @@ pub(crate) fn sockstat(text: &str) -> Option<SockStat> {
         allocated: number("alloc")?,
         memory_pages: number("mem")?,
     })
+}
+
+/// `/proc/net/sockstat6`: the line `TCP6: inuse 4`, which the other file does not count.
+pub(crate) fn sockstat6_in_use(text: &str) -> Option<u64> {
+    number_of(text, "TCP6:", "inuse")
+}
+
+/// In a line that begins with `line`, the number behind `name`.
+fn number_of(text: &str, line: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|one| one.strip_prefix(line))?;
+    let mut words = line.split_ascii_whitespace().skip_while(|&word| word != name);
+    words.nth(1)?.parse().ok()
 }
 
 /// A table of `/proc/net/stat`: a line of names, then hexadecimal rows, one per processor. Names
@@ -92,6 +99,8 @@ mod tests {
         assert_eq!((read.allocated, read.memory_pages), (5, 265));
         assert!(sockstat("TCP: inuse 1\n").is_none());
         assert!(sockstat("").is_none());
+        assert_eq!(sockstat6_in_use("TCP6: inuse 3\nUDP6: inuse 1\n"), Some(3));
+        assert_eq!(sockstat6_in_use("UDP6: inuse 1\n"), None);
     }
 
     #[test]

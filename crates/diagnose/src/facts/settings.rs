@@ -1,6 +1,6 @@
 //! Kernel settings (sysctl) of a network namespace, as text from /proc/sys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,10 @@ pub struct Settings {
     /// Why others could not, though they exist.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unreadable: BTreeMap<String, String>,
-    /// Whether every file below /proc/sys/net was tried, so that a name in neither map does not
+    /// What was looked for by name and does not exist in this namespace.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub absent: BTreeSet<String>,
+    /// Whether every file below /proc/sys/net was tried, so that a name in none of these does not
     /// exist in this namespace.
     pub complete: bool,
 }
@@ -41,7 +44,11 @@ impl Settings {
         if let Some(reason) = self.unreadable.get(name) {
             return Setting::Unknown(reason);
         }
-        if self.complete { Setting::Absent } else { Setting::Unknown("not collected") }
+        if self.complete || self.absent.contains(name) {
+            Setting::Absent
+        } else {
+            Setting::Unknown("not collected")
+        }
     }
 
     /// The numbers of a setting, in order; unknown, with a reason, when it
@@ -77,6 +84,8 @@ mod tests {
         settings.values.insert("net.ipv4.tcp_rmem".to_owned(), "4096\t131072\t6291456".to_owned());
         settings.unreadable.insert("net.ipv4.tcp_fastopen_key".to_owned(), "no right".to_owned());
         assert_eq!(settings.get("net.ipv4.tcp_sack"), Setting::Unknown("not collected"));
+        settings.absent.insert("net.ipv4.tcp_tw_recycle".to_owned());
+        assert_eq!(settings.get("net.ipv4.tcp_tw_recycle"), Setting::Absent);
         settings.complete = true;
         assert_eq!(settings.get("net.ipv4.tcp_sack"), Setting::Absent);
         assert_eq!(settings.get("net.ipv4.tcp_fastopen_key"), Setting::Unknown("no right"));

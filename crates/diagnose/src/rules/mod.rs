@@ -5,6 +5,7 @@
 //! explains what others see absorbs theirs, as the list below says.
 
 mod page;
+mod settings;
 
 use std::cmp::Reverse;
 
@@ -13,6 +14,7 @@ use crate::finding::{Finding, Report};
 use crate::view::{Out, View};
 
 pub use page::{Page, Section};
+pub use settings::SETTINGS;
 
 /// Makes the list of rules, each with its module and its page.
 macro_rules! rules {

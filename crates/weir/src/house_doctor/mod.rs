@@ -95,7 +95,8 @@ fn look(
     interval: Option<Duration>,
 ) {
     if collector.is_none() {
-        let wanted = Wanted { namespaces: Which::Own, samples_max: SAMPLES_MAX };
+        let wanted =
+            Wanted { namespaces: Which::Own, samples_max: SAMPLES_MAX, all_settings: false };
         match Collector::begin(&wanted) {
             Ok(begun) => *collector = Some(begun),
             Err(why) => tracing::warn!("the doctor cannot look: {why}"),

@@ -22,7 +22,7 @@ pub(super) fn run(name: &str) -> Exit {
         (known.rsplit('.').next() == Some(name)).then(|| Setting::by_name(known))?
     };
     if let Some(setting) = Setting::by_name(name).or_else(by_end) {
-        let machine = facts::begin("own")
+        let machine = facts::begin("own", facts::Settings::OfRules)
             .map_or_else(|_| Machine::usual(), |here| Machine::of(&here.facts().host));
         return print(&render::setting_page(setting, &machine, WIDTH));
     }

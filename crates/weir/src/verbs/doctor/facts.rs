@@ -41,22 +41,33 @@ impl fmt::Display for Missing {
     }
 }
 
+/// Which kernel settings are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settings {
+    /// Every one: for whoever shows or saves them.
+    All,
+    /// Those that rules ask for.
+    OfRules,
+}
+
 /// Looks at this host for as long as asked, or reads a file.
-pub(super) fn get(args: &FactsArgs) -> Result<Facts, Missing> {
+pub(super) fn get(args: &FactsArgs, settings: Settings) -> Result<Facts, Missing> {
     if let Some(path) = &args.from {
         return load(path);
     }
-    let mut collector = begin(&args.netns)?;
+    let mut collector = begin(&args.netns, settings)?;
     let apart = (args.time / (SAMPLES - 1)).max(APART_MIN);
     let shown = std::io::stderr().is_terminal();
     if shown {
         eprint!("looking for {}…", config::show_duration(apart * (SAMPLES - 1)));
     }
     collector.sample();
-    for _ in 1..SAMPLES {
+    for _ in 2..SAMPLES {
         wait(apart);
-        collector.sample();
+        collector.glance();
     }
+    wait(apart);
+    collector.sample();
     if shown {
         // Carriage return, and erase to the end of the line.
         eprint!("\r\u{1b}[K");
@@ -70,23 +81,24 @@ fn wait(time: Duration) {
 }
 
 /// One sample of this host, or a file.
-pub(super) fn at_once(args: &ListArgs) -> Result<Facts, Missing> {
+pub(super) fn at_once(args: &ListArgs, settings: Settings) -> Result<Facts, Missing> {
     if let Some(path) = &args.from {
         return load(path);
     }
-    let mut collector = begin(&args.netns)?;
+    let mut collector = begin(&args.netns, settings)?;
     collector.sample();
     Ok(collector.into_facts())
 }
 
 /// Begins to look at the namespaces that `netns` names.
-pub(super) fn begin(netns: &str) -> Result<Collector, Missing> {
+pub(super) fn begin(netns: &str, settings: Settings) -> Result<Collector, Missing> {
     let namespaces = match netns {
         "all" => Which::All,
         "own" => Which::Own,
         name => Which::Named(name.to_owned()),
     };
-    let wanted = Wanted { namespaces, samples_max: SAMPLES as usize };
+    let all_settings = settings == Settings::All;
+    let wanted = Wanted { namespaces, samples_max: SAMPLES as usize, all_settings };
     Collector::begin(&wanted).map_err(Missing::Mistake)
 }
 

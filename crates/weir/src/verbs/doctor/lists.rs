@@ -4,7 +4,7 @@ use diagnose::facts::{Facts, Known, NamespaceSample};
 use serde_json::{Map, Value, json};
 
 use super::super::check::{print, print_json};
-use super::facts::at_once;
+use super::facts::{Settings, at_once};
 use crate::flags::{Common, Exit, ListArgs};
 use crate::render;
 
@@ -22,7 +22,7 @@ fn show(
     text: fn(&Facts, bool) -> String,
     part: fn(&NamespaceSample) -> Value,
 ) -> Exit {
-    let facts = match at_once(args) {
+    let facts = match at_once(args, Settings::OfRules) {
         Ok(facts) => facts,
         Err(error) => return error.tell(),
     };

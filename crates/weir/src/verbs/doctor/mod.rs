@@ -14,6 +14,7 @@ use diagnose::finding::Report;
 use diagnose::rules::diagnose;
 use serde_json::{Value, json};
 
+use self::facts::Settings;
 use super::check::{print, print_json};
 use crate::flags::{Common, DoctorArgs, DoctorVerb, Exit};
 use crate::render;
@@ -32,7 +33,8 @@ pub(crate) fn run(args: &DoctorArgs, common: Common) -> Exit {
     if args.watch {
         return watch::run(&args.facts, common);
     }
-    let facts = match facts::get(&args.facts) {
+    let settings = if args.save.is_some() { Settings::All } else { Settings::OfRules };
+    let facts = match facts::get(&args.facts, settings) {
         Ok(facts) => facts,
         Err(error) => return error.tell(),
     };

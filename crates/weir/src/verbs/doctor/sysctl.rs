@@ -5,7 +5,7 @@ use diagnose::sysctl::{Effect, Machine, Reviewed, Which, in_use, of_file};
 use serde_json::{Value, json};
 
 use super::super::check::{print, print_json};
-use super::facts::{at_once, text_of};
+use super::facts::{Settings, at_once, text_of};
 use crate::flags::{Common, Exit, SysctlArgs};
 use crate::render;
 
@@ -13,7 +13,7 @@ use crate::render;
 const FILE_MAX_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn run(args: &SysctlArgs, common: Common) -> Exit {
-    let facts = match at_once(&args.list) {
+    let facts = match at_once(&args.list, Settings::All) {
         Ok(facts) => facts,
         Err(error) => return error.tell(),
     };

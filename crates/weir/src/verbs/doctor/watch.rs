@@ -24,7 +24,7 @@ pub(super) fn run(args: &FactsArgs, common: Common) -> Exit {
             return Exit::Failed;
         }
     };
-    let mut collector = match facts::begin(&args.netns) {
+    let mut collector = match facts::begin(&args.netns, facts::Settings::OfRules) {
         Ok(collector) => collector,
         Err(error) => return error.tell(),
     };
@@ -34,11 +34,15 @@ pub(super) fn run(args: &FactsArgs, common: Common) -> Exit {
     }
     collector.sample();
     loop {
-        for _ in 0..PARTS {
+        for part in 1..=PARTS {
             if signals.wait_at_most(args.time / PARTS).is_some() {
                 return Exit::Done;
             }
-            collector.sample();
+            if part < PARTS {
+                collector.glance();
+            } else {
+                collector.sample();
+            }
         }
         collector.renew();
         let seen = collector.facts();

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use e2e::{App, Authority, Nginx, Process, Scene, binary, find, http, wait};
-use load::{Bench, bench, timing, wait_for_listener};
+use load::{Bench, Ended, bench, timing, wait_for_listener};
 use rustix::process::Signal;
 
 fn url(address: std::net::SocketAddr) -> String {
@@ -208,22 +208,41 @@ fn a_stall_shows_in_the_times_from_the_intended_start() {
     assert!(ended.number("totals.late_starts") > 60.0);
 }
 
+/// Runs `words` and stops the load generator for half a second, `after` its start.
+fn paused(scene: &Scene, after: Duration, words: &[&str]) -> Ended {
+    let bench = Bench::start(scene, words);
+    wait::measure_for(after);
+    bench.process.signal(Signal::STOP);
+    wait::measure_for(Duration::from_millis(500));
+    bench.process.signal(Signal::CONT);
+    bench.end(Duration::from_secs(30)).code(0)
+}
+
 #[test]
 fn a_pause_of_the_load_generator_is_no_storm_of_connections() {
     let Some(scene) = Scene::new("bench-pause", &["nginx"]) else { return };
     let logged = Logged::start(&scene, "");
     let words = ["-t", "4", "--rate", "2000", "--threads", "1", &logged.url()];
-    let bench = Bench::start(&scene, &words);
-    wait::measure_for(Duration::from_secs(1));
-    bench.process.signal(Signal::STOP);
-    // A thousand starts are due at its end.
-    wait::measure_for(Duration::from_millis(500));
-    bench.process.signal(Signal::CONT);
-    let ended = bench.end(Duration::from_secs(30)).code(0);
-    assert_eq!(ended.number("totals.responses"), 8000.0);
-    assert!(ended.number("totals.late_starts") > 500.0);
-    let connections = ended.number("totals.connections");
-    assert!(connections < 100.0, "{connections} connections");
+    // A thousand starts are due at its end; then at the end of the run, when none may be lost.
+    for after in [1_000, 3_700] {
+        let ended = paused(&scene, Duration::from_millis(after), &words);
+        assert_eq!(ended.number("totals.responses"), 8000.0);
+        assert!(ended.number("totals.late_starts") > 500.0);
+        let connections = ended.number("totals.connections");
+        assert!(connections < 400.0, "{connections} connections");
+    }
+}
+
+#[test]
+fn a_load_of_new_connections_catches_up_after_a_pause() {
+    let Some(scene) = Scene::new("bench-pause-close", &["nginx"]) else { return };
+    let logged = Logged::start(&scene, "keepalive_timeout 0;");
+    let words = ["-t", "4", "--rate", "1500", "--threads", "1", &logged.url()];
+    let ended = paused(&scene, Duration::from_secs(1), &words);
+    assert_eq!(ended.number("totals.responses"), 6000.0);
+    assert!(ended.number("totals.connections") >= 6000.0);
+    let lateness = ended.number("latency.lateness.max_ms");
+    assert!(lateness < 2_000.0, "it has caught up before the end, not fallen behind: {lateness}");
 }
 
 #[test]

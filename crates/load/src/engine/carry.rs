@@ -18,8 +18,8 @@ const ROUND_TRIP_EVERY: u64 = 64;
 const READS_MAX: usize = 64;
 
 impl Worker {
-    /// Begins a request: on a connection that has room, or on a new one. Without room for either it
-    /// is put back.
+    /// Begins a request: on a connection that has room, on one that is being opened ahead, or on a new
+    /// one. Without room for any it is put back.
     pub(crate) fn begin(&mut self, mut exchange: Exchange, now: u64) {
         let plan = &self.shared.plan;
         let site = plan.targets[exchange.target].site;
@@ -46,7 +46,12 @@ impl Worker {
                 _ => {}
             }
         }
-        if self.make_room() {
+        if let Some(index) = self.ahead[site].pop()
+            && let Some(connection) = self.table.get(index)
+            && let State::Connecting(waits) | State::Handshaking(waits) = &mut connection.state
+        {
+            *waits = Some(exchange);
+        } else if self.make_room() {
             self.open(Some(exchange), site, now);
         } else {
             self.put_back.push_back(exchange);
@@ -57,6 +62,7 @@ impl Worker {
     pub(super) fn open(&mut self, exchange: Option<Exchange>, site: usize, now: u64) {
         debug_assert!(self.table.len() < self.connections_max, "never more than were asked for");
         self.opened_ns = now;
+        self.has_closed = false;
         let plan = &self.shared.plan;
         let address = plan.sites[site].address;
         let source = self.next_source % plan.sources.len().max(1);
@@ -89,8 +95,12 @@ impl Worker {
             served: 0,
             interest: Interest::ReadWrite,
             is_spare: false,
+            was_idle: false,
         };
         self.table.put(index, connection);
+        if exchange.is_none() {
+            self.ahead[site].push(index);
+        }
     }
 
     /// A connection did not come about. Where no request waited for it, the next one that needs one
@@ -181,6 +191,7 @@ impl Worker {
             self.recorder.times.tls.saturating_record(now.saturating_sub(connection.since));
         }
         connection.deadline = now + nanos(plan.timeout);
+        let site = connection.site;
         let begun = |mut exchange: Exchange| {
             exchange.moments.sent = now;
             exchange
@@ -196,10 +207,12 @@ impl Worker {
             }
             Protocol::Http1 => {
                 connection.state = State::Http1(exchange);
+                connection.was_idle = exchange.is_none();
                 self.listen(index, false);
                 if exchange.is_some() {
                     self.send(index, now);
                 } else {
+                    self.no_longer_ahead(site, index);
                     self.offer(index);
                 }
             }
@@ -215,6 +228,7 @@ impl Worker {
                     http2.begin(exchange, &plan.targets[exchange.target], connection.deadline);
                 }
                 connection.state = State::Http2(http2);
+                self.no_longer_ahead(site, index);
                 self.listen(index, false);
                 self.drive_http2(index, now);
             }
@@ -292,7 +306,7 @@ impl Worker {
                 let moments = exchange.moments;
                 let has_begun = connection.reader.has_begun();
                 let status = connection.reader.end().filter(|_| ended.is_ok());
-                let is_kept = connection.served > 0 && !has_begun;
+                let is_kept = (connection.served > 0 || connection.was_idle) && !has_begun;
                 self.close(index);
                 match (status, ended) {
                     (Some(status), _) => {

@@ -54,6 +54,8 @@ pub(crate) struct Connection {
     pub(crate) reader: Reader,
     /// Exchanges completed on it.
     pub(crate) served: u64,
+    /// Whether it has waited for its first request.
+    pub(crate) was_idle: bool,
     /// Whether it is among those that can take a request.
     pub(crate) is_spare: bool,
     /// What the poller was told.

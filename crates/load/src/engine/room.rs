@@ -4,9 +4,9 @@ use super::plan::Protocol;
 use super::recorder::LATE_NS;
 use super::worker::Worker;
 
-/// Between two connections that a thread opens while it is behind: a thousand a second are enough to
-/// reach what the load needs soon, and no storm.
-const OPENING_NS: u64 = 1_000_000;
+/// Between two connections that a thread opens while it is behind, beyond those that replace closed
+/// ones: 4,000 a second are enough to reach soon what the load needs, and no storm.
+const OPENING_NS: u64 = 250_000;
 
 impl Worker {
     /// Whether a request for `target` would find a connection, or room for one.
@@ -25,17 +25,26 @@ impl Worker {
     /// that follow later, and the server would see a storm that nobody asked for.
     pub(crate) fn is_behind(&self, target: usize, intended: u64, now: u64) -> bool {
         let plan = &self.shared.plan;
+        let site = plan.targets[target].site;
         plan.shape.is_open()
             && plan.keep_alive
             && plan.protocol != Protocol::Connect
             && now.saturating_sub(intended) > LATE_NS
             && now < self.next_opening_ns()
-            && self.spare[plan.targets[target].site].is_empty()
+            && self.spare[site].is_empty()
+            && self.ahead[site].is_empty()
     }
 
     /// When a start that is behind opens a connection, unless one is spare before.
     pub(crate) fn next_opening_ns(&self) -> u64 {
-        self.opened_ns + OPENING_NS
+        if self.has_closed { self.opened_ns } else { self.opened_ns + OPENING_NS }
+    }
+
+    /// A connection that was opened ahead of requests is up, taken or gone.
+    pub(super) fn no_longer_ahead(&mut self, site: usize, index: usize) {
+        if let Some(at) = self.ahead[site].iter().position(|&other| other == index) {
+            self.ahead[site].swap_remove(at);
+        }
     }
 
     /// Sees to it that one more connection may be opened, by closing one that does nothing; whether
@@ -88,6 +97,8 @@ impl Worker {
     pub(super) fn close(&mut self, index: usize) {
         self.withdraw(index);
         let Some(connection) = self.table.release(index) else { return };
+        self.has_closed = true;
+        self.no_longer_ahead(connection.site, index);
         if self.shared.plan.reset
             && let Some(link) = &connection.link
         {

@@ -72,8 +72,12 @@ pub(crate) struct Worker {
     pub(crate) in_flight: usize,
     pub(crate) next_source: usize,
     pub(crate) connections_max: usize,
+    /// By site: connections opened ahead of requests that are not up yet.
+    pub(crate) ahead: Vec<Vec<usize>>,
     /// When a connection was opened last.
     pub(crate) opened_ns: u64,
+    /// Whether one was closed since, which the next one replaces.
+    pub(crate) has_closed: bool,
     /// Slots of a closed loop that rest, by when they are ready again.
     pub(crate) resting: VecDeque<u64>,
     /// Requests under way that have no connection: a server gave them back, or there was no room.
@@ -131,7 +135,9 @@ impl Worker {
             in_flight: 0,
             next_source: thread,
             connections_max,
+            ahead: vec![Vec::new(); plan.sites.len()],
             opened_ns: 0,
+            has_closed: false,
             in_flight_max: connections_max * streams,
             resting: VecDeque::new(),
             put_back: VecDeque::new(),
@@ -214,16 +220,18 @@ impl Worker {
         }
         let mut arrivals = arrivals.clone();
         let mut turn = self.turn.clone();
-        let streams = self.in_flight_max / self.connections_max;
-        let mut sites = Vec::new();
-        while sites.len() < self.in_flight_max
-            && arrivals.next_ns().is_some_and(|next| next <= AHEAD_NS)
-        {
-            sites.push(plan.targets[turn.next()].site);
+        let mut requests = vec![0_usize; plan.sites.len()];
+        while arrivals.next_ns().is_some_and(|next| next <= AHEAD_NS) {
+            requests[plan.targets[turn.next()].site] += 1;
             arrivals.advance();
         }
-        for site in sites.into_iter().step_by(streams.max(1)) {
-            self.open(None, site, now);
+        let streams = self.in_flight_max / self.connections_max;
+        for (site, requests) in requests.into_iter().enumerate() {
+            for _ in 0..requests.div_ceil(streams) {
+                if self.has_room() {
+                    self.open(None, site, now);
+                }
+            }
         }
     }
 
@@ -314,13 +322,14 @@ impl Worker {
     /// Whether nothing will begin any more.
     fn has_begun_all(&mut self, now: u64) -> bool {
         let since = now.saturating_sub(self.shared.begins);
+        let lacks_connection = self.next_target.is_some_and(|target| !self.can_begin(target));
         match &mut self.starts {
             Starts::Closed { left, until, .. } => *left == 0 || since >= *until,
             Starts::Open(arrivals) => {
                 let over = self.shared.plan.shape.time().is_some_and(|time| since >= nanos(time));
                 // What did not find a connection before the end does not begin afterwards; what only
                 // waits for its turn, after a pause of this machine, does.
-                while over && self.next_target.is_some() && arrivals.next_ns().is_some() {
+                while over && lacks_connection && arrivals.next_ns().is_some() {
                     arrivals.advance();
                     self.recorder.dropped();
                 }
@@ -337,12 +346,19 @@ impl Worker {
         let mut until = scan_at;
         let begins = self.shared.begins;
         match &self.starts {
-            Starts::Open(arrivals) if self.next_target.is_none() => {
-                until = until.min(arrivals.next_ns().map_or(u64::MAX, |next| begins + next));
+            Starts::Open(arrivals) => {
+                // What finds no connection waits for events.
+                let due = arrivals.next_ns().map_or(u64::MAX, |next| begins + next);
+                until = match self.next_target {
+                    None => until.min(due),
+                    Some(target) if self.can_begin(target) => {
+                        until.min(due.max(self.next_opening_ns()))
+                    }
+                    Some(_) => until,
+                };
             }
-            Starts::Open(_) if self.has_room() => until = until.min(self.next_opening_ns()),
             Starts::Closed { .. } if now < begins => until = until.min(begins),
-            _ => {}
+            Starts::Closed { .. } => {}
         }
         Duration::from_nanos(until.saturating_sub(now))
     }

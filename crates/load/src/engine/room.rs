@@ -12,7 +12,10 @@ impl Worker {
     /// Whether a request for `target` would find a connection, or room for one.
     pub(crate) fn can_begin(&self, target: usize) -> bool {
         let site = self.shared.plan.targets[target].site;
-        !self.spare[site].is_empty() || self.has_room() || self.idle_one().is_some()
+        !self.spare[site].is_empty()
+            || !self.ahead[site].is_empty()
+            || self.has_room()
+            || self.idle_one().is_some()
     }
 
     /// Whether there are fewer connections than were asked for.

@@ -63,9 +63,13 @@ fn seconds(text: &str) -> f64 {
     minutes.parse::<f64>().unwrap() * 60.0 + rest.trim_end_matches('s').parse::<f64>().unwrap()
 }
 
+/// An empty timer loop that is later than this at the 99.9th percentile shows a machine with other work:
+/// what it delays by a time, it delays the load by more, which has to catch up.
+const TIMER_MAX_MS: f64 = 1.5;
+
 #[test]
 #[ignore = "takes a minute, and a machine without other work: make prove"]
-fn unproven_twenty_thousand_starts_a_second_come_on_time() {
+fn twenty_thousand_starts_a_second_come_on_time() {
     let Some(scene) = Scene::alone("prove-bench-rate", &["taskset"]) else { return };
     if std::thread::available_parallelism().unwrap().get() < 2 {
         eprintln!("SKIPPED: the load and its server need a processor each");
@@ -81,6 +85,10 @@ fn unproven_twenty_thousand_starts_a_second_come_on_time() {
     println!("lateness p99.9: starts {starts:.3} ms, an empty timer loop {timer:.3} ms");
     assert_eq!(ended.number("totals.requests"), 1_200_000.0);
     assert_eq!(ended.number("totals.errors"), 0.0);
+    if timer > TIMER_MAX_MS {
+        println!("left out: a machine that wakes nobody in time cannot tell whose delay it is");
+        return;
+    }
     let ran_out = &ended.json["ran_out"];
     assert!(starts <= timer + 0.2, "{starts} ms against {timer} ms; ran out: {ran_out}");
 }
@@ -157,7 +165,7 @@ fn a_server_that_stalls_is_seen_from_the_intended_starts() {
 
 #[test]
 #[ignore = "takes a minute: make prove"]
-fn unproven_the_limit_of_a_shaped_link_is_found_and_named() {
+fn the_limit_of_a_shaped_link_is_found_and_named() {
     let Some(scene) = Scene::alone("prove-bench-limit", &[NAMESPACES, "tc"]) else { return };
     Zones::run(&["server"], |zones| {
         let address = zones.address("server", 11, 8080);
@@ -196,14 +204,14 @@ fn unproven_the_limit_of_a_shaped_link_is_found_and_named() {
         let packets = (response / 1448.0).ceil();
         let bound = 180e6 / 8.0 / (response + packets * 66.0);
         println!("found {found:.1}/s, bound {bound:.1}/s ({response:.0} bytes a response)");
-        assert!((found / bound - 1.0).abs() < 0.05, "{found} is not {bound}");
         let ran_out = ended.json["ran_out"].as_array().unwrap();
-        // A machine that others keep busy may say so; beside it the link comes first, whatever runs
-        // out.
-        let is_busy_cpu =
-            |found: &&serde_json::Value| found["whose"] == "generator" && found["what"] == "cpu";
-        let first = ran_out.iter().find(|found| !is_busy_cpu(found));
-        let first = first.unwrap_or_else(|| panic!("no link among {ran_out:?}"));
+        // At 23 MB/s neither the load nor the sample server needs a tenth of a processor.
+        if ran_out.iter().any(|found| found["whose"] == "generator" && found["what"] == "cpu") {
+            println!("left out: others keep this machine's processors busy");
+            return;
+        }
+        assert!((found / bound - 1.0).abs() < 0.05, "{found} is not {bound}");
+        let first = ran_out.first().expect("what ran out");
         assert_eq!((&first["whose"], &first["what"]), (&"link".into(), &"bandwidth".into()));
     });
 }

@@ -227,6 +227,44 @@ fn a_command_on_a_host_ends_the_shell_as_it_ended_itself() {
 }
 
 #[test]
+fn a_shell_that_ignores_sigterm_goes_with_its_hosts() {
+    let Some(scene) = Scene::new("lab-shell-term", &[NAMESPACES, "nginx"]) else { return };
+    // As shells at a terminal do.
+    let shell =
+        scene.file("shell", "#!/bin/sh\ntrap '' TERM\necho ready >&2\nwhile :; do sleep 1; done\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&shell, mode).expect("a program");
+    let shell = format!("SHELL={}", shell.display());
+    let weir = binary().to_string_lossy();
+    let words = [&*shell, &*weir, "lab", "shell", "hidden-backlog", "client"];
+    let mut shell = Process::start(&scene, "shell", Path::new("/usr/bin/env"), words);
+    wait::until("the shell", Duration::from_secs(20), || {
+        shell.stderr().contains("ready").then_some(())
+    });
+    let finished = shell.terminate(Duration::from_secs(20));
+    // Killed, where a hang-up is ignored: under nohup(1).
+    assert!(matches!(finished.code, Some(129 | 137)), "{finished:?}");
+    assert_clean(shell.pid());
+}
+
+#[test]
+fn hosts_that_are_being_made_are_removed_when_interrupted() {
+    let Some(scene) = Scene::new("lab-shell-int", &[NAMESPACES]) else { return };
+    let many = LONG.replace("[hosts.b]\n", "[hosts.b]\n[hosts.c]\ncount = 150\n");
+    let file = scene.file("many.toml", many);
+    let words = ["lab", "shell", &file.to_string_lossy(), "a"];
+    let mut shell = Process::start(&scene, "shell", binary(), words);
+    let made = || (namespaces_of(shell.pid()).len() > 1).then_some(());
+    wait::until("the first hosts", Duration::from_secs(20), made);
+    shell.signal(Signal::INT);
+    let finished = shell.wait(Duration::from_secs(20));
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("stopped"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("you are on"), "{}", finished.stderr);
+    assert_clean(shell.pid());
+}
+
+#[test]
 fn mistakes_in_an_incident_are_told_with_their_line() {
     let Some(scene) = Scene::new("lab-mistakes", &[]) else { return };
     let file = scene.file("wrong.toml", LONG.replace("\"b\"]", "\"c\"]"));

@@ -27,6 +27,14 @@ impl Stop {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Between two steps of what takes long.
+    ///
+    /// # Errors
+    /// That it was pulled.
+    pub fn check(&self) -> Result<(), String> {
+        if self.is_pulled() { Err("stopped".to_owned()) } else { Ok(()) }
+    }
+
     /// Waits for a time; `false` when the run is to stop.
     pub fn wait(&self, time: Duration) -> bool {
         let guard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,12 +65,14 @@ mod tests {
     fn a_wait_ends_by_its_time_its_condition_or_by_being_stopped() {
         let stop = Stop::default();
         assert!(stop.wait(Duration::from_millis(1)));
+        assert_eq!(stop.check(), Ok(()));
         assert_eq!(stop.until(Duration::from_secs(5), || Some(7)), Some(7));
         assert_eq!(stop.until(Duration::from_millis(1), || None::<u8>), None);
         let other = stop.clone();
         let puller = std::thread::spawn(move || other.pull());
         assert_eq!(stop.until(Duration::from_secs(60), || None::<u8>), None);
         assert!(!stop.wait(Duration::from_secs(60)));
+        assert_eq!(stop.check(), Err("stopped".to_owned()));
         puller.join().unwrap();
     }
 }

@@ -51,6 +51,8 @@ fn stands_for(some: &[&Server<'_>], all: &[&Server<'_>]) -> bool {
     let (failures, attempts) = shares(some, all);
     some.len() < all.len()
         && failed(all) >= FAILURES_MIN
+        // Requests that began before the first sample can fail when none begins any more.
+        && self::attempts(all) > 0
         && failures >= FAILURES_SHARE_MIN
         && attempts < ATTEMPTS_SHARE_MAX
 }
@@ -91,10 +93,14 @@ fn finding(
     let drains: Vec<String> =
         drains.map(|one| format!("weir drain {} {}", one.now.service, one.now.address)).collect();
     let drains: Vec<&str> = drains.iter().map(String::as_str).collect();
+    let action = match some.len().saturating_sub(DRAINED_MAX) {
+        0 => "Take it out, and look there".to_owned(),
+        more => format!("Take it out, like this and so on for {more} more, and look there"),
+    };
     let finding = out.finding(subject, Severity::Warning, Certainty::Likely, what);
     with_causes(finding, some, seconds)
         .why(why)
-        .remedy("Take it out, and look there", &drains, "the other servers get its load")
+        .remedy(action, &drains, "the other servers get its load")
         .verify("failures of the service fall by that share")
         .source(&["the balancer's counters by server and cause"])
 }

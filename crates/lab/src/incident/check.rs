@@ -38,6 +38,12 @@ pub(super) fn check(incident: &Incident) -> Result<(), Mistake> {
     hosts_and_links(incident)?;
     programs(incident)?;
     steps(incident)?;
+    for (name, part) in &incident.figures {
+        if part.contains('{') {
+            let what = format!("`{name}` of [figures] names another; only figures name parts");
+            return Err(Mistake::new(what));
+        }
+    }
     for expect in &incident.expect {
         if expect.at_least.is_none() && expect.at_most.is_none() && expect.theirs.is_empty() {
             let what = "an expectation wants `at_least`, `at_most` or `theirs`".to_owned();

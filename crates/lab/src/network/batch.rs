@@ -1,6 +1,7 @@
 //! iproute2's commands, many at once.
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// Runs `ip` with these lines, in a namespace if one is given.
@@ -17,6 +18,9 @@ pub(super) fn run(lines: &[String], namespace: Option<&str>) -> Result<(), Strin
     }
     command.args(["-batch", "-"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // A terminal's Ctrl-C is for this program, which then removes what it has made: half of a batch
+    // would leave what nobody knows of.
+    command.process_group(0);
     let started = command.spawn();
     let mut child = started.map_err(|error| format!("cannot start ip, of iproute2: {error}"))?;
     if let Some(mut input) = child.stdin.take() {

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::incident::{Incident, Variant};
 use crate::link::{End, Forwarder, Way, Ways, open};
+use crate::stop::Stop;
 
 /// The largest packet of every link, as on Ethernet.
 const MTU: u32 = 1_500;
@@ -59,24 +60,29 @@ impl Network {
     /// Makes the hosts and links of an incident; `run` makes their names its own.
     ///
     /// # Errors
-    /// What could not be made, and why; what was made is gone again.
+    /// What could not be made, and why, or that it was to stop; what was made is gone again.
     pub fn make(
         incident: &Incident,
         variant: &Variant,
         run: &str,
         seed: u64,
+        stop: &Stop,
     ) -> Result<Network, String> {
         let mut network = Network { hosts: Vec::new(), links: Vec::new() };
         for name in incident.all_hosts() {
+            stop.check()?;
             let namespace = format!("{}{run}-{name}", state::NAMESPACES);
-            batch::run(&[format!("netns add {namespace}")], None)?;
             let own = incident.host(&name).map(|host| &host.sysctl);
             let mut set = [Some(&variant.sysctl), own].into_iter().flatten();
             let congestion_control = set.find_map(|set| set.get(CONGESTION_CONTROL));
             let congestion_control = congestion_control.map_or(CUBIC, String::as_str).to_owned();
+            let add = format!("netns add {namespace}");
+            // Known before it is there, so that half of one is removed as well.
             network.hosts.push(Host { name, namespace, congestion_control });
+            batch::run(&[add], None)?;
         }
         for (index, host) in network.hosts.iter().enumerate() {
+            stop.check()?;
             let what = incident.host(&host.name);
             let count = what.map_or(1, |host| host.addresses);
             let mut lines = vec!["link set lo up".to_owned()];
@@ -88,6 +94,7 @@ impl Network {
             batch::run(&lines, Some(&host.namespace))?;
         }
         for (index, (name, between, link)) in incident.all_links().into_iter().enumerate() {
+            stop.check()?;
             let ends = between.each_ref().map(|host| End {
                 namespace: network.namespace(host).to_owned(),
                 device: format!("lab{index}"),
@@ -105,17 +112,18 @@ impl Network {
             };
             network.links.push(Link { name, between, forwarder, ways, is_cut: false });
         }
-        network.set_routes()?;
+        network.set_routes(stop)?;
         Ok(network)
     }
 
-    fn set_routes(&self) -> Result<(), String> {
+    fn set_routes(&self, stop: &Stop) -> Result<(), String> {
         let edges: Vec<[usize; 2]> = self
             .links
             .iter()
             .map(|link| link.between.each_ref().map(|name| self.index(name).unwrap_or(0)))
             .collect();
         for (from, host) in self.hosts.iter().enumerate() {
+            stop.check()?;
             let mut lines = Vec::new();
             for routes::Route { to, link, next } in routes::routes(from, self.hosts.len(), &edges) {
                 let via = if self.links[link].forwarder.is_none() {

@@ -1,6 +1,7 @@
 //! What runs leave behind, and its removal: after a crash, everything that a run had made is found
 //! by its name.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -136,7 +137,9 @@ pub fn clean() -> Result<Removed, String> {
 /// Ends what runs in a namespace and removes it.
 pub(super) fn remove_namespace(namespace: &str) -> Result<(), String> {
     let pids = || {
-        let output = Command::new("ip").args(["netns", "pids", namespace]).output();
+        // Out of a terminal's Ctrl-C, as in batches.
+        let mut command = Command::new("ip");
+        let output = command.args(["netns", "pids", namespace]).process_group(0).output();
         let text = output.map(|output| output.stdout).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         text.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()).collect::<Vec<_>>()

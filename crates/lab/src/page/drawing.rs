@@ -7,6 +7,7 @@ use wire::html::escaped;
 
 use crate::incident::{Incident, Link};
 use crate::link::Way;
+use crate::run::record::figure;
 
 /// Measures of the drawing, in pixels.
 const BOX_WIDTH_MIN: usize = 150;
@@ -123,19 +124,19 @@ fn way(way: &Way) -> String {
         told.push("cut".to_owned());
     }
     if way.delay.as_nanos() > 0 {
-        told.push(format!("{} ms", way.delay.0.as_secs_f64() * 1e3));
+        told.push(format!("{} ms", figure(way.delay.0.as_secs_f64() * 1e3)));
     }
     if way.loss.0 > 0.0 {
-        told.push(format!("loses {} %", way.loss.0 * 100.0));
+        told.push(format!("loses {} %", figure(way.loss.0 * 100.0)));
     }
     if way.bursts.is_some() {
         told.push("loses in bursts".to_owned());
     }
     if let Some(reorder) = way.reorder {
-        told.push(format!("reorders {} %", reorder.share.0 * 100.0));
+        told.push(format!("reorders {} %", figure(reorder.share.0 * 100.0)));
     }
     if let Some(rate) = way.rate {
-        told.push(format!("{} Mb/s", rate.0 / 1e6));
+        told.push(format!("{} Mb/s", figure(rate.0 / 1e6)));
     }
     if way.throttle.is_some() {
         told.push("throttles SYNs".to_owned());
@@ -190,6 +191,13 @@ fn places(incident: &Incident) -> BTreeMap<String, (usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_link_does_is_told_in_figures_as_people_write_them() {
+        let read = |text| way(&toml::from_str::<Way>(text).unwrap());
+        let told = read("delay = \"2.2ms\"\nloss = \"0.07%\"\nrate = \"1.1Mbit\"");
+        assert_eq!(told, "2.2 ms, loses 0.07 %, 1.1 Mb/s");
+    }
 
     #[test]
     fn every_host_has_a_place_of_its_own() {

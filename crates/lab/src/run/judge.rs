@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::Request;
-use super::figures::{places, values};
 use super::record::{Check, Finding, Found, Record};
 use crate::incident::{Expect, Findings, Incident};
 
@@ -83,23 +82,32 @@ fn found(findings: &Findings, figures: &Value) -> Found {
     Found { variant, by, has_looked, found, missing, unexpected, holds }
 }
 
-/// Where lists of findings stand in what a step has written: `weir doctor`'s and the API's, or
-/// `weir trace`'s; those of a group of hosts all together.
-const LISTS: [&str; 4] = ["findings", "diagnosis.findings", "*.findings", "*.diagnosis.findings"];
-
-/// Whether there was a look: lists are there, one of each host, and what looks again and again has
-/// done so.
-fn has_looked(written: &Value) -> bool {
-    let lists = LISTS.iter().flat_map(|path| places(path, written)).filter(|list| list.is_array());
-    let hosts = written.as_array().map_or(1, Vec::len);
-    let looks = ["looks", "*.looks"].into_iter().flat_map(|path| values(path, written));
-    lists.count() >= hosts && looks.min_by(f64::total_cmp).is_none_or(|fewest| fewest > 0.0)
+/// What each host of a step or a balancer has written: those of a group stand in a list.
+fn hosts(written: &Value) -> &[Value] {
+    written.as_array().map_or(std::slice::from_ref(written), Vec::as_slice)
 }
 
-/// The findings in what a step has written.
+/// The findings that a host has written: `weir doctor`'s and the API's, or else `weir trace`'s.
+/// `None` where there is no list of them.
+fn list(host: &Value) -> Option<&Vec<Value>> {
+    let of_trace = || host.get("diagnosis").and_then(|diagnosis| diagnosis.get("findings"));
+    host.get("findings").or_else(of_trace)?.as_array()
+}
+
+/// Whether there was a look: on every host, of which there is one at least, there is a list, and
+/// what looks again and again has done so.
+fn has_looked(written: &Value) -> bool {
+    let has_looked = |host: &Value| {
+        let looks = host.get("looks").and_then(Value::as_f64);
+        list(host).is_some() && looks.is_none_or(|looks| looks > 0.0)
+    };
+    !hosts(written).is_empty() && hosts(written).iter().all(has_looked)
+}
+
+/// The findings in what a step has written, those of a group of hosts all together.
 fn told(written: &Value) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
-    for finding in LISTS.iter().flat_map(|path| places(&format!("{path}.*"), written)) {
+    for finding in hosts(written).iter().filter_map(list).flatten() {
         let text = |name: &str| finding.get(name).and_then(Value::as_str).map(str::to_owned);
         let Some(rule) = text("rule") else { continue };
         let finding = Finding {
@@ -149,7 +157,8 @@ mod tests {
         let text = "variant = \"a\"\nstep = \"half\"\nmust = [\"capture_sack_off\"]\n\
                     certainty = { capture_sack_off = \"possible\" }";
         let findings = toml::from_str(text).unwrap();
-        assert!(found(&findings, &written("possible")).holds);
+        let possible = found(&findings, &written("possible"));
+        assert_eq!((possible.holds, possible.found.len(), possible.found[0].times), (true, 1, 1));
         let sure = found(&findings, &written("certain"));
         assert_eq!((sure.missing, sure.holds), (vec!["capture_sack_off (possible)".into()], false));
     }
@@ -169,6 +178,8 @@ mod tests {
         for answer in [
             serde_json::json!([looked, has_not]),
             serde_json::json!([looked, null]),
+            serde_json::json!([]),
+            serde_json::json!([{ "findings": [], "diagnosis": { "findings": [] } }, {}]),
             serde_json::json!({ "code": 0 }),
             Value::Null,
         ] {

@@ -69,9 +69,7 @@ pub fn run(request: &Request<'_>, stop: &Stop, tell: &dyn Fn(Told<'_>)) -> Resul
             .map_err(|why| format!("{}, {}: {why}", request.name, variant.name))?;
         variants.push(record);
         figures.insert(variant.name.clone(), outputs);
-        if stop.is_pulled() {
-            return Err("stopped".to_owned());
-        }
+        stop.check()?;
     }
     let figures = Value::Object(figures);
     let mut record = Record {
@@ -95,7 +93,7 @@ pub fn run(request: &Request<'_>, stop: &Stop, tell: &dyn Fn(Told<'_>)) -> Resul
 /// and what came of that.
 ///
 /// # Errors
-/// What could not be set up, or what `work` failed at.
+/// What could not be set up, that it was stopped before it was, or what `work` failed at.
 pub fn visit<T>(
     request: &Request<'_>,
     stop: &Stop,
@@ -106,6 +104,7 @@ pub fn visit<T>(
     let claim = Claim::new(request.name)?;
     let variant = chosen(request).next().ok_or("there is no such variant")?;
     let mut stage = Stage::set_up(request, variant, claim.folder(), stop, &|_| {})?;
+    stop.check()?;
     let ended = work(&|host, program| stage.command(host, program));
     stage.take_down();
     ended
@@ -131,9 +130,7 @@ fn run_variant(
         if step.is_in(&variant.name, request.is_short) {
             stage.step(step)?;
         }
-        if stop.is_pulled() {
-            return Err("stopped".to_owned());
-        }
+        stop.check()?;
     }
     stage.finish()
 }

@@ -1,6 +1,7 @@
 //! Programs on hosts: found, started, ended, with what they write kept in files.
 
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -43,6 +44,8 @@ impl Running {
         command.stdin(Stdio::null()).stdout(file(&output)?).stderr(file(&errors)?);
         // Their own output is read by programs, and they belong to no service manager.
         command.env("NO_COLOR", "1").env_remove("NOTIFY_SOCKET");
+        // A terminal's Ctrl-C is for this program and for what it shares the terminal with.
+        command.process_group(0);
         let child = command.spawn().map_err(|error| format!("cannot start {name}: {error}"))?;
         let (name, of) = (name.to_owned(), of.to_owned());
         Ok(Running { name, of, child, output, errors, is_stopped: false })

@@ -67,7 +67,7 @@ impl<'a> Stage<'a> {
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
         let run = std::process::id().to_string();
-        let network = Network::make(incident, variant, &run, request.seed)?;
+        let network = Network::make(incident, variant, &run, request.seed, stop)?;
         let mut stage = Stage {
             request,
             variant,
@@ -86,6 +86,7 @@ impl<'a> Stage<'a> {
         for program in &incident.programs {
             if crate::incident::is_in(&program.variants, &variant.name) {
                 for host in incident.members(program.host.as_ref()) {
+                    stop.check()?;
                     stage.start(program, &host)?;
                 }
             }
@@ -136,6 +137,7 @@ impl<'a> Stage<'a> {
             let connect = || TcpStream::connect_timeout(&address, CONNECT_WAIT).is_ok();
             network.inside(host, connect).is_ok_and(|connected| connected).then_some(true)
         });
+        stop.check()?;
         match (answers, ended) {
             (Some(true), _) => Ok(()),
             (_, Some(words)) => Err(format!("{program} on {host} ended at once: {words}")),

@@ -73,6 +73,11 @@ fn mistakes_are_told_with_their_line() {
             "\"{part} / 2\"",
             "line 24: `{part}` is no place of a figure",
         ),
+        (
+            "[[expect]]",
+            "[figures]\na = \"{b}\"\nb = \"before.x\"\n[[expect]]",
+            "`a` of [figures] names another; only figures name parts",
+        ),
         ("at_most = 0", "", "line 24: an expectation wants"),
         ("variant = \"before\"", "variant = \"then\"", "no variant `then`; there are before"),
         ("step = \"load\"", "step = \"laod\"", "no step named `laod`"),

@@ -1,5 +1,7 @@
 //! The files that a run's figures go into.
 
+use std::fs::OpenOptions;
+
 use load::report::{Named, Run, page};
 
 use crate::flags::bench::http::ReportArgs;
@@ -11,13 +13,17 @@ use crate::flags::bench::http::ReportArgs;
 /// Which file cannot be written, and why.
 pub(crate) fn can_write(args: &ReportArgs) -> Result<(), String> {
     for path in [&args.json, &args.html].into_iter().flatten() {
-        let is_new = !path.exists();
-        let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        if is_new {
+        let mut options = OpenOptions::new();
+        options.append(true);
+        if options.clone().create_new(true).open(path).is_ok() {
             // A run that fails leaves no empty file behind. That it cannot go is no reason to fail.
             let _ = std::fs::remove_file(path);
+            continue;
         }
+        // Something stands there, if only a link to what does not exist yet: it is not this
+        // program's to remove.
+        let opened = options.create(true).open(path);
+        opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     Ok(())
 }
@@ -38,4 +44,29 @@ pub(crate) fn write(run: &Run, args: &ReportArgs) -> Result<(), String> {
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_files_can_be_written_is_seen_without_touching_what_is_there() {
+        let folder = std::env::temp_dir().join(format!("weir-can-write-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let [new, old, link] = ["new.json", "old.json", "link.html"].map(|name| folder.join(name));
+        std::fs::write(&old, "figures").unwrap();
+        std::os::unix::fs::symlink(folder.join("later.html"), &link).unwrap();
+        let can = |json: &std::path::Path| {
+            can_write(&ReportArgs { json: Some(json.into()), html: None, quiet: true })
+        };
+        for path in [&new, &old, &link] {
+            assert_eq!(can(path), Ok(()), "{}", path.display());
+        }
+        assert!(!new.exists());
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "figures");
+        assert!(link.is_symlink(), "a link that leads nowhere yet is the user's");
+        assert!(can(&folder.join("no/such.json")).unwrap_err().starts_with("cannot write "));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

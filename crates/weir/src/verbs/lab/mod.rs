@@ -6,11 +6,17 @@ mod shell;
 mod text;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ::lab::incident::{Incident, entries, find};
 use ::lab::network::state;
 
 use crate::flags::{Common, Exit, LabArgs, LabListArgs, LabVerb};
+use crate::signals::Signals;
+
+/// Between two looks at whether what signals can end has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &LabArgs, common: Common) -> Exit {
     match &args.verb {
@@ -70,6 +76,36 @@ fn incident(name: &str) -> Result<(String, Incident), String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Ok((stem, Incident::read(name, &text)?))
+}
+
+/// Does `work` while signals are waited for; `caught` is told of each, by its name.
+fn watched<T>(
+    signals: &mut Signals,
+    mut caught: impl FnMut(&'static str) + Send,
+    work: impl FnOnce() -> T,
+) -> T {
+    let has_ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !has_ended.load(Ordering::Relaxed) {
+                if let Some(signal) = signals.wait_at_most(LOOK_EVERY) {
+                    caught(signal);
+                }
+            }
+        });
+        // The scope ends with its threads.
+        let _over = Over(&has_ended);
+        work()
+    })
+}
+
+/// Says that work has ended, also by a panic: whoever watches for signals would wait for ever.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Says why the lab could not do what it was asked for.

@@ -1,8 +1,6 @@
 //! `weir lab run`: incidents, one after the other.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use ::lab::incident::Incident;
 use ::lab::page::page;
@@ -12,10 +10,7 @@ use ::lab::stop::Stop;
 use crate::flags::{Common, Exit, LabRunArgs};
 use crate::signals::Signals;
 
-use super::{failed, incident, mistaken, text};
-
-/// Between two looks at whether the run has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+use super::{failed, incident, mistaken, text, watched};
 
 pub(crate) fn run(args: &LabRunArgs, common: Common) -> Exit {
     let names = if args.names.is_empty() {
@@ -79,31 +74,11 @@ fn run_one(args: &LabRunArgs, name: &str, incident: &Incident) -> Result<Record,
             Told::Event(what) => eprintln!("{at_s:7.1} s  {what}"),
         }
     };
-    let (stop, has_ended) = (Stop::default(), AtomicBool::new(false));
+    let stop = Stop::default();
     let mut signals = Signals::catch().map_err(|error: io::Error| error.to_string())?;
-    std::thread::scope(|scope| {
-        let watched = scope.spawn(|| {
-            while !has_ended.load(Ordering::Relaxed) {
-                if signals.wait_at_most(LOOK_EVERY).is_some() {
-                    eprintln!("weir lab: stopping; what was made is removed");
-                    stop.pull();
-                }
-            }
-        });
-        let over = Over(&has_ended);
-        let ended = run_incident(&request, &stop, &tell);
-        drop(over);
-        // It has nothing to say.
-        let _ = watched.join();
-        ended
-    })
-}
-
-/// Says that a run has ended, also by a panic: whoever watches for signals would wait for ever.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+    let stopping = |_| {
+        eprintln!("weir lab: stopping; what was made is removed");
+        stop.pull();
+    };
+    watched(&mut signals, stopping, || run_incident(&request, &stop, &tell))
 }

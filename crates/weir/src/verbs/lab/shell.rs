@@ -3,7 +3,8 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ::lab::run::{Request, find, visit};
@@ -13,10 +14,10 @@ use os::process::{Ask, signal};
 use crate::flags::{Exit, LabShellArgs};
 use crate::signals::Signals;
 
-use super::{failed, incident, mistaken};
+use super::{failed, incident, mistaken, watched};
 
-/// Between two looks at whether the command has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a command has to end once it was asked to.
+const GRACE: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(args: &LabShellArgs) -> Exit {
     let (name, incident) = match incident(&args.name) {
@@ -51,10 +52,21 @@ pub(crate) fn run(args: &LabShellArgs) -> Exit {
         Ok(signals) => signals,
         Err(error) => return failed(&format!("no signals: {error}")),
     };
-    let ended = visit(&request, &Stop::never(), |command| {
-        eprintln!("{name}: you are on {}; `exit` removes everything", args.host);
-        ended(command(&args.host, &program).args(words), &mut signals)
-            .map_err(|error| format!("{}: {error}", program.display()))
+    let (stop, is_there) = (Stop::default(), AtomicBool::new(false));
+    // A terminal's Ctrl-C reaches the command as well, and what it does then is its own affair;
+    // SIGTERM reaches only this process. Before there is a command, either ends the making.
+    let caught = |signal| {
+        if signal == "SIGTERM" || !is_there.load(Ordering::Relaxed) {
+            stop.pull();
+        }
+    };
+    let ended = watched(&mut signals, caught, || {
+        visit(&request, &stop, |command| {
+            is_there.store(true, Ordering::Relaxed);
+            eprintln!("{name}: you are on {}; `exit` removes everything", args.host);
+            ended(command(&args.host, &program).args(words), args.command.is_empty(), &stop)
+                .map_err(|error| format!("{}: {error}", program.display()))
+        })
     });
     match ended {
         Ok(status) => Exit::Command(code(status)),
@@ -62,17 +74,32 @@ pub(crate) fn run(args: &LabShellArgs) -> Exit {
     }
 }
 
-/// Runs a command to its end. A terminal's Ctrl-C reaches it as well, and what it does then is its
-/// own affair; SIGTERM reaches only this process, which hands it on.
-fn ended(command: &mut Command, signals: &mut Signals) -> io::Result<ExitStatus> {
-    let mut child = command.spawn()?;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if signals.wait_at_most(LOOK_EVERY) == Some("SIGTERM") {
-            signal(child.id(), Ask::Terminate)?;
-        }
+/// Runs a command to its end, which comes soon once `stop` is pulled.
+fn ended(command: &mut Command, is_shell: bool, stop: &Stop) -> io::Result<ExitStatus> {
+    let mut started = Started(command.spawn()?);
+    if let Some(ended) = stop.until(Duration::MAX, || started.0.try_wait().transpose()) {
+        return ended;
+    }
+    // A shell at a terminal ignores SIGTERM; SIGHUP is how a terminal that goes away ends it. One
+    // that was made to stand still has to go on for that.
+    let ask = if is_shell { Ask::HangUp } else { Ask::Terminate };
+    signal(started.0.id(), ask)?;
+    signal(started.0.id(), Ask::GoOn)?;
+    if let Some(ended) = Stop::never().until(GRACE, || started.0.try_wait().transpose()) {
+        return ended;
+    }
+    started.0.kill()?;
+    started.0.wait()
+}
+
+/// A child that is never left behind, whatever fails.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // One whose end was waited for gets no signal.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

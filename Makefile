@@ -55,11 +55,9 @@ deny:
 	fi
 	"$(TOOLS)/bin/cargo-deny" --all-features check --hide-inclusion-graph licenses bans sources
 
-# Tests whose names begin with `unproven_` hold figures that have not been reached, or not measured on
-# a quiet machine yet: run them by name.
 prove: peers deny
 	@$(CARGO) build --release --package weir
-	WEIR_BIN=$(CURDIR)/target/release/weir $(CARGO) test --workspace --no-fail-fast --test 'prove_*' -- --ignored --nocapture --test-threads=1 --skip unproven_
+	WEIR_BIN=$(CURDIR)/target/release/weir $(CARGO) test --workspace --no-fail-fast --test 'prove_*' -- --ignored --nocapture --test-threads=1
 	fuzz/run $(FUZZ_SECONDS)
 	scripts/bench-trace
 	race/run small-32 --only weir,haproxy --rounds 21 --latency-rounds 0 --at-most 0.95

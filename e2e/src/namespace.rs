@@ -94,6 +94,16 @@ impl Zones {
         self.zone(zone).nft("delete table inet cut");
     }
 
+    /// Drops every FIN that leaves `zone`: who closes a connection there is not heard, as while his
+    /// FIN is still on its way.
+    pub fn hide_ends(&self, zone: &str) {
+        self.zone(zone).nft(
+            "add table inet ends; \
+             add chain inet ends out { type filter hook output priority 0; }; \
+             add rule inet ends out tcp flags & fin == fin drop",
+        );
+    }
+
     /// `ip WORDS` in the balancer's namespace.
     pub fn ip(&self, words: &[&str]) {
         self.balancer.ip(words);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use e2e::{NAMESPACES, Process, Scene, Zones, binary, find, http, wait};
 use load::{Bench, bench, light, timing, wait_for_listener};
+use serde_json::Value;
 
 /// Rounds of each program, taken in turn, so that what the machine does meanwhile cancels out.
 const ROUNDS: usize = 5;
@@ -63,12 +64,11 @@ fn seconds(text: &str) -> f64 {
     minutes.parse::<f64>().unwrap() * 60.0 + rest.trim_end_matches('s').parse::<f64>().unwrap()
 }
 
-/// An empty timer loop that is later than this at the 99.9th percentile shows a machine with other work:
-/// what it delays by a time, it delays the load by more, which has to catch up.
-const TIMER_MAX_MS: f64 = 1.5;
+/// What starts may be late beyond an empty timer loop.
+const ADDED_MAX_MS: f64 = 0.2;
 
 #[test]
-#[ignore = "takes a minute, and a machine without other work: make prove"]
+#[ignore = "takes a minute: make prove"]
 fn twenty_thousand_starts_a_second_come_on_time() {
     let Some(scene) = Scene::alone("prove-bench-rate", &["taskset"]) else { return };
     if std::thread::available_parallelism().unwrap().get() < 2 {
@@ -80,17 +80,40 @@ fn twenty_thousand_starts_a_second_come_on_time() {
     let at = format!("http://{address}/");
     let words = ["-q", "-t", "60", "--rate", "20000", &at];
     let ended = Bench::start_on(&scene, 0, &words).end(Duration::from_mins(2)).code(0);
-    let starts = ended.number("latency.lateness.p99_9_ms");
-    let timer = ended.number("latency.timer_lateness.p99_9_ms");
-    println!("lateness p99.9: starts {starts:.3} ms, an empty timer loop {timer:.3} ms");
     assert_eq!(ended.number("totals.requests"), 1_200_000.0);
     assert_eq!(ended.number("totals.errors"), 0.0);
-    if timer > TIMER_MAX_MS {
-        println!("left out: a machine that wakes nobody in time cannot tell whose delay it is");
+    let ran_out = &ended.json["ran_out"];
+    let own = |found: &Value| found["whose"] == "generator" && found["what"] == "cpu";
+    if ran_out.as_array().unwrap().iter().any(own) {
+        println!("left out: others keep this machine's processors busy: {ran_out}");
         return;
     }
-    let ran_out = &ended.json["ran_out"];
-    assert!(starts <= timer + 0.2, "{starts} ms against {timer} ms; ran out: {ran_out}");
+    let seconds = ended.json["seconds"].as_array().unwrap();
+    let median = |name: &str| {
+        let mut all: Vec<f64> = seconds.iter().filter_map(|second| second[name].as_f64()).collect();
+        assert!(all.len() >= 55, "{name}: {} seconds", all.len());
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    println!(
+        "lateness p99.9 of the median second: starts {:.3} ms, an empty timer loop {:.3} ms",
+        median("lateness_p99_9_ms"),
+        median("timer_lateness_p99_9_ms")
+    );
+    // A time for which this processor stands still makes starts late for longer, namely until a thread
+    // with so little time to spare has caught up; and so does the server's, since a start waits for a
+    // connection that is free. The timer shows the one; the other is taken to be as bad.
+    let spare = 1.0 - median("busiest_thread_percent") / 100.0;
+    for quantile in ["p50", "p90", "p99", "p99_9"] {
+        let starts = ended.number(&format!("latency.lateness.{quantile}_ms"));
+        let timer = ended.number(&format!("latency.timer_lateness.{quantile}_ms"));
+        let told = format!("{quantile}: starts {starts:.3} ms, an empty timer loop {timer:.3} ms");
+        println!("{told}; {spare:.2} of the thread's time to spare");
+        assert!(
+            starts <= 2.0 * timer / spare + ADDED_MAX_MS,
+            "{told}, {spare:.2} to spare: {ran_out}"
+        );
+    }
 }
 
 #[test]

@@ -72,7 +72,10 @@ pub fn run(plan: &Plan, outcome: &Outcome, mut series: Series) -> Run {
     }
     series.cut();
     for second in &mut series.seconds {
-        second.intended = intended(plan, outcome, second.at_s as u64);
+        let number = second.at_s as u64;
+        second.intended = intended(plan, outcome, number);
+        let timer = outcome.timer.as_ref().and_then(|timer| timer.in_second(number));
+        second.timer_lateness_p99_9_ms = timer.map(|ns| ns as f64 / 1e6);
     }
     let service = Summary::of(&times.service);
     let phases = Phases {
@@ -88,7 +91,7 @@ pub fn run(plan: &Plan, outcome: &Outcome, mut series: Series) -> Run {
         intended_start: is_open.then(|| Summary::of(&times.intended)),
         service,
         lateness: is_open.then(|| Summary::of(&times.lateness)),
-        timer_lateness: outcome.timer.as_ref().map(Summary::of),
+        timer_lateness: outcome.timer.as_ref().map(|timer| Summary::of(&timer.all)),
         phases,
     };
     Run {
@@ -233,6 +236,9 @@ fn second(interval: &Interval, is_open: bool) -> Second {
         busiest_thread_percent: interval.busiest_cpu_ns as f64 / 1e7,
         intended_start: is_open.then(|| percentiles(&interval.intended)).flatten(),
         service: percentiles(&interval.service),
+        lateness_p99_9_ms: percentiles(&interval.lateness).map(|late| late.p99_9_ms),
+        // The timer's seconds come with the run's end.
+        timer_lateness_p99_9_ms: None,
     }
 }
 

@@ -39,6 +39,8 @@ fn stalled(seconds: u64, rate: u64, scale: f64) -> Run {
             connections_open: if is_stalled { 60 } else { 12 },
             intended_start: Some(percentiles(&slow)),
             service: Some(percentiles(&quick)),
+            lateness_p99_9_ms: Some(0.3 + random.f64()),
+            timer_lateness_p99_9_ms: Some(0.2 + random.f64() * 0.8),
             ..Second::default()
         });
         host.push(HostSecond {

@@ -204,6 +204,11 @@ impl Stage<'_> {
         self.zones.expect("a table with zones").cut(zone);
     }
 
+    /// From here on, nobody hears that a connection to a server in a zone was closed there.
+    pub(crate) fn hide_ends(&self, zone: &str) {
+        self.zones.expect("a table with zones").hide_ends(zone);
+    }
+
     /// Waits until so many of the service's requests are at servers.
     pub(crate) fn wait_for_in_flight(&self, count: u32) {
         let service = format!("service=\"{}\"", self.name);

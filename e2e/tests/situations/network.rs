@@ -1,12 +1,15 @@
 //! Networks that fail. Each zone stands for a host, or a part of a network, of its own.
 
-use std::net::UdpSocket;
+use std::net::{Shutdown, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use e2e::rogue::Peer;
 use e2e::{Scene, wait};
 
 use super::servers::answers;
-use super::{Expected, Situation, Table};
+use super::{Expected, IT, SOON, Situation, Stage, Table, get, post};
 
 /// Long enough for the first packet to be sent again, which Linux does after a second.
 const PATIENT: &str = "timeouts = { connect = \"1500ms\" }";
@@ -83,7 +86,61 @@ pub(crate) fn in_zones() -> Table {
             connection.response(false).into()
         }),
     ];
-    Table { zones: &["dark", "empty", "lost"], ..Table::of(situations) }
+    Table {
+        zones: &["dark", "empty", "lost", "ends-1", "ends-2"],
+        ..Table::of(situations.into_iter().chain(kept()).collect())
+    }
+}
+
+/// Kept connections that end while the next request is on its way: that the server has closed is
+/// not heard of, and what is sent to it then is answered by its kernel with a reset.
+fn kept() -> [Situation; 2] {
+    const POST: &str = "ends-1";
+    const GET: &str = "ends-2";
+    // The same client connection, since a kept one belongs to the worker that made it.
+    let after_the_end = |stage: &Stage<'_>, zone, ended: &AtomicBool| {
+        stage.hide_ends(zone);
+        let mut connection = stage.open();
+        post(&mut connection, "/beside", b"body");
+        wait::until("the server's end", SOON, || ended.load(Ordering::SeqCst).then_some(()));
+        // Nothing that may not be repeated is sent right after a response.
+        wait::measure_for(Duration::from_millis(300));
+        connection
+    };
+    let (of_post, of_get) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    [
+        Situation::new(
+            "kept-connection-closes-on-a-post",
+            Expected::answered("server_closed_idle_connection", 502)
+                .not_retried("not idempotent")
+                .reused(true),
+        )
+        .server_in(POST, answers_once(&of_post))
+        .act(move |stage| post(&mut after_the_end(stage, POST, &of_post), IT, b"body")),
+        Situation::new(
+            "kept-connection-closes-on-a-get",
+            Expected::passed("completed", 200)
+                .failed(&["server_closed_idle_connection"])
+                .reused(false),
+        )
+        .server_in(GET, answers_once(&of_get))
+        .act(move |stage| get(&mut after_the_end(stage, GET, &of_get))),
+    ]
+}
+
+/// On its first connection it answers once, ends it and says so; from then on it does as it should.
+fn answers_once(ended: &Arc<AtomicBool>) -> impl Fn(&mut Peer) + Send + Sync + 'static {
+    let ended = Arc::clone(ended);
+    move |peer| {
+        if peer.number > 0 {
+            return answers(peer);
+        }
+        peer.request();
+        // Only on a promise is a POST sent where it cannot be taken back.
+        peer.say("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=60\r\nContent-Length: 2\r\n\r\nok");
+        peer.stream.shutdown(Shutdown::Both).expect("to end the connection");
+        ended.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Names that do not resolve.

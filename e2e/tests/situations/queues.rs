@@ -4,6 +4,9 @@ use super::clients::upgrades;
 use super::servers::holds;
 use super::{Expected, Seen, Situation, Stage};
 
+/// Nobody gives up waiting before a busy machine has come to look.
+const PATIENT: &str = "in_flight_max = 1\nqueue = { wait_max = \"30s\" }";
+
 /// Fills the one place that there is.
 fn fill(stage: &Stage<'_>) -> e2e::http::Connection {
     let beside = stage.send_beside();
@@ -21,7 +24,7 @@ pub(super) fn table() -> Vec<Situation> {
                 stage.get()
             }),
         Situation::new("queue-full", Expected::answered("queue_full", 503).retry_after())
-            .service("in_flight_max = 1\nwhen_full = 503\nqueue = { length_max = 1 }")
+            .service("in_flight_max = 1\nwhen_full = 503\nqueue = { length_max = 1, wait_max = \"30s\" }")
             .server(holds)
             .act(|stage| {
                 let _beside = fill(stage);
@@ -51,7 +54,7 @@ pub(super) fn table() -> Vec<Situation> {
                 stage.get()
             }),
         Situation::new("leaves-the-queue", Expected::gone("client_closed", None))
-            .service("in_flight_max = 1")
+            .service(PATIENT)
             .server(holds)
             .act(|stage| {
                 let _beside = fill(stage);
@@ -62,7 +65,7 @@ pub(super) fn table() -> Vec<Situation> {
                 Seen::Left
             }),
         Situation::new("resets-in-the-queue", Expected::gone("client_reset", None))
-            .service("in_flight_max = 1")
+            .service(PATIENT)
             .server(holds)
             .act(|stage| {
                 let _beside = fill(stage);

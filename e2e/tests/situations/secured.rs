@@ -6,7 +6,8 @@ use e2e::speak_tls;
 
 use super::{Expected, Seen, Situation};
 
-const TLS: &str = "tls = { verify = false }";
+/// The time for connecting is that for the handshake too, which takes long on a busy machine.
+const TLS: &str = "tls = { verify = false }\ntimeouts = { connect = \"30s\" }";
 const HTTP2: &str = "http = \"2\"";
 
 pub(super) fn table() -> Vec<Situation> {
@@ -74,10 +75,10 @@ fn tls_servers() -> Vec<Situation> {
             }),
         // Nobody of the system's authorities has signed it.
         Situation::new("server-of-unknown-authority", refused("tls_certificate_error"))
-            .service("tls = { name = \"a.example.com\" }")
+            .service("tls = { name = \"a.example.com\" }\ntimeouts = { connect = \"30s\" }")
             .server(|peer| speak_tls(peer, "a.example.com")),
         Situation::new("server-without-http2-by-alpn", refused("tls_protocol_error"))
-            .service("tls = { verify = false }\nhttp = \"2\"")
+            .service("tls = { verify = false }\nhttp = \"2\"\ntimeouts = { connect = \"30s\" }")
             .server(|peer| speak_tls(peer, "a.example.com")),
     ]
 }

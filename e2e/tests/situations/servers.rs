@@ -6,7 +6,7 @@ use std::time::Duration;
 use e2e::rogue::{Peer, reset_on_close};
 use e2e::wait;
 
-use super::{Expected, Seen, Situation, get, post};
+use super::{Expected, Seen, Situation};
 
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -55,7 +55,7 @@ fn response(fields: &str, body: &str) -> String {
 }
 
 pub(super) fn table() -> Vec<Situation> {
-    [refused(), closed(), reset(), slow(), malformed(), kept(), marked_down()]
+    [refused(), closed(), reset(), slow(), malformed(), marked_down()]
         .into_iter()
         .flatten()
         .collect()
@@ -266,51 +266,6 @@ fn malformed() -> Vec<Situation> {
         .act(|stage| {
             // HTTP/1.0 knows no informational responses, so that none are passed on.
             stage.ask("POST /it HTTP/1.0\r\nContent-Length: 0\r\nAccept: application/json\r\n\r\n")
-        }),
-    ]
-}
-
-/// Kept connections that the server closes when the next request comes.
-fn kept() -> Vec<Situation> {
-    fn answers_once(peer: &mut Peer) {
-        peer.request();
-        // Only on a promise is a POST sent where it cannot be taken back.
-        peer.say("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=60\r\nContent-Length: 2\r\n\r\nok");
-        peer.request();
-    }
-    /// As the first, and from then on as it should.
-    fn answers_once_on_the_first(peer: &mut Peer) {
-        if peer.number == 0 { answers_once(peer) } else { answers(peer) }
-    }
-    // The same client connection, since a kept one belongs to the worker that made it. It has
-    // rested for a little: nothing that may not be repeated is sent right after a response.
-    const REST: Duration = Duration::from_millis(300);
-    vec![
-        Situation::new(
-            "kept-connection-closes-on-a-post",
-            Expected::answered("server_closed_idle_connection", 502)
-                .not_retried("not idempotent")
-                .reused(true),
-        )
-        .server(answers_once)
-        .act(|stage| {
-            let mut connection = stage.open();
-            post(&mut connection, "/beside", b"body");
-            wait::measure_for(REST);
-            post(&mut connection, "/it", b"body")
-        }),
-        Situation::new(
-            "kept-connection-closes-on-a-get",
-            Expected::passed("completed", 200)
-                .failed(&["server_closed_idle_connection"])
-                .reused(false),
-        )
-        .server(answers_once_on_the_first)
-        .act(|stage| {
-            let mut connection = stage.open();
-            post(&mut connection, "/beside", b"body");
-            wait::measure_for(REST);
-            get(&mut connection)
         }),
     ]
 }

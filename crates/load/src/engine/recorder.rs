@@ -12,6 +12,9 @@ pub(crate) const LATE_NS: u64 = 1_000_000;
 /// The longest time that is told from longer ones: an hour.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
+/// What tells times of one second apart: there are many seconds.
+pub(crate) const SECOND_DIGITS: u8 = 2;
+
 /// A histogram of nanoseconds with `digits` significant digits.
 pub(crate) fn histogram(digits: u8) -> Histogram<u64> {
     // The bounds are constants that the crate accepts; a failing fallback would not be one.
@@ -124,6 +127,8 @@ pub struct Interval {
     pub intended: Histogram<u64>,
     /// From the real start.
     pub service: Histogram<u64>,
+    /// From the intended start to the real one, of requests begun in it; open model only.
+    pub lateness: Histogram<u64>,
     /// Connections open at its end.
     pub connections_open: u64,
     /// Requests under way at its end.
@@ -140,8 +145,9 @@ impl Interval {
         Interval {
             second,
             counts: Counts::default(),
-            intended: histogram(2),
-            service: histogram(2),
+            intended: histogram(SECOND_DIGITS),
+            service: histogram(SECOND_DIGITS),
+            lateness: histogram(SECOND_DIGITS),
             connections_open: 0,
             in_flight: 0,
             busiest_cpu_ns: 0,
@@ -155,6 +161,7 @@ impl Interval {
         // Histograms of the same bounds always fit.
         let _ = self.intended.add(&other.intended);
         let _ = self.service.add(&other.service);
+        let _ = self.lateness.add(&other.lateness);
         self.connections_open += other.connections_open;
         self.in_flight += other.in_flight;
         self.busiest_cpu_ns = self.busiest_cpu_ns.max(other.busiest_cpu_ns);
@@ -230,6 +237,7 @@ impl Recorder {
         if self.is_open {
             let late = moments.started.saturating_sub(moments.intended);
             self.times.lateness.saturating_record(late);
+            self.interval.lateness.saturating_record(late);
             if late > LATE_NS {
                 self.counts.late += 1;
                 self.interval.counts.late += 1;

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-use hdrhistogram::Histogram;
 use os::process::CpuTime;
 
 use super::gathered::Gathered;
+use super::metronome::TimerLateness;
 use super::plan::Plan;
 use super::recorder::{Interval, Recorder};
 use super::worker::{ABORT, HandedOver, RUN, Shared, WIND_UP, Worker, nanos};
@@ -25,7 +25,7 @@ const INTERVALS_MAX: usize = 4_096;
 pub struct Running {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<(Option<Recorder>, io::Result<()>)>>,
-    metronome: Option<JoinHandle<io::Result<Histogram<u64>>>>,
+    metronome: Option<JoinHandle<io::Result<TimerLateness>>>,
     handed_over: Receiver<HandedOver>,
     gathered: Gathered,
     cpu_before: CpuTime,
@@ -36,8 +36,8 @@ pub struct Running {
 pub struct Outcome {
     /// Of all threads.
     pub recorder: Recorder,
-    /// How late an empty timer loop was woken meanwhile, in nanoseconds; open model only.
-    pub timer: Option<Histogram<u64>>,
+    /// How late an empty timer loop was woken meanwhile; open model only.
+    pub timer: Option<TimerLateness>,
     /// When it began, in nanoseconds of the process's clock.
     pub began_ns: u64,
     /// When it ended.

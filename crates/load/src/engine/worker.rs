@@ -49,6 +49,13 @@ pub(crate) struct Shared {
     pub(crate) orders: AtomicU8,
 }
 
+impl Shared {
+    /// Which second of the run it is, from 0.
+    pub(crate) fn second(&self, now: u64) -> u64 {
+        now.saturating_sub(self.begins) / 1_000_000_000
+    }
+}
+
 /// When this thread's requests begin.
 #[derive(Debug)]
 enum Starts {
@@ -372,7 +379,7 @@ impl Worker {
 
     /// Hands over the second that has ended.
     fn roll(&mut self, now: u64) {
-        let second = now.saturating_sub(self.shared.begins) / 1_000_000_000;
+        let second = self.shared.second(now);
         if second > self.recorder.interval.second {
             self.hand_over(second);
         }

@@ -132,6 +132,18 @@ fn single(run: &Run) -> Vec<Chart> {
             ],
         )
     });
+    if open {
+        charts.push(time(
+            "Lateness of starts",
+            "The 99.9th percentile of each second. Where an empty timer loop was as late, this \
+            machine was.",
+            "ms",
+            vec![
+                ("starts", false, second(|s| s.lateness_p99_9_ms, Fold::Worst)),
+                ("an empty timer", true, second(|s| s.timer_lateness_p99_9_ms, Fold::Worst)),
+            ],
+        ));
+    }
     let intended = run.latency.intended_start.as_ref();
     charts.push(spectrum(&[
         ("from the intended start".to_owned(), intended, false),

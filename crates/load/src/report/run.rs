@@ -238,6 +238,10 @@ pub struct Second {
     pub intended_start: Option<Percentiles>,
     /// Times from the real start, of responses complete in it.
     pub service: Option<Percentiles>,
+    /// Of the starts in it 99.9 % were at most this late, ms; `None` in the closed model.
+    pub lateness_p99_9_ms: Option<f64>,
+    /// The same of an empty timer loop in that second, ms: what of it is this machine's.
+    pub timer_lateness_p99_9_ms: Option<f64>,
 }
 
 /// The times of one second, ms.

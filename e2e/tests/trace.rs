@@ -205,3 +205,34 @@ fn a_broken_file_is_read_as_far_as_it_goes() {
     assert_eq!(finished.code, Some(1));
     assert!(finished.stderr.contains("cannot read /does/not/exist.pcap"), "{}", finished.stderr);
 }
+
+#[test]
+fn pictures_are_whole_whatever_a_file_is_called() {
+    let Some(scene) = Scene::new("trace-pictures", &["python3"]) else { return };
+    let mut frames = Vec::new();
+    random::transfer(7, 2_000, 120, &mut frames);
+    let capture = scene.file("a <b>&\"capture'.pcap", pcap(&frames, true, true));
+    for (name, words) in [("over-time", &[][..]), ("sequence", &["--stream", "0"])] {
+        let (svg, html) = (scene.file(&format!("{name}.svg"), ""), scene.file("page.html", ""));
+        let mut weir = Command::new(e2e::binary());
+        weir.arg("trace").arg(&capture).args(words).arg("--svg").arg(&svg).arg("--html").arg(&html);
+        let output = weir.output().expect("weir");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let parse = "import sys, xml.etree.ElementTree as tree\n\
+                     print(*(element.tag.split('}')[1] for element in tree.parse(sys.argv[1]).iter()))";
+        let python = e2e::find("python3").expect("python3");
+        let parsed = Command::new(python).args(["-c", parse]).arg(&svg).output().expect("python3");
+        let said = String::from_utf8_lossy(&parsed.stderr);
+        assert!(parsed.status.success(), "{name} is no XML: {said}");
+        let elements = String::from_utf8_lossy(&parsed.stdout).into_owned();
+        for element in ["svg", "text", "path"] {
+            assert!(elements.split_whitespace().any(|tag| tag == element), "{name}: {elements}");
+        }
+        // The page holds the same picture, and the file's name as text.
+        let (svg, html) = (std::fs::read_to_string(&svg), std::fs::read_to_string(&html));
+        let (svg, html) = (svg.expect("the picture"), html.expect("the page"));
+        let inner = svg.split_once('>').expect("an element").1.trim();
+        assert!(html.contains(inner.trim_end_matches("</svg>")), "{name}: another picture");
+        assert!(html.contains("a &lt;b&gt;&amp;") && !html.contains("a <b>"), "{name}: its name");
+    }
+}

@@ -1,4 +1,4 @@
-//! A wave of failures, and what the kernel saw in the same seconds.
+//! A wave of failures, and what the kernel saw meanwhile.
 //!
 //! **When.** Between some of at least four samples, and not between most of them, at least five
 //! attempts a second failed, and five times as many as between the median two. A counter of the kernel is
@@ -6,9 +6,9 @@
 //! five times as fast as in the others. That it belongs to the wave is likely if there are nine samples
 //! or more; with fewer it is possible.
 //!
-//! **Why.** Things that happen on the same host in the same second belong together; things that
-//! merely happen often do not. If no counter fits, the finding says so: then the cause is not on
-//! this host.
+//! **Why.** Things that rise on the same host at the same time belong together; things that merely
+//! happen often do not. If no counter that fits rose, the finding says so: then the cause is most
+//! likely not on this host.
 //!
 //! **What to do.** If a counter is named, follow the rule that stands for it. If none is, look at
 //! the servers' logs for those seconds.
@@ -131,8 +131,8 @@ fn push(facts: &Facts, steps: &[Step<'_>], wave: &[bool], usual: f64, out: &mut 
     let is_seen = steps.iter().all(|step| step.kernel.is_some());
     let is_likely = !connected.is_empty() && steps.len() >= STEPS_LIKELY;
     let with = match connected.first() {
-        Some((counter, _)) => format!("in the same seconds {counter} rose"),
-        None if is_seen => "the kernel of this host saw nothing that fits".to_owned(),
+        Some((counter, _)) => format!("{counter} rose with it"),
+        None if is_seen => "no counter of this host's kernel that fits rose with it".to_owned(),
         None => "what the kernel saw meanwhile is not known".to_owned(),
     };
     out.push(
@@ -146,8 +146,8 @@ fn push(facts: &Facts, steps: &[Step<'_>], wave: &[bool], usual: f64, out: &mut 
         .evidences(when(facts, inside().next(), inside().next_back()))
         .evidence(Evidence::number("usual failures", usual, "per second"))
         .evidences(causes.iter().take(CAUSES_SHOWN_MAX).map(|(cause, count)| Evidence::count(*cause, *count, "failures")))
-        .evidences(connected.iter().map(|(counter, rise)| Evidence::count(*counter, *rise, "in these seconds")))
-        .why("What happens on one host in the same seconds belongs together; what does not is named nowhere here.")
+        .evidences(connected.iter().map(|(counter, rise)| Evidence::count(*counter, *rise, "meanwhile")))
+        .why("What rises on one host at the same time belongs together; a counter that did not is not named here.")
         .remedy(
             if connected.is_empty() {
                 "Look into the logs of the servers for those seconds"

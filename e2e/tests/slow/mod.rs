@@ -1,0 +1,132 @@
+//! Clients that are slow on purpose, and what they do to others.
+
+use std::time::Duration;
+
+use e2e::clients::{Posts, posts};
+use e2e::{App, Nginx, Process, Scene, Weir, find, http, wait};
+
+/// Attackers at once, and for how long.
+const ATTACKERS: u32 = 400;
+const ATTACK_S: u32 = 5;
+
+/// A kind of attack.
+#[derive(Debug)]
+#[allow(dead_code, reason = "each test file uses what it needs")]
+pub(crate) struct Attack {
+    pub(crate) name: &'static str,
+    /// What slowhttptest is told.
+    words: &'static [&'static str],
+    target: &'static str,
+    /// What one attacker may make Weir keep.
+    pub(crate) bytes_max: u64,
+    /// And the kernel, in the buffers of Weir's sockets: it comes out of what all connections of
+    /// the machine have together.
+    pub(crate) kernel_bytes_max: u64,
+}
+
+static SLOWLORIS: Attack = Attack {
+    name: "slow head",
+    words: &["-H"],
+    target: "/slow",
+    bytes_max: 24_000,
+    kernel_bytes_max: 64_000,
+};
+static SLOW_POST: Attack = Attack {
+    name: "slow body",
+    words: &["-B", "-s", "8192"],
+    target: "/slow",
+    bytes_max: 48_000,
+    kernel_bytes_max: 64_000,
+};
+static SLOW_READ: Attack = Attack {
+    name: "slow read",
+    words: &["-X", "-w", "512", "-y", "1024", "-z", "32", "-n", "1"],
+    target: "/files/large",
+    bytes_max: 160_000,
+    kernel_bytes_max: 1_000_000,
+};
+
+/// What an attack did.
+#[derive(Debug)]
+#[allow(dead_code, reason = "each test file uses what it needs")]
+pub(crate) struct Harm {
+    pub(crate) attack: &'static Attack,
+    /// Connections open after others were looked at.
+    pub(crate) held: f64,
+    /// What each attacker made Weir keep, and the kernel.
+    pub(crate) bytes: u64,
+    pub(crate) kernel_bytes: u64,
+    /// Those who behave, without attackers and beside them.
+    pub(crate) quiet: Posts,
+    pub(crate) busy: Posts,
+}
+
+/// Attacks in every way; `None` where a program for it is missing.
+pub(crate) fn attack(name: &str) -> Option<Vec<Harm>> {
+    let scene = Scene::alone(name, &["python3", "nginx", "wrk", "ss", "slowhttptest"])?;
+    // One server for those who behave. The attacked one reads bodies to their end, however slow.
+    let nginx = Nginx::start(&scene, 11, "");
+    let app = App::start(&scene, 12, &[]);
+    let large = std::fs::File::create(scene.folder().join("large")).unwrap();
+    large.set_len(20_000_000).unwrap();
+    let config = scene.config(
+        "workers = 2\nlog = { access = \"off\" }",
+        &format!(
+            "[[route]]\nservice = \"site\"\n[service.site]\n{}\
+             [[route]]\npath = \"/slow\"\nservice = \"slow\"\n[service.slow]\n{}",
+            e2e::server_tables("site", [nginx.address()]),
+            e2e::server_tables("slow", [app.address()])
+        ),
+    );
+    let mut weir = Weir::start(&scene, &config);
+    // What is taken once and kept, such as buffers, is there before anything is measured.
+    others(&scene, &weir, 1);
+    let quiet = others(&scene, &weir, 2);
+    let attacks = [&SLOWLORIS, &SLOW_POST, &SLOW_READ];
+    let harms = attacks.map(|attack| harm(&scene, &mut weir, attack, &quiet));
+    // Nobody is left behind.
+    wait::until("the attackers to be gone", Duration::from_secs(15), || {
+        let open = weir.metric("weir_listener_connections_open", &["listener=\"public\""]);
+        (open < 5.0).then_some(())
+    });
+    assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
+    Some(harms.into())
+}
+
+/// Those who behave.
+fn others(scene: &Scene, weir: &Weir, seconds: u32) -> Posts {
+    posts(scene, weir.front(), "/", 8, Duration::from_millis(2), seconds)
+}
+
+fn harm(scene: &Scene, weir: &mut Weir, attack: &'static Attack, quiet: &Posts) -> Harm {
+    let resident = weir.process().resident_bytes();
+    let url = format!("http://{}{}", weir.front(), attack.target);
+    let (count, seconds) = (ATTACKERS.to_string(), ATTACK_S.to_string());
+    let always = ["-c", &count, "-r", &count, "-l", &seconds, "-i", "1", "-x", "8", "-u", &url];
+    let name = format!("slowhttptest-{}", attack.name.replace(' ', "-"));
+    let program = find("slowhttptest").expect("slowhttptest");
+    let mut attackers = Process::start(scene, &name, &program, [attack.words, &always].concat());
+    let open = || weir.metric("weir_listener_connections_open", &["listener=\"public\""]);
+    // As many as there are to be, or as there will be.
+    wait::within(Duration::from_secs(4), || (open() >= f64::from(ATTACKERS) * 0.9).then_some(()));
+    let busy = others(scene, weir, 2);
+    let held = weir.metric("weir_listener_connections_open", &["listener=\"public\""]);
+    let grown = weir.process().resident_bytes().saturating_sub(resident);
+    let bytes = grown / u64::from(ATTACKERS);
+    let kernel_bytes = weir.process().tcp_memory_bytes() / u64::from(ATTACKERS);
+    assert!(held >= f64::from(ATTACKERS) / 2.0, "{}: only {held} came", attack.name);
+    attackers.kill();
+    let harm = Harm { attack, held, bytes, kernel_bytes, quiet: quiet.clone(), busy };
+    println!(
+        "{}: {held} connections open; each cost {bytes} bytes and {kernel_bytes} of the kernel; \
+         others' {} requests: p99 {:?} (quiet {:?}), slowest {:?} (quiet {:?}), failed {}",
+        attack.name,
+        harm.busy.requests,
+        harm.busy.p99,
+        quiet.p99,
+        harm.busy.slowest,
+        quiet.slowest,
+        harm.busy.failed()
+    );
+    harm
+}

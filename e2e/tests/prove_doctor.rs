@@ -10,6 +10,8 @@ const HOLDERS: u8 = 6;
 /// Connections of each; a connection has two sockets, and each listener is a destination of its
 /// own, since there are 28,232 ports towards one.
 const CONNECTIONS: usize = 9_000;
+/// Looks of which the quickest counts: what others take of two processors is not the doctor's.
+const LOOKS: u8 = 7;
 
 /// Their sockets are reset in the end: tens of thousands in TIME-WAIT would keep the kernel busy for
 /// minutes with the end of the namespace, in which no other can be made.
@@ -48,7 +50,7 @@ fn a_hundred_thousand_sockets_within_300_ms() {
         });
         let sockets = 2 * CONNECTIONS as u64 * u64::from(HOLDERS);
         let mut times = Vec::new();
-        for run in 0..3 {
+        for run in 0..LOOKS {
             let begin = Instant::now();
             let words = ["doctor", "sockets", "--netns", "own", "--json"];
             let mut doctor = Process::start(&scene, &format!("doctor{run}"), binary(), words);
@@ -59,7 +61,7 @@ fn a_hundred_thousand_sockets_within_300_ms() {
             assert!(states["established"].as_u64() >= Some(sockets), "{states}");
         }
         eprintln!("{sockets} sockets: {times:?}");
-        let best = times.iter().min().expect("three times");
+        let best = times.iter().min().expect("some times");
         assert!(*best < Duration::from_millis(300), "{times:?}");
     });
 }

@@ -51,7 +51,7 @@ pub fn wrk(
 }
 
 /// What wrk's POSTs came to.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Posts {
     /// Responses received.
     pub requests: u64,

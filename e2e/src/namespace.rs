@@ -94,7 +94,7 @@ impl Zones {
         self.zone(zone).nft("delete table inet cut");
     }
 
-    /// Drops every FIN that leaves `zone`: who closes a connection there is not heard, as while his
+    /// Drops every FIN that leaves `zone`: that a connection was closed there is not heard, as while the
     /// FIN is still on its way.
     pub fn hide_ends(&self, zone: &str) {
         self.zone(zone).nft(

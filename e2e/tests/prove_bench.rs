@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use e2e::{NAMESPACES, Process, Scene, Zones, binary, find, http, wait};
 use load::{Bench, bench, light, timing, wait_for_listener};
-use serde_json::Value;
 
 /// Rounds of each program, taken in turn, so that what the machine does meanwhile cancels out.
 const ROUNDS: usize = 5;
@@ -66,6 +65,8 @@ fn seconds(text: &str) -> f64 {
 
 /// What starts may be late beyond an empty timer loop.
 const ADDED_MAX_MS: f64 = 0.2;
+/// And in the median second, where a pause or two decide: 1.35 times has been seen, mostly it is once.
+const SECOND_TIMES_MAX: f64 = 2.0;
 
 #[test]
 #[ignore = "takes a minute: make prove"]
@@ -82,10 +83,8 @@ fn twenty_thousand_starts_a_second_come_on_time() {
     let ended = Bench::start_on(&scene, 0, &words).end(Duration::from_mins(2)).code(0);
     assert_eq!(ended.number("totals.requests"), 1_200_000.0);
     assert_eq!(ended.number("totals.errors"), 0.0);
-    let ran_out = &ended.json["ran_out"];
-    let own = |found: &Value| found["whose"] == "generator" && found["what"] == "cpu";
-    if ran_out.as_array().unwrap().iter().any(own) {
-        println!("left out: others keep this machine's processors busy: {ran_out}");
+    if ended.is_short_of_cpu() {
+        println!("left out: no processor time is left to be on time with");
         return;
     }
     let seconds = ended.json["seconds"].as_array().unwrap();
@@ -95,24 +94,21 @@ fn twenty_thousand_starts_a_second_come_on_time() {
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
     };
-    println!(
-        "lateness p99.9 of the median second: starts {:.3} ms, an empty timer loop {:.3} ms",
-        median("lateness_p99_9_ms"),
-        median("timer_lateness_p99_9_ms")
-    );
-    // A time for which this processor stands still makes starts late for longer, namely until a thread
-    // with so little time to spare has caught up; and so does the server's, since a start waits for a
-    // connection that is free. The timer shows the one; the other is taken to be as bad.
-    let spare = 1.0 - median("busiest_thread_percent") / 100.0;
-    for quantile in ["p50", "p90", "p99", "p99_9"] {
-        let starts = ended.number(&format!("latency.lateness.{quantile}_ms"));
-        let timer = ended.number(&format!("latency.timer_lateness.{quantile}_ms"));
-        let told = format!("{quantile}: starts {starts:.3} ms, an empty timer loop {timer:.3} ms");
-        println!("{told}; {spare:.2} of the thread's time to spare");
-        assert!(
-            starts <= 2.0 * timer / spare + ADDED_MAX_MS,
-            "{told}, {spare:.2} to spare: {ran_out}"
-        );
+    let (starts, timer) = (median("lateness_p99_9_ms"), median("timer_lateness_p99_9_ms"));
+    let told =
+        format!("median second, p99.9: starts {starts:.3} ms, an empty timer loop {timer:.3} ms");
+    println!("{told}");
+    assert!(starts <= timer * SECOND_TIMES_MAX + ADDED_MAX_MS, "{told}");
+    // A pause of the machine makes starts late for longer, not later: until this thread, which is busy
+    // for two thirds of its time, has caught up. What is true of one wake-up in a thousand may be true
+    // of one start in a hundred.
+    for (of_starts, of_timer) in [("p90", "p99"), ("p99", "p99_9"), ("p99_9", "p99_99")] {
+        let starts = ended.number(&format!("latency.lateness.{of_starts}_ms"));
+        let timer = ended.number(&format!("latency.timer_lateness.{of_timer}_ms"));
+        let told =
+            format!("starts' {of_starts} {starts:.3} ms, the timer's {of_timer} {timer:.3} ms");
+        println!("{told}");
+        assert!(starts <= timer + ADDED_MAX_MS, "{told}");
     }
 }
 
@@ -229,7 +225,7 @@ fn the_limit_of_a_shaped_link_is_found_and_named() {
         println!("found {found:.1}/s, bound {bound:.1}/s ({response:.0} bytes a response)");
         let ran_out = ended.json["ran_out"].as_array().unwrap();
         // At 23 MB/s neither the load nor the sample server needs a tenth of a processor.
-        if ran_out.iter().any(|found| found["whose"] == "generator" && found["what"] == "cpu") {
+        if ended.is_short_of_cpu() {
             println!("left out: others keep this machine's processors busy");
             return;
         }

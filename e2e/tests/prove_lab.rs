@@ -114,6 +114,8 @@ fn a_link_and_netem_delay_alike() {
 /// kernel and the receiver's, which on two processors take more than the link; it is told, not held.
 const BITS_PER_CPU_S_MIN: f64 = 1e9;
 const PACKETS_PER_CPU_S_MIN: f64 = 100_000.0;
+/// A link that carries nothing for so long is broken.
+const QUIET_MAX: Duration = Duration::from_secs(10);
 
 /// Bits of TCP per second of the CPU time of a link that `lab link` makes with `words`.
 fn tcp_per_cpu_second(scene: &Scene, kind: &str, words: &[&str]) -> f64 {
@@ -121,6 +123,7 @@ fn tcp_per_cpu_second(scene: &Scene, kind: &str, words: &[&str]) -> f64 {
         let far = linked.inside_far(|| TcpListener::bind(linked.far(5_000)).expect("a listener"));
         let receiver = std::thread::spawn(move || {
             let (mut stream, _) = far.accept().expect("a connection");
+            stream.set_read_timeout(Some(QUIET_MAX)).expect("a time limit");
             let (mut piece, mut sum) = (vec![0; 256 * 1024], 0);
             while let count @ 1.. = stream.read(&mut piece).expect("what is sent") {
                 sum += count;
@@ -129,7 +132,9 @@ fn tcp_per_cpu_second(scene: &Scene, kind: &str, words: &[&str]) -> f64 {
         });
         let before = linked.process().cpu_time();
         let begun = Instant::now();
-        let mut near = TcpStream::connect(linked.far(5_000)).expect("a connection");
+        let at = linked.far(5_000);
+        let mut near = TcpStream::connect_timeout(&at, QUIET_MAX).expect("a connection");
+        near.set_write_timeout(Some(QUIET_MAX)).expect("a time limit");
         let piece = vec![0; 128 * 1024];
         while begun.elapsed() < Duration::from_secs(5) {
             near.write_all(&piece).expect("bytes taken");

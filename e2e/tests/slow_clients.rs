@@ -1,14 +1,16 @@
 //! Clients that are slow on purpose: they may hold connections for as long as the timeouts allow, but
 //! others are served all the same, and what each of them costs is bounded.
 
-mod slow;
+#[path = "scenarios/slow_clients.rs"]
+mod scenario;
+
+use scenario::Harm;
 
 #[test]
 fn slow_clients_harm_nobody_else_and_cost_little() {
-    let Some(harms) = slow::attack("slow") else { return };
+    let Some(attacked) = scenario::attack("slow") else { return };
     let mut wrong = Vec::new();
-    for harm in &harms {
-        let slow::Harm { attack, bytes, kernel_bytes, failed, busy, .. } = harm;
+    for Harm { attack, bytes, kernel_bytes, failed, busy } in &attacked.harms {
         let mut expect = |well: bool, what: String| {
             if !well {
                 wrong.push(format!("{}: {what}", attack.name));

@@ -74,7 +74,7 @@ pub fn run(plan: &Plan, outcome: &Outcome, mut series: Series) -> Run {
     for second in &mut series.seconds {
         let number = second.at_s as u64;
         second.intended = intended(plan, outcome, number);
-        let timer = outcome.timer.as_ref().and_then(|timer| timer.in_second(number));
+        let timer = outcome.timer.as_ref().and_then(|timer| timer.p99_9_of_second(number));
         second.timer_lateness_p99_9_ms = timer.map(|ns| ns as f64 / 1e6);
     }
     let service = Summary::of(&times.service);
@@ -270,7 +270,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::Recorder;
+    use crate::engine::{Recorder, TimerLateness};
     use crate::schedule::{Profile, Spacing};
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -290,6 +290,46 @@ mod tests {
             cpu: os::process::CpuTime::default(),
             broken: None,
         }
+    }
+
+    #[test]
+    fn lateness_of_starts_and_of_the_timer_stand_in_the_same_second() {
+        let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let profile = Profile::steady(1.0, Duration::from_secs(10), Duration::ZERO).unwrap();
+        let open = Shape::Open { profile: Arc::new(profile), spacing: Spacing::Even };
+        let plan = Plan::sample(Protocol::Http1, &[nobody], open);
+        let mut outcome = ended([3, 3], 3.5, None);
+        let mut timer = TimerLateness::new();
+        let mut series = Series::new(&plan);
+        // Second 1 has a start and no wake-up, second 2 the other way round.
+        for (second, starts_us, timer_us) in [
+            (0, Some(10), Some(20)),
+            (1, Some(30), None),
+            (2, None, Some(40)),
+            (3, Some(50), Some(60)),
+        ] {
+            let mut interval = Interval::new(second, 1);
+            if let Some(late) = starts_us {
+                interval.counts.started = 1;
+                interval.lateness.record(late * 1_000).unwrap();
+            }
+            if let Some(late) = timer_us {
+                timer.woken(second, late * 1_000);
+            }
+            series.add(&interval);
+        }
+        timer.end_second();
+        outcome.timer = Some(timer);
+        let run = run(&plan, &outcome, series);
+        let us = |ms: Option<f64>| ms.map(|ms| (ms * 1e3).round());
+        let told: Vec<_> = run
+            .seconds
+            .iter()
+            .map(|s| (us(s.lateness_p99_9_ms), us(s.timer_lateness_p99_9_ms)))
+            .collect();
+        let expected = [(Some(10.0), Some(20.0)), (Some(30.0), None), (None, Some(40.0))];
+        assert_eq!(told, [&expected[..], &[(Some(50.0), Some(60.0))]].concat());
+        assert_eq!(run.latency.timer_lateness.unwrap().count, 3);
     }
 
     #[test]

@@ -69,6 +69,13 @@ impl Ended {
         found.as_f64().unwrap_or_else(|| panic!("no number {path} in {}", self.finished.stdout))
     }
 
+    /// Whether the load generator says that it, or this machine, ran out of processor time.
+    #[allow(dead_code, reason = "each test file uses what it needs")]
+    pub(crate) fn is_short_of_cpu(&self) -> bool {
+        let ran_out = self.json["ran_out"].as_array().expect("what ran out");
+        ran_out.iter().any(|found| found["whose"] == "generator" && found["what"] == "cpu")
+    }
+
     /// Writes its figures into a file.
     #[allow(dead_code, reason = "each test file uses what it needs")]
     pub(crate) fn keep(&self, file: &str) {

@@ -87,7 +87,7 @@ pub(crate) fn in_zones() -> Table {
         }),
     ];
     Table {
-        zones: &["dark", "empty", "lost", "ends-1", "ends-2"],
+        zones: &["dark", "empty", "lost", "closes-post", "closes-get"],
         ..Table::of(situations.into_iter().chain(kept()).collect())
     }
 }
@@ -95,8 +95,8 @@ pub(crate) fn in_zones() -> Table {
 /// Kept connections that end while the next request is on its way: that the server has closed is
 /// not heard of, and what is sent to it then is answered by its kernel with a reset.
 fn kept() -> [Situation; 2] {
-    const POST: &str = "ends-1";
-    const GET: &str = "ends-2";
+    const POST_ZONE: &str = "closes-post";
+    const GET_ZONE: &str = "closes-get";
     // The same client connection, since a kept one belongs to the worker that made it.
     let after_the_end = |stage: &Stage<'_>, zone, ended: &AtomicBool| {
         stage.hide_ends(zone);
@@ -115,16 +115,16 @@ fn kept() -> [Situation; 2] {
                 .not_retried("not idempotent")
                 .reused(true),
         )
-        .server_in(POST, answers_once(&of_post))
-        .act(move |stage| post(&mut after_the_end(stage, POST, &of_post), IT, b"body")),
+        .server_in(POST_ZONE, answers_once(&of_post))
+        .act(move |stage| post(&mut after_the_end(stage, POST_ZONE, &of_post), IT, b"body")),
         Situation::new(
             "kept-connection-closes-on-a-get",
             Expected::passed("completed", 200)
                 .failed(&["server_closed_idle_connection"])
                 .reused(false),
         )
-        .server_in(GET, answers_once(&of_get))
-        .act(move |stage| get(&mut after_the_end(stage, GET, &of_get))),
+        .server_in(GET_ZONE, answers_once(&of_get))
+        .act(move |stage| get(&mut after_the_end(stage, GET_ZONE, &of_get))),
     ]
 }
 

@@ -6,8 +6,10 @@ use e2e::speak_tls;
 
 use super::{Expected, Seen, Situation};
 
-/// The time for connecting is that for the handshake too, which takes long on a busy machine.
+// The time for connecting is that for the handshake too, which takes long on a busy machine.
 const TLS: &str = "tls = { verify = false }\ntimeouts = { connect = \"30s\" }";
+const VERIFIED: &str = "tls = { name = \"a.example.com\" }\ntimeouts = { connect = \"30s\" }";
+const TLS_HTTP2: &str = "tls = { verify = false }\nhttp = \"2\"\ntimeouts = { connect = \"30s\" }";
 const HTTP2: &str = "http = \"2\"";
 
 pub(super) fn table() -> Vec<Situation> {
@@ -75,10 +77,10 @@ fn tls_servers() -> Vec<Situation> {
             }),
         // Nobody of the system's authorities has signed it.
         Situation::new("server-of-unknown-authority", refused("tls_certificate_error"))
-            .service("tls = { name = \"a.example.com\" }\ntimeouts = { connect = \"30s\" }")
+            .service(VERIFIED)
             .server(|peer| speak_tls(peer, "a.example.com")),
         Situation::new("server-without-http2-by-alpn", refused("tls_protocol_error"))
-            .service("tls = { verify = false }\nhttp = \"2\"\ntimeouts = { connect = \"30s\" }")
+            .service(TLS_HTTP2)
             .server(|peer| speak_tls(peer, "a.example.com")),
     ]
 }

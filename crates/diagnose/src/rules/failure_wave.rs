@@ -7,7 +7,7 @@
 //! or more; with fewer it is possible.
 //!
 //! **Why.** Things that rise on the same host at the same time belong together; things that merely
-//! happen often do not. If no counter that fits rose, the finding says so: then the cause is most
+//! happen often do not. If counters fit and none rose, the finding says so: then the cause is most
 //! likely not on this host.
 //!
 //! **What to do.** If a counter is named, follow the rule that stands for it. If none is, look at
@@ -132,7 +132,8 @@ fn push(facts: &Facts, steps: &[Step<'_>], wave: &[bool], usual: f64, out: &mut 
     let is_likely = !connected.is_empty() && steps.len() >= STEPS_LIKELY;
     let with = match connected.first() {
         Some((counter, _)) => format!("{counter} rose with it"),
-        None if is_seen => "no counter of this host's kernel that fits rose with it".to_owned(),
+        None if fitting(main).is_empty() => "no counter of the kernel's fits this cause".to_owned(),
+        None if is_seen => "of the kernel's counters that fit, none rose with it".to_owned(),
         None => "what the kernel saw meanwhile is not known".to_owned(),
     };
     out.push(
@@ -164,9 +165,6 @@ fn push(facts: &Facts, steps: &[Step<'_>], wave: &[bool], usual: f64, out: &mut 
 
 /// Counters that fit `cause` and rose with the wave, and by how much.
 fn connected(steps: &[Step<'_>], wave: &[bool], cause: &str) -> Vec<(&'static str, u64)> {
-    let Some((_, counters)) = FITTING.iter().find(|(causes, _)| causes.contains(&cause)) else {
-        return Vec::new();
-    };
     // The kernel may see it a step before the balancer gives up.
     let near: Vec<bool> =
         (0..wave.len()).map(|at| wave[at] || wave.get(at + 1).copied().unwrap_or(false)).collect();
@@ -186,7 +184,11 @@ fn connected(steps: &[Step<'_>], wave: &[bool], cause: &str) -> Vec<(&'static st
         let is_much = rate((inside.0, inside.1)) >= TIMES_MIN * rate(outside);
         (inside.0 >= RISES_MIN && inside.2 * 2 >= length && is_much).then_some((*counter, inside.0))
     };
-    counters.iter().filter_map(fits).collect()
+    fitting(cause).iter().filter_map(fits).collect()
+}
+
+fn fitting(cause: &str) -> &'static [&'static str] {
+    FITTING.iter().find(|(causes, _)| causes.contains(&cause)).map_or(&[], |(_, counters)| counters)
 }
 
 /// The time of day, for those who look into other logs; `None` where it is not known.

@@ -19,6 +19,7 @@ mod turn;
 mod worker;
 
 pub use failure::Failure;
+pub use metronome::TimerLateness;
 pub(crate) use recorder::histogram;
 pub use recorder::{Counts, Interval, Recorder, Times};
 pub use running::{Outcome, Running, start};

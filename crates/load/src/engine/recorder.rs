@@ -12,7 +12,7 @@ pub(crate) const LATE_NS: u64 = 1_000_000;
 /// The longest time that is told from longer ones: an hour.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
-/// What tells times of one second apart: there are many seconds.
+/// Significant digits of a second's histograms, of which each thread makes new ones every second.
 pub(crate) const SECOND_DIGITS: u8 = 2;
 
 /// A histogram of nanoseconds with `digits` significant digits.

@@ -135,8 +135,8 @@ fn single(run: &Run) -> Vec<Chart> {
     if open {
         charts.push(time(
             "Lateness of starts",
-            "The 99.9th percentile of each second. Where an empty timer loop was as late, this \
-            machine was.",
+            "The 99.9th percentile of each second. Where an empty timer loop was late too, this \
+            machine stood still, and starts stay late until they have caught up.",
             "ms",
             vec![
                 ("starts", false, second(|s| s.lateness_p99_9_ms, Fold::Worst)),

@@ -238,9 +238,11 @@ pub struct Second {
     pub intended_start: Option<Percentiles>,
     /// Times from the real start, of responses complete in it.
     pub service: Option<Percentiles>,
-    /// Of the starts in it 99.9 % were at most this late, ms; `None` in the closed model.
+    /// 99.9 % of the starts in it were at most this late, ms; `None`: there were none, or the model is
+    /// closed.
     pub lateness_p99_9_ms: Option<f64>,
-    /// The same of an empty timer loop in that second, ms: what of it is this machine's.
+    /// The same of an empty timer loop's wake-ups, ms; `None`: it had none in that second, as after the
+    /// last start, or the model is closed.
     pub timer_lateness_p99_9_ms: Option<f64>,
 }
 

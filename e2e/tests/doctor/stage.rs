@@ -170,6 +170,11 @@ impl Looked {
         found.unwrap_or_else(|| panic!("no {rule} in {:#}", self.report))
     }
 
+    /// Whether any finding has weight, the machine's too.
+    pub(crate) fn has_weight(&self) -> bool {
+        self.findings().any(weighs)
+    }
+
     /// Demands that the findings of weight are those of `rules`, no more and no fewer, but for what
     /// the machine as a whole suffers from; yields the first, or null when none is wanted.
     pub(crate) fn expect_weight(&self, rules: &[&str]) -> &Value {
@@ -178,17 +183,18 @@ impl Looked {
 
     /// The same, counting those of the machine that are in `machine`.
     pub(crate) fn expect_weight_but(&self, rules: &[&str], machine: &[&str]) -> &Value {
-        let weighs = |finding: &&Value| {
-            let rule = finding["rule"].as_str().unwrap_or_default();
-            let severity = &finding["severity"];
-            (severity == "warning" || severity == "critical")
-                && (machine.contains(&rule) || !OF_THE_MACHINE.contains(&rule))
-        };
-        let mut found: Vec<&str> =
-            self.findings().filter(weighs).filter_map(|one| one["rule"].as_str()).collect();
+        let rules_of_weight = self.findings().filter(|finding| weighs(finding));
+        let mut found: Vec<&str> = rules_of_weight
+            .filter_map(|finding| finding["rule"].as_str())
+            .filter(|rule| machine.contains(rule) || !OF_THE_MACHINE.contains(rule))
+            .collect();
         found.sort_unstable();
         found.dedup();
         assert_eq!(found, rules, "{:#}", self.report);
         rules.first().map_or(&Value::Null, |rule| self.finding(rule))
     }
+}
+
+fn weighs(finding: &Value) -> bool {
+    finding["severity"] == "warning" || finding["severity"] == "critical"
 }

@@ -65,8 +65,9 @@ fn seconds(text: &str) -> f64 {
 
 /// What starts may be late beyond an empty timer loop.
 const ADDED_MAX_MS: f64 = 0.2;
-/// And in the median second, where a pause or two decide: 1.35 times has been seen, mostly it is once.
-const SECOND_TIMES_MAX: f64 = 2.0;
+/// And in the median second, where a pause or two decide: a thread that is busy for two thirds of its
+/// time is late for three times as long as a pause.
+const SECOND_TIMES_MAX: f64 = 3.0;
 
 #[test]
 #[ignore = "takes a minute: make prove"]
@@ -101,8 +102,9 @@ fn twenty_thousand_starts_a_second_come_on_time() {
     assert!(starts <= timer * SECOND_TIMES_MAX + ADDED_MAX_MS, "{told}");
     // A pause of the machine makes starts late for longer, not later: until this thread, which is busy
     // for two thirds of its time, has caught up. What is true of one wake-up in a thousand may be true
-    // of one start in a hundred.
-    for (of_starts, of_timer) in [("p90", "p99"), ("p99", "p99_9"), ("p99_9", "p99_99")] {
+    // of one start in a hundred. What the server's processor adds, which this timer does not see, is in
+    // the worst of both.
+    for (of_starts, of_timer) in [("p90", "p99"), ("p99", "p99_9"), ("p99_9", "max")] {
         let starts = ended.number(&format!("latency.lateness.{of_starts}_ms"));
         let timer = ended.number(&format!("latency.timer_lateness.{of_timer}_ms"));
         let told =

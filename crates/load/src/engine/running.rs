@@ -10,13 +10,15 @@ use os::process::CpuTime;
 
 use super::gathered::Gathered;
 use super::metronome::TimerLateness;
-use super::plan::Plan;
+use super::plan::{Plan, Shape};
 use super::recorder::{Interval, Recorder};
-use super::worker::{ABORT, HandedOver, RUN, Shared, WIND_UP, Worker, nanos};
+use super::worker::{ABORT, AHEAD, HandedOver, RUN, Shared, WIND_UP, Worker, nanos};
 use super::{metronome, recorder};
 
 /// From now to the run's beginning, so that every thread is there by then.
 const LEAD_NS: u64 = 20_000_000;
+/// And for each connection that a thread opens before: several times what it takes here.
+const LEAD_PER_CONNECTION_NS: u64 = 100_000;
 /// Seconds of all threads that wait for somebody to take them.
 const INTERVALS_MAX: usize = 4_096;
 
@@ -53,7 +55,7 @@ pub struct Outcome {
 /// # Errors
 /// When the threads cannot be made.
 pub fn start(plan: Plan) -> io::Result<Running> {
-    let begins = os::clock::nanos() + LEAD_NS;
+    let begins = os::clock::nanos() + LEAD_NS + connections_ahead(&plan) * LEAD_PER_CONNECTION_NS;
     let cpu_before = os::process::cpu_time();
     let threads = plan.threads;
     let is_open = plan.shape.is_open();
@@ -84,6 +86,13 @@ pub fn start(plan: Plan) -> io::Result<Running> {
         running.metronome = Builder::new().name("weir-timer".to_owned()).spawn(body).ok();
     }
     Ok(running)
+}
+
+/// About how many connections each thread opens before the run begins.
+fn connections_ahead(plan: &Plan) -> u64 {
+    let Shape::Open { profile, .. } = &plan.shape else { return 0 };
+    let requests = profile.count_until(AHEAD).min(plan.connections_max as f64);
+    (requests / plan.threads.max(1) as f64) as u64
 }
 
 /// One thread's run. However it ends, no other goes on without it: what is left would not be the
@@ -202,7 +211,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::engine::plan::{Protocol, Shape};
+    use crate::engine::plan::Protocol;
 
     #[test]
     fn a_thread_that_dies_ends_the_run_and_is_told_of() {

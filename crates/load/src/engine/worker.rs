@@ -27,8 +27,9 @@ const REST_NS: u64 = 50_000_000;
 /// Starts in one go, before what has come is looked at again: after a pause of this machine
 /// thousands may be due at once, and responses that wait meanwhile would look slow.
 const STARTS_MAX: usize = 64;
-/// The requests of so long a time have their connections opened before the run begins.
-const AHEAD_NS: u64 = 5_000_000;
+/// The requests of so long a time have their connections opened before the run begins: a machine that
+/// stands still for no longer needs no further ones.
+pub(crate) const AHEAD: Duration = Duration::from_millis(20);
 /// What is read at once.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -228,7 +229,7 @@ impl Worker {
         let mut arrivals = arrivals.clone();
         let mut turn = self.turn.clone();
         let mut requests = vec![0_usize; plan.sites.len()];
-        while arrivals.next_ns().is_some_and(|next| next <= AHEAD_NS) {
+        while arrivals.next_ns().is_some_and(|next| next <= nanos(AHEAD)) {
             requests[plan.targets[turn.next()].site] += 1;
             arrivals.advance();
         }

@@ -43,14 +43,14 @@ pub(super) fn table() -> Vec<Situation> {
             stage.get()
         }),
         Situation::new("waits-too-long-in-all", Expected::answered("total_timeout", 504))
-            .service("in_flight_max = 1\ntimeouts = { total = \"1s\" }")
+                .service("in_flight_max = 1\nqueue = { wait_max = \"30s\" }\ntimeouts = { total = \"4s\" }")
             .server(upgrades)
             .act(|stage| {
                 // A tunnel, which may take as long as it likes.
                 let mut beside = stage.send(
                     "GET /beside HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
                 );
-                beside.response(false).expect("a tunnel");
+                assert_eq!(beside.response(false).expect("a tunnel").status, 101);
                 stage.get()
             }),
         Situation::new("leaves-the-queue", Expected::gone("client_closed", None))

@@ -43,7 +43,7 @@ pub(super) fn table() -> Vec<Situation> {
             stage.get()
         }),
         Situation::new("waits-too-long-in-all", Expected::answered("total_timeout", 504))
-                .service("in_flight_max = 1\nqueue = { wait_max = \"30s\" }\ntimeouts = { total = \"4s\" }")
+            .service("in_flight_max = 1\nqueue = { wait_max = \"30s\" }\ntimeouts = { total = \"4s\" }")
             .server(upgrades)
             .act(|stage| {
                 // A tunnel, which may take as long as it likes.

@@ -43,7 +43,7 @@ impl TimerLateness {
         self.second.saturating_record(late);
     }
 
-    /// The last second is over.
+    /// The second that is going on is over.
     pub(crate) fn end_second(&mut self) {
         let of_second = &mut self.second;
         let p99_9 = (!of_second.is_empty()).then(|| of_second.value_at_quantile(0.999));

@@ -122,6 +122,13 @@ pub struct Site {
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
+impl Plan {
+    /// Whether a connection carries further requests.
+    pub(crate) fn keeps_connections(&self) -> bool {
+        self.keep_alive && self.protocol != Protocol::Connect
+    }
+}
+
 #[cfg(test)]
 impl Plan {
     /// For tests: a target on each of `servers`, over one connection of one thread.

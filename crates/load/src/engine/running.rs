@@ -88,9 +88,12 @@ pub fn start(plan: Plan) -> io::Result<Running> {
     Ok(running)
 }
 
-/// About how many connections each thread opens before the run begins.
+/// How many connections each thread opens before the run begins, at most and about.
 fn connections_ahead(plan: &Plan) -> u64 {
     let Shape::Open { profile, .. } = &plan.shape else { return 0 };
+    if !plan.keeps_connections() {
+        return 0;
+    }
     let requests = profile.count_until(AHEAD).min(plan.connections_max as f64);
     (requests / plan.threads.max(1) as f64) as u64
 }

@@ -223,7 +223,7 @@ impl Worker {
     fn open_ahead(&mut self, now: u64) {
         let plan = &self.shared.plan;
         let Starts::Open(arrivals) = &self.starts else { return };
-        if !plan.keep_alive || plan.protocol == Protocol::Connect {
+        if !plan.keeps_connections() {
             return;
         }
         let mut arrivals = arrivals.clone();

@@ -100,11 +100,17 @@ fn a_slow_probe_of_a_busy_server_that_answers_is_no_failure() {
         return;
     };
     let app = App::start(&scene, 11, &["--work-ms", "50"]);
-    app.set("health_ms=1000");
     let service = "in_flight_max = 2\n\
                    check = { path = \"/status\", interval = \"200ms\", timeout = \"150ms\", rise = 1, fall = 2 }";
     let weir = Weir::start(&scene, &scene.one_service(service, &[app.address()]));
-    let seen = Load::run(&scene, weir.front(), "/", 6, 3.0, &[]);
+    let seen = std::thread::scope(|scope| {
+        let load = scope.spawn(|| Load::run(&scene, weir.front(), "/", 6, 3.0, &[]));
+        // Probes become slow only once the server is busy.
+        wait::until("the server to be busy", Duration::from_secs(10), || {
+            (app.stat("in_flight") > 0).then(|| app.set("health_ms=1000"))
+        });
+        load.join().unwrap()
+    });
     assert_eq!(seen.status(200), seen.requests(), "no request was lost: {:?}", seen.json);
     // Without work it is what it looks like: a server that does not answer its check.
     weir.wait_for_log(&[&app.address().to_string(), "down"], Duration::from_secs(5));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use model::Moment;
 
 use crate::drain::retry_after;
-use crate::endpoints::Endpoints;
+use crate::endpoints::{Endpoints, Order};
 use crate::interleaving_point;
 use crate::limits::Slot;
 use crate::live::LiveService;
@@ -122,7 +122,7 @@ impl LiveService {
         let avoid = if nobody_else { &[] } else { ask.avoid };
         // Those who wait come first.
         if !self.queue.has_unbound()
-            && let Some(slot) = endpoints.take(avoid, ask.key, &self.turn, rng, now)
+            && let Some(slot) = endpoints.take(avoid, self.order(ask.key, now), rng, now)
         {
             return Admission::Go(slot);
         }
@@ -133,6 +133,13 @@ impl LiveService {
             return Admission::Go(slot);
         }
         Admission::Refused(Refusal::Full { retry_after: self.retry_after(now) })
+    }
+
+    /// How the server is chosen: by the service's algorithm, or at random during a trial. A key
+    /// keeps its server even then.
+    fn order(&self, key: Option<u64>, now: Moment) -> Order<'_> {
+        let random = key.is_none() && self.trial().is_on(now);
+        if random { Order::Random } else { Order::Algorithm(&self.turn, key) }
     }
 
     /// Stands in the queue and looks once more whether a slot is free; `None` if there is no

@@ -2,14 +2,20 @@
 
 use std::time::Duration;
 
-use model::Service;
+use model::{Cause, Service};
 use wire::http1::{Known, RequestHead};
 
-/// The time from the request's head to the end of its response; `None`: no limit.
-pub fn total(service: &Service, request: &RequestHead) -> Option<Duration> {
-    let client = request.known(Known::GrpcTimeout).and_then(grpc_timeout);
-    match (service.timeouts.total, client) {
-        (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
+/// The time from the request's head to the end of its response, and what its end is called: the
+/// service's `timeouts.total` or the client's own deadline, whichever is shorter. `None`: no limit.
+///
+/// A deadline is read from gRPC requests only: to others `grpc-timeout` means nothing.
+pub fn total(service: &Service, request: &RequestHead) -> Option<(Duration, Cause)> {
+    let ours = service.timeouts.total.map(|total| (total, Cause::TotalTimeout));
+    let theirs = || request.known(Known::GrpcTimeout).and_then(grpc_timeout);
+    let theirs = request.is_grpc().then(theirs).flatten();
+    let theirs = theirs.map(|deadline| (deadline, Cause::ClientDeadlineExceeded));
+    match (ours, theirs) {
+        (Some(ours), Some(theirs)) => Some(if theirs.0 < ours.0 { theirs } else { ours }),
         (ours, theirs) => ours.or(theirs),
     }
 }

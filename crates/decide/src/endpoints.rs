@@ -10,7 +10,8 @@ use model::{Administrative, EndpointRow, Moment, ServerState, Service};
 use crate::interleaving_point;
 use crate::limits::{Slot, Slots};
 use crate::pick::peak_ewma::latency_us;
-use crate::pick::{Candidate, Picker, Servers, Turn};
+use crate::pick::{Candidate, Picker, Servers, Turn, random};
+use crate::weights::Draw;
 use crate::zones::{self, Member, Reason, Tier};
 use crate::{affinity_token, slow_start};
 
@@ -61,6 +62,8 @@ pub struct Endpoints {
     pub refresh_due: Option<Moment>,
     /// Chooses an index into `eligible`.
     picker: Picker,
+    /// Draws one without regard to anything but weight, for trials.
+    draw: Draw,
     by_address: Vec<(SocketAddr, u32)>,
     by_token: Vec<(u64, u32)>,
 }
@@ -91,6 +94,7 @@ impl Endpoints {
             .min();
         Endpoints {
             picker: Picker::new(&spec.balance, &candidates),
+            draw: Draw::new(&candidates.iter().map(|one| one.weight).collect::<Vec<_>>()),
             by_address: index(&all, |endpoint| endpoint.row.address),
             by_token: index(&all, |endpoint| endpoint.token),
             tier: decision.tier,
@@ -142,15 +146,17 @@ impl Endpoints {
     pub(crate) fn take(
         &self,
         avoid: &[SocketAddr],
-        key: Option<u64>,
-        turn: &Turn,
+        order: Order<'_>,
         rng: &mut fastrand::Rng,
         now: Moment,
     ) -> Option<Slot> {
         let open = Open { endpoints: self, avoid, now };
         for _ in 0..PICKS_MAX {
             interleaving_point();
-            let chosen = self.picker.pick(&open, turn, key, rng)?;
+            let chosen = match order {
+                Order::Algorithm(turn, key) => self.picker.pick(&open, turn, key, rng)?,
+                Order::Random => random::by_weight(&self.draw, &open, rng)?,
+            };
             if let Some(slot) = Slot::take(open.endpoint(chosen)) {
                 return Some(slot);
             }
@@ -159,6 +165,15 @@ impl Endpoints {
             .filter(|&chosen| open.may_take(chosen))
             .find_map(|chosen| Slot::take(open.endpoint(chosen)))
     }
+}
+
+/// How the next server is chosen.
+#[derive(Clone, Copy)]
+pub(crate) enum Order<'a> {
+    /// By the service's algorithm, with its turn and the request's key.
+    Algorithm(&'a Turn, Option<u64>),
+    /// At random, whatever the algorithm: so that nobody can tell which server it will be.
+    Random,
 }
 
 /// The eligible servers as an algorithm sees them for one request.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
-use model::{EndpointRow, EndpointSet, Moment, ServerState, ServerTarget, Service};
+use model::{EndpointRow, EndpointSet, Moment, ServerState, ServerTarget, Service, Trial};
 
 use crate::drain::DrainRate;
 use crate::endpoints::{Endpoint, Endpoints};
@@ -47,6 +47,7 @@ pub struct LiveService {
     pub(crate) queue: Queue,
     retries: RetryBudget,
     pub(crate) turn: Turn,
+    trial: Trial,
     drain: Mutex<DrainRate>,
     /// No longer in the configuration; only requests that are under way still know it.
     retired: AtomicBool,
@@ -90,6 +91,7 @@ impl LiveService {
             queue: Queue::new(Arc::clone(&table.tickets)),
             retries: RetryBudget::new(),
             turn: Turn::starting_at(first_turn),
+            trial: Trial::default(),
             drain: Mutex::default(),
             retired: AtomicBool::new(false),
             table,
@@ -116,6 +118,12 @@ impl LiveService {
     /// What it may spend on sending requests again.
     pub fn retries(&self) -> &RetryBudget {
         &self.retries
+    }
+
+    /// The comparison of its servers by passive health. While it runs, servers are drawn at random
+    /// (`balance = "hash"` goes on as ever: a key belongs to its server).
+    pub fn trial(&self) -> &Trial {
+        &self.trial
     }
 
     /// How many requests wait for a slot.

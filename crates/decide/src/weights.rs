@@ -98,6 +98,16 @@ impl Draw {
         Draw { ends: ends.collect() }
     }
 
+    /// How many servers there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// One server; `None` if all weights are 0 or there is none.
     pub fn one(&self, rng: &mut fastrand::Rng) -> Option<usize> {
         let total = *self.ends.last()?;

@@ -2,9 +2,12 @@
 //!
 //! Pure: time is an argument, results are values. Whoever runs probes (`control`) asks
 //! [`plan::Plan`] what is due, feeds each consumer's [`verdict::Verdict`] with what came back and
-//! writes the answer into [`model::ServerState`]. Whoever carries requests (`proxy`) tells
-//! [`outlier::on_outcome`] how they ended. No socket, no clock, no task here.
+//! writes the answer into [`model::ServerState`]. Whoever carries requests (`proxy`) asks
+//! [`blame::judge`] what the outcome of an attempt says about its server, and tells
+//! [`outlier::on_outcome`]. No socket, no clock, no task here.
 
+pub mod blame;
+pub mod comparison;
 pub mod outlier;
 pub mod plan;
 pub mod report;

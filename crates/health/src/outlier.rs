@@ -1,17 +1,24 @@
 //! Passive health: when the outcomes of real requests take a server out for a while.
 //!
-//! A run of [`PassiveHealth::failures`] failures ejects a server for `eject`, the n-th time in a
-//! row for n × `eject`, at most `eject_max`. The count n falls by one for every `eject` of time
-//! that the server has been back without a new ejection. An ejection needs room: at most
-//! `share_max` of the service's servers are out at once (rounded down, but one of two or more may
-//! always go, unless `share_max` is 0), and the last ready server stays, since some answers are
-//! better than none. What counts as a failure is the caller's to say; how long ejections last is
-//! kept by whoever calls [`ServerState::readmit`].
+//! [`crate::blame`] says what an outcome means. A run of [`PassiveHealth::failures`] *certain*
+//! failures ejects a server. A run that contains failures after sending begins a trial, in which
+//! the server is ejected once it is clearly worse than its peers ([`crate::comparison`]).
+//!
+//! An ejection lasts `eject`, the n-th in a row n × `eject`, at most `eject_max`. The count n falls
+//! by one for every `eject` of time that the server has been back without a new ejection. An
+//! ejection needs room: at most `share_max` of the service's servers are out at once (rounded down,
+//! but one of two or more may always go, unless `share_max` is 0), and the last ready server stays,
+//! since some answers are better than none. [`ServerState::readmit`] ends an ejection; its caller
+//! keeps the time.
 
+use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{Moment, PassiveHealth, ServerState};
+use model::{Moment, PassiveHealth, ServerState, Trial, TrialRow};
+
+use crate::blame::Blame;
+use crate::comparison::{count, is_clearly_worse, trial_length};
 
 /// A service's servers, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,30 +51,77 @@ pub struct Eject {
     pub until: Moment,
     /// Its length.
     pub time: Duration,
-    /// Failures in a row that led to it.
-    pub failures: u32,
+    /// What led to it.
+    pub why: Why,
     /// Ejections in a row, with this one.
     pub ejections: u32,
 }
 
-/// Notes how a request to a server ended and decides whether that ejects it. `Some` is returned to
-/// exactly one of several callers that cross the threshold at once: the ejection is then written
-/// in `state`, and the caller makes it known (refresh, log). `counts` is asked only then.
-///
-/// After a success in a row of successes this is one relaxed load.
-#[inline]
-pub fn on_outcome(
-    state: &ServerState,
-    policy: &PassiveHealth,
-    failed: bool,
-    counts: impl Fn() -> ServiceCounts,
-    now: Moment,
-) -> Option<Eject> {
-    if failed {
-        return on_failure(state, policy, counts, now);
+/// An attempt at a server that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// The server.
+    pub state: &'a ServerState,
+    /// Its service's trial.
+    pub trial: &'a Trial,
+    /// What the outcome says about the server.
+    pub blame: Blame,
+    /// When the server was chosen.
+    pub chosen_at: Moment,
+    /// When the attempt ended.
+    pub now: Moment,
+    /// How long the service waits for a response.
+    pub response_timeout: Duration,
+}
+
+/// What led to an ejection. Prints as a clause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It could not be reached, so often in a row.
+    Unreachable(u32),
+    /// It failed clearly more often than its peers.
+    Worse {
+        /// What it did in the trial…
+        server: TrialRow,
+        /// …and what the others did.
+        peers: TrialRow,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Unreachable(times) => write!(f, "could not be reached {times} times in a row"),
+            Why::Worse { server, peers } => write!(
+                f,
+                "{} of {} requests failed, {} of {} at the other servers",
+                server.failed,
+                server.failed + server.good,
+                peers.failed,
+                peers.failed + peers.good,
+            ),
+        }
     }
-    if state.consecutive_failures.load(Relaxed) != 0 {
-        state.consecutive_failures.store(0, Relaxed);
+}
+
+/// Notes how an attempt at a server ended and decides whether that ejects it. `Some` is returned to
+/// exactly one of several callers that cross the threshold at once: the ejection is then written
+/// in the server's state, and the caller makes it known (refresh, log). `states` yields all servers
+/// of the service; it is asked only after a failure.
+///
+/// Fast path: two atomic loads while the server is healthy and no trial runs.
+#[inline]
+pub fn on_outcome<'a, I: Iterator<Item = &'a ServerState>>(
+    attempt: &Attempt<'_>,
+    policy: &PassiveHealth,
+    states: impl Fn() -> I,
+) -> Option<Eject> {
+    let &Attempt { state, trial, blame, chosen_at, now, .. } = attempt;
+    count(trial, state, blame, chosen_at, now);
+    match blame {
+        Blame::Good => state.note_success(),
+        Blame::None => {}
+        Blame::Certain | Blame::Compared => return on_failure(attempt, policy, states),
     }
     None
 }
@@ -81,17 +135,72 @@ pub fn ejected_max(servers: u32, share_max: f64) -> u32 {
 }
 
 #[cold]
-fn on_failure(
+fn on_failure<'a, I: Iterator<Item = &'a ServerState>>(
+    attempt: &Attempt<'_>,
+    policy: &PassiveHealth,
+    states: impl Fn() -> I,
+) -> Option<Eject> {
+    let &Attempt { state, trial, blame, now, response_timeout, .. } = attempt;
+    let failures = state.consecutive_failures.fetch_add(1, Relaxed).saturating_add(1);
+    let unreachable = if blame == Blame::Certain {
+        state.consecutive_unreachable.fetch_add(1, Relaxed).saturating_add(1)
+    } else {
+        state.consecutive_unreachable.load(Relaxed)
+    };
+    // A server that is out already (by whatever means) is not put out again by its last requests.
+    if !state.is_ready() {
+        return None;
+    }
+    let threshold = policy.failures.max(1);
+    if blame == Blame::Certain && unreachable >= threshold {
+        let why = Why::Unreachable(unreachable);
+        return eject(state, policy, why, || ServiceCounts::of(states()), now);
+    }
+    if trial.is_on(now) {
+        let (server, peers) = rows(state, states());
+        if blame == Blame::Certain || !is_clearly_worse(server, peers) {
+            return None;
+        }
+        let why = Why::Worse { server, peers };
+        let ejected = eject(state, policy, why, || ServiceCounts::of(states()), now);
+        if ejected.is_some() {
+            trial.end();
+        }
+        return ejected;
+    }
+    // Without peers there is nothing to compare with, and the last server stays anyway.
+    if failures >= threshold && ServiceCounts::of(states()).ready >= 2 {
+        trial.begin(now, now + trial_length(response_timeout), || {
+            for state in states() {
+                state.trial.reset(state.requests.load(Relaxed));
+            }
+        });
+    }
+    None
+}
+
+/// What this server did in the trial that runs, and what the others did together.
+fn rows<'a>(
+    state: &ServerState,
+    states: impl Iterator<Item = &'a ServerState>,
+) -> (TrialRow, TrialRow) {
+    let row = |state: &ServerState| state.trial.row(state.requests.load(Relaxed));
+    let peers = states.filter(|peer| !std::ptr::eq(*peer, state)).map(row);
+    let peers = peers.fold(TrialRow::default(), |sum, peer| TrialRow {
+        good: sum.good + peer.good,
+        failed: sum.failed + peer.failed,
+        pending: sum.pending + peer.pending,
+    });
+    (row(state), peers)
+}
+
+fn eject(
     state: &ServerState,
     policy: &PassiveHealth,
+    why: Why,
     counts: impl Fn() -> ServiceCounts,
     now: Moment,
 ) -> Option<Eject> {
-    let failures = state.consecutive_failures.fetch_add(1, Relaxed).saturating_add(1);
-    // A server that is out already (by whatever means) is not put out again by its last requests.
-    if failures < policy.failures.max(1) || !state.is_ready() {
-        return None;
-    }
     let before = counts();
     let room = ejected_max(before.servers, policy.share_max);
     if before.ejected >= room || before.ready < 2 {
@@ -112,7 +221,7 @@ fn on_failure(
         return None;
     }
     state.ejections.store(ejections, Relaxed);
-    Some(Eject { until, time, failures, ejections })
+    Some(Eject { until, time, why, ejections })
 }
 
 /// Ejections in a row so far, less those forgotten in quiet time since the server came back.
@@ -143,8 +252,20 @@ mod tests {
         (0..n).map(|_| ServerState::default()).collect()
     }
 
+    fn attempt<'a>(
+        state: &'a ServerState,
+        blame: Blame,
+        trial: &'a Trial,
+        now: Moment,
+    ) -> Attempt<'a> {
+        let response_timeout = Duration::from_secs(30);
+        Attempt { state, trial, blame, chosen_at: now, now, response_timeout }
+    }
+
+    /// A certain failure, or a success.
     fn outcome(all: &[ServerState], n: usize, failed: bool, at: Moment) -> Option<Eject> {
-        on_outcome(&all[n], &POLICY, failed, || ServiceCounts::of(all), at)
+        let blame = if failed { Blame::Certain } else { Blame::Good };
+        on_outcome(&attempt(&all[n], blame, &Trial::default(), at), &POLICY, || all.iter())
     }
 
     fn at(seconds: u64) -> Moment {
@@ -164,7 +285,7 @@ mod tests {
             assert_eq!(outcome(&all, 0, true, at(1)), None);
         }
         let eject = outcome(&all, 0, true, at(1)).expect("the fifth in a row");
-        assert_eq!((eject.until, eject.failures, eject.ejections), (at(11), 5, 1));
+        assert_eq!((eject.until, eject.why, eject.ejections), (at(11), Why::Unreachable(5), 1));
         // What was still in flight does not eject it again.
         assert_eq!(outcome(&all, 0, true, at(2)), None);
         assert_eq!(all[0].ejected_until(), Some(at(11)));
@@ -196,8 +317,9 @@ mod tests {
             let mut ejected = 0;
             for state in &all {
                 for _ in 0..20 {
-                    let counts = || ServiceCounts::of(&all);
-                    ejected += u32::from(on_outcome(state, &policy, true, counts, at(1)).is_some());
+                    let trial = Trial::default();
+                    let attempt = attempt(state, Blame::Certain, &trial, at(1));
+                    ejected += u32::from(on_outcome(&attempt, &policy, || all.iter()).is_some());
                 }
             }
             assert_eq!(ejected, most.min(count - 1), "{count} servers, share {share_max}");

@@ -16,6 +16,7 @@ mod snapshot;
 pub mod tcp_path;
 mod tls;
 mod traffic;
+mod trial;
 
 pub use admin::{Admin, AdminAddress, Metrics};
 pub use cause::{Cause, Fault, Page};
@@ -41,3 +42,4 @@ pub use traffic::{
     Action, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey, RateLimit,
     Redirect, Rewrite, Route, RouteMatch, Split,
 };
+pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::{Cause, Moment, TcpPath};
+use crate::{Cause, Moment, TcpPath, TrialCounts};
 
 /// What checks say of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,12 @@ pub struct ServerState {
     ejected_until_us: AtomicU64,
     /// Ejections in a row, for the growing time; falls back after a quiet while.
     pub ejections: AtomicU32,
-    /// Failures of real requests since the last success.
+    /// Failures of real requests since the last success, of any kind.
     pub consecutive_failures: AtomicU32,
+    /// Those of them that no client can bring about: it could not be reached.
+    pub consecutive_unreachable: AtomicU32,
+    /// What it did in its service's present trial.
+    pub trial: TrialCounts,
     /// When it last came up from Down or from an ejection (slow start); zero: was never away.
     up_since_us: AtomicU64,
     /// Peak-EWMA of the time to the response head, in microseconds (as f64 bits); 0.0: unknown.
@@ -167,10 +171,19 @@ impl ServerState {
     pub fn readmit(&self, now: Moment) -> bool {
         let was = self.ejected_until_us.swap(0, Relaxed) != 0;
         if was {
-            self.consecutive_failures.store(0, Relaxed);
+            self.note_success();
             self.up_since_us.store(now.as_micros(), Relaxed);
         }
         was
+    }
+
+    /// Ends a run of failures. Fast path: one relaxed load while there is none.
+    #[inline]
+    pub fn note_success(&self) {
+        if self.consecutive_failures.load(Relaxed) != 0 {
+            self.consecutive_failures.store(0, Relaxed);
+            self.consecutive_unreachable.store(0, Relaxed);
+        }
     }
 
     /// Takes back an ejection that its maker found should not have been; unlike

@@ -24,8 +24,8 @@ pub(crate) struct Record {
     pub(crate) id: RequestId,
     pub(crate) started: Moment,
     pub(crate) ended: Moment,
-    /// When it is to have ended at the latest, if there is a limit.
-    pub(crate) to_end: Option<Moment>,
+    /// When it is to have ended at the latest, if there is a limit, and what its end is called.
+    pub(crate) to_end: Option<(Moment, Cause)>,
     pub(crate) status: u16,
     pub(crate) cause: Cause,
     /// What exactly, where there is more to say than the cause does.

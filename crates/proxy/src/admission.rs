@@ -70,7 +70,10 @@ pub(crate) async fn admit(
     });
     let wait_ends = now + spec.queue.wait_max;
     let total_ends = record.to_end;
-    let ends = total_ends.map_or(wait_ends, |total_ends| total_ends.min(wait_ends));
+    let (ends, cause) = match total_ends {
+        Some((total_ends, cause)) if total_ends < wait_ends => (total_ends, cause),
+        _ => (wait_ends, Cause::QueueWaitExceeded),
+    };
     let waited = watchdog.until(ends, waiting).await;
     let until = os::clock::now();
     record.queued(until - now);
@@ -79,8 +82,6 @@ pub(crate) async fn admit(
         Some(Err(cause)) => Err(Refused { cause, retry_after: None }),
         None => {
             let retry_after = Some(waiter.retry_after(until));
-            let cause =
-                if ends < wait_ends { Cause::TotalTimeout } else { Cause::QueueWaitExceeded };
             Err(Refused { cause, retry_after })
         }
     }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use model::Cause;
-use transport::http2::{PROTOCOL_VIOLATED, STREAM_REFUSED};
+use transport::http2::{PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE};
 
 /// A server's connection failed with this; not to be asked about an orderly close.
 pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
@@ -16,6 +16,7 @@ pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
         ErrorKind::ConnectionAborted => Cause::TlsAlertReceived,
         STREAM_REFUSED => Cause::HttpStreamRefused,
         PROTOCOL_VIOLATED => Cause::HttpProtocolError,
+        UNENCODABLE => Cause::HttpRequestError,
         // An extended CONNECT.
         ErrorKind::Unsupported => Cause::HttpUpgradeFailed,
         _ => Cause::ConnectionReset,

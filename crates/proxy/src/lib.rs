@@ -22,6 +22,7 @@ mod greeting;
 mod head;
 mod http2;
 mod in_flight;
+mod judgement;
 mod linger;
 mod listener;
 mod multiplex;

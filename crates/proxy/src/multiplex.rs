@@ -7,14 +7,16 @@
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use decide::Endpoint;
 use decide::reuse::Busy;
 use model::{Cause, Moment};
 use rustc_hash::FxHashMap;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use transport::http2::Http2Client;
+use wire::http1::RequestBody;
 
 use crate::blame::server_failed;
 use crate::buffer::{Buffer, BufferPool};
@@ -24,6 +26,9 @@ use crate::watchdog::Watchdog;
 
 /// The largest response head that is taken, in bytes as RFC 9113 section 6.5.2 counts them.
 const HEAD_MAX_BYTES: u32 = 64 * 1024;
+
+/// Connections to one server, of one worker, that carry a single request each.
+const PRIVATE_MAX: usize = 2;
 
 /// A worker's connections of HTTP/2.
 #[derive(Default)]
@@ -38,43 +43,94 @@ struct Server {
     dialling: Semaphore,
     /// When dialling last failed, and why.
     failed: Cell<Option<(Moment, Cause)>>,
+    /// Room for connections of one request each.
+    private: Arc<Semaphore>,
 }
 
 struct Connection {
-    client: Http2Client,
+    carrier: Rc<Carrier>,
     busy: Busy,
     used: Cell<Moment>,
     keep_alive: Duration,
 }
 
+/// A connection, as its streams know it.
+pub(crate) struct Carrier {
+    client: Http2Client,
+    /// One of its streams has been counted for the connection's end.
+    judged: Cell<bool>,
+    /// It carries one request only; held until that is over.
+    private: Option<OwnedSemaphorePermit>,
+}
+
+impl Carrier {
+    /// Whether it lives and takes further requests.
+    pub(crate) fn is_open(&self) -> bool {
+        self.client.is_open()
+    }
+
+    /// Whether it carries no other request than the one that it was made for.
+    pub(crate) fn is_private(&self) -> bool {
+        self.private.is_some()
+    }
+
+    /// Whether its end has been counted.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.judged.get()
+    }
+
+    /// Its end has been counted, for all of its streams.
+    pub(crate) fn judge(&self) {
+        self.judged.set(true);
+    }
+}
+
 impl Connection {
-    fn begin(&self, buffers: &Rc<BufferPool>, reused: bool, now: Moment) -> ServerConnection {
+    fn has_room_for(&self, body: RequestBody) -> bool {
+        let client = &self.carrier.client;
+        client.is_open() && client.streams() < client.streams_max() && client.has_room_for(body)
+    }
+
+    fn begin(
+        &self,
+        body: RequestBody,
+        buffers: &Rc<BufferPool>,
+        reused: bool,
+        now: Moment,
+    ) -> ServerConnection {
         self.used.set(now);
         ServerConnection {
-            stream: self.client.open(),
+            stream: self.carrier.client.open(body),
             buffer: Buffer::new(Rc::clone(buffers)),
             busy: self.busy,
             reused,
             brought_bulk: false,
             told: Told::default(),
+            carrier: Some(Rc::clone(&self.carrier)),
         }
     }
 }
 
 impl Server {
     fn new() -> Server {
-        let connections = RefCell::default();
-        Server { connections, dialling: Semaphore::new(1), failed: Cell::new(None) }
+        Server {
+            connections: RefCell::default(),
+            dialling: Semaphore::new(1),
+            failed: Cell::new(None),
+            private: Arc::new(Semaphore::new(PRIVATE_MAX)),
+        }
     }
 
     /// A stream on a connection that is there and has room.
-    fn take(&self, buffers: &Rc<BufferPool>, now: Moment) -> Option<ServerConnection> {
+    fn take(
+        &self,
+        body: RequestBody,
+        buffers: &Rc<BufferPool>,
+        now: Moment,
+    ) -> Option<ServerConnection> {
         let connections = self.connections.borrow();
-        let open = connections.iter().find(|connection| {
-            let Connection { client, .. } = connection;
-            client.is_open() && client.streams() < client.streams_max()
-        })?;
-        Some(open.begin(buffers, true, now))
+        let open = connections.iter().find(|connection| connection.has_room_for(body))?;
+        Some(open.begin(body, buffers, true, now))
     }
 }
 
@@ -83,14 +139,15 @@ impl Multiplexed {
         Rc::clone(self.servers.borrow_mut().entry(key).or_insert_with(|| Rc::new(Server::new())))
     }
 
-    /// A stream on a connection that is there and has room.
+    /// A stream on a connection that is there and has room for such a request.
     pub(crate) fn take(
         &self,
         key: &Key,
+        body: RequestBody,
         buffers: &Rc<BufferPool>,
         now: Moment,
     ) -> Option<ServerConnection> {
-        self.servers.borrow().get(key)?.take(buffers, now)
+        self.servers.borrow().get(key)?.take(body, buffers, now)
     }
 
     /// A stream on a connection that is made for it, or by somebody else just now.
@@ -98,6 +155,7 @@ impl Multiplexed {
         &self,
         reach: &Reach<'_>,
         endpoint: &Endpoint,
+        body: RequestBody,
         buffers: &Rc<BufferPool>,
     ) -> Result<ServerConnection, Cause> {
         let server = self.server(reach.key(endpoint));
@@ -110,16 +168,38 @@ impl Multiplexed {
             return Err(cause);
         }
         if now > begun
-            && let Some(taken) = server.take(buffers, now)
+            && let Some(taken) = server.take(body, buffers, now)
         {
             return Ok(taken);
         }
-        let made = Box::pin(start(reach, endpoint, buffers)).await;
+        let made = Box::pin(start(reach, endpoint, None, buffers)).await;
         let now = os::clock::now();
         let connection = made.inspect_err(|cause| server.failed.set(Some((now, *cause))))?;
-        let stream = connection.begin(buffers, false, now);
+        let stream = connection.begin(body, buffers, false, now);
         server.connections.borrow_mut().push(connection);
         Ok(stream)
+    }
+
+    /// The only stream of a connection of its own: for a request whose last connection has ended
+    /// under it, since the request itself may be the reason. At most [`PRIVATE_MAX`] such
+    /// connections are open to a server; where there is no room within the connect timeout, the
+    /// request shares a connection after all.
+    pub(crate) async fn open_private(
+        &self,
+        reach: &Reach<'_>,
+        endpoint: &Endpoint,
+        body: RequestBody,
+        buffers: &Rc<BufferPool>,
+    ) -> Result<ServerConnection, Cause> {
+        let server = self.server(reach.key(endpoint));
+        let until = os::clock::now() + reach.service.timeouts.connect;
+        let turn = Arc::clone(&server.private).acquire_owned();
+        // Never closed, so it does not fail.
+        let Some(Ok(permit)) = Watchdog::new().until(until, turn).await else {
+            return self.open(reach, endpoint, body, buffers).await;
+        };
+        let connection = Box::pin(start(reach, endpoint, Some(permit), buffers)).await?;
+        Ok(connection.begin(body, buffers, false, os::clock::now()))
     }
 
     /// Closes what is idle for too long, and forgets what is closed.
@@ -127,7 +207,8 @@ impl Multiplexed {
         self.servers.borrow_mut().retain(|_, server| {
             let mut connections = server.connections.borrow_mut();
             connections.retain(|connection| {
-                let Connection { client, used, keep_alive, .. } = connection;
+                let Connection { carrier, used, keep_alive, .. } = connection;
+                let client = &carrier.client;
                 if client.streams() > 0 {
                     used.set(now);
                     return true;
@@ -144,6 +225,7 @@ impl Multiplexed {
 async fn start(
     reach: &Reach<'_>,
     endpoint: &Endpoint,
+    private: Option<OwnedSemaphorePermit>,
     buffers: &Rc<BufferPool>,
 ) -> Result<Connection, Cause> {
     let ServerConnection { stream, busy, .. } = dial(reach, endpoint, buffers).await?;
@@ -165,5 +247,6 @@ async fn start(
     });
     let used = Cell::new(os::clock::now());
     let keep_alive = reach.service.timeouts.keep_alive;
-    Ok(Connection { client, busy, used, keep_alive })
+    let carrier = Rc::new(Carrier { client, judged: Cell::new(false), private });
+    Ok(Connection { carrier, busy, used, keep_alive })
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Poll, ready};
 
 use decide::Ask;
-use decide::retry::counts_against_server;
+use health::blame::{Ended, Outcome, Sent, WaitingFor};
 use model::{Cause, Protocol, ServiceId};
 use wire::tls::client_hello::{self, Peeked};
 
@@ -15,10 +15,10 @@ use crate::account::{self, Record};
 use crate::admission::{self, Place};
 use crate::balance;
 use crate::buffer::Buffer;
-use crate::exchange::note_outcome;
 use crate::greeting::{Greeted, greet};
 use crate::head::RequestId;
 use crate::in_flight::Flight;
+use crate::judgement::Judgement;
 use crate::roster::{Entry, Phase};
 use crate::tries::{self, Tries};
 use crate::tunnel::{self, End};
@@ -147,9 +147,10 @@ async fn carry(
     let live = &plane.published.services[id.0 as usize];
     let key = balance::client_key(service, accepted.peer.ip());
     let mut tries = Tries::new(service);
+    let mut judgement = Judgement::new(live, service);
     let mut now = record.started;
     live.retries().note_request(worker.id, now);
-    record.to_end = service.timeouts.total.map(|total| now + total);
+    record.to_end = service.timeouts.total.map(|total| (now + total, Cause::TotalTimeout));
     loop {
         let ask = Ask { key, affinity: None, avoid: &tries.failed };
         entry.set(Phase::Queued);
@@ -182,7 +183,7 @@ async fn carry(
         record.dialled(now - dialled, dial.is_ok());
         match dial {
             Ok(mut server) => {
-                note_outcome(live, service, &slot, false, now);
+                judgement.ended(slot.endpoint(), connected(None), false, (dialled, now));
                 entry.set(Phase::Tunnel);
                 let client = End { stream: &accepted.stream, buffer };
                 let far = End { stream: &server.stream, buffer: &mut server.buffer };
@@ -196,12 +197,15 @@ async fn carry(
                 return ended.cause;
             }
             Err(cause) => {
-                if counts_against_server(cause) {
-                    slot.endpoint().state.failed_by.count(cause);
-                    note_outcome(live, service, &slot, true, now);
-                }
+                judgement.ended(slot.endpoint(), connected(Some(cause)), false, (dialled, now));
                 // A connection without a byte in it can be made again whatever it is for.
-                let failure = tries::Failure { cause, sent: false, idempotent: false, kept: true };
+                let failure = tries::Failure {
+                    cause,
+                    sent: false,
+                    idempotent: false,
+                    kept: true,
+                    shared_connection: false,
+                };
                 if let Err(why) = tries.again(live, slot.endpoint(), &failure, now) {
                     record.not_retried = Some(why.name());
                     return cause;
@@ -209,5 +213,17 @@ async fn carry(
                 record.failed_attempt(slot.endpoint().row.address, cause);
             }
         }
+    }
+}
+
+/// How an attempt to connect ended, as blame sees it: with a connection, or why not.
+fn connected(failed: Option<Cause>) -> Ended {
+    Ended {
+        // A connection is all that is asked of a server here.
+        outcome: failed.map_or(Outcome::Answered(200), Outcome::Failed),
+        waiting_for: WaitingFor::Server,
+        sent: Sent::Connecting,
+        shared: false,
+        judged: false,
     }
 }

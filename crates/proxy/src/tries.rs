@@ -18,7 +18,10 @@ pub(crate) struct Tries {
     /// Repetitions that did not count.
     replays: u32,
     /// The next attempt takes no kept connection.
-    pub(crate) fresh: bool,
+    fresh: bool,
+    /// The next attempt shares its connection with no other request: this one may be what ended
+    /// the last.
+    pub(crate) private: bool,
     /// The last server could not be reached, and neither may be others of its zone.
     unreachable: Option<Arc<Endpoint>>,
 }
@@ -32,12 +35,26 @@ pub(crate) struct Failure {
     pub(crate) idempotent: bool,
     /// Whether all of it can be sent again.
     pub(crate) kept: bool,
+    /// Whether a connection ended with it that other requests used as well.
+    pub(crate) shared_connection: bool,
 }
 
 impl Tries {
     pub(crate) fn new(service: &Service) -> Tries {
         let left = service.retries.attempts_max;
-        Tries { failed: Vec::new(), left, replays: 0, fresh: false, unreachable: None }
+        Tries {
+            failed: Vec::new(),
+            left,
+            replays: 0,
+            fresh: false,
+            private: false,
+            unreachable: None,
+        }
+    }
+
+    /// Whether the next attempt may go over a connection that is there already.
+    pub(crate) fn takes_kept(&self) -> bool {
+        !self.fresh && !self.private
     }
 
     /// Asks whether the request is to be sent again after `endpoint` has failed it.
@@ -56,11 +73,13 @@ impl Tries {
             attempts_left: self.left,
             replays: self.replays,
             another_server: self.another_server(live, endpoint),
+            shared_connection: failure.shared_connection,
         };
         match retry::decide(&failed, live.retries(), BudgetTerms::default(), now) {
             Verdict::Stop { why } => Err(why),
             Verdict::Retry { fresh_connection, avoid_server, counts } => {
                 self.fresh = fresh_connection;
+                self.private = failure.shared_connection;
                 if avoid_server {
                     self.failed.push(endpoint.row.address);
                 }

@@ -20,10 +20,11 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use transport::Stream;
 use transport::dial::{self, DialOptions};
+use wire::http1::RequestBody;
 use wire::proxy_protocol::{self, Header, Origin, Ssl};
 
 use crate::buffer::{Buffer, BufferPool};
-use crate::multiplex::Multiplexed;
+use crate::multiplex::{Carrier, Multiplexed};
 use crate::tcp_sample::{self, Told};
 use crate::worker::Worker;
 
@@ -45,6 +46,16 @@ pub(crate) struct ServerConnection {
     pub(crate) brought_bulk: bool,
     /// What has been counted of it.
     pub(crate) told: Told,
+    /// The connection that this is one stream of (HTTP/2).
+    pub(crate) carrier: Option<Rc<Carrier>>,
+}
+
+/// What a connection is wanted for.
+#[derive(Clone, Copy)]
+pub(crate) struct Want {
+    pub(crate) body: RequestBody,
+    /// The request may be sent again.
+    pub(crate) repeatable: bool,
 }
 
 struct Idle {
@@ -61,7 +72,7 @@ impl Idle {
         let buffer = Buffer::new(Rc::clone(buffers));
         let busy = learner.take(self.rest, now);
         let Idle { stream, brought_bulk, told, .. } = self;
-        ServerConnection { stream, buffer, busy, reused: true, brought_bulk, told }
+        ServerConnection { stream, buffer, busy, reused: true, brought_bulk, told, carrier: None }
     }
 }
 
@@ -195,13 +206,12 @@ impl Reach<'_> {
 }
 
 impl Pool {
-    /// A kept connection to `endpoint` on which a request may be sent that may be sent again
-    /// (`repeatable`), or may not.
+    /// A kept connection to `endpoint` on which such a request may be sent.
     pub(crate) fn take(
         &self,
         reach: &Reach<'_>,
         endpoint: &Endpoint,
-        repeatable: bool,
+        want: Want,
         buffers: &Rc<BufferPool>,
         now: Moment,
     ) -> Option<ServerConnection> {
@@ -210,8 +220,9 @@ impl Pool {
         }
         let key = reach.key(endpoint);
         if reach.service.http == HttpVersion::Http2 {
-            return self.multiplexed.take(&key, buffers, now);
+            return self.multiplexed.take(&key, want.body, buffers, now);
         }
+        let repeatable = want.repeatable;
         let keep_alive = reach.service.timeouts.keep_alive;
         let mut kept = self.kept.borrow_mut();
         let idle = &mut kept.get_mut(&key)?.idle;
@@ -305,16 +316,22 @@ impl Pool {
     }
 }
 
-/// A fresh connection, or a stream on one that others may use as well.
+/// A fresh connection, or a stream on one that others may use as well, unless it is to be
+/// `private`.
 pub(crate) async fn open(
     worker: &Worker,
     reach: &Reach<'_>,
     endpoint: &Endpoint,
+    want: Want,
+    private: bool,
 ) -> Result<ServerConnection, Cause> {
-    if reach.service.http == HttpVersion::Http2 {
-        worker.pool.multiplexed.open(reach, endpoint, &worker.buffers).await
-    } else {
-        dial(reach, endpoint, &worker.buffers).await
+    let Pool { multiplexed, .. } = &worker.pool;
+    match reach.service.http {
+        HttpVersion::Http2 if private => {
+            multiplexed.open_private(reach, endpoint, want.body, &worker.buffers).await
+        }
+        HttpVersion::Http2 => multiplexed.open(reach, endpoint, want.body, &worker.buffers).await,
+        HttpVersion::Http11 => dial(reach, endpoint, &worker.buffers).await,
     }
 }
 
@@ -343,7 +360,15 @@ pub(crate) async fn dial(
             let buffer = Buffer::new(Rc::clone(buffers));
             let told = tcp_sample::connected(&stream, endpoint, now - begun);
             let busy = learner.connected(now - begun);
-            Ok(ServerConnection { stream, buffer, busy, reused: false, brought_bulk: false, told })
+            Ok(ServerConnection {
+                stream,
+                buffer,
+                busy,
+                reused: false,
+                brought_bulk: false,
+                told,
+                carrier: None,
+            })
         }
         Err(error) => {
             if error.cause == Cause::ConnectionRefused {

@@ -11,7 +11,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use wire::http1::{self, FIELDS_MAX, HeadLimits, Parsed, ResponseBody, ResponseHead, encode};
+use wire::http1::{
+    self, FIELDS_MAX, HeadLimits, Parsed, RequestBody, ResponseBody, ResponseHead, encode,
+};
 
 use crate::body::Body;
 use crate::dial::{self, DialError, DialOptions};
@@ -201,7 +203,7 @@ impl Connection {
             Link::Http1(stream) => &*stream,
             Link::Http2(client) => {
                 *inbox = Inbox::default();
-                exchange = client.open();
+                exchange = client.open(RequestBody::Length(request.body.len() as u64));
                 &exchange
             }
         };

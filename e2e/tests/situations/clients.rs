@@ -1,5 +1,7 @@
 //! Clients that fail, and what they may not ask for.
 
+use std::time::Duration;
+
 use e2e::rogue::{Peer, reset_on_close};
 
 use super::servers::{answers, holds};
@@ -133,6 +135,39 @@ fn slow() -> Vec<Situation> {
         .listener("timeouts = { body = \"300ms\" }")
         .server(holds)
         .act(|stage| stage.ask(format!("{POST}half"))),
+        // The server waits for the rest longer than blame takes for slow, and then closes.
+        Situation::new(
+            "slow-request-body-that-the-server-gives-up",
+            Expected::answered("http_request_body_slow", 408).not_retried("no use"),
+        )
+        .server(|peer| {
+            peer.head();
+            peer.stream.set_read_timeout(Some(Duration::from_millis(1500))).expect("a timeout");
+            peer.hold();
+        })
+        .act(|stage| stage.ask(format!("{POST}half"))),
+        Situation::new(
+            "slow-request-body-and-the-total-time",
+            Expected::answered("http_request_body_slow", 408).not_retried("no use"),
+        )
+        .service("timeouts = { total = \"300ms\" }")
+        .server(holds)
+        .act(|stage| stage.ask(format!("{POST}half"))),
+        Situation::new(
+            "deadline-of-a-call",
+            Expected::answered("client_deadline_exceeded", 408).not_retried("no use"),
+        )
+        .server(holds)
+        .act(|stage| {
+            stage.ask(
+                "POST /it HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc\r\n\
+                 grpc-timeout: 300m\r\nContent-Length: 0\r\n\r\n",
+            )
+        }),
+        // It means nothing but to gRPC.
+        Situation::new("deadline-of-no-call", Expected::passed("completed", 200))
+            .server(answers)
+            .act(|stage| stage.ask("GET /it HTTP/1.1\r\nHost: a\r\ngrpc-timeout: 1n\r\n\r\n")),
         Situation::new("slow-reader", Expected::gone("client_write_timeout", Some(200)))
             .listener("timeouts = { body = \"300ms\" }")
             .server(endless)
@@ -222,7 +257,7 @@ fn leaving() -> Vec<Situation> {
                 let mut connection = stage.send_it();
                 connection.exactly(20).expect("the beginning of a response");
                 // All that was sent has been read, so that this is no reset.
-                let rest = std::time::Duration::from_millis(100);
+                let rest = Duration::from_millis(100);
                 connection.stream.set_read_timeout(Some(rest)).expect("a timeout");
                 let _ = connection.rest();
                 drop(connection);

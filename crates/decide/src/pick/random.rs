@@ -7,6 +7,9 @@
 use super::{Candidate, Servers, least_connections::less_loaded, weights};
 use crate::weights::Draw;
 
+/// Draws that may find a server without room before all are looked through.
+const DRAWS_MAX: u32 = 4;
+
 /// The fewer in flight, of two.
 #[derive(Clone, Debug)]
 pub struct Random {
@@ -29,6 +32,20 @@ impl Random {
             less_loaded(in_flight_a, self.weights[a], in_flight_b, self.weights[b])
         })
     }
+}
+
+/// One that may take a request, drawn by weight without regard to load: a choice that no client can
+/// foresee or influence.
+pub fn by_weight(draw: &Draw, servers: &impl Servers, rng: &mut fastrand::Rng) -> Option<usize> {
+    for _ in 0..DRAWS_MAX {
+        let server = draw.one(rng)?;
+        if servers.may_take(server) {
+            return Some(server);
+        }
+    }
+    // Those with room are few or light: the next one after a random place.
+    let first = rng.usize(..draw.len());
+    (first..draw.len()).chain(0..first).find(|&server| servers.may_take(server))
 }
 
 /// The better of two drawn servers that may take a request, by `is_better`; when three draws found
@@ -74,6 +91,21 @@ mod tests {
             // Standard deviation of a share over 50,000 draws is below 0.0021.
             assert!((count / 50_000.0_f64 - ideal).abs() < 0.0125, "{counts:?}");
         }
+    }
+
+    #[test]
+    fn a_draw_by_weight_does_not_look_at_load() {
+        let mut rng = seeded();
+        let draw = Draw::new(&[1_000, 3_000]);
+        let mut sim = Sim::new(2);
+        sim.in_flight = vec![0, 500];
+        let second = (0..40_000).filter(|_| by_weight(&draw, &sim, &mut rng) == Some(1)).count();
+        // Standard deviation 87.
+        assert!(second.abs_diff(30_000) < 600, "{second}");
+        sim.max[1] = 0;
+        assert!((0..100).all(|_| by_weight(&draw, &sim, &mut rng) == Some(0)));
+        sim.max[0] = 0;
+        assert_eq!(by_weight(&draw, &sim, &mut rng), None);
     }
 
     #[test]

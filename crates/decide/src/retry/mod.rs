@@ -12,7 +12,7 @@ mod budget;
 mod meaning;
 
 pub use budget::{BudgetTerms, RetryBudget};
-pub use meaning::{counts_against_server, is_unreachable, leaves_work};
+pub use meaning::{is_unreachable, leaves_work};
 
 use model::{Cause, Fault, Moment};
 
@@ -53,6 +53,8 @@ pub struct Failed {
     pub replays: u32,
     /// Whether a server that has not failed this request could take it.
     pub another_server: bool,
+    /// Whether it was one of several requests on a connection that ended (HTTP/2).
+    pub shared_connection: bool,
 }
 
 /// What to do about it.
@@ -111,7 +113,8 @@ impl WhyNot {
 /// A stale kept connection says nothing against its server: the request goes to the same one on a
 /// fresh connection, neither counted as an attempt nor charged to the budget. Such replays cannot
 /// storm: the server has done no work for what it closed unread, each needs a connection that an
-/// earlier exchange has left behind, and none makes another. Everything else is charged, also what
+/// earlier exchange has left behind, and none makes another. A request whose shared connection
+/// ended is replayed once in the same way. Everything else is charged, also what
 /// was never sent: refused connections that all move to the servers that are left are just the
 /// storm that the budget is for.
 pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Moment) -> Verdict {
@@ -130,6 +133,10 @@ pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Mo
         // A server that is about to close a connection refuses all that is under way on it, more
         // than any budget has room for. On a fresh one it takes them, or is asked no further.
         Cause::HttpStreamRefused => 1,
+        // Another request may have ended the connection. This one goes over a connection that no
+        // other uses, of which there are few at once: that bounds such replays, so that who ends
+        // connections cannot use up the budget that the others on them need.
+        _ if failed.shared_connection => 1,
         _ if remedy == Remedy::FreshConnection => REPLAYS_MAX,
         _ => 0,
     };
@@ -216,6 +223,7 @@ mod tests {
             attempts_left: 2,
             replays: 0,
             another_server: true,
+            shared_connection: false,
         }
     }
 
@@ -242,6 +250,12 @@ mod tests {
             (post(Unknown, STALE), stop(WhyNot::NotIdempotent)),
             (get(Unknown, DIED), ELSEWHERE),
             (get(Unknown, STALE), REPLAY),
+            (Failed { shared_connection: true, ..get(Unknown, DIED) }, REPLAY),
+            (Failed { shared_connection: true, replays: 1, ..get(Unknown, DIED) }, ELSEWHERE),
+            (
+                Failed { shared_connection: true, ..post(Unknown, DIED) },
+                stop(WhyNot::NotIdempotent),
+            ),
             (Failed { body_kept: false, ..get(Unknown, DIED) }, stop(WhyNot::BodyNotKept)),
             (Failed { body_kept: false, ..get(Unknown, STALE) }, stop(WhyNot::BodyNotKept)),
             (Failed { body_kept: false, ..post(NeverSent, DIED) }, stop(WhyNot::BodyNotKept)),
@@ -281,7 +295,7 @@ mod tests {
     #[test]
     fn no_request_that_may_have_been_acted_on_is_repeated_unless_it_is_idempotent_and_whole() {
         for &cause in Cause::ALL {
-            for bits in 0..16 {
+            for bits in 0..32 {
                 let failed = Failed {
                     evidence: Evidence::Unknown,
                     cause,
@@ -290,6 +304,7 @@ mod tests {
                     attempts_left: 1,
                     replays: if bits & 4 != 0 { REPLAYS_MAX } else { 0 },
                     another_server: bits & 8 != 0,
+                    shared_connection: bits & 16 != 0,
                 };
                 let budget = RetryBudget::new();
                 let verdict = decide(&failed, &budget, BudgetTerms::default(), Moment::ZERO);
@@ -330,6 +345,7 @@ mod tests {
                     attempts_left,
                     replays,
                     another_server: rng.bool(),
+                    shared_connection: rng.bool(),
                 };
                 match decide(&failed, &budget, BudgetTerms::default(), Moment::ZERO) {
                     Verdict::Stop { .. } => break,

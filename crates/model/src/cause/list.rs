@@ -107,6 +107,18 @@ causes! {
     /// Check the client's Content-Length if it is always the same client. Raise `timeouts.body` for
     /// clients that pause while they send.
     HttpRequestBodyTimeout = "http_request_body_timeout", Client, 408;
+    /// The request body came so slowly that waiting for it was given up.
+    /// The server closed its connection or answered with nothing while the client was to send the
+    /// next part of the body, or the service's `timeouts.total` passed. The server is not at fault,
+    /// and passive health does not count it.
+    ///
+    /// A slow or broken link during an upload, or a slow POST as an attack. Unlike with
+    /// `http_request_body_timeout`, each pause was within the listener's `timeouts.body`.
+    ///
+    /// Compare `request_bytes` and `total_ms` in the access log with what the client's link can
+    /// carry. If such uploads are meant, raise the servers' own timeout for request bodies and the
+    /// service's `timeouts.total`.
+    HttpRequestBodySlow = "http_request_body_slow", Client, 408;
     /// The client closed its connection before its request was complete.
     /// The server, if one had been given the beginning, saw it cut off and not as whole. No answer
     /// was sent.
@@ -117,6 +129,15 @@ causes! {
     /// Nothing, if such requests come from everywhere now and then. If it is always the same
     /// client, compare its Content-Length with `request_bytes` in the access log.
     HttpRequestIncomplete = "http_request_incomplete", Client, 0;
+    /// The deadline that the client set for its call passed.
+    /// The client sent it as `grpc-timeout`; it covers the whole call, queue and retries included.
+    ///
+    /// A deadline that is shorter than the call takes, often one that a chain of calls has used up
+    /// before this one began.
+    ///
+    /// Compare `total_ms` in the access log with the deadlines that clients set. If they are
+    /// reasonable, look for where the time goes: `queue_ms`, `connect_ms` and `first_byte_ms` tell.
+    ClientDeadlineExceeded = "client_deadline_exceeded", Client, 408;
     /// The client closed its connection before its response was complete.
     /// What was asked of a server was given up.
     ///

@@ -5,9 +5,11 @@ use std::io::ErrorKind;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use decide::retry::leaves_work;
 use decide::{LiveService, Slot};
+use health::blame::{Ended, Outcome, Sent, WaitingFor};
 use model::{Cause, Health, Service};
 use wire::http1::{self, HeadLimits, Parsed, RequestBody, ResponseError};
 
@@ -18,11 +20,12 @@ use crate::blame::{client_failed, server_ended, server_failed};
 use crate::buffer::LARGE_BYTES;
 use crate::client::Client;
 use crate::head::{self, RequestChanges};
+use crate::multiplex::Carrier;
 use crate::pump::{Pump, PumpError};
 use crate::roster::Phase;
 use crate::scratch::Scratch;
 use crate::tries::Tries;
-use crate::upstream::{self, ServerConnection};
+use crate::upstream::{self, ServerConnection, Want};
 use crate::watchdog::Direction;
 use crate::worker::Worker;
 
@@ -38,13 +41,47 @@ pub(super) struct Failure {
     pub(super) detail: &'static str,
     /// The connection on which the server may still be working on the request.
     pub(super) server: Option<ServerConnection>,
-    /// Whether the server may have seen any of the request.
-    pub(super) sent: bool,
+    /// How far the request had got.
+    pub(super) sent: Sent,
+    /// Who had to act next.
+    pub(super) waiting_for: WaitingFor,
+    /// How long the client has let the attempt wait for the body.
+    pub(super) waited: Duration,
+    /// It was one stream of several, and their connection has ended with it.
+    pub(super) ended_shared: Option<Rc<Carrier>>,
+    /// It was one stream of several.
+    pub(super) shared: bool,
 }
 
 impl Failure {
-    fn new(cause: Cause, sent: bool) -> Failure {
-        Failure { cause, detail: "", server: None, sent }
+    /// While the server was waited for.
+    fn new(cause: Cause, sent: Sent) -> Failure {
+        Failure {
+            cause,
+            detail: "",
+            server: None,
+            sent,
+            waiting_for: WaitingFor::Server,
+            waited: Duration::ZERO,
+            ended_shared: None,
+            shared: false,
+        }
+    }
+
+    /// Whether the server may have seen any of the request.
+    pub(super) fn may_have_been_seen(&self) -> bool {
+        matches!(self.sent, Sent::Part | Sent::Whole)
+    }
+
+    /// What blame sees of it.
+    pub(super) fn ended(&self) -> Ended {
+        Ended {
+            outcome: Outcome::Failed(self.cause),
+            waiting_for: self.waiting_for,
+            sent: self.sent,
+            shared: self.shared,
+            judged: self.ended_shared.as_ref().is_some_and(|carrier| carrier.is_judged()),
+        }
     }
 }
 
@@ -82,23 +119,24 @@ pub(super) async fn attempt(
     let repeatable = is_repeatable(&scratch.request, request.service);
     let Client { stream, origin, watchdog, entry, .. } = &mut *client;
     let reach = request.reach(origin.peer, stream);
-    let kept =
-        || worker.pool.take(&reach, endpoint, repeatable, &worker.buffers, record.begun_at());
-    let mut server = if let Some(kept) = (!way.tries.fresh).then(kept).flatten() {
+    let want = Want { body: scratch.request.body(), repeatable };
+    let kept = || worker.pool.take(&reach, endpoint, want, &worker.buffers, record.begun_at());
+    let mut server = if let Some(kept) = way.tries.takes_kept().then(kept).flatten() {
         kept
     } else {
         let dialled = os::clock::now();
         entry.set(Phase::Connecting);
         // Of an attempt before this one.
         request.limits.clear(Direction::Up);
-        let mut dialling = pin!(upstream::open(worker, &reach, endpoint));
+        let private = way.tries.private;
+        let mut dialling = pin!(upstream::open(worker, &reach, endpoint, want, private));
         let fresh = poll_fn(|cx| match dialling.as_mut().poll(cx) {
             Poll::Pending if way.is_to_leave() => Poll::Ready(Err(Cause::ServerMarkedDown)),
             dialled => dialled,
         });
         let fresh = watchdog.guard(&request.limits, fresh).await;
         record.dialled(os::clock::now() - dialled, fresh.is_ok());
-        fresh.map_err(|cause| Failure::new(cause, false))?
+        fresh.map_err(|cause| Failure::new(cause, Sent::Connecting))?
     };
     record.reused = server.reused;
 
@@ -123,7 +161,7 @@ pub(super) async fn attempt(
             Ok(()) if scratch.response.is_informational() => {
                 informational += 1;
                 if informational > INFORMATIONAL_MAX {
-                    break Err(Failure::new(Cause::HttpProtocolError, true));
+                    break Err(Failure::new(Cause::HttpProtocolError, Sent::Part));
                 }
                 if let Err(failure) = pass_informational(client, scratch).await {
                     break Err(failure);
@@ -142,7 +180,7 @@ pub(super) async fn attempt(
     }
     match outcome {
         Ok(()) => Ok(server),
-        Err(failure) if failure.sent && leaves_work(failure.cause) => {
+        Err(failure) if failure.may_have_been_seen() && leaves_work(failure.cause) => {
             Err(Failure { server: Some(server), ..failure })
         }
         Err(failure) => Err(failure),
@@ -252,11 +290,30 @@ async fn await_head(
     });
     let result = watchdog.guard(limits, waiting).await;
     limits.clear(Direction::Down);
-    result.map_err(|cause| {
-        // By the server's own word, none of it was looked at.
-        let sent = upload.has_sent() && cause != Cause::HttpStreamRefused;
-        Failure { detail, ..Failure::new(cause, sent) }
-    })
+    result.map_err(|cause| Failure { detail, ..failure(cause, upload, server) })
+}
+
+/// A failure of an attempt whose request was on its way.
+fn failure(cause: Cause, upload: &Pump, server: &ServerConnection) -> Failure {
+    // By the server's own word, none of a refused stream was looked at.
+    let sent = if !upload.has_sent() || cause == Cause::HttpStreamRefused {
+        Sent::Nothing
+    } else if upload.is_done() {
+        Sent::Whole
+    } else {
+        Sent::Part
+    };
+    let waiting_for = waiting_for(upload);
+    let shared = server.carrier.as_ref().filter(|carrier| !carrier.is_private());
+    let ended_shared = shared.filter(|carrier| !carrier.is_open()).cloned();
+    let waited = upload.waited_for_sender();
+    let shared = shared.is_some();
+    Failure { waiting_for, waited, ended_shared, shared, ..Failure::new(cause, sent) }
+}
+
+/// Who has to act next as far as the request is concerned.
+pub(super) fn waiting_for(upload: &Pump) -> WaitingFor {
+    if upload.is_starved() { WaitingFor::Client } else { WaitingFor::Server }
 }
 
 /// What a failure to read the request's body is called.
@@ -290,5 +347,5 @@ async fn pass_informational(client: &mut Client, scratch: &mut Scratch) -> Resul
     scratch.down.clear();
     head::write_informational(&scratch.response, &mut scratch.down);
     let sent = client.send(&scratch.down).await;
-    sent.map_err(|cause| Failure::new(cause, true))
+    sent.map_err(|cause| Failure::new(cause, Sent::Part))
 }

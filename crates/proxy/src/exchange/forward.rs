@@ -3,15 +3,14 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
-use decide::retry::counts_against_server;
-use decide::{Ask, LiveService, Slot, route};
-use health::outlier::{self, ServiceCounts};
-use model::{Cause, Forward, Health, HttpVersion, Moment, Route, Service};
+use decide::{Ask, route};
+use health::blame::{Blame, cause_to_report};
+use model::{Cause, Forward, Health, HttpVersion, Route, Service};
 use rustls::ClientConfig;
 use transport::Stream;
 use wire::http1::{ChunkLimits, ChunkedDecoder, RequestBody};
+use wire::http2::can_carry_authority;
 
 use super::attempt::{Way, attempt};
 use super::local::respond_self;
@@ -23,6 +22,7 @@ use crate::answer::Answer;
 use crate::balance;
 use crate::client::{After, Client};
 use crate::head::upgrade_towards;
+use crate::judgement::Judgement;
 use crate::pump::{Framing, Patience, Pump, Source};
 use crate::roster::Phase;
 use crate::scratch::Scratch;
@@ -35,7 +35,6 @@ use crate::worker::{Plane, Worker};
 pub(super) struct Request<'a> {
     pub(super) route: &'a Route,
     pub(super) forward: &'a Forward,
-    pub(super) live: &'a Arc<LiveService>,
     pub(super) service: &'a Service,
     tls: Option<&'a Arc<ClientConfig>>,
     pub(super) limits: Limits,
@@ -64,16 +63,25 @@ pub(super) async fn forward(
     record.service = Some(id);
     client.entry.note(|flight| flight.service = Some(id));
     let tls = plane.tls.services[id.0 as usize].as_ref();
-    let request = Request { route, forward: to, live, service, tls, limits: Limits::default() };
-    if let Some(total) = decide::deadline::total(service, &scratch.request) {
+    let request = Request { route, forward: to, service, tls, limits: Limits::default() };
+    if service.http == HttpVersion::Http2
+        && to.rewrite.host.is_none()
+        && !can_carry_authority(scratch.request.authority())
+    {
+        let detail = "a percent-encoded host, which HTTP/2 towards the server cannot carry";
+        let answer = Answer { detail, ..Answer::of(Cause::HttpRequestError) };
+        return respond_self(worker, client, scratch, record, answer).await;
+    }
+    if let Some((total, cause)) = decide::deadline::total(service, &scratch.request) {
         let to_end = record.started + total;
-        record.to_end = Some(to_end);
-        request.limits.set(Direction::Whole, to_end, Cause::TotalTimeout);
+        record.to_end = Some((to_end, cause));
+        request.limits.set(Direction::Whole, to_end, cause);
     }
     let mut upload = upload(client, scratch, service);
     let hash = balance::key(service, &scratch.request, client.origin.peer.ip());
     let affinity = balance::affinity(service, &scratch.request);
     let mut tries = Tries::new(service);
+    let mut judgement = Judgement::new(live, service);
     let mut now = record.started;
     live.retries().note_request(worker.id, now);
 
@@ -115,35 +123,40 @@ pub(super) async fn forward(
         let failure =
             match attempt(worker, &request, client, scratch, record, &mut upload, way).await {
                 Ok(server) => {
-                    let exchange = Answered { slot, server, upload, affinity };
+                    let exchange = Answered { slot, server, upload, affinity, judgement };
                     return respond(worker, request, client, scratch, record, exchange).await;
                 }
                 Err(failure) => failure,
             };
         now = os::clock::now();
-        // What says nothing against the server says nothing for it either.
-        if counts_against_server(failure.cause) {
-            slot.endpoint().state.failed_by.count(failure.cause);
-            note_outcome(live, service, &slot, true, now);
-        }
         let endpoint = Arc::clone(slot.endpoint());
+        let bound = affinity == Some(endpoint.token);
+        let ended = failure.ended();
+        let blame = judgement.ended(&endpoint, ended, bound, (admitted_at, now));
+        if let Some(carrier) = failure.ended_shared.as_ref().filter(|_| blame == Blame::Compared) {
+            carrier.judge();
+        }
+        let cause = cause_to_report(ended, failure.cause, failure.waited);
+        let sent = failure.may_have_been_seen();
+        let shared_connection = failure.ended_shared.is_some() && cause != Cause::HttpStreamRefused;
         match failure.server {
             Some(server) => abandon(service, slot, server),
             None => drop(slot),
         }
         let failed = tries::Failure {
-            cause: failure.cause,
-            sent: failure.sent,
+            cause,
+            sent,
             idempotent: scratch.request.is_idempotent(),
             kept: upload.can_rewind(),
+            shared_connection,
         };
         match tries.again(live, &endpoint, &failed, now) {
-            Ok(()) => record.failed_attempt(endpoint.row.address, failure.cause),
+            Ok(()) => record.failed_attempt(endpoint.row.address, cause),
             Err(why) => {
                 record.not_retried = Some(why.name());
                 record.body_in = upload.bytes();
                 scratch.up = upload.into_pending();
-                let answer = Answer { detail: failure.detail, ..Answer::of(failure.cause) };
+                let answer = Answer { detail: failure.detail, ..Answer::of(cause) };
                 return respond_self(worker, client, scratch, record, answer).await;
             }
         }
@@ -187,34 +200,4 @@ fn upload(client: &Client, scratch: &mut Scratch, service: &Service) -> Pump {
         upload.keep(service.retries.body_kept_max_bytes as usize);
     }
     upload
-}
-
-/// Tells passive health how the server did; an ejection takes effect at once.
-pub(crate) fn note_outcome(
-    live: &LiveService,
-    service: &Service,
-    slot: &Slot,
-    failed: bool,
-    now: Moment,
-) {
-    let endpoint = slot.endpoint();
-    if failed {
-        endpoint.state.failures.fetch_add(1, Relaxed);
-    }
-    let Some(policy) = &service.passive else {
-        return;
-    };
-    let counts = || ServiceCounts::of(live.endpoints().all.iter().map(|e| &*e.state));
-    let Some(ejected) = outlier::on_outcome(&endpoint.state, policy, failed, counts, now) else {
-        return;
-    };
-    live.refresh(now);
-    tracing::warn!(
-        service = %service.name,
-        server = %endpoint.row.name,
-        seconds = ejected.time.as_secs_f64(),
-        "ejected: {} requests in a row failed (ejection {} in a row)",
-        ejected.failures,
-        ejected.ejections,
-    );
 }

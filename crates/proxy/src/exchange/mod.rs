@@ -32,7 +32,6 @@ use crate::scratch::Scratch;
 use crate::worker::{Plane, Worker};
 
 use forward::forward;
-pub(crate) use forward::note_outcome;
 use local::{location, respond_self};
 
 /// Carries one request, whose head is in `scratch`, to its end.

@@ -9,12 +9,14 @@ use std::task::Poll;
 use decide::Slot;
 use decide::retry::leaves_work;
 use decide::reuse::Promise;
+use health::blame::{Ended, Outcome, Sent};
 use model::{Balance, Cause, Service};
+use wire::grpc;
 use wire::http1::{ChunkError, ChunkLimits, ChunkedDecoder, Known, ResponseBody, ResponseHead};
 use wire::http2::trailer;
 
-use super::attempt::request_failure;
-use super::forward::{Request, note_outcome};
+use super::attempt::{request_failure, waiting_for};
+use super::forward::Request;
 use super::local::respond_self;
 use crate::abandon::abandon;
 use crate::account::Record;
@@ -24,6 +26,7 @@ use crate::balance;
 use crate::blame::{client_failed, server_ended, server_failed};
 use crate::client::{After, Client};
 use crate::head::{self, Additions, ResponseForm};
+use crate::judgement::Judgement;
 use crate::pump::{Framing, Patience, Pump, PumpError, Source};
 use crate::scratch::Scratch;
 use crate::tunnel;
@@ -32,11 +35,12 @@ use crate::watchdog::Direction;
 use crate::worker::Worker;
 
 /// An exchange whose response head has come.
-pub(super) struct Answered {
+pub(super) struct Answered<'a> {
     pub(super) slot: Slot,
     pub(super) server: ServerConnection,
     pub(super) upload: Pump,
     pub(super) affinity: Option<u64>,
+    pub(super) judgement: Judgement<'a>,
 }
 
 /// Passes the response on, and the rest of the request if there is any.
@@ -46,10 +50,10 @@ pub(super) async fn respond(
     client: &mut Client,
     scratch: &mut Scratch,
     record: &mut Record,
-    exchange: Answered,
+    exchange: Answered<'_>,
 ) -> After {
-    let Answered { slot, mut server, mut upload, affinity } = exchange;
-    let Request { forward, live, service, ref limits, .. } = request;
+    let Answered { slot, mut server, mut upload, affinity, mut judgement } = exchange;
+    let Request { forward, service, ref limits, .. } = request;
     let status = scratch.response.status();
     record.head_arrived(status);
     let state = &slot.endpoint().state;
@@ -63,9 +67,20 @@ pub(super) async fn respond(
     }
     // The two sides must agree on where the request ends and the new protocol begins.
     let is_unasked = status == 101 && (scratch.request.upgrade().is_none() || !upload.is_done());
-    let failed =
-        is_unasked || (status >= 500 && service.passive.is_some_and(|passive| passive.count_5xx));
-    note_outcome(live, service, &slot, failed, record.head_at());
+    let ended = Ended {
+        outcome: if is_unasked {
+            Outcome::Failed(Cause::HttpUpgradeFailed)
+        } else {
+            Outcome::Answered(status)
+        },
+        waiting_for: waiting_for(&upload),
+        sent: if upload.is_done() { Sent::Whole } else { Sent::Part },
+        shared: false,
+        judged: false,
+    };
+    let bound = affinity == Some(slot.endpoint().token);
+    judgement.ended(slot.endpoint(), ended, bound, (record.begun_at(), record.head_at()));
+    drop(judgement);
 
     if status == 101 {
         record.body_in = upload.bytes();
@@ -74,7 +89,6 @@ pub(super) async fn respond(
             let detail = "101 to a request that asked for no upgrade, or before its end";
             let received_status = Some(status);
             let cause = Cause::HttpUpgradeFailed;
-            slot.endpoint().state.failed_by.count(cause);
             let answer = Answer { detail, received_status, ..Answer::of(cause) };
             return respond_self(worker, client, scratch, record, answer).await;
         }
@@ -198,8 +212,7 @@ pub(super) async fn respond(
 /// The status that a gRPC response ends with: in the trailers, or in the head if that is all there
 /// is.
 fn grpc_status(head: &ResponseHead, trailers: &[u8]) -> Option<u8> {
-    let of_grpc =
-        head.known(Known::ContentType).is_some_and(|kind| kind.starts_with(b"application/grpc"));
+    let of_grpc = head.known(Known::ContentType).is_some_and(grpc::is_content_type);
     let digits = head.known(Known::GrpcStatus).or_else(|| trailer(trailers, b"grpc-status"))?;
     of_grpc.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
 }

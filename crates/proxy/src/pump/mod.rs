@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use model::Cause;
+use model::{Cause, Moment};
 use transport::Stream;
 use wire::http1::ChunkError;
 
@@ -78,6 +78,10 @@ pub(crate) struct Pump {
     /// All that was handed to the kernel, framing included.
     sent_bytes: u64,
     blocked: Blocked,
+    /// When that began…
+    blocked_at: Moment,
+    /// …and how long the sender has let this message wait in all, before that.
+    waited_for_sender: Duration,
     /// Carries the body past this process; then nothing of it is in the source's buffer.
     pipe: Option<Lent>,
     has_spliced: bool,
@@ -114,6 +118,8 @@ impl Pump {
             has_sent: false,
             sent_bytes: 0,
             blocked: Blocked::No,
+            blocked_at: Moment::ZERO,
+            waited_for_sender: Duration::ZERO,
             pipe: None,
             has_spliced: false,
             bytes: 0,
@@ -157,6 +163,7 @@ impl Pump {
         // Nothing of the body goes before the head.
         self.pipe = None;
         self.blocked = Blocked::No;
+        self.waited_for_sender = Duration::ZERO;
         if !self.has_sent {
             // What follows the head, and a run still in the buffer, wait where they are.
             let body = self.pending.split_off(self.head_bytes);
@@ -197,6 +204,19 @@ impl Pump {
     /// Whether any of the message has been handed to the kernel.
     pub(crate) fn has_sent(&self) -> bool {
         self.has_sent
+    }
+
+    /// Whether the next bytes are the sender's to send.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.blocked == Blocked::OnRead
+    }
+
+    /// How long the sender has let this message wait in all.
+    pub(crate) fn waited_for_sender(&self) -> Duration {
+        match self.blocked {
+            Blocked::OnRead => self.waited_for_sender + (os::clock::now() - self.blocked_at),
+            _ => self.waited_for_sender,
+        }
     }
 
     /// Whether bulk went past this process.
@@ -273,25 +293,33 @@ impl Pump {
                 },
                 Poll::Ready(Ok(_)) => {}
             }
-            self.blocked = Blocked::No;
+            self.unblock();
         }
     }
 
     /// Starts the present wait's clock anew.
     pub(crate) fn wait_anew(&mut self, limits: &Limits) {
-        let on = std::mem::replace(&mut self.blocked, Blocked::No);
+        let on = self.unblock();
         if on != Blocked::No {
             self.wait(on, limits);
         }
     }
 
+    /// Ends the present wait, and returns what it was for.
+    fn unblock(&mut self) -> Blocked {
+        self.waited_for_sender = self.waited_for_sender();
+        std::mem::replace(&mut self.blocked, Blocked::No)
+    }
+
     /// Starts the clock once per wait, not at every poll.
     fn wait(&mut self, on: Blocked, limits: &Limits) {
         if self.blocked != on {
+            self.unblock();
             self.blocked = on;
+            self.blocked_at = os::clock::now();
             let (patience, cause) =
                 if on == Blocked::OnRead { self.patience.read } else { self.patience.write };
-            limits.set(self.patience.direction, os::clock::now() + patience, cause);
+            limits.set(self.patience.direction, self.blocked_at + patience, cause);
         }
     }
 }

@@ -13,8 +13,10 @@ use h2::client::{Builder, Connection};
 use super::exchange::{Exchange, Requests};
 use super::failure::to_io;
 use super::io::Io;
+use super::window::{Promise, SendWindow};
 use super::{RESET_STREAMS_MAX, SMALL_FRAMES_BUDGET, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
 use crate::Stream;
+use wire::http1::RequestBody;
 
 /// For all streams of a connection together.
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
@@ -29,6 +31,7 @@ pub struct Http2Client {
     requests: Requests,
     stream: Rc<Stream>,
     is_open: Rc<Cell<bool>>,
+    window: Rc<SendWindow>,
 }
 
 /// Moves the bytes of all streams of one connection. Its task ends when the connection does.
@@ -50,7 +53,9 @@ impl Http2Client {
     ) -> io::Result<(Http2Client, Http2Driver)> {
         let scheme = if stream.tls().is_some() { "https" } else { "http" };
         let stream = Rc::new(stream);
-        let io = Io { stream: Rc::clone(&stream), before: Bytes::new() };
+        let window = Rc::new(SendWindow::default());
+        let seen = Some(Rc::clone(&window));
+        let io = Io { stream: Rc::clone(&stream), before: Bytes::new(), window: seen };
         let mut builder = Builder::new();
         builder
             .enable_push(false)
@@ -72,7 +77,7 @@ impl Http2Client {
         let is_open = Rc::new(Cell::new(true));
         let driver = Http2Driver { connection, is_open: Rc::clone(&is_open) };
         let requests = Requests { send, scheme, exchanges: Rc::new(()) };
-        Ok((Http2Client { requests, stream, is_open }, driver))
+        Ok((Http2Client { requests, stream, is_open, window }, driver))
     }
 
     /// Whether a further exchange may begin: the connection lives, and the server has not said that
@@ -94,10 +99,19 @@ impl Http2Client {
         self.requests.send.current_max_send_streams().min(STREAMS_MAX)
     }
 
-    /// A stream for one exchange. The request goes out with the bytes written first.
-    pub fn open(&self) -> Stream {
+    /// Whether a request with such a body can be sent without waiting for the bodies of other
+    /// exchanges: what the server takes on the whole connection (RFC 9113 section 6.9) has room
+    /// for it.
+    pub fn has_room_for(&self, body: RequestBody) -> bool {
+        self.window.has_room_for(body)
+    }
+
+    /// A stream for one exchange whose request has such a body. The request goes out with the bytes
+    /// written first.
+    pub fn open(&self, body: RequestBody) -> Stream {
         let connection = Rc::clone(&self.stream);
-        Stream::from_exchange(Exchange::to_server(connection, self.requests.clone()))
+        let promise = Promise::new(&self.window, body);
+        Stream::from_exchange(Exchange::to_server(connection, self.requests.clone(), promise))
     }
 
     /// The connection underneath.

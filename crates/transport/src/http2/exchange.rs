@@ -14,7 +14,8 @@ use http::{Method, Request, Response};
 use tokio::io::ReadBuf;
 use wire::http2;
 
-use super::failure::{of_reset, to_io};
+use super::failure::{UNENCODABLE, of_reset, to_io};
+use super::window::Promise;
 use crate::Stream;
 use crate::websocket;
 
@@ -57,6 +58,8 @@ enum Role {
         response: Option<ResponseFuture>,
         /// A response to HEAD ends with its head, and says nothing of a length by that.
         is_head: bool,
+        /// The body's part of the connection's window.
+        promise: Promise,
     },
 }
 
@@ -95,8 +98,12 @@ impl Exchange {
     }
 
     /// For a request to a server.
-    pub(super) fn to_server(connection: Rc<Stream>, requests: Requests) -> Exchange {
-        let role = Role::Client { requests, response: None, is_head: false };
+    pub(super) fn to_server(
+        connection: Rc<Stream>,
+        requests: Requests,
+        promise: Promise,
+    ) -> Exchange {
+        let role = Role::Client { requests, response: None, is_head: false, promise };
         Exchange { connection, inner: RefCell::new(Inner::new(role, Bytes::new())) }
     }
 
@@ -345,9 +352,9 @@ impl Inner {
                     Ok(())
                 }
             }
-            Role::Client { requests, response, is_head } => {
-                let (mut request, upgrade) =
-                    http2::read_request(text, requests.scheme).map_err(io::Error::other)?;
+            Role::Client { requests, response, is_head, .. } => {
+                let (mut request, upgrade) = http2::read_request(text, requests.scheme)
+                    .map_err(|error| io::Error::new(UNENCODABLE, error))?;
                 *is_head = request.method() == Method::HEAD;
                 if let Some(name) = upgrade {
                     if !requests.send.is_extended_connect_protocol_enabled() {
@@ -386,6 +393,9 @@ impl Inner {
         let data = Bytes::copy_from_slice(&body[..count]);
         if let Err(error) = send.send_data(data, ends) {
             return Poll::Ready(Err(to_io(error)));
+        }
+        if let Role::Client { promise, .. } = &self.role {
+            promise.sent(count);
         }
         self.write_ended = ends;
         Poll::Ready(Ok(count))

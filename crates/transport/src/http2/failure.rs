@@ -13,6 +13,10 @@ pub const STREAM_REFUSED: ErrorKind = ErrorKind::ResourceBusy;
 /// rules of HTTP/2, or speaks something else.
 pub const PROTOCOL_VIOLATED: ErrorKind = ErrorKind::InvalidInput;
 
+/// The kind of error with which a stream fails whose request HTTP/2 cannot carry: nothing of it was
+/// sent.
+pub const UNENCODABLE: ErrorKind = ErrorKind::InvalidFilename;
+
 /// Whether a client's connection has ended with this error because the client asks for more than is
 /// good: it was told `ENHANCE_YOUR_CALM` (RFC 9113 section 10.5).
 pub fn is_flood(error: &io::Error) -> bool {

@@ -8,12 +8,15 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::window::SendWindow;
 use crate::Stream;
 
 /// Reads what had been read already, then the connection.
 pub(super) struct Io {
     pub(super) stream: Rc<Stream>,
     pub(super) before: Bytes,
+    /// Towards a server: learns what arrives about the connection's window.
+    pub(super) window: Option<Rc<SendWindow>>,
 }
 
 impl AsyncRead for Io {
@@ -23,7 +26,12 @@ impl AsyncRead for Io {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.before.is_empty() {
-            return self.stream.poll_read(cx, buf);
+            let before = buf.filled().len();
+            let read = self.stream.poll_read(cx, buf);
+            if let Some(window) = &self.window {
+                window.received(&buf.filled()[before..]);
+            }
+            return read;
         }
         let count = self.before.len().min(buf.remaining());
         buf.put_slice(&self.before[..count]);

@@ -11,10 +11,11 @@ mod exchange;
 mod failure;
 mod io;
 mod server;
+mod window;
 
 pub use client::{Http2Client, Http2Driver};
 pub(crate) use exchange::Exchange;
-pub use failure::{PROTOCOL_VIOLATED, STREAM_REFUSED, is_flood};
+pub use failure::{PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE, is_flood};
 pub use server::{Http2Server, ServerSettings};
 
 /// What a client of HTTP/2 sends first (RFC 9113 section 3.4).

@@ -37,7 +37,8 @@ impl Http2Server {
         before: &[u8],
         settings: ServerSettings,
     ) -> io::Result<Http2Server> {
-        let io = Io { stream: Rc::clone(&stream), before: Bytes::copy_from_slice(before) };
+        let io =
+            Io { stream: Rc::clone(&stream), before: Bytes::copy_from_slice(before), window: None };
         let mut builder = Builder::new();
         builder
             .max_concurrent_streams(settings.streams_max)

@@ -16,6 +16,14 @@ pub const HEALTH_CHECK_PATH: &str = "/grpc.health.v1.Health/Check";
 /// The media type of its messages.
 pub const CONTENT_TYPE: &str = "application/grpc";
 
+/// Whether a Content-Type is gRPC's: `application/grpc`, `application/grpc+proto`, also with
+/// parameters, but not `application/grpc-web`.
+pub fn is_content_type(value: &[u8]) -> bool {
+    let (start, rest) = value.split_at(value.len().min(CONTENT_TYPE.len()));
+    start.eq_ignore_ascii_case(CONTENT_TYPE.as_bytes())
+        && rest.first().is_none_or(|next| matches!(next, b'+' | b';' | b' ' | b'\t'))
+}
+
 /// The status of a call that the server does not know.
 pub const UNIMPLEMENTED: u32 = 12;
 

@@ -13,6 +13,7 @@ use super::head::{
 use super::known::Known;
 use super::scan::{diagnose_fields, scan};
 use super::target::{Path, Target};
+use crate::grpc;
 
 /// No registered method is longer (`UPDATEREDIRECTREF` has 17).
 pub const METHOD_MAX_BYTES: usize = 32;
@@ -116,6 +117,12 @@ impl RequestHead {
     #[inline]
     pub fn is_idempotent(&self) -> bool {
         matches!(self.method(), "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE")
+    }
+
+    /// Whether it is a call of gRPC: by its media type, with or without the encoding of its
+    /// messages ("gRPC over HTTP2", Requests).
+    pub fn is_grpc(&self) -> bool {
+        self.known(Known::ContentType).is_some_and(grpc::is_content_type)
     }
 
     /// The client's version.

@@ -12,8 +12,7 @@ mod request;
 mod response;
 
 pub use read::{TextError, read_trailers, trailer};
-pub use request::is_protocol;
-pub use request::{Protocol, read_request, write_request};
+pub use request::{Protocol, can_carry_authority, is_protocol, read_request, write_request};
 pub use response::{read_response, write_response};
 
 use http::HeaderMap;

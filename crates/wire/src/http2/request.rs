@@ -1,6 +1,10 @@
 //! Requests.
 
 use http::header::{CONTENT_LENGTH, COOKIE, HOST};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Method, Request, Uri, Version};
 
 use super::is_of_the_connection;
@@ -95,6 +99,41 @@ fn write_cookies(fields: &HeaderMap, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Whether HTTP/2 can carry this authority, which HTTP/1.1 could. The `http` crate takes no
+/// percent-encoded host, which RFC 3986 section 3.2.2 allows and no host has.
+pub fn can_carry_authority(authority: &str) -> bool {
+    !authority.contains('%') || authority.parse::<Authority>().is_ok()
+}
+
+/// A request target as `:path` may hold it: bytes that RFC 3986 wants percent-encoded are, where
+/// the `http` crate does not take them as they are. The octets that they stand for stay the same.
+fn path_and_query(target: &[u8]) -> Result<PathAndQuery, TextError> {
+    if let Ok(parsed) = PathAndQuery::try_from(target) {
+        return Ok(parsed);
+    }
+    let encoded = percent_encoded(std::str::from_utf8(target).map_err(|_| TextError)?);
+    PathAndQuery::try_from(&*encoded).map_err(|_| TextError)
+}
+
+fn percent_encoded(target: &str) -> Cow<'_, str> {
+    // RFC 3986 section 3.4: pchar, "/" and "?"; "%" begins what is encoded already.
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte);
+    if target.bytes().all(is_plain) {
+        return Cow::Borrowed(target);
+    }
+    let mut out = String::with_capacity(target.len() + 16);
+    for byte in target.bytes() {
+        if is_plain(byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// The request whose whole head `text` is, for a server of HTTP/2 reached over `scheme`, with the
 /// protocol that it asks to upgrade to. What frames the body in HTTP/1.1 is left out; the body and
 /// its end are the stream's.
@@ -123,7 +162,7 @@ pub fn read_request<'a>(
             // A tunnel has no length, and the key is HTTP/1.1's.
             || (upgrade.is_some() && known == Known::ContentLength)
     })?;
-    let uri = Uri::builder().scheme(scheme).authority(host).path_and_query(target);
+    let uri = Uri::builder().scheme(scheme).authority(host).path_and_query(path_and_query(target)?);
     let mut request = Request::new(());
     *request.uri_mut() = uri.build().map_err(|_| TextError)?;
     *request.method_mut() = if upgrade.is_some() { Method::CONNECT } else { method };

@@ -69,6 +69,34 @@ fn an_extended_connect_asks_for_an_upgrade() {
     assert_eq!(back.headers().len(), 1, "{:?}", back.headers());
 }
 
+/// Whatever the strict parser takes as a target or as a host can be sent on over HTTP/2, or it is
+/// known beforehand that it cannot.
+#[test]
+fn what_http1_accepts_http2_carries_or_refuses_beforehand() {
+    for byte in 0x21..0x7f_u8 {
+        for (place, target) in
+            [("path", format!("/a{}b", byte as char)), ("query", format!("/?{}", byte as char))]
+        {
+            let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+            if http1::parse_request(text.as_bytes(), &LIMITS, &mut RequestHead::default()).is_ok() {
+                let (request, _) = read_request(text.as_bytes(), "http")
+                    .unwrap_or_else(|_| panic!("{place}: {target}"));
+                let sent = request.uri().path_and_query().unwrap().as_str().to_owned();
+                let encoded = target.replace(byte as char, &format!("%{byte:02X}"));
+                assert!(sent == target || sent == encoded, "{target} became {sent}");
+            }
+        }
+        let host = format!("a{}.example", byte as char);
+        for host in [host, format!("a%{byte:02x}"), "a.example:".to_owned()] {
+            let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            if http1::parse_request(text.as_bytes(), &LIMITS, &mut RequestHead::default()).is_ok() {
+                let carried = read_request(text.as_bytes(), "http").is_ok();
+                assert_eq!(can_carry_authority(&host), carried, "{host}");
+            }
+        }
+    }
+}
+
 #[test]
 fn plain_connect_is_left_for_the_parser_to_refuse() {
     let mut head = request("a.example:443", &[]);

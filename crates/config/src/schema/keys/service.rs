@@ -258,20 +258,20 @@ static CHECK: TableSpec = TableSpec {
 static PASSIVE: TableSpec = TableSpec {
     heading: "passive of [service.NAME]",
     path: "service.NAME.passive",
-    doc: "Runs of failures of real requests eject a server for a growing time. It is on unless `passive = false`. Never the last server is ejected.",
+    doc: "Failures of real requests eject a server for a growing time, if no request can be the cause or if it is clearly worse than its peers (docs/balancing.md). It is on unless `passive = false`. The last ready server is never ejected.",
     example: "[service.listings]\npassive = { failures = 3, eject = \"5s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
             "failures",
             Kind::Integer { min: 1, max: 1_000_000 },
             Absent::Integer(defaults::PASSIVE_FAILURES),
-            "Failures in a row that eject.",
+            "Failures in a row that eject a server that cannot be reached. Failures after the request was sent: in a row, they begin the comparison with the other servers.",
         ),
         key(
             "count_5xx",
             Kind::Boolean,
             Absent::Boolean(true),
-            "Whether answers of 500 and above count beside failures to connect.",
+            "Whether responses with a status of 500 and above count as failures, 501 and 505 aside.",
         ),
         key(
             "eject",

@@ -1,0 +1,199 @@
+//! Clients against servers, as passive health sees them: a hostile client decides what is asked,
+//! when, and in which order outcomes become known. Outside a trial it even decides which server is
+//! asked, as a client can that counts turns or keeps servers busy.
+
+use std::time::Duration;
+
+use health::blame::{Blame, Ended, Outcome, Sent, WaitingFor, judge};
+use health::outlier::{Attempt, on_outcome};
+use model::{Cause, Moment, PassiveHealth, ServerState, Trial};
+use std::sync::atomic::Ordering::Relaxed;
+
+const POLICY: PassiveHealth = PassiveHealth {
+    failures: 5,
+    count_5xx: true,
+    eject: Duration::from_secs(10),
+    eject_max: Duration::from_secs(300),
+    share_max: 0.5,
+};
+
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a client asks for; on a working server the outcome depends on nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    /// Answered well.
+    Good,
+    /// Answered 500 by every server.
+    Error,
+    /// Every server closes without an answer; not repeated.
+    Crash,
+    /// The same, and idempotent: it is tried on a second server.
+    CrashIdempotent,
+    /// A method that no server implements.
+    Method,
+    /// A body that never ends: the server closes after a while.
+    SlowBody,
+    /// The client's own deadline passes.
+    Deadline,
+    /// The client leaves.
+    Leaves,
+}
+
+const REQUESTS: [Request; 8] = [
+    Request::Good,
+    Request::Error,
+    Request::Crash,
+    Request::CrashIdempotent,
+    Request::Method,
+    Request::SlowBody,
+    Request::Deadline,
+    Request::Leaves,
+];
+
+/// An attempt whose outcome is not known yet.
+struct Open {
+    server: usize,
+    request: Request,
+    chosen_at: Moment,
+}
+
+pub(crate) struct World {
+    servers: Vec<ServerState>,
+    trial: Trial,
+    open: Vec<Open>,
+    now: Moment,
+    rng: fastrand::Rng,
+    /// This server answers nothing well.
+    broken: Option<usize>,
+}
+
+impl World {
+    fn new(mut rng: fastrand::Rng, broken: bool) -> World {
+        let count = rng.usize(2..=6);
+        World {
+            servers: (0..count).map(|_| ServerState::default()).collect(),
+            trial: Trial::default(),
+            open: Vec::new(),
+            now: Moment::from_millis(1_000),
+            broken: broken.then(|| rng.usize(..count)),
+            rng,
+        }
+    }
+
+    fn begin(&mut self, request: Request, wanted: usize) {
+        let drawn = self.rng.usize(..self.servers.len());
+        let server = if self.trial.is_on(self.now) { drawn } else { wanted };
+        self.servers[server].requests.fetch_add(1, Relaxed);
+        self.open.push(Open { server, request, chosen_at: self.now });
+    }
+
+    /// The outcome of an open attempt becomes known.
+    fn finish(&mut self, index: usize) {
+        let Open { server, request, chosen_at } = self.open.swap_remove(index);
+        let blame = self.blame(server, request);
+        // A request that fails on two servers counts against neither.
+        if request == Request::CrashIdempotent && blame == Blame::Compared {
+            let second = (server + 1) % self.servers.len();
+            self.servers[second].requests.fetch_add(1, Relaxed);
+            let again = self.blame(second, request);
+            let first = if again == Blame::Compared { Blame::None } else { blame };
+            self.note(server, first, chosen_at);
+            let again = if again == Blame::Compared { Blame::None } else { again };
+            return self.note(second, again, self.now);
+        }
+        self.note(server, blame, chosen_at);
+    }
+
+    fn blame(&self, server: usize, request: Request) -> Blame {
+        let (outcome, waiting_for, sent) = match request {
+            Request::Good if self.broken == Some(server) => {
+                (Outcome::Answered(500), WaitingFor::Server, Sent::Whole)
+            }
+            Request::Good => (Outcome::Answered(200), WaitingFor::Server, Sent::Whole),
+            Request::Error => (Outcome::Answered(500), WaitingFor::Server, Sent::Whole),
+            Request::Method => (Outcome::Answered(501), WaitingFor::Server, Sent::Whole),
+            Request::Crash | Request::CrashIdempotent => {
+                (Outcome::Failed(Cause::ConnectionTerminated), WaitingFor::Server, Sent::Whole)
+            }
+            Request::SlowBody => {
+                (Outcome::Failed(Cause::ConnectionTerminated), WaitingFor::Client, Sent::Part)
+            }
+            Request::Deadline => {
+                (Outcome::Failed(Cause::ClientDeadlineExceeded), WaitingFor::Server, Sent::Whole)
+            }
+            Request::Leaves => {
+                (Outcome::Failed(Cause::ClientClosed), WaitingFor::Server, Sent::Whole)
+            }
+        };
+        judge(Ended { outcome, waiting_for, sent, shared: false, judged: false }, true)
+    }
+
+    fn note(&mut self, server: usize, blame: Blame, chosen_at: Moment) {
+        let attempt = Attempt {
+            state: &self.servers[server],
+            trial: &self.trial,
+            blame,
+            chosen_at,
+            now: self.now,
+            response_timeout: RESPONSE_TIMEOUT,
+        };
+        on_outcome(&attempt, &POLICY, || self.servers.iter());
+    }
+
+    fn ejected(&self) -> Option<usize> {
+        self.servers.iter().position(|server| server.ejected_until().is_some())
+    }
+}
+
+/// One sequence of a hostile client's actions against servers that all work; fails if one of them
+/// is ejected.
+pub(crate) fn attack(seed: u64) {
+    let mut world = World::new(fastrand::Rng::with_seed(seed), false);
+    // A plan, so that sequences differ in kind and not only in order.
+    let target = world.rng.usize(..world.servers.len());
+    let kinds: Vec<Request> =
+        (0..world.rng.usize(1..=3)).filter_map(|_| world.rng.choice(REQUESTS)).collect();
+    let (steers, hoards) = (world.rng.u32(0..=100), world.rng.u32(0..=100));
+    for _ in 0..world.rng.usize(20..200) {
+        world.now = world.now + Duration::from_micros(world.rng.u64(..200_000));
+        let request = world.rng.choice(&kinds).copied().unwrap_or(Request::Good);
+        let bad = !matches!(request, Request::Good);
+        let elsewhere = (target + 1) % world.servers.len();
+        let steered = world.rng.u32(..100) < steers;
+        // The target gets what fails, another what succeeds.
+        let wanted = match (steered, bad) {
+            (true, true) => target,
+            (true, false) => elsewhere,
+            (false, _) => world.rng.usize(..world.servers.len()),
+        };
+        world.begin(request, wanted);
+        // What makes the target look bad becomes known first.
+        let looks_bad = |open: &Open| (open.server == target) == (open.request != Request::Good);
+        let finish = if world.rng.u32(..100) < hoards {
+            world.open.iter().position(looks_bad)
+        } else {
+            Some(world.rng.usize(..world.open.len()))
+        };
+        if let Some(index) = finish {
+            world.finish(index);
+        }
+        assert_eq!(world.ejected(), None, "seed {seed}: a server that works was ejected");
+    }
+}
+
+/// How many requests, good ones all, it takes until a broken server is ejected; `None`: more than
+/// 10,000.
+pub(crate) fn requests_until_ejected(seed: u64) -> Option<usize> {
+    let mut world = World::new(fastrand::Rng::with_seed(seed), true);
+    for n in 0..10_000 {
+        world.now = world.now + Duration::from_millis(10);
+        world.begin(Request::Good, n % world.servers.len());
+        world.finish(0);
+        if let Some(ejected) = world.ejected() {
+            assert_eq!(Some(ejected), world.broken, "seed {seed}");
+            return Some(n);
+        }
+    }
+    None
+}

@@ -1,0 +1,142 @@
+//! A comparison of a service's servers under way: when it runs, and what each server did in it.
+//!
+//! Only the counters, as the data plane shares them between workers. Why there is a trial and what
+//! its counts mean is decided in `health::comparison`.
+
+use std::sync::atomic::{
+    AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
+
+use crate::Moment;
+
+/// When a service's servers are compared. While a trial runs, servers are drawn at random, so that
+/// no client can choose which server gets the requests that fail.
+#[derive(Debug, Default)]
+pub struct Trial {
+    since_us: AtomicU64,
+    until_us: AtomicU64,
+}
+
+impl Trial {
+    /// Whether a trial runs at `now`: one atomic load.
+    #[inline]
+    pub fn is_on(&self, now: Moment) -> bool {
+        now.as_micros() < self.until_us.load(Acquire)
+    }
+
+    /// Whether a trial runs at `now`, and a server chosen at `chosen_at` was chosen within it.
+    pub fn covers(&self, chosen_at: Moment, now: Moment) -> bool {
+        self.is_on(now) && chosen_at.as_micros() >= self.since_us.load(Relaxed)
+    }
+
+    /// Begins a trial that runs until `until`, after `reset` has cleared the servers' counters.
+    /// Returns false when one runs already, or when another worker begins one at this moment.
+    pub fn begin(&self, now: Moment, until: Moment, reset: impl FnOnce()) -> bool {
+        if self.is_on(now) {
+            return false;
+        }
+        let since = self.since_us.load(Relaxed);
+        let begun = now.as_micros().max(since + 1);
+        if self.since_us.compare_exchange(since, begun, Relaxed, Relaxed).is_err() {
+            return false;
+        }
+        reset();
+        self.until_us.store(until.as_micros(), Release);
+        true
+    }
+
+    /// Ends the trial.
+    pub fn end(&self) {
+        self.until_us.store(0, Release);
+    }
+}
+
+/// What one server did in its service's trial.
+#[derive(Debug, Default)]
+pub struct TrialCounts {
+    /// [`crate::ServerState::requests`] when the trial began.
+    before: AtomicU64,
+    good: AtomicU32,
+    failed: AtomicU32,
+    other: AtomicU32,
+}
+
+/// [`TrialCounts`], read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrialRow {
+    /// Attempts that the server answered well.
+    pub good: u64,
+    /// Attempts that failed after they were sent.
+    pub failed: u64,
+    /// Attempts whose outcome is not known yet.
+    pub pending: u64,
+}
+
+/// How an attempt ended, as far as a trial is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialOutcome {
+    /// The server did its part.
+    Good,
+    /// It failed after the request was sent.
+    Failed,
+    /// It says nothing about the server.
+    Other,
+}
+
+impl TrialCounts {
+    /// Starts from zero; `requests` have been given to the server until now.
+    pub fn reset(&self, requests: u64) {
+        self.before.store(requests, Relaxed);
+        for count in [&self.good, &self.failed, &self.other] {
+            count.store(0, Relaxed);
+        }
+    }
+
+    /// Counts an attempt that was given to the server during the trial.
+    pub fn count(&self, outcome: TrialOutcome) {
+        let count = match outcome {
+            TrialOutcome::Good => &self.good,
+            TrialOutcome::Failed => &self.failed,
+            TrialOutcome::Other => &self.other,
+        };
+        count.fetch_add(1, Relaxed);
+    }
+
+    /// The counts; `requests` have been given to the server until now.
+    pub fn row(&self, requests: u64) -> TrialRow {
+        let read = |count: &AtomicU32| u64::from(count.load(Relaxed));
+        let (good, failed, other) = (read(&self.good), read(&self.failed), read(&self.other));
+        let given = requests.saturating_sub(self.before.load(Relaxed));
+        TrialRow { good, failed, pending: given.saturating_sub(good + failed + other) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_has_one_beginner_and_covers_what_was_chosen_within_it() {
+        let trial = Trial::default();
+        let at = Moment::from_millis;
+        assert!(!trial.is_on(at(10)) && !trial.covers(at(10), at(10)));
+        assert!(trial.begin(at(10), at(20), || {}));
+        assert!(!trial.begin(at(11), at(30), || panic!("reset while it runs")));
+        assert!(trial.covers(at(10), at(15)) && !trial.covers(at(9), at(15)));
+        assert!(!trial.is_on(at(20)));
+        assert!(trial.begin(at(21), at(30), || {}));
+        trial.end();
+        assert!(!trial.is_on(at(22)));
+    }
+
+    #[test]
+    fn an_attempt_without_an_outcome_is_pending() {
+        let counts = TrialCounts::default();
+        counts.reset(100);
+        counts.count(TrialOutcome::Good);
+        counts.count(TrialOutcome::Failed);
+        counts.count(TrialOutcome::Other);
+        assert_eq!(counts.row(105), TrialRow { good: 1, failed: 1, pending: 2 });
+        assert_eq!(counts.row(90), TrialRow { good: 1, failed: 1, pending: 0 });
+    }
+}

@@ -1,0 +1,198 @@
+//! A connection's send window (RFC 9113 section 6.9): what the peer still takes on all streams
+//! together.
+//!
+//! The `h2` crate keeps it to itself, but whoever shares a connection has to know it: uploads that
+//! the peer does not read use the window up, and every other upload on that connection then waits
+//! for them. So the `WINDOW_UPDATE` frames that arrive are read here in passing.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use wire::http1::RequestBody;
+
+/// What a connection starts with (RFC 9113 section 6.9.2). SETTINGS do not change it.
+const WINDOW_AT_FIRST_BYTES: i64 = 65_535;
+/// Set aside for a body of unknown length: such are mostly single messages of gRPC.
+const UNKNOWN_LENGTH_BYTES: i64 = 256;
+/// Set aside for one body at most: a longer one moves on as the peer reads. A quarter of the first
+/// window, since peers grant what they have read only from half of the window on.
+const PROMISED_MAX_BYTES: i64 = 16 * 1024;
+
+const FRAME_HEADER_BYTES: usize = 9;
+/// The bits of a stream id, and of an increment; the first is reserved.
+const STREAM_ID: u32 = 0x7fff_ffff;
+const WINDOW_UPDATE: u8 = 8;
+const WINDOW_UPDATE_BYTES: u32 = 4;
+
+/// The window of one connection towards a server.
+pub(super) struct SendWindow {
+    open: Cell<i64>,
+    /// Bodies that have begun will need this much more.
+    promised: Cell<i64>,
+    frames: RefCell<Frames>,
+}
+
+/// Finds connection-level `WINDOW_UPDATE` frames in what arrives, in whatever pieces.
+#[derive(Default)]
+struct Frames {
+    /// The frame header, then the increment, as far as they have come.
+    head: [u8; FRAME_HEADER_BYTES + WINDOW_UPDATE_BYTES as usize],
+    have: usize,
+    /// Payload that is passed over.
+    skip: usize,
+}
+
+impl Default for SendWindow {
+    fn default() -> SendWindow {
+        SendWindow {
+            open: Cell::new(WINDOW_AT_FIRST_BYTES),
+            promised: Cell::new(0),
+            frames: RefCell::default(),
+        }
+    }
+}
+
+impl SendWindow {
+    /// Whether a request with such a body could be sent without waiting for other bodies.
+    pub(super) fn has_room_for(&self, body: RequestBody) -> bool {
+        needed(body) <= self.open.get() - self.promised.get()
+    }
+
+    /// Bytes that arrived on the connection.
+    pub(super) fn received(&self, bytes: &[u8]) {
+        let mut frames = self.frames.borrow_mut();
+        frames.read(bytes, |increment| self.open.set(self.open.get() + i64::from(increment)));
+    }
+}
+
+impl Frames {
+    fn read(&mut self, mut bytes: &[u8], mut update: impl FnMut(u32)) {
+        while !bytes.is_empty() {
+            if self.skip > 0 {
+                let skipped = self.skip.min(bytes.len());
+                self.skip -= skipped;
+                bytes = &bytes[skipped..];
+                continue;
+            }
+            let wanted = if self.is_update() { self.head.len() } else { FRAME_HEADER_BYTES };
+            let count = (wanted - self.have).min(bytes.len());
+            self.head[self.have..self.have + count].copy_from_slice(&bytes[..count]);
+            self.have += count;
+            bytes = &bytes[count..];
+            if self.have < wanted || (wanted == FRAME_HEADER_BYTES && self.is_update()) {
+                continue;
+            }
+            if self.is_update() {
+                update(u32_at(&self.head, FRAME_HEADER_BYTES) & STREAM_ID);
+            } else {
+                self.skip = self.length() as usize;
+            }
+            self.have = 0;
+        }
+    }
+
+    fn length(&self) -> u32 {
+        u32_at(&self.head, 0) >> 8
+    }
+
+    /// Whether a whole frame header is here, of a `WINDOW_UPDATE` for the connection.
+    fn is_update(&self) -> bool {
+        self.have >= FRAME_HEADER_BYTES
+            && self.head[3] == WINDOW_UPDATE
+            && self.length() == WINDOW_UPDATE_BYTES
+            && u32_at(&self.head, 5) & STREAM_ID == 0
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn needed(body: RequestBody) -> i64 {
+    match body {
+        // Heads are not subject to flow control.
+        RequestBody::None => i64::MIN / 2,
+        RequestBody::Length(length) => {
+            i64::try_from(length).unwrap_or(i64::MAX).min(PROMISED_MAX_BYTES)
+        }
+        RequestBody::Chunked => UNKNOWN_LENGTH_BYTES,
+    }
+}
+
+/// A body's part of its connection's window, set aside until it is sent or given up.
+pub(super) struct Promise {
+    window: Rc<SendWindow>,
+    left: Cell<i64>,
+}
+
+impl Promise {
+    pub(super) fn new(window: &Rc<SendWindow>, body: RequestBody) -> Promise {
+        let left = needed(body).max(0);
+        window.promised.set(window.promised.get() + left);
+        Promise { window: Rc::clone(window), left: Cell::new(left) }
+    }
+
+    /// So much of the body was taken.
+    pub(super) fn sent(&self, count: usize) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.window.open.set(self.window.open.get() - count);
+        self.release(count.min(self.left.get()));
+    }
+
+    fn release(&self, count: i64) {
+        self.left.set(self.left.get() - count);
+        self.window.promised.set(self.window.promised.get() - count);
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.release(self.left.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let mut out = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+        out.extend([kind, 0]);
+        out.extend(stream.to_be_bytes());
+        out.extend(payload);
+        out
+    }
+
+    #[test]
+    fn updates_of_the_connection_count_however_they_are_cut() {
+        let mut bytes = frame(4, 0, &[0; 12]);
+        bytes.extend(frame(WINDOW_UPDATE, 0, &1_000_u32.to_be_bytes()));
+        bytes.extend(frame(WINDOW_UPDATE, 3, &5_000_u32.to_be_bytes()));
+        bytes.extend(frame(0, 3, &[8; 300]));
+        bytes.extend(frame(1, 5, b""));
+        bytes.extend(frame(WINDOW_UPDATE, 0, &20_u32.to_be_bytes()));
+        for size in [1, 2, 3, 7, 9, 13, 50, bytes.len()] {
+            let window = SendWindow::default();
+            bytes.chunks(size).for_each(|piece| window.received(piece));
+            assert_eq!(window.open.get(), WINDOW_AT_FIRST_BYTES + 1_020, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn unread_bodies_leave_no_room_until_the_peer_reads_or_they_are_given_up() {
+        let window = Rc::new(SendWindow::default());
+        let long = RequestBody::Length(69_000);
+        let short = RequestBody::Length(1_000);
+        assert!(window.has_room_for(long));
+        let first = Promise::new(&window, long);
+        first.sent(65_535);
+        assert!(!window.has_room_for(short) && !window.has_room_for(RequestBody::Chunked));
+        assert!(window.has_room_for(RequestBody::None));
+        window.received(&frame(WINDOW_UPDATE, 0, &17_000_u32.to_be_bytes()));
+        assert!(window.has_room_for(short));
+        let second = Promise::new(&window, long);
+        assert!(!window.has_room_for(short) && window.has_room_for(RequestBody::Chunked));
+        drop(second);
+        assert!(window.has_room_for(short));
+    }
+}

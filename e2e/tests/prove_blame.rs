@@ -1,0 +1,41 @@
+//! No client can have a server ejected that works: 23 kinds of hostile clients, in every pairing of
+//! HTTP/1.1 and HTTP/2. `PROVE=long`: ten times the good requests, for twice as long.
+
+#[path = "scenarios/eject.rs"]
+mod scenario;
+
+use std::time::Duration;
+
+use scenario::{Http, Load, nobody_can_eject};
+
+fn load() -> Load {
+    if std::env::var("PROVE").is_ok_and(|prove| prove == "long") {
+        Load { good_per_s: 200, time: Duration::from_secs(20) }
+    } else {
+        Load { good_per_s: 20, time: Duration::from_secs(10) }
+    }
+}
+
+#[test]
+#[ignore = "ten seconds of attacks: make prove"]
+fn nobody_can_eject_http1_to_http1() {
+    nobody_can_eject("prove-blame-11", Http::One, Http::One, load());
+}
+
+#[test]
+#[ignore = "ten seconds of attacks: make prove"]
+fn nobody_can_eject_http1_to_http2() {
+    nobody_can_eject("prove-blame-12", Http::One, Http::Two, load());
+}
+
+#[test]
+#[ignore = "ten seconds of attacks: make prove"]
+fn nobody_can_eject_http2_to_http1() {
+    nobody_can_eject("prove-blame-21", Http::Two, Http::One, load());
+}
+
+#[test]
+#[ignore = "ten seconds of attacks: make prove"]
+fn nobody_can_eject_http2_to_http2() {
+    nobody_can_eject("prove-blame-22", Http::Two, Http::Two, load());
+}

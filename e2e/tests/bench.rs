@@ -7,9 +7,10 @@ mod load;
 
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
-use e2e::{App, Authority, Nginx, Process, Scene, binary, find, http, wait};
+use e2e::{App, Authority, NAMESPACES, Nginx, Process, Scene, Zones, binary, find, http, wait};
 use load::{Bench, Ended, bench, timing, wait_for_listener};
 use rustix::process::Signal;
 
@@ -206,6 +207,49 @@ fn a_stall_shows_in_the_times_from_the_intended_start() {
     assert!(intended > 250.0, "a fifth of the users waited, half a second on the mean: {intended}");
     assert!(service < 100.0, "nearly all requests were quick once they were sent: {service}");
     assert!(ended.number("totals.late_starts") > 60.0);
+    // With a connection for each, a hundred are sent into it, and wait for their responses.
+    let ended = bench(&scene, &["-t", "5", "--rate", "100", &url(address)]).code(0);
+    for time in ["intended_start", "service"] {
+        let p90 = ended.number(&format!("latency.{time}.p90_ms"));
+        assert!(p90 > 250.0, "{time}: {p90}");
+    }
+}
+
+#[test]
+fn the_round_trip_is_the_networks_and_not_the_servers() {
+    let Some(scene) = Scene::new("bench-round-trip", &["python3"]) else { return };
+    let app = App::start(&scene, 11, &[]);
+    let slow = format!("http://{}/?work_ms=30", app.address());
+    let ended = bench(&scene, &["-t", "2", "-c", "4", &slow]).code(0);
+    let first_byte = ended.number("latency.phases.first_byte.p50_ms");
+    let round_trip = ended.number("latency.phases.round_trip.p50_ms");
+    assert!(first_byte >= 30.0, "the server takes its time: {first_byte}");
+    assert!(round_trip < 15.0, "loopback does not: {round_trip}");
+}
+
+#[test]
+fn a_limit_on_new_connections_is_named_before_what_follows_from_it() {
+    let Some(scene) = Scene::new("bench-syn-limit", &[NAMESPACES, "python3", "nft"]) else {
+        return;
+    };
+    Zones::run(&["server"], |zones| {
+        let address = zones.address("server", 11, 8080);
+        let _app = zones.inside("server", || {
+            let rules = "add table inet few; \
+                         add chain inet few in { type filter hook input priority 0; }; \
+                         add rule inet few in tcp flags & (syn | ack) == syn limit rate over 20/second drop";
+            let output = Command::new(find("nft").unwrap()).arg(rules).output().expect("nft");
+            assert!(output.status.success(), "{output:?}");
+            App::start_at(&scene, "app", address, &[])
+        });
+        let words = ["-t", "4", "--rate", "200", "--no-keepalive", "-c", "50", &url(address)];
+        let ended = bench(&scene, &words);
+        let ran_out = ended.json["ran_out"].as_array().expect("what ran out");
+        let what: Vec<&str> = ran_out.iter().filter_map(|one| one["what"].as_str()).collect();
+        // What else runs on this machine may use up its processors as well.
+        assert_eq!(what.first(), Some(&"accept_queue"), "{ran_out:#?}");
+        assert_eq!(what.last(), Some(&"connections"), "{ran_out:#?}");
+    });
 }
 
 /// Runs `words` and stops the load generator for half a second, `after` its start.

@@ -24,6 +24,8 @@ mod real;
 #[path = "trace/tcpdump.rs"]
 #[allow(unreachable_pub, reason = "a module of this test")]
 mod tcpdump;
+#[path = "trace/told.rs"]
+mod told;
 #[path = "trace/wrapped.rs"]
 #[allow(unreachable_pub, reason = "a module of this test")]
 mod wrapped;
@@ -35,7 +37,7 @@ use e2e::Scene;
 use packets::{Frame, pcap, pcapng};
 
 /// Fewer would mean that files were lost.
-const CASES_MIN: usize = 80;
+const CASES_MIN: usize = 88;
 
 #[test]
 fn every_case() {
@@ -108,6 +110,12 @@ fn everything_that_tcp_comes_wrapped_in() {
         let at = names.partition_point(|(first, _)| *first < number);
         names[at - 1].1.to_owned()
     });
+    for (name, bytes) in [
+        ("big.pcap", pcap(&wrapped::big_endian(), false, true)),
+        ("big.pcapng", pcapng(&wrapped::big_endian(), false, 9)),
+    ] {
+        oracle::compare(&scene.file(name, bytes), |_| name.to_owned());
+    }
 }
 
 #[test]

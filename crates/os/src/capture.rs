@@ -76,7 +76,15 @@ impl Ring {
             socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         let index = name_to_index(&socket, interface)?;
         socket2::SockRef::from(&socket).attach_filter(&kept())?;
-        set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as libc::c_int))?;
+        // Packets are stamped where they arrive and leave, once for all who capture. Otherwise each
+        // socket's copy is stamped when it is put into the ring: later, and each at another time.
+        set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &(1 as libc::c_int))?;
+        set(
+            &socket,
+            libc::SOL_PACKET,
+            libc::PACKET_VERSION,
+            &(libc::tpacket_versions::TPACKET_V3 as libc::c_int),
+        )?;
         let wanted = libc::tpacket_req3 {
             tp_block_size: BLOCK_BYTES as u32,
             tp_block_nr: BLOCKS as u32,
@@ -86,7 +94,7 @@ impl Ring {
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
-        set(&socket, libc::PACKET_RX_RING, &wanted)?;
+        set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &wanted)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping of a descriptor that is open; the kernel chooses where.
         let memory = unsafe {
@@ -244,13 +252,13 @@ fn kept() -> [SockFilter; 11] {
     ]
 }
 
-/// Sets an option of the packet socket.
-fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
+/// Sets an option of the packet socket, at `level`.
+fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
     // SAFETY: the kernel reads `size_of::<T>()` bytes of a value that is there.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_PACKET,
+            level,
             option,
             std::ptr::from_ref(value).cast(),
             size_of::<T>() as libc::socklen_t,

@@ -1,7 +1,7 @@
 //! The whole walk of a record: decoded, given to its connection, judged, counted.
 
 use crate::analysis::{Connection, Flags, Opening};
-use crate::decode::{Decoded, Decoder, Segment, bits};
+use crate::decode::{Decoded, Decoder, Segment, Tally, bits};
 use crate::flow::{Ends, Table};
 use crate::reader::Record;
 use crate::summary::{Counts, Intervals, Story};
@@ -53,6 +53,7 @@ pub struct Trace {
     intervals: Intervals,
     frames: u64,
     refused: u64,
+    undecoded: Tally,
 }
 
 impl Trace {
@@ -65,6 +66,7 @@ impl Trace {
             intervals: Intervals::new(limits.interval_ns),
             frames: 0,
             refused: 0,
+            undecoded: Tally::default(),
         }
     }
 
@@ -81,6 +83,11 @@ impl Trace {
     /// What finds the segments, for what it could not.
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
+    }
+
+    /// Packets without a readable TCP segment, by what they hold instead.
+    pub fn undecoded(&self) -> &Tally {
+        &self.undecoded
     }
 
     /// The counts over time.
@@ -157,7 +164,7 @@ impl Trace {
                 }
                 counts.flags(segment.has(bits::SYN), frame.flags);
             }
-            (Decoded::Other, _) => {}
+            (Decoded::Other(kind), _) => self.undecoded.take(kind, record.wire_bytes),
         }
         frame
     }

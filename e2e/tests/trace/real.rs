@@ -70,7 +70,7 @@ fn set(name: &str, value: &str) {
 
 /// This thread, and those that it starts from now on, run on one processor. The kernel queues what
 /// goes through a veth by the processor that sends it: two of them let packets overtake each other.
-fn one_processor() {
+pub(crate) fn one_processor() {
     let allowed = sched_getaffinity(None).expect("processors");
     let first = (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).expect("a processor");
     let mut one = CpuSet::new();
@@ -316,6 +316,61 @@ fn the_path_takes_only_smaller_packets_and_does_not_say_so() {
     });
 }
 
+/// The client's connections write `bytes` each; yields them.
+fn write_all_at_once(path: &Path<'_>, count: usize, bytes: usize) -> Vec<TcpStream> {
+    let write = |_| {
+        let mut connection = path.connect();
+        connection.set_nonblocking(true).unwrap();
+        let written = connection.write(&vec![b'x'; bytes]).expect("room in the buffer");
+        assert!(written >= bytes.min(10_000), "{written} bytes");
+        connection
+    };
+    (0..count).map(write).collect()
+}
+
+#[test]
+fn nothing_but_handshakes_passes_a_path_of_smaller_packets() {
+    on_a_path("real-mtu-first", &["nft"], |path| {
+        path.zones.ip(&["link", "set", "zone2", "mtu", "1300"]);
+        let silent = "add table inet way; add chain inet way out { type filter hook output priority 0; }; \
+                      add rule inet way out icmp type destination-unreachable drop";
+        command("nft", &[silent]);
+        let dump = path.capture("mtu-first", CLIENT, "eth0", "tcp");
+        let _listener = path.listen();
+        let _connections = write_all_at_once(path, 20, 100_000);
+        wait::measure_for(Duration::from_secs(3));
+        let report = path.judge(dump, &["capture_mtu"]);
+        assert_eq!(finding(&report, "capture_mtu")["certainty"], "likely");
+    });
+}
+
+#[test]
+fn a_server_dies_while_it_is_sent_to() {
+    on_a_path("real-dead", &["nft"], |path| {
+        let dump = path.capture("dead", CLIENT, "eth0", "tcp");
+        let listener = path.listen();
+        let mut connections: Vec<TcpStream> = (0..3).map(|_| path.connect()).collect();
+        let accepted: Vec<TcpStream> =
+            (0..3).map(|_| listener.accept().expect("a client").0).collect();
+        for (connection, mut accepted) in connections.iter_mut().zip(&accepted) {
+            let mut answer = [0; 4];
+            connection.write_all(b"ping").unwrap();
+            accepted.read_exact(&mut answer).expect("a request");
+            accepted.write_all(b"pong").unwrap();
+            connection.read_exact(&mut answer).expect("an answer");
+        }
+        // From now on nothing passes, either way.
+        let dead = "add table inet way; add chain inet way on { type filter hook forward priority 0; policy drop; }";
+        command("nft", &[dead]);
+        for connection in &mut connections {
+            connection.write_all(b"ping").unwrap();
+        }
+        wait::measure_for(Duration::from_millis(3_500));
+        let report = path.judge(dump, &["capture_dead_peer"]);
+        assert_eq!(finding(&report, "capture_dead_peer")["certainty"], "likely");
+    });
+}
+
 #[test]
 fn a_mirror_shows_everything_twice() {
     on_a_path("real-mirror", &[], |path| {
@@ -394,7 +449,10 @@ fn packets_overtake_each_other_and_sack_helps() {
         let sender = path.capture("overtaken-sender", CLIENT, "link0", "tcp");
         let receiver = path.capture("overtaken-receiver", SERVER, "link0", "tcp");
         path.upload(2_000_000);
-        path.judge(receiver, &[]);
+        // At the receiver it is told as what it is, by the D-SACKs too, and never as loss.
+        let report = path.judge(receiver, &[]);
+        let reordering = finding(&report, "capture_reordering");
+        assert_eq!(reordering["severity"], "advice", "{reordering:#}");
         path.judge(sender, &[]);
     });
 }

@@ -21,6 +21,24 @@ pub struct Capture {
     pub dropped: Option<u64>,
     /// Connections with trouble, those with the most first.
     pub connections: Vec<CaptureConnection>,
+    /// Packets of any kind.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// Packets without a readable TCP segment, by what they hold, those with the most bytes first.
+    pub undecoded: Vec<CaptureUndecoded>,
+}
+
+/// Packets of a capture without a readable TCP segment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CaptureUndecoded {
+    /// What they hold: `UDP port 443 (QUIC)`.
+    pub what: String,
+    /// How many.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
 }
 
 /// A connection in a capture.
@@ -77,8 +95,13 @@ pub struct CaptureSide {
     pub unseen_bytes: u64,
     /// Last segments that waited for the timer to be sent again.
     pub tail_retransmissions: u64,
-    /// Times it was told that its data had come twice (DSACK).
+    /// Times it was told that its data had come twice (D-SACK).
     pub duplicate_sacks: u64,
+    /// Of the segments sent again, those whose bytes had arrived before, by acknowledgements, selective
+    /// ones among them, or by a D-SACK.
+    pub needless_segments: u64,
+    /// When it last sent anything, in milliseconds since the first frame.
+    pub last_ms: u64,
     /// How long its window was shut, in milliseconds.
     pub window_shut_ms: u64,
     /// How often one segment was sent again in a row, at most.
@@ -87,6 +110,8 @@ pub struct CaptureSide {
     pub repeated_bytes: u64,
     /// It was not acknowledged before the capture ended.
     pub is_stuck: bool,
+    /// When it was first sent again, in milliseconds since the first frame.
+    pub stuck_since_ms: u64,
     /// Most bytes of it acknowledged at once: no longer segment is known to have arrived.
     pub advance_max_bytes: u64,
 }

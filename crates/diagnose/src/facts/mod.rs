@@ -16,7 +16,7 @@ mod socket;
 use serde::{Deserialize, Serialize};
 
 pub use balancer::{Balancer, BalancerListener, BalancerSample, ServerCounts};
-pub use capture::{Capture, CaptureConnection, CaptureSide};
+pub use capture::{Capture, CaptureConnection, CaptureSide, CaptureUndecoded};
 pub use host::{
     Cgroup, CgroupVersion, Cpu, Host, HostSample, LogLine, NetworkInterrupt, ProcessLimit, Softnet,
     SysctlFile, SystemMemory,

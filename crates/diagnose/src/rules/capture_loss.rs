@@ -2,7 +2,8 @@
 //!
 //! **When.** A capture shows on a connection with SACK, or of which nobody knows, at least ten segments that
 //! were sent again and had been missing, and one in a hundred: the same bytes twice, or late and with a
-//! newer IP identification than what came before. What was spurious, the timer's for a last segment, or
+//! newer IP identification than what came before. What had arrived (by
+//! acknowledgements, selective ones among them, or by a D-SACK), the timer's for a last segment, and what was
 //! captured twice does not count; tshark's label does not either, since near a fast sender it calls what is
 //! sent again "out of order".
 //!
@@ -49,6 +50,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
         .evidences(which(&found))
         .evidence(Evidence::count("lost behind the place of the capture", again - before, "segments"))
         .evidence(Evidence::count("lost before it", before, "segments"))
+        .evidence(Evidence::count("sent again though they had arrived", sum(&found, needless), "segments"))
         .evidence(Evidence::count("not lost, but overtaken", sum(&found, |side| side.overtaken_segments), "segments"))
         .evidence(Evidence::count("sent once", sum(&found, |side| side.unique_bytes), "bytes"))
         .evidence(Evidence::count("sent in all", sum(&found, |side| side.payload_bytes), "bytes"))
@@ -78,10 +80,14 @@ fn is_lossy(flow: &Flow<'_>) -> bool {
 
 /// Segments sent again that had been missing, and that the timer was not needed for.
 fn lost(side: &CaptureSide) -> u64 {
-    let labelled = side.of("spurious_retransmission").saturating_sub(side.captured_twice_flagged);
-    let needless = labelled.max(side.duplicate_sacks);
     let again = side.repeated_segments.saturating_add(lost_before(side));
-    again.saturating_sub(needless).saturating_sub(side.tail_retransmissions)
+    again.saturating_sub(needless(side)).saturating_sub(side.tail_retransmissions)
+}
+
+/// Segments sent again whose bytes had arrived.
+fn needless(side: &CaptureSide) -> u64 {
+    let labelled = side.of("spurious_retransmission").saturating_sub(side.captured_twice_flagged);
+    labelled.max(side.duplicate_sacks).max(side.needless_segments)
 }
 
 /// Those that the capture shows once and late.

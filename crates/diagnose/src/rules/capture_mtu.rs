@@ -1,7 +1,10 @@
 //! Full-size segments never arrive: an MTU black hole.
 //!
-//! **When.** A capture shows that a segment of 1,000 bytes or more was sent again at least twice and not
-//! acknowledged before the capture ended, while shorter ones were.
+//! **When.** A capture shows that a segment of 1,000 bytes or more is sent again at least twice and is not
+//! acknowledged before the capture ends, while shorter ones arrive. They do if the receiver acknowledged less
+//! data than that at a time; or if the handshake was completed, and the receiver was heard afterwards, on any
+//! connection, or the same is seen on at least two connections. If shorter segments are stuck as well, or a
+//! segment as long has arrived between these hosts, `capture_dead_peer` says what is left to say.
 //!
 //! **Why.** Somewhere the path takes only smaller packets, and the ICMP message that says so is filtered.
 //! The handshake and short answers pass, long ones never do: a page hangs after its first bytes. Tunnels
@@ -10,7 +13,9 @@
 //! **What to do.** Let ICMP "fragmentation needed" and "packet too big" through. Or have the sender find
 //! out by itself: `net.ipv4.tcp_mtu_probing = 1`. Or clamp the MSS where the tunnel begins.
 
-use crate::captured::{found, frames, needs_both, which};
+use std::collections::BTreeMap;
+
+use crate::captured::{Between, Flow, by_hosts, found, frames, host, needs_both, which};
 use crate::facts::Capture;
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::Out;
@@ -18,26 +23,17 @@ use crate::words;
 
 /// No path takes less than that and calls itself one.
 const FULL_MIN_BYTES: u64 = 1_000;
-const REPEATS_MIN: u64 = 2;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
     needs_both(capture, out);
-    let Some(found) = found(
-        capture,
-        |flow| {
-            let sent = flow.sent;
-            sent.is_stuck
-                && sent.repeats_max >= REPEATS_MIN
-                && sent.repeated_bytes >= FULL_MIN_BYTES
-                && sent.advance_max_bytes > 0
-                && sent.advance_max_bytes < sent.repeated_bytes
-                && !flow.connection.is_one_sided
-        },
-        |flow| flow.sent.repeats_max,
-    ) else {
+    let hosts = by_hosts(capture);
+    let Some(found) =
+        found(capture, |flow| is_black_hole(flow, &hosts), |flow| flow.sent.repeats_max)
+    else {
         return;
     };
     let worst = found[0].sent;
+    let unanswered = found.iter().filter(|flow| flow.sent.advance_max_bytes == 0).count() as u64;
     let most = if found.len() > 1 { Certainty::Likely } else { Certainty::Possible };
     out.push(
         out.finding(
@@ -52,6 +48,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
         .evidences(which(&found))
         .evidence(Evidence::count("sent again in a row", worst.repeats_max, "times"))
         .evidence(Evidence::count("most bytes acknowledged at once", worst.advance_max_bytes, "bytes"))
+        .evidence(Evidence::count("only the handshake acknowledged", unanswered, "connections"))
         .evidences(frames(&found, "retransmission"))
         .why("Long answers never arrive, and no message says why: connections hang.")
         .remedy(
@@ -67,4 +64,23 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
         .verify("ping -M do -s 1472 from the sender passes, or says the size; transfers finish")
         .source(&["the capture"]),
     );
+}
+
+/// Whether full-size segments of `flow` never arrive, and shorter ones do.
+pub(super) fn is_black_hole(flow: &Flow<'_>, hosts: &BTreeMap<(&str, &str), Between>) -> bool {
+    let bytes = flow.sent.repeated_bytes;
+    if !flow.is_stuck() || bytes < FULL_MIN_BYTES || flow.sent.advance_max_bytes >= bytes {
+        return false;
+    }
+    let between = hosts.get(&(host(flow.from), host(flow.to))).copied().unwrap_or_default();
+    if between.stuck_min_bytes < FULL_MIN_BYTES {
+        return false;
+    }
+    if flow.sent.advance_max_bytes > 0 {
+        return true;
+    }
+    // Nothing but the handshake was acknowledged.
+    let has_handshake = flow.sent.syns > 0 && flow.answered.syns > 0;
+    let is_alive = between.heard_ms > flow.sent.stuck_since_ms;
+    has_handshake && between.advance_max_bytes < bytes && (is_alive || between.stuck > 1)
 }

@@ -1,6 +1,7 @@
 //! SYN-ACKs are sent again though the client has answered: the server's accept queue is full.
 //!
-//! **When.** A capture shows a server's SYN-ACK at least twice.
+//! **When.** A capture shows a server's SYN-ACK at least twice, half a second apart or more: nearer ones are
+//! one that was captured twice.
 //!
 //! **Why.** Linux throws away the handshake's last ACK when the accept queue is full, and sends its
 //! SYN-ACK again. If the client's ACK, or its data, stands in the capture between the two SYN-ACKs,
@@ -10,7 +11,7 @@
 //! limit on both sides, the program's backlog and `net.core.somaxconn`, and find out why it does not
 //! accept faster.
 
-use crate::captured::{certainty, found, frames, needs_both, sum, which};
+use crate::captured::{SYN_GAP_MIN_MS, certainty, found, frames, needs_both, sum, which};
 use crate::facts::Capture;
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::Out;
@@ -20,7 +21,11 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
     needs_both(capture, out);
     let Some(found) = found(
         capture,
-        |flow| flow.sent.syns >= 2 && flow.from == flow.connection.server,
+        |flow| {
+            flow.sent.syns >= 2
+                && flow.sent.syn_gaps_ms.iter().any(|gap| *gap >= SYN_GAP_MIN_MS)
+                && flow.from == flow.connection.server
+        },
         |flow| flow.sent.syns,
     ) else {
         return;

@@ -22,7 +22,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
     needs_both(capture, out);
     let needless = |side: &crate::facts::CaptureSide| {
         let labelled = side.of("spurious_retransmission").saturating_sub(side.captured_twice_flagged);
-        labelled.max(side.duplicate_sacks)
+        labelled.max(side.duplicate_sacks).max(side.needless_segments)
     };
     let Some(found) = found(
         capture,

@@ -11,14 +11,11 @@
 //! doctor` says which queue. If they do not, the path does: security groups, connection tracking,
 //! limits of the instance type. Many clients that check health open the most connections of all.
 
-use crate::captured::{certainty, found, frames, needs_both, sum, which};
+use crate::captured::{SYN_GAP_MIN_MS, certainty, found, frames, needs_both, sum, which};
 use crate::facts::{Capture, CaptureConnection};
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::Out;
 use crate::words;
-
-/// Two SYNs nearer than this are one captured twice.
-const PAIR_GAP_MIN_MS: u64 = 500;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
     needs_both(capture, out);
@@ -26,7 +23,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
         capture,
         |flow| {
             flow.sent.syns >= 2
-                && flow.sent.syn_gaps_ms.first().is_some_and(|gap| *gap >= PAIR_GAP_MIN_MS)
+                && flow.sent.syn_gaps_ms.first().is_some_and(|gap| *gap >= SYN_GAP_MIN_MS)
                 && (flow.answered.syns == 0 || flow.answered.syns < flow.sent.syns)
                 && flow.from == flow.connection.client
         },

@@ -88,14 +88,17 @@ rules! {
     Namespace time_wait_many;
     Capture capture_syn_lost;
     Capture capture_mtu absorbs [capture_tail_loss, capture_loss];
+    Capture capture_dead_peer absorbs [capture_tail_loss, capture_loss];
     Capture capture_queue_full;
     Capture capture_sack_off;
     Capture capture_loss;
     Capture capture_slow_reader;
     Capture capture_tail_loss;
+    Capture capture_reordering absorbs [capture_spurious];
     Capture capture_spurious;
     Capture capture_twice;
     Capture capture_gaps;
+    Capture capture_undecoded;
 }
 
 /// A rule: its name, what it looks at, its page.

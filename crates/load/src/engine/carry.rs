@@ -10,6 +10,7 @@ use super::http1::{Progress, Reader};
 use super::http2::Http2;
 use super::link::Link;
 use super::plan::Protocol;
+use super::round_trip::round_trip;
 use super::worker::{Worker, nanos};
 
 /// Of so many responses one is asked for TCP's estimate of the round trip.
@@ -336,7 +337,8 @@ impl Worker {
                 if connection.served % ROUND_TRIP_EVERY == 1
                     && let Ok(info) = os::tcp_info::read(&link.socket)
                 {
-                    self.recorder.times.round_trip.saturating_record(nanos(info.rtt));
+                    let took = round_trip(&info, target.http1.len() as u64);
+                    self.recorder.times.round_trip.saturating_record(nanos(took));
                 }
                 self.in_flight -= 1;
                 self.recorder.completed(&moments, status, now);

@@ -12,6 +12,7 @@ pub mod plan;
 pub mod prepare;
 mod recorder;
 mod room;
+mod round_trip;
 mod running;
 mod sources;
 mod streams;

@@ -163,8 +163,8 @@ pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
             "accept_queue",
             format!(
                 "{:.1} % of the connection attempts had to repeat their SYN (connect p99 {:.0} ms), \
-                 while transfers took {:.1} ms as before: the server accepts too slowly, or its \
-                 queue is too short",
+                 while transfers took {:.1} ms as before: the server accepts too slowly, its \
+                 queue is too short, or a limit on new connections drops SYNs",
                 failed.syn_loss * 100.0,
                 failed.connect_p99_ms,
                 failed.transfer_ms

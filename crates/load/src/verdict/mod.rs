@@ -12,6 +12,10 @@ const THREAD_FULL_PERCENT: f64 = 95.0;
 const MACHINE_FULL_PERCENT: f64 = 97.0;
 /// So many late starts are no accident any more.
 const LATE_SHARE: f64 = 0.01;
+/// Of the connections made, so many repeated SYNs are more than packets lost by chance.
+const SYN_LOSS_SHARE: f64 = 0.01;
+/// Fewer are chance.
+const SYNS_MIN: u64 = 10;
 /// In so many of a run's seconds, at least.
 const SHARE_OF_SECONDS: f64 = 0.5;
 
@@ -21,6 +25,10 @@ pub fn of_run(run: &Run, plan: &Plan, outcome: &Outcome) -> Vec<RanOut> {
     let mut say = |whose, what: &str, evidence: String| {
         found.push(RanOut { whose, what: what.to_owned(), evidence });
     };
+    // Before what follows from it: connections that wait for a second SYN are in use for a second.
+    if let Some(evidence) = syns_repeated(run) {
+        say(Whose::Server, "accept_queue", evidence);
+    }
     let failed = |kind: &str| run.totals.errors_by_kind.get(kind).copied().unwrap_or(0);
     let ports = failed("local_ports_exhausted");
     if ports > 0 {
@@ -63,6 +71,21 @@ pub fn of_run(run: &Run, plan: &Plan, outcome: &Outcome) -> Vec<RanOut> {
     found
 }
 
+/// Whether so many SYNs had to be repeated that it is no accident: the server's queue of new connections
+/// is full, or a limit on them, there or on the way, drops SYNs.
+fn syns_repeated(run: &Run) -> Option<String> {
+    let syns: u64 = run.host_seconds.iter().map(|second| second.syn_retransmissions).sum();
+    let made = run.totals.connections;
+    let is_share = syns as f64 > made.max(1) as f64 * SYN_LOSS_SHARE;
+    (syns >= SYNS_MIN && is_share).then(|| {
+        format!(
+            "{syns} SYNs were repeated for {made} connections made (connect p99 {:.0} ms): the server's \
+             accept queue is full, or a limit on new connections, on the way or there, drops SYNs",
+            run.latency.phases.connect.p99_ms
+        )
+    })
+}
+
 /// Whether fewer requests began than were intended.
 pub fn falls_short(run: &Run) -> bool {
     let rate = &run.rate;
@@ -101,4 +124,25 @@ fn machine_full(run: &Run) -> Option<String> {
              beside the load generator, perhaps the server itself, shares them with it"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::run::HostSecond;
+
+    #[test]
+    fn repeated_syns_are_told_when_they_are_no_chance() {
+        let told = |syns: u64, connections: u64| {
+            let second = HostSecond { syn_retransmissions: syns, ..HostSecond::default() };
+            let mut run = Run { host_seconds: vec![second; 4], ..Run::default() };
+            run.totals.connections = connections;
+            syns_repeated(&run)
+        };
+        let evidence = told(100, 800).expect("half of them");
+        assert!(evidence.starts_with("400 SYNs were repeated for 800 connections"), "{evidence}");
+        assert_eq!(told(100, 100_000), None, "fewer than one in a hundred");
+        assert_eq!(told(2, 8), None, "a few");
+        assert!(told(100, 0).is_some(), "none was made");
+    }
 }

@@ -2,7 +2,7 @@
 //! errors, which quote what they are about.
 
 use super::fragments::{Fragments, Piece};
-use super::{Address, Around, Layer, Next, View};
+use super::{Address, Around, Layer, Next, Undecoded, View, tunnel};
 
 /// IPv4 (RFC 791). The header's checksum is not looked at, as in tshark: a sender's is often
 /// computed by the card, after the capture.
@@ -27,7 +27,9 @@ pub(super) fn version_4(
     *around = Around {
         source: Address::v4(source),
         destination: Address::v4(destination),
-        ip_id: u32::from(identification),
+        // RFC 6864: of a packet that is not to be fragmented it means nothing, and Linux writes 0 into
+        // what has none (SYN with ACK, resets).
+        ip_id: (identification != 0).then_some(identification),
         ttl: view.byte(8)?,
         ..*around
     };
@@ -48,7 +50,7 @@ pub(super) fn version_6(view: &mut View<'_>, around: &mut Around) -> Option<Next
     *around = Around {
         source: address(8)?,
         destination: address(24)?,
-        ip_id: 0,
+        ip_id: None,
         ttl: view.byte(7)?,
         ..*around
     };
@@ -88,6 +90,7 @@ fn fragment(
     fragments: &mut Fragments,
 ) -> Option<Layer> {
     let next = Next::Protocol(piece.protocol);
+    around.undecoded = Some(Undecoded::Fragment);
     if rest.data.len() < rest.wire_bytes {
         // Cut off by the capture: it cannot be put together. The first piece has TCP's header,
         // and that is all that can be said.
@@ -101,8 +104,8 @@ fn fragment(
 pub(super) fn by_protocol(number: u8, view: &mut View<'_>, around: &mut Around) -> Option<Next> {
     match number {
         4 | 41 => Some(Next::Ip),
-        17 => udp(view),
-        47 => gre(view),
+        17 => tunnel::udp(view, around),
+        47 => tunnel::gre(view),
         // An ICMP error quotes the packet that it is about, behind eight bytes.
         1 if matches!(view.byte(0)?, 3 | 4 | 5 | 11 | 12) => quoted(view, around),
         58 if matches!(view.byte(0)?, 1..=4) => quoted(view, around),
@@ -125,42 +128,4 @@ fn quoted(view: &mut View<'_>, around: &mut Around) -> Option<Next> {
     around.is_quoted = true;
     view.pass(8)?;
     Some(Next::Ip)
-}
-
-/// Tunnels over UDP: VXLAN (RFC 7348) and Geneve (RFC 8926).
-fn udp(view: &mut View<'_>) -> Option<Next> {
-    let ports = [view.half(0)?, view.half(2)?];
-    view.limit(usize::from(view.half(4)?).max(8));
-    view.pass(8)?;
-    if ports.contains(&4_789) {
-        view.pass(8)?;
-        return Some(Next::Ethernet);
-    }
-    if ports.contains(&6_081) {
-        let header = 8 + usize::from(view.byte(0)? & 0x3f) * 4;
-        let kind = view.half(2)?;
-        view.pass(header)?;
-        return Some(Next::Ether(kind));
-    }
-    None
-}
-
-/// GRE (RFC 2784, 2890) and ERSPAN type II in it.
-fn gre(view: &mut View<'_>) -> Option<Next> {
-    let flags = view.half(0)?;
-    // Version 1 is PPTP's; source routes are long gone.
-    if flags & 0x4007 != 0 {
-        return None;
-    }
-    let kind = view.half(2)?;
-    let has = |bit: u16| usize::from(flags & bit != 0) * 4;
-    let sequence = has(0x1000);
-    view.pass(4 + has(0x8000) + has(0x2000) + sequence)?;
-    if kind != 0x88be {
-        return Some(Next::Ether(kind));
-    }
-    if sequence > 0 {
-        view.pass(8)?;
-    }
-    Some(Next::Ethernet)
 }

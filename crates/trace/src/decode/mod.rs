@@ -8,10 +8,13 @@ mod ip;
 mod link;
 mod options;
 mod tcp;
+mod tunnel;
+mod undecoded;
 
 pub use fragments::{FRAGMENTED_MAX_BYTES, FRAGMENTED_MAX_PACKETS};
 pub use options::{FastOpen, Options, SACK_BLOCKS_MAX};
 pub use tcp::{Address, Segment, bits};
+pub use undecoded::{Tally, UNDECODED_KINDS_MAX, Undecoded};
 
 use crate::reader::Record;
 use fragments::Fragments;
@@ -28,7 +31,7 @@ pub enum Decoded {
     /// tells which connection it belongs to, and nothing of sequence numbers.
     Mention(Segment),
     /// No TCP, or too little of it.
-    Other,
+    Other(Undecoded),
 }
 
 /// Bytes at hand, and how many there were on the wire.
@@ -89,6 +92,8 @@ enum Next {
     Protocol(u8),
     /// By the number of the Point-to-Point Protocol.
     Ppp,
+    /// IEEE 802.2.
+    Llc,
 }
 
 /// What is known from the IP header around what is being read.
@@ -96,12 +101,14 @@ enum Next {
 struct Around {
     source: Address,
     destination: Address,
-    ip_id: u32,
+    ip_id: Option<u16>,
     ttl: u8,
     /// The rest of it is in other packets, so its length is not known.
     is_fragment: bool,
     /// It is quoted by an ICMP error.
     is_quoted: bool,
+    /// What is not decoded if decoding ends here, where the header being read does not tell.
+    undecoded: Option<Undecoded>,
 }
 
 impl Default for Around {
@@ -110,10 +117,11 @@ impl Default for Around {
         Around {
             source: nowhere,
             destination: nowhere,
-            ip_id: 0,
+            ip_id: None,
             ttl: 0,
             is_fragment: false,
             is_quoted: false,
+            undecoded: None,
         }
     }
 }
@@ -163,10 +171,10 @@ impl Decoder {
         let view = View::new(record.data, record.wire_bytes as usize);
         match link::begin(record.link, view) {
             Ok(Some((next, view))) => self.follow(next, view, Around::default(), LAYERS_MAX),
-            Ok(None) => Decoded::Other,
+            Ok(None) => Decoded::Other(Undecoded::Cut),
             Err(link::Unknown) => {
                 self.unknown_link = Some(record.link);
-                Decoded::Other
+                Decoded::Other(Undecoded::Link(record.link))
             }
         }
     }
@@ -174,6 +182,7 @@ impl Decoder {
     fn follow(&mut self, next: Next, view: View<'_>, around: Around, layers_max: usize) -> Decoded {
         let (mut next, mut view, mut around) = (next, view, around);
         for left in (0..layers_max).rev() {
+            around.undecoded = None;
             match self.layer(next, &mut view, &mut around) {
                 Some(Layer::Inside(inner)) => next = inner,
                 Some(Layer::Whole(inner)) => {
@@ -181,11 +190,11 @@ impl Decoder {
                     return self.follow(inner, View::new(&bytes, bytes.len()), around, left);
                 }
                 Some(Layer::Tcp) => return tcp::segment(view, &around),
-                None => return Decoded::Other,
+                None => return Decoded::Other(around.undecoded.unwrap_or(ended_at(next))),
             }
         }
         self.too_deep += 1;
-        Decoded::Other
+        Decoded::Other(Undecoded::TooDeep)
     }
 
     /// Reads one header and moves `view` behind it.
@@ -193,7 +202,8 @@ impl Decoder {
         let inside = match next {
             Next::Ethernet => link::ethernet(view)?,
             Next::Ether(kind) => link::by_type(kind, view)?,
-            Next::Ppp => link::ppp(view)?,
+            Next::Ppp => link::ppp(view, around)?,
+            Next::Llc => link::llc(view, around)?,
             Next::Ip => match view.byte(0)? >> 4 {
                 4 => return ip::version_4(view, around, &mut self.fragments),
                 6 => ip::version_6(view, around)?,
@@ -204,5 +214,15 @@ impl Decoder {
             Next::Protocol(number) => ip::by_protocol(number, view, around)?,
         };
         Some(Layer::Inside(inside))
+    }
+}
+
+/// What a packet held whose decoding ended at `next`, by that alone.
+fn ended_at(next: Next) -> Undecoded {
+    match next {
+        Next::Ether(kind) if !matches!(kind, 0x0800 | 0x86dd) => Undecoded::Ether(kind),
+        Next::Protocol(number) if !matches!(number, 6 | 17) => Undecoded::Protocol(number),
+        // What is followed: too little of it was there.
+        _ => Undecoded::Cut,
     }
 }

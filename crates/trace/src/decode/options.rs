@@ -68,8 +68,10 @@ impl Options {
                 }
             }
             (8, value) if value.len() == 8 => self.has_timestamps = true,
-            (34, []) => self.fast_open = Some(FastOpen::Request),
-            (34, _) => self.fast_open = Some(FastOpen::Cookie),
+            // Kinds 253 and 254: the experiment that became kind 34, by its number (RFC 6994, RFC 7413
+            // appendix A).
+            (34, []) | (253 | 254, [0xf9, 0x89]) => self.fast_open = Some(FastOpen::Request),
+            (34, _) | (253 | 254, [0xf9, 0x89, ..]) => self.fast_open = Some(FastOpen::Cookie),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Around, Decoded, Options, View};
+use super::{Around, Decoded, Options, Undecoded, View};
 
 /// The bits of TCP's flags.
 pub mod bits {
@@ -77,8 +77,9 @@ pub struct Segment {
     pub is_cut: bool,
     /// Its options.
     pub options: Options,
-    /// IPv4's identification; 0 for IPv6.
-    pub ip_id: u32,
+    /// IPv4's identification. `None` for IPv6, and for 0, which Linux writes into packets that have
+    /// none.
+    pub ip_id: Option<u16>,
     /// Time to live, or IPv6's hop limit.
     pub ttl: u8,
 }
@@ -93,7 +94,7 @@ impl Segment {
 /// Reads the header. Without its first 16 bytes it is nothing; if its length is not known, a
 /// mention.
 pub(super) fn segment(view: View<'_>, around: &Around) -> Decoded {
-    read(view, around).unwrap_or(Decoded::Other)
+    read(view, around).unwrap_or(Decoded::Other(Undecoded::Cut))
 }
 
 fn read(view: View<'_>, around: &Around) -> Option<Decoded> {

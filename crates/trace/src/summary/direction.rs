@@ -1,6 +1,7 @@
 //! What one end of a connection sent.
 
 use super::Counts;
+use super::repeats::Repeats;
 use super::stretches::Stretches;
 use crate::analysis::{Flags, is_after, is_before};
 use crate::decode::{Segment, bits};
@@ -88,8 +89,11 @@ pub struct Direction {
     pub captured_twice_flagged: u64,
     /// Last segments sent again by the timer: nothing behind them told of the loss.
     pub tail_retransmissions: u64,
-    /// Blocks that told of data received twice (DSACK, RFC 2883).
+    /// Blocks that told of data received twice (D-SACK, RFC 2883).
     pub duplicate_sacks: u64,
+    /// Of [`Direction::repeated_segments`], those whose bytes had arrived before, by tshark's
+    /// `spurious_retransmission`, by a selective acknowledgement before or a D-SACK after it.
+    pub needless_segments: u64,
     /// Segments that carried selective acknowledgements.
     pub sacks: u64,
     /// Round trips from this end's data to its acknowledgement.
@@ -102,6 +106,10 @@ pub struct Direction {
     pub repeated_bytes: u32,
     /// The acknowledgement of this direction's data had not got beyond it when the capture ended.
     pub is_stuck: bool,
+    /// When that segment was sent again for the first time, in nanoseconds since 1970.
+    pub stuck_since_ns: i64,
+    /// When this end last sent anything, in nanoseconds since 1970; 0 if it never did.
+    pub last_ns: i64,
     /// Most bytes of this direction acknowledged at once: no longer segment is known to have
     /// arrived.
     pub advance_max_bytes: u32,
@@ -114,18 +122,20 @@ pub struct Direction {
     stretches: Stretches,
     shut_since_ns: Option<i64>,
     timed: Option<(u32, i64)>,
-    repeated: (u32, u32),
+    /// The first byte of what was sent again last, how often, and since when.
+    repeated: (u32, u32, i64),
+    repeats: Repeats,
     last_data_ns: i64,
     acknowledged: Option<u32>,
     /// IP identification of the segment with the highest byte so far.
-    newest_ip_id: u16,
+    newest_ip_id: Option<u16>,
     recent: [Print; RECENT],
 }
 
 /// What tells a frame captured twice from a segment sent twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Print {
-    ip_id: u32,
+    ip_id: Option<u16>,
     sequence: u32,
     acknowledged: u32,
     length: u32,
@@ -159,6 +169,7 @@ impl Direction {
                 self.first_frames[number] = u32::try_from(frame).unwrap_or(u32::MAX);
             }
         }
+        self.last_ns = now_ns;
         let was_captured = self.was_captured(segment, now_ns);
         let is_again = flags.has(Flags::RETRANSMISSION) || flags.has(Flags::OUT_OF_ORDER);
         if was_captured {
@@ -216,19 +227,19 @@ impl Direction {
         self.unique_bytes += new_bytes;
         self.unseen_bytes = self.unseen_bytes.saturating_sub(u64::from(novelty.acknowledged));
         self.segment_max_bytes = self.segment_max_bytes.max(segment.length);
-        let ip_id = segment.ip_id as u16;
         if novelty.beyond > 0 {
-            self.newest_ip_id = ip_id;
+            self.newest_ip_id = segment.ip_id;
         }
         if is_again {
             if novelty.filled > 0 {
                 self.late_segments += 1;
-                // Hosts count it up, each connection by itself. 0 says nothing.
-                let is_older = ip_id.wrapping_sub(self.newest_ip_id).cast_signed() < 0;
-                let is_told = ip_id != 0 && self.newest_ip_id != 0;
-                self.overtaken_segments += u64::from(is_told && is_older);
+                self.overtaken_segments += u64::from(self.is_older(segment));
             }
-            self.repeated_segments += u64::from(new_bytes == 0);
+            if new_bytes == 0 && !novelty.is_unknown {
+                self.repeated_segments += 1;
+                let had_arrived = self.repeats.sent_again(segment.sequence, segment.length);
+                self.needless_segments += u64::from(had_arrived);
+            }
             if is_last && now_ns.saturating_sub(self.last_data_ns) > TIMER_MIN_NS {
                 self.tail_retransmissions += 1;
             }
@@ -236,14 +247,17 @@ impl Direction {
         } else if self.timed.is_none() && novelty.beyond > 0 {
             self.timed = Some((end, now_ns));
         }
-        if new_bytes == 0 {
-            let (first, times) = self.repeated;
-            let times = if first == segment.sequence { times.saturating_add(1) } else { 1 };
-            self.repeated = (segment.sequence, times);
+        if new_bytes == 0 && !novelty.is_unknown {
+            let (first, times, since_ns) = self.repeated;
+            let is_same = times > 0 && first == segment.sequence;
+            let (times, since_ns) =
+                if is_same { (times.saturating_add(1), since_ns) } else { (1, now_ns) };
+            self.repeated = (segment.sequence, times, since_ns);
             if times >= self.repeats_max {
                 self.repeats_max = times;
                 self.repeated_bytes = segment.length;
                 self.is_stuck = true;
+                self.stuck_since_ns = since_ns;
             }
         }
         self.last_data_ns = now_ns;
@@ -252,6 +266,9 @@ impl Direction {
     /// The other end acknowledges what this one sent.
     pub(super) fn acknowledged(&mut self, segment: &Segment, now_ns: i64) {
         let acknowledged = segment.acknowledged;
+        let told = self.repeats.acknowledged(acknowledged, &segment.options);
+        self.duplicate_sacks += u64::from(told.is_duplicate_sack);
+        self.needless_segments += told.needless;
         let before = self.acknowledged.unwrap_or(acknowledged);
         if is_before(acknowledged, before) {
             return;
@@ -268,12 +285,13 @@ impl Direction {
             self.rtt.take(now_ns.saturating_sub(sent_ns).max(0));
             self.timed = None;
         }
-        // A first block below what is acknowledged tells of data that came twice.
-        if let Some((first, _)) = segment.options.sack_blocks().first()
-            && is_before(*first, acknowledged)
-        {
-            self.duplicate_sacks += 1;
-        }
+    }
+
+    /// Whether the segment was sent before those that came first: hosts count the identification up,
+    /// each connection by itself.
+    fn is_older(&self, segment: &Segment) -> bool {
+        let ids = segment.ip_id.zip(self.newest_ip_id);
+        ids.is_some_and(|(id, newest)| id.wrapping_sub(newest).cast_signed() < 0)
     }
 
     fn was_captured(&mut self, segment: &Segment, now_ns: i64) -> bool {
@@ -290,9 +308,9 @@ impl Direction {
             within < TWICE_WITHIN_NS.unsigned_abs()
                 && Print { time_ns: now_ns, ..*earlier } == print
         };
-        // An identification of 0 tells nothing, but no timer for a handshake is so short.
-        let is_told = print.ip_id != 0 || segment.has(bits::SYN);
-        let was_captured = is_told && self.recent.iter().any(is_same);
+        // Without an identification it may as well have been sent twice: a SYN that is repeated after a
+        // second meets the SYN with ACK that the other end repeats after a second.
+        let was_captured = print.ip_id.is_some() && self.recent.iter().any(is_same);
         self.recent.rotate_right(1);
         self.recent[0] = print;
         was_captured

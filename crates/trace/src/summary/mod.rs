@@ -3,6 +3,7 @@
 mod counts;
 mod direction;
 mod intervals;
+mod repeats;
 mod story;
 mod stretches;
 

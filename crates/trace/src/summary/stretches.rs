@@ -2,8 +2,11 @@
 
 use crate::analysis::{is_after, is_before};
 
-/// Holes that are remembered; the oldest is given up for another.
-const HOLES_MAX: usize = 8;
+/// Holes that are remembered. A path that reorders one packet in twenty has as many at a time as a
+/// twentieth of the window has packets; beyond the bound the oldest is given up.
+const HOLES_MAX: usize = 256;
+/// What lies further behind, in bytes, is forgotten, long before the numbers come round again.
+const BEHIND_MAX_BYTES: u32 = 1 << 30;
 
 /// What a segment's bytes were: how many of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub(super) struct Novelty {
     pub(super) filled: u32,
     /// Of these, those that had been acknowledged before: the capture has them, in the wrong order.
     pub(super) acknowledged: u32,
+    /// Some of the bytes lie where a hole was given up: whether they were seen before is not known.
+    pub(super) is_unknown: bool,
 }
 
 #[derive(Debug, Default)]
@@ -21,8 +26,9 @@ pub(super) struct Stretches {
     /// Behind the highest byte seen.
     end: Option<u32>,
     /// In the order in which they came to be.
-    holes: [Hole; HOLES_MAX],
-    count: u8,
+    holes: Vec<Hole>,
+    /// From the first byte of the holes that were given up to behind the last.
+    given_up: Option<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,16 +63,19 @@ impl Stretches {
             novelty.beyond = last.wrapping_sub(from);
             self.end = Some(last);
         }
-        if is_before(first, end) && self.count > 0 {
+        if is_before(first, end) && !self.holes.is_empty() {
             self.fill(first, last, &mut novelty);
         }
+        let is_within =
+            |given_up: (u32, u32)| is_before(first, given_up.1) && is_after(last, given_up.0);
+        novelty.is_unknown = self.given_up.is_some_and(is_within);
         novelty
     }
 
     /// Everything up to `acknowledged` has arrived; yields how many of those bytes were not seen yet.
     pub(super) fn acknowledge(&mut self, acknowledged: u32) -> u32 {
         let mut unseen = 0_u32;
-        for hole in &mut self.holes[..usize::from(self.count)] {
+        for hole in &mut self.holes {
             if !hole.is_acknowledged && !is_after(hole.to, acknowledged) {
                 hole.is_acknowledged = true;
                 unseen = unseen.wrapping_add(hole.to.wrapping_sub(hole.from));
@@ -87,21 +96,31 @@ impl Stretches {
     }
 
     fn add_hole(&mut self, hole: Hole) {
-        let count = usize::from(self.count);
-        if count == HOLES_MAX {
-            self.holes.rotate_left(1);
-            self.holes[HOLES_MAX - 1] = hole;
-        } else {
-            self.holes[count] = hole;
-            self.count += 1;
+        let is_near =
+            |end: u32| hole.to.wrapping_sub(end).cast_signed() < BEHIND_MAX_BYTES.cast_signed();
+        self.holes.retain(|hole| is_near(hole.to));
+        self.given_up = self.given_up.filter(|(_, to)| is_near(*to));
+        if self.holes.len() >= HOLES_MAX {
+            // One that was acknowledged is hardly ever filled: the capture missed it.
+            let oldest = self.holes.iter().position(|hole| hole.is_acknowledged).unwrap_or(0);
+            let Hole { from, to, .. } = self.holes.remove(oldest);
+            let before = self.given_up.unwrap_or((from, to));
+            self.given_up = Some((
+                if is_before(from, before.0) { from } else { before.0 },
+                if is_after(to, before.1) { to } else { before.1 },
+            ));
         }
+        self.holes.push(hole);
     }
 
     fn fill(&mut self, first: u32, last: u32, novelty: &mut Novelty) {
-        let holes = self.holes;
-        let count = usize::from(self.count);
-        self.count = 0;
-        for hole in holes.into_iter().take(count) {
+        let is_met = |hole: &Hole| is_after(last, hole.from) && is_before(first, hole.to);
+        if !self.holes.iter().any(is_met) {
+            return;
+        }
+        let holes = std::mem::take(&mut self.holes);
+        self.holes.reserve(holes.len() + 1);
+        for hole in holes {
             let left = if is_after(first, hole.from) { first } else { hole.from };
             let right = if is_before(last, hole.to) { last } else { hole.to };
             if !is_after(right, left) {
@@ -165,5 +184,31 @@ mod tests {
         assert_eq!(stretches.take(1_100, 150), Novelty::default(), "seen before");
         let rest = stretches.take(1_200, 200);
         assert_eq!((rest.beyond, rest.acknowledged), (100, 50));
+    }
+
+    #[test]
+    fn more_holes_than_are_remembered_make_no_segment_one_that_was_seen() {
+        let mut stretches = Stretches::default();
+        let holes = HOLES_MAX as u32 + 10;
+        for number in 0..=holes {
+            stretches.take(number * 200, 100);
+        }
+        for number in 0..holes {
+            let late = stretches.take(number * 200 + 100, 100);
+            let is_told = late.filled == 100 || late.is_unknown;
+            assert!(is_told, "hole {number}: {late:?}");
+            assert_eq!(late.filled == 100, number >= 10, "hole {number}");
+        }
+        assert_eq!(stretches.take(holes * 200, 100), Novelty::default(), "seen before");
+        // Those that the capture missed are given up first.
+        let mut stretches = Stretches::default();
+        for number in 0..=holes {
+            stretches.take(number * 200, 100);
+            if number == 20 {
+                stretches.acknowledge(4_000);
+            }
+        }
+        assert!(stretches.take(100, 100).is_unknown);
+        assert_eq!(stretches.take(4_100, 100).filled, 100, "after what was acknowledged");
     }
 }

@@ -36,7 +36,8 @@ pub(crate) struct DoctorArgs {
 pub(crate) struct FactsArgs {
     /// How long to look: counters say something only by how they rise
     #[arg(
-        long = "for", value_name = "TIME", default_value = FOR, value_parser = super::duration
+        long = "for", value_name = "TIME", default_value = FOR,
+        value_parser = super::duration_above_zero
     )]
     pub(crate) time: Duration,
 

@@ -184,7 +184,7 @@ pub(crate) struct ExplainArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// End after this long, such as `5s` or `2m`
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration_above_zero)]
     pub(crate) time: Option<Duration>,
 }
 
@@ -223,6 +223,14 @@ pub(crate) enum LogLevel {
 pub(crate) enum LogForm {
     Text,
     Json,
+}
+
+/// A time that is longer than 0.
+fn duration_above_zero(text: &str) -> Result<Duration, String> {
+    match duration(text) {
+        Ok(time) if time.is_zero() => Err("longer than 0".to_owned()),
+        read => read,
+    }
 }
 
 /// A time as it is written in the configuration: `300ms`, `5s`, `2m`, `1h`.

@@ -37,7 +37,7 @@ pub(crate) struct LiveArgs {
     pub(crate) interface: String,
 
     /// For how long
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = super::duration)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = super::duration_above_zero)]
     pub(crate) time: Duration,
 
     /// Only connections from or to this port; may be given several times

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use diagnose::facts::{Capture, CaptureConnection, CaptureSide, Facts};
+use diagnose::facts::{Capture, CaptureConnection, CaptureSide, CaptureUndecoded, Facts};
 use trace::summary::{Direction, Story};
 
 use super::Reading;
@@ -14,6 +14,12 @@ pub(super) const CONNECTIONS_MAX: usize = 10_000;
 /// The capture, for the rule book.
 pub(super) fn facts(reading: &Reading) -> Facts {
     let trace = &reading.trace;
+    let first_ns = trace.intervals().first_ns().unwrap_or(0);
+    let undecoded = trace
+        .undecoded()
+        .kinds()
+        .into_iter()
+        .map(|(kind, packets, bytes)| CaptureUndecoded { what: kind.to_string(), packets, bytes });
     let capture = Capture {
         name: reading.name.clone(),
         duration_ms: trace.intervals().duration_ns() / 1_000_000,
@@ -21,13 +27,16 @@ pub(super) fn facts(reading: &Reading) -> Facts {
         one_sided: trace.stories().filter(|story| story.is_one_sided()).count() as u64,
         dropped: reading.dropped,
         connections: worst(trace, CONNECTIONS_MAX)
-            .map(|(stream, story)| connection(stream, story))
+            .map(|(stream, story)| connection(stream, story, first_ns))
             .collect(),
+        packets: trace.frames(),
+        bytes: trace.totals().bytes,
+        undecoded: undecoded.collect(),
     };
     Facts { captures: vec![capture], ..Facts::default() }
 }
 
-fn connection(stream: u32, story: &Story) -> CaptureConnection {
+fn connection(stream: u32, story: &Story, first_ns: i64) -> CaptureConnection {
     let client = story.client.unwrap_or(0);
     let end = |end: usize| story.ends.0[end].to_string();
     CaptureConnection {
@@ -36,12 +45,12 @@ fn connection(stream: u32, story: &Story) -> CaptureConnection {
         server: end(1 - client),
         is_one_sided: story.is_one_sided(),
         was_reset: story.directions.iter().any(|direction| direction.resets > 0),
-        from_client: side(&story.directions[client]),
-        from_server: side(&story.directions[1 - client]),
+        from_client: side(&story.directions[client], first_ns),
+        from_server: side(&story.directions[1 - client], first_ns),
     }
 }
 
-fn side(direction: &Direction) -> CaptureSide {
+fn side(direction: &Direction, first_ns: i64) -> CaptureSide {
     let mut analysis = BTreeMap::new();
     let mut frames = BTreeMap::new();
     for ((name, count), (flag, _)) in direction.counts.named().zip(trace::analysis::Flags::NAMED) {
@@ -71,10 +80,13 @@ fn side(direction: &Direction) -> CaptureSide {
         unseen_bytes: direction.unseen_bytes,
         tail_retransmissions: direction.tail_retransmissions,
         duplicate_sacks: direction.duplicate_sacks,
+        needless_segments: direction.needless_segments,
+        last_ms: milliseconds(direction.last_ns.saturating_sub(first_ns)),
         window_shut_ms: milliseconds(direction.shut_ns),
         repeats_max: u64::from(direction.repeats_max),
         repeated_bytes: u64::from(direction.repeated_bytes),
         is_stuck: direction.is_stuck,
+        stuck_since_ms: milliseconds(direction.stuck_since_ns.saturating_sub(first_ns)),
         advance_max_bytes: u64::from(direction.advance_max_bytes),
     }
 }

@@ -1,6 +1,7 @@
 //! Everything that a capture says, for programs. Counts are keyed by tshark's names.
 
 use serde_json::{Map, Value, json};
+use trace::Trace;
 use trace::summary::{Counts, Direction, Ending, Story};
 
 use super::Reading;
@@ -45,6 +46,7 @@ pub(super) fn report(reading: &Reading, args: &TraceLook, events: &Events) -> Va
         "fragments_dropped": trace.decoder().fragments_dropped(),
         "packets_too_deep": trace.decoder().too_deep(),
         "connections_judged": trace.stories().len().min(CONNECTIONS_MAX),
+        "undecoded": undecoded(trace),
         "unknown_link_type": trace.decoder().unknown_link(),
         "stopped": reading.broken.as_ref().map(|broken| {
             json!({ "offset_bytes": broken.offset, "why": broken.what })
@@ -56,6 +58,16 @@ pub(super) fn report(reading: &Reading, args: &TraceLook, events: &Events) -> Va
         report["events_left_out"] = json!(events.left_out());
     }
     report
+}
+
+/// Packets without a readable TCP segment, by what they hold.
+fn undecoded(trace: &Trace) -> Vec<Value> {
+    let kinds = trace.undecoded().kinds().into_iter();
+    kinds
+        .map(|(kind, packets, bytes)| {
+            json!({ "what": kind.to_string(), "packets": packets, "bytes": bytes })
+        })
+        .collect()
 }
 
 fn counts(counts: &Counts) -> Map<String, Value> {
@@ -135,6 +147,7 @@ fn direction(from: &str, story: &Story, end: usize) -> Value {
         "tail_retransmissions": direction.tail_retransmissions,
         "sacks": direction.sacks,
         "duplicate_sacks": direction.duplicate_sacks,
+        "needless_segments": direction.needless_segments,
         "window_shut_s": direction.shut_ns as f64 / 1e9,
         "fin": direction.has_finished,
         "resets": direction.resets,

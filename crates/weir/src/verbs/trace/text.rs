@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use diagnose::words::{bytes, plural, thousands};
+use diagnose::words::{bytes, list, percent, plural, thousands};
 use trace::Trace;
 use trace::analysis::Flags;
 use trace::decode::{FRAGMENTED_MAX_BYTES, FRAGMENTED_MAX_PACKETS, LAYERS_MAX};
@@ -15,6 +15,9 @@ use crate::render::figures::Figures;
 
 /// Rows of intervals that are shown; of more, those with the most trouble.
 const INTERVALS_SHOWN_MAX: usize = 60;
+
+/// Kinds of packets without TCP that are named.
+const UNDECODED_SHOWN_MAX: usize = 6;
 
 /// Columns that findings are wrapped at.
 const WIDTH: usize = 100;
@@ -148,14 +151,35 @@ pub(super) fn head(reading: &Reading) -> String {
             plural(decoder.too_deep(), "packet")
         );
     }
-    if let Some(link) = trace.decoder().unknown_link() {
-        _ = writeln!(out, "Packets of link type {link} are counted and not looked into.");
+    if let Some(line) = undecoded(trace) {
+        _ = writeln!(out, "{line}");
     }
     if trace.intervals().rows().len() >= trace::summary::INTERVALS_MAX / 2 {
         let length_s = trace.intervals().length_ns() as f64 / 1e9;
         _ = writeln!(out, "So long a capture that its intervals are {length_s} s.");
     }
     out
+}
+
+/// What was counted and not decoded, with its share.
+fn undecoded(trace: &Trace) -> Option<String> {
+    let (packets, sum_bytes) = trace.undecoded().sum();
+    if packets == 0 {
+        return None;
+    }
+    let share = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
+    let named = trace
+        .undecoded()
+        .kinds()
+        .into_iter()
+        .map(|(kind, packets, _)| format!("{kind} {}", thousands(packets)));
+    Some(format!(
+        "Without TCP that could be read: {}, {} of all and {} of the bytes: {}.",
+        plural(packets, "packet"),
+        share(packets, trace.frames()),
+        share(sum_bytes, trace.totals().bytes),
+        list(&named.collect::<Vec<_>>(), UNDECODED_SHOWN_MAX)
+    ))
 }
 
 fn both(trace: &Trace, figure: impl Fn(&Direction) -> u64) -> u64 {

@@ -25,7 +25,6 @@ use model::Material;
 
 pub use diagnostic::{Diagnostic, Label, Severity, Span};
 pub use diff::{Changed, Changes, Diff, diff};
-pub use files::ENDS_SOON_S;
 pub use files::SYSTEM_AUTHORITIES;
 pub use raw::units::{SIZE_UNITS, show_duration, show_size};
 pub use render::render;

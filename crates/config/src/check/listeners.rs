@@ -1,5 +1,6 @@
 //! Listeners among each other, with the admin API and with what is behind them.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use model::AdminAddress;
@@ -11,12 +12,26 @@ pub(super) fn check(document: &Document, problems: &Problems) {
     if document.listeners.is_empty() && !document.listeners_meant {
         problems.report_absence(nothing_listens());
     }
-    super::twice("listener", document.listeners.iter().map(|l| &l.name), problems);
+    names(document, problems);
     clashes(document, problems);
     admin(document, problems);
     limits(document, problems);
     idle_http(document, problems);
     tls(document, problems);
+}
+
+/// Names that stand twice. A listener that has an earlier one's address is one mistake, and that is
+/// reported by [`clashes`]; one without a readable address may have no name.
+fn names(document: &Document, problems: &Problems) {
+    let mut addresses = HashSet::new();
+    let named = document.listeners.iter().filter(|listener| {
+        let repeated = listener
+            .address
+            .as_ref()
+            .is_some_and(|at| at.value.port() != 0 && !addresses.insert(at.value));
+        !repeated && !listener.name.value.is_empty()
+    });
+    super::twice("listener", named.map(|listener| &listener.name), problems);
 }
 
 fn nothing_listens() -> Diagnostic {
@@ -170,7 +185,11 @@ fn idle_http(document: &Document, problems: &Problems) {
         let http = matches!(listener.protocol, RawProtocol::Http);
         let routed = document.routes.iter().any(|route| {
             let names = &route.listeners;
-            names.is_empty() || names.iter().any(|name| name.value == listener.name.value)
+            // A listener whose address could not be read may be the one that is meant.
+            let nameless = listener.name.value.is_empty();
+            names.is_empty()
+                || nameless
+                || names.iter().any(|name| name.value == listener.name.value)
         });
         if http && !routed && !problems.broken {
             problems.report(

@@ -18,6 +18,8 @@ pub(crate) struct Names {
     listeners: HashMap<Arc<str>, ListenerId>,
     services: HashMap<Arc<str>, ServiceId>,
     services_known: bool,
+    /// Every listener has a name that could be read.
+    listeners_known: bool,
 }
 
 impl Names {
@@ -27,11 +29,12 @@ impl Names {
             let id = ListenerId(index as u32);
             listeners.entry(listener.name.value.clone()).or_insert(id);
         }
+        let listeners_known = document.listeners.iter().all(|l| !l.name.value.is_empty());
         let mut services = HashMap::new();
         for (index, service) in document.services.iter().enumerate() {
             services.insert(service.service.name.clone(), ServiceId(index as u32));
         }
-        Names { listeners, services, services_known: document.services_known }
+        Names { listeners, services, services_known: document.services_known, listeners_known }
     }
 
     pub(crate) fn listener(&self, name: &str) -> Option<ListenerId> {
@@ -65,7 +68,7 @@ fn references(document: &Document, names: &Names, problems: &Problems) {
             }
         }
         for listener in &route.listeners {
-            if names.listener(&listener.value).is_none() {
+            if names.listener(&listener.value).is_none() && names.listeners_known {
                 let known = names.listeners.keys();
                 problems.report_absence(unknown("listener", listener, known));
             }

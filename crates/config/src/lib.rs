@@ -24,7 +24,7 @@ use std::path::Path;
 
 use model::Material;
 
-pub use diagnostic::{Diagnostic, Label, Severity, Span};
+pub use diagnostic::{Diagnostic, Label, Lines, Severity, Span};
 pub use diff::{Changed, Changes, Diff, diff};
 pub use files::SYSTEM_AUTHORITIES;
 pub use raw::units::{SIZE_UNITS, show_duration, show_size};

@@ -3,7 +3,7 @@
 //!
 //! Knows no key by itself; the readers beside it do.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -258,6 +258,7 @@ impl<'t> Table<'t> {
             return Vec::new();
         };
         let mut read: Vec<(At<String>, At<T>)> = Vec::new();
+        let mut seen: HashMap<String, Span> = HashMap::new();
         for (entry, value) in entries {
             let read_name = match name(entry.get_ref()) {
                 Ok(name) => At { value: name, span: entry.span() },
@@ -266,15 +267,17 @@ impl<'t> Table<'t> {
                     continue;
                 }
             };
-            if let Some((first, _)) = read.iter().find(|(n, _)| n.value == read_name.value) {
+            if let Some(first) = seen.get(&read_name.value) {
                 self.problems.report(
                     Diagnostic::error(
                         format!("`{}` stands twice in `{key}`", read_name.value),
                         entry.span(),
                         "again here; case does not matter",
                     )
-                    .other(first.span.clone(), "first here"),
+                    .other(first.clone(), "first here"),
                 );
+            } else {
+                seen.insert(read_name.value.clone(), read_name.span.clone());
             }
             let (values, one) = match (value.get_ref(), of) {
                 (DeValue::Array(items), Kind::OneOrMore(one)) => (items.iter().collect(), *one),

@@ -85,7 +85,9 @@ pub(crate) enum Verb {
     ///
     /// Every mistake at once, each with its line, the text underlined and what was probably meant.
     /// A file without mistakes is explained: listeners, routes in the order in which they match,
-    /// servers by zone, and the probe plan.
+    /// servers by zone, and the probe plan. Everything that `weir serve` would need is checked, as the
+    /// user who runs this: certificates, token files, the directories of the access log and of the
+    /// admin socket, the user to become. No address is bound.
     Check(CheckArgs),
     /// Print the configuration's JSON Schema, for editors
     Schema,
@@ -163,7 +165,7 @@ pub(crate) struct ServeArgs {
 /// The words of `weir check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Configuration file (TOML)
+    /// Configuration file (TOML); `-` reads standard input, with relative paths from here
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 

@@ -91,7 +91,7 @@ pub(crate) enum Verb {
     Check(CheckArgs),
     /// Print the configuration's JSON Schema, for editors
     Schema,
-    /// Say what a cause means: what happened, why it usually does, what to do
+    /// Say what a cause, or a finding of the doctor, means: what happened, why, what to do
     ///
     /// Every exchange ends with one cause: its name stands in the access log, in the metrics and
     /// in the answers that Weir makes. Without a word, all causes are listed by whose fault it is.
@@ -177,7 +177,8 @@ pub(crate) struct CheckArgs {
 /// The words of `weir explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// Its name, such as `connection_refused`, or a status, such as 502, for all that it stands for
+    /// Its name, such as `connection_refused`; a rule, such as `listener_overflow`; or a status, such
+    /// as 502, for all that it stands for
     #[arg(value_name = "CAUSE")]
     pub(crate) cause: Option<String>,
 }

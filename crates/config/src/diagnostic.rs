@@ -39,22 +39,38 @@ pub struct Label {
     pub text: String,
 }
 
-impl Label {
-    /// Line and column of its first character in `text`, counted from 1; columns in characters.
-    pub fn line_column(&self, text: &str) -> (usize, usize) {
-        line_column(text, self.span.start)
+/// Where the lines of a text begin: for places as people count them.
+#[derive(Debug)]
+pub struct Lines<'t> {
+    text: &'t str,
+    /// Ascending; the first is 0.
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    /// Reads `text` once.
+    pub fn of(text: &'t str) -> Self {
+        let starts = text.match_indices('\n').map(|(at, _)| at + 1);
+        Lines { text, starts: std::iter::once(0).chain(starts).collect() }
+    }
+
+    /// Line and column of the first character of `label`, counted from 1; columns in characters.
+    pub fn line_column(&self, label: &Label) -> (usize, usize) {
+        self.place(label.span.start)
     }
 
     /// Line and column after its last character.
-    pub fn end_line_column(&self, text: &str) -> (usize, usize) {
-        line_column(text, self.span.end)
+    pub fn end_line_column(&self, label: &Label) -> (usize, usize) {
+        self.place(label.span.end)
     }
-}
 
-fn line_column(text: &str, at: usize) -> (usize, usize) {
-    let before = &text[..boundary_before(text, at)];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    fn place(&self, at: usize) -> (usize, usize) {
+        let at = boundary_before(self.text, at);
+        // At least 1, since the first line begins at 0.
+        let line = self.starts.partition_point(|start| *start <= at);
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        (line, self.text.get(start..at).unwrap_or_default().chars().count() + 1)
+    }
 }
 
 /// The last character boundary of `text` that is not behind `at`.
@@ -185,6 +201,20 @@ mod tests {
         assert_eq!(nearest("rize", names), Some("rise"));
         assert_eq!(nearest("banana", names), None);
         assert_eq!(nearest("", names), None);
+    }
+
+    #[test]
+    fn places_are_counted_from_one_in_characters() {
+        let lines = Lines::of("a\nüb\n\nc");
+        for (at, place) in
+            [(0, (1, 1)), (1, (1, 2)), (2, (2, 1)), (4, (2, 2)), (6, (3, 1)), (7, (4, 1))]
+        {
+            let label = Label { span: at..at, text: String::new() };
+            assert_eq!(lines.line_column(&label), place, "{at}");
+        }
+        let beyond = Label { span: 3..99, text: String::new() };
+        assert_eq!(lines.line_column(&beyond), (2, 1), "inside a character");
+        assert_eq!(lines.end_line_column(&beyond), (4, 2));
     }
 
     #[test]

@@ -21,10 +21,6 @@ pub const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/cert.pem",
 ];
 
-/// A certificate that ends sooner than this should have been renewed: those that are renewed by
-/// themselves, for 90 days, are so when a third of that is left.
-pub const ENDS_SOON_S: i64 = 30 * 24 * 3600;
-
 /// What the files made of the configuration's TLS; `None` also where there is a mistake, which is
 /// reported.
 pub(crate) struct Tls {
@@ -180,14 +176,14 @@ impl Reader<'_> {
         let Some(now_s) = self.surroundings.now_s() else { return true };
         let whose = whose(facts);
         let (diagnostic, valid) = match facts.validity(now_s) {
-            Validity::Valid { left_s } if left_s > ENDS_SOON_S => return true,
+            Validity::Valid { .. } if !facts.ends_soon(now_s) => return true,
             Validity::Valid { left_s } => {
                 let warning = Diagnostic::warning(
                     format!("the certificate of {whose} ends soon"),
                     span.clone(),
                     format!("on {}, {} from now", tls::date(facts.not_after), days(left_s)),
                 );
-                (warning.help("clients refuse it from then on; should it have been renewed?"), true)
+                (warning.help("clients refuse it from then on; a client that renews by itself would have done so by now: look at its log"), true)
             }
             Validity::Expired => {
                 let since = days(now_s.saturating_sub(facts.not_after));

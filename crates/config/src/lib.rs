@@ -14,6 +14,7 @@ mod defaults;
 mod diagnostic;
 mod diff;
 mod files;
+mod foreign;
 mod raw;
 mod render;
 mod schema;
@@ -23,9 +24,8 @@ use std::path::Path;
 
 use model::Material;
 
-pub use diagnostic::{Diagnostic, Label, Severity, Span};
+pub use diagnostic::{Diagnostic, Label, Lines, Severity, Span};
 pub use diff::{Changed, Changes, Diff, diff};
-pub use files::ENDS_SOON_S;
 pub use files::SYSTEM_AUTHORITIES;
 pub use raw::units::{SIZE_UNITS, show_duration, show_size};
 pub use render::render;
@@ -95,6 +95,11 @@ pub fn check(
     surroundings: &dyn Surroundings,
 ) -> Result<Checked, Vec<Diagnostic>> {
     let syntax = syntax::parse(text);
+    if !syntax.mistakes.is_empty()
+        && let Some(foreign) = foreign::recognise(text)
+    {
+        return Err(vec![foreign]);
+    }
     let problems = Problems { broken: !syntax.mistakes.is_empty(), ..Problems::default() };
     let document = raw::document(syntax.tree.get_ref(), &problems);
     let names = check::Names::of(&document);

@@ -140,9 +140,11 @@ fn log_tier(change: &TierChange) {
     let (eligible, servers) = (change.eligible, change.total);
     if change.to == Tier::Nobody {
         tracing::error!(%service, from, to, why, evidence, eligible, servers, "service has no server");
+    } else if change.from == Tier::Nobody {
+        tracing::info!(%service, from, to, why, evidence, eligible, servers, "service has servers again");
     } else if change.to > change.from {
-        tracing::warn!(%service, from, to, why, evidence, eligible, servers, "service reaches further");
+        tracing::warn!(%service, from, to, why, evidence, eligible, servers, "service is failing over");
     } else {
-        tracing::info!(%service, from, to, why, evidence, eligible, servers, "service reaches less far");
+        tracing::info!(%service, from, to, why, evidence, eligible, servers, "service has recovered");
     }
 }

@@ -3,12 +3,12 @@
 //! Everything here runs on one current-thread runtime; what the workers see changes only through
 //! `decide`'s pointers and `model`'s atomics.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use decide::{LiveService, Published, Registry};
+use decide::{LiveService, Published, Registry, Tier, TierChange};
 use model::{Moment, Snapshot};
 use tokio::sync::mpsc;
 
@@ -37,6 +37,9 @@ pub(crate) struct Loop {
     registry: Arc<Registry>,
     services: Vec<Arc<LiveService>>,
     discovery: Discovery,
+    /// Services without servers whose names have not been looked up yet, and what to log of each if
+    /// they resolve to nothing.
+    unresolved: HashMap<Arc<str>, TierChange>,
     watches: Watches,
     server_down: Box<dyn Fn() + Send>,
     prober: Prober,
@@ -54,6 +57,7 @@ impl Loop {
             registry,
             services: Vec::new(),
             discovery: Discovery::new(None, answers_in),
+            unresolved: HashMap::new(),
             watches: Watches::default(),
             server_down: options.server_down,
             prober: Prober::new(options.probes_running_max, messages_in),
@@ -127,6 +131,7 @@ impl Loop {
             self.set_endpoints(|host| changed.contains(host), now);
             self.follow_servers(now);
         }
+        self.log_unresolved();
         self.tell();
     }
 
@@ -136,22 +141,51 @@ impl Loop {
         let published = self.registry.publish_with(snapshot, now, |service| {
             hosts(service).next().is_some().then(|| discovery.endpoints(service))
         });
-        published.tier_changes.iter().for_each(crate::log_tier);
         self.services.clone_from(&published.services);
+        self.unresolved.retain(|name, _| self.services.iter().any(|one| one.name() == name));
+        for change in &published.tier_changes {
+            let spec = published.services.iter().find(|one| *one.name() == change.service);
+            let waits = spec.is_some_and(|one| !self.is_tried(one));
+            if change.to == Tier::Nobody && waits {
+                // Its names are being looked up: whether it has servers is known in a moment.
+                self.unresolved.insert(Arc::clone(&change.service), change.clone());
+            } else {
+                crate::log_tier(change);
+            }
+        }
         self.follow_servers(now);
         self.tell();
         published
     }
 
     /// Gives services with a server whose name `is_changed` their servers as known now.
-    fn set_endpoints(&self, is_changed: impl Fn(&str) -> bool, now: Moment) {
+    fn set_endpoints(&mut self, is_changed: impl Fn(&str) -> bool, now: Moment) {
         for service in &self.services {
             let spec = service.spec();
             if hosts(&spec).any(&is_changed) {
                 let change = service.set_endpoints(self.discovery.endpoints(&spec), now);
-                change.iter().for_each(crate::log_tier);
+                // The first servers of a service are no recovery.
+                let is_first = self.unresolved.remove(service.name()).is_some();
+                change.iter().filter(|_| !is_first).for_each(crate::log_tier);
             }
         }
+    }
+
+    /// Says of services without servers that they have none, once their names have been looked up.
+    fn log_unresolved(&mut self) {
+        for service in &self.services {
+            if self.unresolved.contains_key(service.name())
+                && self.is_tried(service)
+                && let Some(change) = self.unresolved.remove(service.name())
+            {
+                crate::log_tier(&change);
+            }
+        }
+    }
+
+    /// Whether each of the service's names has been looked up at least once.
+    fn is_tried(&self, service: &LiveService) -> bool {
+        hosts(&service.spec()).all(|host| self.discovery.is_tried(host))
     }
 
     /// Lets checks follow what the services' servers are now.

@@ -48,5 +48,5 @@ pub use live::{LiveService, TierChange};
 pub use pick::peak_ewma::observe_latency;
 pub use registry::{FirstUse, Published, Registry};
 pub use token::{affinity_token, hash_key};
-pub use view::{EndpointView, ServiceView};
+pub use view::{EndpointView, ServiceView, UnresolvedView};
 pub use zones::{Reason, Tier};

@@ -1,11 +1,12 @@
 //! A service as the admin API shows it: plain values, copied at one moment.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{Administrative, Cause, Health, Moment, TcpPathTotals};
+use model::{Administrative, Cause, Health, Moment, ServerTarget, TcpPathTotals};
 
 use crate::live::LiveService;
 use crate::pick::peak_ewma::latency_us;
@@ -29,6 +30,21 @@ pub struct ServiceView {
     pub drain_rate: f64,
     /// Its servers, in order of configuration.
     pub endpoints: Vec<EndpointView>,
+    /// Servers given by a name that has no address at present.
+    pub unresolved: Vec<UnresolvedView>,
+}
+
+/// A server that is given by name, while no address of it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnresolvedView {
+    /// As configured: name and port.
+    pub name: Arc<str>,
+    /// Where it stands.
+    pub zone: Option<Arc<str>>,
+    /// As configured.
+    pub weight_configured: u16,
+    /// Used only when the others are not enough.
+    pub backup: bool,
 }
 
 /// A server of a service at one moment.
@@ -103,7 +119,21 @@ impl LiveService {
                 eligible: endpoints.is_eligible_at(index),
             }
         });
+        let resolved: HashSet<&str> = endpoints.all.iter().map(|one| &*one.row.name).collect();
+        let unresolved = spec.servers.iter().filter_map(|server| {
+            let name = match &server.target {
+                ServerTarget::Name { .. } => server.target.to_string(),
+                ServerTarget::Address(_) => return None,
+            };
+            (!resolved.contains(name.as_str())).then(|| UnresolvedView {
+                name: name.into(),
+                zone: server.zone.clone(),
+                weight_configured: server.weight,
+                backup: server.backup,
+            })
+        });
         ServiceView {
+            unresolved: unresolved.collect(),
             name: Arc::clone(self.name()),
             tier: endpoints.tier,
             reason: endpoints.reason,

@@ -22,6 +22,9 @@ use crate::plan::INTERVAL_MIN;
 /// Near-duplicates listed per endpoint; the rest is counted.
 pub const NEAR_DUPLICATES_LISTED_MAX: usize = 16;
 
+/// How many probes of one endpoint each is compared with.
+const NEAR_LOOK_BACK_MAX: usize = 64;
+
 /// Two probes that differ in more details than this are simply two probes.
 const NEAR_DIFFERENCES_MAX: usize = 2;
 
@@ -218,7 +221,8 @@ fn near_duplicates(specs: &[ProbeSpec], probes: &[ProbeRow]) -> (Vec<NearDuplica
         if found.len() == NEAR_DUPLICATES_LISTED_MAX {
             return (found, specs.len() - later);
         }
-        let nearest = (0..later)
+        // They stand in order of their text, so what is near stands near.
+        let nearest = (later.saturating_sub(NEAR_LOOK_BACK_MAX)..later)
             .map(|earlier| (differences(&specs[earlier], &specs[later]), earlier))
             .min_by_key(|(differences, _)| differences.len());
         if let Some((differences, earlier)) = nearest

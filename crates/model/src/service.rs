@@ -49,7 +49,7 @@ pub struct Service {
 }
 
 /// A server as configured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServerSpec {
     /// Address or name.
     pub target: ServerTarget,

@@ -96,8 +96,11 @@ pub struct ServiceCounters {
     pub connections_reused: Counter,
     /// Requests that joined the queue.
     pub queued: Counter,
-    /// From the complete request head to the end; every exchange.
+    /// From the complete request head to the end, of those that a server answered.
     pub total: Histogram,
+    /// The same of all others: refused, timed out, given up. Beside the served ones they would pull
+    /// every percentile, down when most are refused at once and up when most wait in vain.
+    pub unanswered: Histogram,
     /// From the complete request head to the first byte of the response head, where one came.
     pub first_byte: Histogram,
     /// Time in the queue, of those that were in it.
@@ -119,7 +122,10 @@ impl ServiceCounters {
         self.exchanges.count(cause, status);
         self.attempts.add(u64::from(attempts));
         self.retries.add(u64::from(attempts.saturating_sub(1)));
-        self.total.record(timings.total);
+        // A response head has come; bytes of a TCP connection have none, but an end.
+        let answered = !timings.first_byte.is_zero() || cause == Cause::Completed;
+        let whole = if answered { &self.total } else { &self.unanswered };
+        whole.record(timings.total);
         // A stage that was not reached is zero, and is not a stage that took no time.
         for (histogram, duration) in [
             (&self.first_byte, timings.first_byte),
@@ -235,6 +241,36 @@ mod tests {
     }
 
     #[test]
+    fn refusals_do_not_move_the_percentiles_of_served_requests() {
+        let counters = ServiceCounters::default();
+        let timings = |total_us, first_byte_us| Timings {
+            total: Duration::from_micros(total_us),
+            first_byte: Duration::from_micros(first_byte_us),
+            ..Timings::default()
+        };
+        for _ in 0..99 {
+            counters.exchange_ended(Cause::QueueFull, Some(429), 0, &timings(500, 0));
+        }
+        counters.exchange_ended(Cause::Completed, Some(200), 1, &timings(100_000, 90_000));
+        // Broken off by the client after the head: a server has answered.
+        counters.exchange_ended(Cause::ClientReset, Some(200), 1, &timings(100_000, 90_000));
+        // A server that never answers is in neither's way.
+        let timeout = timings(60_000_000, 0);
+        counters.exchange_ended(Cause::HttpResponseTimeout, Some(504), 1, &timeout);
+        let totals = |histogram: &Histogram| {
+            let mut totals = crate::HistogramTotals::default();
+            histogram.add_to(&mut totals);
+            totals
+        };
+        let (served, others) = (totals(&counters.total), totals(&counters.unanswered));
+        assert_eq!((served.count(), others.count()), (2, 100));
+        for q in [0.5, 0.99] {
+            let quantile = served.quantile(q).unwrap_or_default();
+            assert!(quantile >= Duration::from_millis(95), "{q}: {quantile:?}");
+        }
+    }
+
+    #[test]
     fn stages_that_were_not_reached_are_not_counted() {
         let counters = ServiceCounters::default();
         let timings = Timings { total: Duration::from_millis(3), ..Timings::default() };
@@ -245,7 +281,7 @@ mod tests {
             histogram.add_to(&mut totals);
             totals.count()
         };
-        assert_eq!((count(&counters.total), count(&counters.connect)), (2, 0));
+        assert_eq!((count(&counters.total), count(&counters.connect)), (1, 0));
         assert_eq!((counters.attempts.get(), counters.retries.get()), (3, 2));
     }
 }

@@ -108,6 +108,7 @@ pub struct ServiceTotals {
     pub connections_reused: u64,
     pub queued: u64,
     pub total: HistogramTotals,
+    pub unanswered: HistogramTotals,
     pub first_byte: HistogramTotals,
     pub queue: HistogramTotals,
     pub connect: HistogramTotals,
@@ -128,6 +129,7 @@ impl ServiceTotals {
             *total += counter.get();
         }
         counters.total.add_to(&mut self.total);
+        counters.unanswered.add_to(&mut self.unanswered);
         counters.first_byte.add_to(&mut self.first_byte);
         counters.queue.add_to(&mut self.queue);
         counters.connect.add_to(&mut self.connect);

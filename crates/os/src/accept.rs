@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use rustix::net::SocketFlags;
 
 /// The next connection of `listener`: non-blocking and close-on-exec from birth (accept4), with
-/// the peer's address.
+/// the peer's address; an IPv4-mapped one (RFC 4291 section 2.5.5.2) as IPv4.
 ///
 /// # Errors
 /// `WouldBlock` when none is waiting; `EMFILE`/`ENFILE` when there is no descriptor for it, which
@@ -20,7 +20,8 @@ pub fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
         Some(peer) => peer,
         None => stream.peer_addr()?,
     };
-    Ok((stream, peer))
+    // A socket on [::] shows IPv4 clients as ::ffff:192.0.2.1; to everyone else they are IPv4.
+    Ok((stream, SocketAddr::new(peer.ip().to_canonical(), peer.port())))
 }
 
 /// Whether an error of [`accept`] belongs to the one connection that was lost (its client has gone
@@ -61,6 +62,16 @@ mod tests {
         assert!(status.contains(rustix::fs::OFlags::NONBLOCK));
         let flags = rustix::io::fcntl_getfd(&stream).unwrap();
         assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+    }
+
+    #[test]
+    fn ipv4_peers_of_an_ipv6_socket_are_ipv4() {
+        let bound = listen::bind("[::ffff:127.0.0.1]:0".parse().unwrap(), None, false).unwrap();
+        let port = bound.listener.local_addr().unwrap().port();
+        let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (_stream, peer) = accept(&bound.listener).unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
+        assert!(peer.is_ipv4(), "{peer}");
     }
 
     #[test]

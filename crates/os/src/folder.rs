@@ -10,10 +10,27 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, openat, readlinkat_raw};
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, accessat, openat, readlinkat_raw,
+};
 
 /// Entries are read in pieces of this size; the name of one has at most 255 bytes.
 const ENTRIES_BYTES: usize = 8192;
+
+/// Whether this process, as it is now, can make a file in the folder at `path`. Changes nothing.
+///
+/// # Errors
+/// What the system says: there is no such folder, it is something else, it may not be written to, or
+/// its file system is read-only.
+pub fn takes_new_files(path: &Path) -> io::Result<()> {
+    // The parent of a bare file name.
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let rights = Access::WRITE_OK | Access::EXEC_OK;
+    if !std::fs::metadata(path)?.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::NotADirectory));
+    }
+    Ok(accessat(CWD, path, rights, AtFlags::EACCESS)?)
+}
 
 /// A folder, held open.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, fchown};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
 /// Opens `path` for appending; a file that is not there is made.
@@ -38,6 +38,27 @@ pub fn append(path: &Path, owner: Option<(u32, u32)>) -> io::Result<File> {
     })
 }
 
+/// Whether [`append`] would open `path`, as far as that can be told without making the file: for a
+/// check before a start. Writes nothing, and does not open a pipe, whose reader would see it close.
+///
+/// # Errors
+/// As [`append`].
+pub fn check(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(found) if found.file_type().is_fifo() => Ok(()),
+        // A link whose target is not there: `append` would make that, or refuse to follow.
+        Ok(found) if found.is_symlink() && owner.is_none() && !path.exists() => {
+            let target = path.parent().unwrap_or(Path::new("")).join(path.read_link()?);
+            crate::folder::takes_new_files(target.parent().unwrap_or(Path::new("")))
+        }
+        Ok(_) => append(path, owner).map(drop),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            crate::folder::takes_new_files(path.parent().unwrap_or(Path::new("")))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -63,6 +84,35 @@ mod tests {
         append(&path, Some(owner())).unwrap().write_all(b"two\n").unwrap();
         append(&path, None).unwrap().write_all(b"three\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\nthree\n");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_check_makes_no_file_and_says_what_is_missing() {
+        let folder = std::env::temp_dir().join(format!("weir-log-check-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("access.log");
+        for owner in [None, Some(owner())] {
+            check(&path, owner).unwrap();
+            assert!(!path.exists(), "a check makes no log");
+            let kind = |path: &Path| check(path, owner).unwrap_err().kind();
+            assert_eq!(kind(&folder.join("none/access.log")), io::ErrorKind::NotFound);
+            assert_eq!(kind(&folder), io::ErrorKind::IsADirectory);
+        }
+        fs::write(&path, "kept").unwrap();
+        check(&path, None).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
+        assert_eq!(check(&path.join("x"), None).unwrap_err().kind(), io::ErrorKind::NotADirectory);
+        let link = folder.join("link");
+        symlink(folder.join("absent"), &link).unwrap();
+        check(&link, None).unwrap();
+        assert!(check(&link, Some(owner())).is_err(), "not followed by root");
+        assert!(!folder.join("absent").exists());
+        // Nobody reads it: to open it would wait.
+        let pipe = folder.join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        check(&pipe, None).unwrap();
         fs::remove_dir_all(&folder).unwrap();
     }
 

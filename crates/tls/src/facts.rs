@@ -69,7 +69,25 @@ impl Facts {
             Validity::Valid { left_s: self.not_after - now_s }
         }
     }
+
+    /// Whether the certificate ends soon, or has ended, at `now_s` (seconds since 1970-01-01 UTC):
+    /// less than a fifth of its lifetime is left, and at most 21 days.
+    ///
+    /// A client that renews by itself does so earlier: certbot and lego with a third of the
+    /// lifetime left, for short-lived certificates with half of it. So whoever is warned has a
+    /// renewal that failed, or none.
+    pub fn ends_soon(&self, now_s: i64) -> bool {
+        let lifetime_s = self.not_after.saturating_sub(self.not_before);
+        let left_s = self.not_after.saturating_sub(now_s);
+        left_s < (lifetime_s / ENDS_SOON_SHARE).min(ENDS_SOON_MAX_S)
+    }
 }
+
+/// A certificate ends soon when less than this part of its lifetime is left: a fifth.
+const ENDS_SOON_SHARE: i64 = 5;
+
+/// A certificate with more than this left does not end soon, however long its lifetime is.
+const ENDS_SOON_MAX_S: i64 = 21 * 24 * 3600;
 
 /// A second since 1970-01-01 UTC as its day, `2026-11-21`.
 pub fn date(second: i64) -> String {
@@ -206,5 +224,43 @@ fn check_ocsp(der: &[u8]) -> Result<(), Mistake> {
             "fetch another one from the certificate's issuer",
         ),
         _ => wrong("not an OCSP response", "it must be DER, as openssl ocsp -respout writes it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_S: i64 = 24 * 3600;
+
+    #[test]
+    fn a_warning_leaves_time_for_the_usual_renewal_and_comes_before_the_end() {
+        // Lifetime in days; left when the usual client renews; left when it is warned of.
+        for (lifetime, renewed, warned) in [
+            // Let's Encrypt by certbot, which renews with a third left.
+            (90, 30, 18),
+            // Its short-lived profile, renewed with half left.
+            (6, 3, 1),
+            // From 2029 on the longest that browsers accept.
+            (47, 15, 9),
+            (398, 30, 21),
+            // An authority of one's own.
+            (3650, 30, 21),
+        ] {
+            let facts = Facts {
+                names: Vec::new(),
+                subject: String::new(),
+                issuer: String::new(),
+                not_before: 1_000_000_000,
+                not_after: 1_000_000_000 + lifetime * DAY_S,
+                key: KeyKind::Ecdsa,
+                followed_by_stranger: None,
+            };
+            let soon = |left_s: i64| facts.ends_soon(facts.not_after - left_s);
+            assert!(!soon(renewed * DAY_S), "{lifetime} days: warned before it is renewed");
+            assert!(!soon((warned + 1) * DAY_S), "{lifetime} days");
+            assert!(soon(warned * DAY_S - 1), "{lifetime} days");
+            assert!(soon(0) && soon(-DAY_S), "{lifetime} days: ended");
+        }
     }
 }

@@ -8,6 +8,7 @@ mod flags;
 mod house_doctor;
 mod log;
 mod outside;
+mod preflight;
 mod reload;
 mod reminder;
 mod render;

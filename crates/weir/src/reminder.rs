@@ -38,7 +38,7 @@ fn ending(snapshot: &Snapshot, now_s: i64) -> Vec<String> {
     for listener in &snapshot.listeners {
         for certificate in listener.tls.iter().flat_map(|tls| &tls.certificates) {
             let Ok(facts) = tls::facts(&certificate.chain) else { continue };
-            if facts.not_after - now_s < config::ENDS_SOON_S {
+            if facts.ends_soon(now_s) {
                 lines.push(format!(
                     "the certificate of listener {} ({}, for {}) ends on {}; renew its file, and it \
                      comes into force by itself",
@@ -60,7 +60,7 @@ mod tests {
     const DAY_S: i64 = 24 * 3600;
 
     #[test]
-    fn it_is_said_in_the_last_month_and_after_the_end() {
+    fn a_certificate_that_ends_soon_or_has_ended_is_named() {
         let made = rcgen::generate_simple_self_signed(["a.example.com".to_owned()]).unwrap();
         let chain =
             model::Material { path: "a.pem".into(), bytes: made.cert.pem().into_bytes().into() };
@@ -68,8 +68,8 @@ mod tests {
         let certificate = model::Certificate { key: chain.clone(), chain, ocsp: None };
         let mut snapshot = Snapshot::empty();
         snapshot.listeners.push(listener(certificate));
-        assert_eq!(ending(&snapshot, not_after - 31 * DAY_S).len(), 0);
-        let soon = ending(&snapshot, not_after - 29 * DAY_S);
+        assert_eq!(ending(&snapshot, not_after - 22 * DAY_S).len(), 0);
+        let soon = ending(&snapshot, not_after - 20 * DAY_S);
         assert_eq!(soon.len(), 1);
         let begin = "the certificate of listener public (a.pem, for a.example.com) ends on ";
         assert!(soon[0].starts_with(begin), "{soon:?}");

@@ -40,6 +40,13 @@ pub(super) fn to_json(service: &ServiceView) -> Value {
             "drain_rate_per_s": rounded(service.drain_rate),
         },
         "servers": service.endpoints.iter().map(server).collect::<Value>(),
+        // Given by a name that has no address at present.
+        "unresolved": service.unresolved.iter().map(|server| json!({
+            "name": server.name,
+            "zone": server.zone,
+            "weight_configured": server.weight_configured,
+            "backup": server.backup,
+        })).collect::<Value>(),
     })
 }
 

@@ -43,6 +43,27 @@ impl Door {
         Ok(Door { listener, token })
     }
 
+    /// Whether [`Door::open`] could open the door, short of binding its address: the token file can
+    /// be read and is kept from others, and a Unix socket's directory takes a new file.
+    ///
+    /// # Errors
+    /// As [`Door::open`].
+    pub fn check(admin: &Admin) -> Result<(), Vec<OpenError>> {
+        let mut errors = Vec::new();
+        if let Some(Err(error)) = admin.token_file.as_deref().map(Token::read) {
+            errors.push(OpenError::Token(error));
+        }
+        match &admin.address {
+            AdminAddress::Tcp(address) => {
+                errors.extend(check_address(*address).err().map(OpenError::NotLoopback));
+            }
+            AdminAddress::Unix(path) => {
+                errors.extend(UnixSocket::check(path).err().map(OpenError::Unix));
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
     /// A door on a socket that is bound already, such as one that another process handed over.
     /// Whether its address is one to listen on is found out by [`crate::start`].
     pub fn of(listener: Listener, token: Option<Token>) -> Door {

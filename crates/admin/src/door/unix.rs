@@ -78,6 +78,18 @@ impl UnixSocket {
         }
     }
 
+    /// Whether [`UnixSocket::bind`] could bind `path`, short of doing so. A socket that listens there
+    /// already is no obstacle: it may be that of the balancer which runs.
+    pub(crate) fn check(path: &Path) -> Result<(), UnixError> {
+        let error = |why| UnixError { path: path.to_path_buf(), why };
+        match refuse_unless_stale(path) {
+            Ok(()) | Err(Why::InUse) => {}
+            Err(why) => return Err(error(why)),
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        os::folder::takes_new_files(folder).map_err(|source| error(Why::Failed(source)))
+    }
+
     /// A socket that another process has bound to `path` and handed over.
     pub fn adopt(socket: OwnedFd, path: &Path) -> io::Result<UnixSocket> {
         let file = FileId::of(&fs::symlink_metadata(path)?);
@@ -239,6 +251,22 @@ mod tests {
 
     use super::*;
     use crate::testing::Directory;
+
+    #[test]
+    fn a_check_binds_nothing_and_says_what_is_missing() {
+        let directory = Directory::new("unix-check");
+        let path = directory.path("admin.sock");
+        UnixSocket::check(&path).unwrap();
+        assert!(!path.exists());
+        let missing = UnixSocket::check(&directory.path("none/admin.sock")).unwrap_err();
+        assert!(missing.to_string().contains("; make the directory "), "{missing}");
+        let _running = UnixSocket::bind(&path, None).unwrap();
+        UnixSocket::check(&path).unwrap();
+        let file = directory.path("file");
+        fs::write(&file, "kept").unwrap();
+        let taken = UnixSocket::check(&file).unwrap_err();
+        assert!(taken.to_string().contains("a file that is no socket"), "{taken}");
+    }
 
     #[test]
     fn at_no_moment_may_others_connect() {

@@ -1,22 +1,37 @@
 //! Listeners among each other, with the admin API and with what is behind them.
 
-use std::net::SocketAddr;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
 
 use model::AdminAddress;
 
-use crate::diagnostic::{Diagnostic, Problems};
-use crate::raw::{Document, RawProtocol};
+use crate::diagnostic::{At, Diagnostic, Problems};
+use crate::raw::{Document, RawProtocol, RawServiceTls};
 
 pub(super) fn check(document: &Document, problems: &Problems) {
     if document.listeners.is_empty() && !document.listeners_meant {
         problems.report_absence(nothing_listens());
     }
-    super::twice("listener", document.listeners.iter().map(|l| &l.name), problems);
+    names(document, problems);
     clashes(document, problems);
     admin(document, problems);
     limits(document, problems);
     idle_http(document, problems);
     tls(document, problems);
+}
+
+/// Names that stand twice. A listener that has an earlier one's address is one mistake, and that is
+/// reported by [`clashes`]; one without a readable address may have no name.
+fn names(document: &Document, problems: &Problems) {
+    let mut addresses = HashSet::new();
+    let named = document.listeners.iter().filter(|listener| {
+        let repeated = listener
+            .address
+            .as_ref()
+            .is_some_and(|at| at.value.port() != 0 && !addresses.insert(at.value));
+        !repeated && !listener.name.value.is_empty()
+    });
+    super::twice("listener", named.map(|listener| &listener.name), problems);
 }
 
 fn nothing_listens() -> Diagnostic {
@@ -33,14 +48,43 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && (one.ip() == other.ip() || any(one) || any(other))
 }
 
-fn clashes(document: &Document, problems: &Problems) {
-    let addresses: Vec<_> =
-        document.listeners.iter().filter_map(|listener| listener.address.as_ref()).collect();
-    for (index, address) in addresses.iter().enumerate() {
-        let earlier = &addresses[..index];
-        let Some(first) = earlier.iter().find(|first| overlap(first.value, address.value)) else {
-            continue;
+/// The listeners of one port, in IPv4 or in IPv6, that stand earlier in the file.
+#[derive(Default)]
+struct Earlier<'a> {
+    first: Option<(usize, &'a At<SocketAddr>)>,
+    on_every_address: Option<(usize, &'a At<SocketAddr>)>,
+    by_ip: HashMap<IpAddr, (usize, &'a At<SocketAddr>)>,
+}
+
+impl<'a> Earlier<'a> {
+    /// The first that [`overlap`]s with `address`.
+    fn in_the_way(&self, address: SocketAddr) -> Option<&'a At<SocketAddr>> {
+        let found = if address.ip().is_unspecified() {
+            self.first
+        } else {
+            let same = self.by_ip.get(&address.ip()).copied();
+            self.on_every_address.into_iter().chain(same).min_by_key(|(index, _)| *index)
         };
+        found.map(|(_, at)| at)
+    }
+
+    fn add(&mut self, index: usize, address: &'a At<SocketAddr>) {
+        self.first.get_or_insert((index, address));
+        if address.value.ip().is_unspecified() {
+            self.on_every_address.get_or_insert((index, address));
+        }
+        self.by_ip.entry(address.value.ip()).or_insert((index, address));
+    }
+}
+
+fn clashes(document: &Document, problems: &Problems) {
+    let mut ports: HashMap<(bool, u16), Earlier<'_>> = HashMap::new();
+    let addresses = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
+    for (index, address) in addresses.enumerate().filter(|(_, at)| at.value.port() != 0) {
+        let earlier = ports.entry((address.value.is_ipv4(), address.value.port())).or_default();
+        let first = earlier.in_the_way(address.value);
+        earlier.add(index, address);
+        let Some(first) = first else { continue };
         let (title, label) = if first.value == address.value {
             ("two listeners on one address", "taken by this one")
         } else if first.value.ip().is_unspecified() {
@@ -147,13 +191,17 @@ fn tls(document: &Document, problems: &Problems) {
             );
         }
     }
+    let encrypted: HashMap<&str, &RawServiceTls> = document
+        .services
+        .iter()
+        .filter_map(|raw| Some((raw.service.name.as_ref(), raw.tls.as_ref()?)))
+        .collect();
     for listener in &document.listeners {
         if !matches!(listener.protocol, RawProtocol::TlsPassthrough { .. }) {
             continue;
         }
         for name in listener.protocol.services() {
-            let named = document.services.iter().find(|raw| raw.service.name == name.value);
-            if let Some(tls) = named.and_then(|raw| raw.tls.as_ref()) {
+            if let Some(tls) = encrypted.get(name.value.as_ref()) {
                 problems.report(
                     Diagnostic::warning("TLS within TLS", name.span.clone(), "passed through")
                         .other(tls.span.clone(), "and encrypted once more")
@@ -166,12 +214,14 @@ fn tls(document: &Document, problems: &Problems) {
 
 /// An http listener for which no route can match.
 fn idle_http(document: &Document, problems: &Problems) {
+    let general = document.routes.iter().any(|route| route.listeners.is_empty());
+    let names = document.routes.iter().flat_map(|route| &route.listeners);
+    let named: HashSet<&str> = names.map(|name| name.value.as_ref()).collect();
     for listener in &document.listeners {
         let http = matches!(listener.protocol, RawProtocol::Http);
-        let routed = document.routes.iter().any(|route| {
-            let names = &route.listeners;
-            names.is_empty() || names.iter().any(|name| name.value == listener.name.value)
-        });
+        let name = listener.name.value.as_ref();
+        // A listener whose address could not be read may be the one that is meant.
+        let routed = general || named.contains(name) || (name.is_empty() && !named.is_empty());
         if http && !routed && !problems.broken {
             problems.report(
                 Diagnostic::warning(

@@ -13,11 +13,16 @@ use model::{ListenerId, ServiceId};
 use crate::diagnostic::{At, Diagnostic, Problems, nearest, quote};
 use crate::raw::{Document, RawAction};
 
+/// After so many mistakes, names that point nowhere are no longer compared with those that exist.
+const HELPED_MAX: usize = 100;
+
 /// Names of a document and what they stand for; of a name that stands twice, the first.
 pub(crate) struct Names {
     listeners: HashMap<Arc<str>, ListenerId>,
     services: HashMap<Arc<str>, ServiceId>,
     services_known: bool,
+    /// Every listener has a name that could be read.
+    listeners_known: bool,
 }
 
 impl Names {
@@ -27,11 +32,12 @@ impl Names {
             let id = ListenerId(index as u32);
             listeners.entry(listener.name.value.clone()).or_insert(id);
         }
+        let listeners_known = document.listeners.iter().all(|l| !l.name.value.is_empty());
         let mut services = HashMap::new();
         for (index, service) in document.services.iter().enumerate() {
             services.insert(service.service.name.clone(), ServiceId(index as u32));
         }
-        Names { listeners, services, services_known: document.services_known }
+        Names { listeners, services, services_known: document.services_known, listeners_known }
     }
 
     pub(crate) fn listener(&self, name: &str) -> Option<ListenerId> {
@@ -65,9 +71,9 @@ fn references(document: &Document, names: &Names, problems: &Problems) {
             }
         }
         for listener in &route.listeners {
-            if names.listener(&listener.value).is_none() {
+            if names.listener(&listener.value).is_none() && names.listeners_known {
                 let known = names.listeners.keys();
-                problems.report_absence(unknown("listener", listener, known));
+                unknown("listener", listener, known, problems);
             }
         }
     }
@@ -75,7 +81,7 @@ fn references(document: &Document, names: &Names, problems: &Problems) {
 
 fn known_service(service: &At<Arc<str>>, names: &Names, problems: &Problems) {
     if names.service(&service.value).is_none() && names.services_known {
-        problems.report_absence(unknown("service", service, names.services.keys()));
+        unknown("service", service, names.services.keys(), problems);
     }
 }
 
@@ -83,26 +89,31 @@ fn unknown<'a>(
     what: &str,
     name: &At<Arc<str>>,
     known: impl Iterator<Item = &'a Arc<str>>,
-) -> Diagnostic {
+    problems: &Problems,
+) {
     const NAMES_SHOWN_MAX: usize = 10;
-    let mut known: Vec<&str> = known.map(AsRef::as_ref).collect();
-    known.sort_unstable();
     let diagnostic = Diagnostic::error(
         format!("there is no {what} {}", quote(&name.value)),
         name.span.clone(),
         "unknown",
     );
+    // Each name is compared with all others, so only as many are as a person reads.
+    if problems.count() >= HELPED_MAX {
+        return problems.report_absence(diagnostic);
+    }
+    let mut known: Vec<&str> = known.map(AsRef::as_ref).collect();
+    known.sort_unstable();
     let heading = if what == "service" { "[service.NAME]" } else { "[[listener]]" };
-    if let Some(near) = nearest(&name.value, known.iter().copied()) {
-        return diagnostic.help(format!("did you mean {}?", quote(near)));
-    }
-    match known.as_slice() {
-        [] => diagnostic.help(format!("the file has no {heading} at all")),
-        [.., _] if known.len() <= NAMES_SHOWN_MAX => {
-            diagnostic.help(format!("{what}s in this file: {}", known.join(", ")))
-        }
-        _ => diagnostic.help(format!("no name in this file comes near; a {heading} makes one")),
-    }
+    let help = if let Some(near) = nearest(&name.value, known.iter().copied()) {
+        format!("did you mean {}?", quote(near))
+    } else if known.is_empty() {
+        format!("the file has no {heading} at all")
+    } else if known.len() <= NAMES_SHOWN_MAX {
+        format!("{what}s in this file: {}", known.join(", "))
+    } else {
+        format!("no name in this file comes near; a {heading} makes one")
+    };
+    problems.report_absence(diagnostic.help(help));
 }
 
 /// The same name twice among things that need different ones.

@@ -1,8 +1,8 @@
 //! Routes among each other: equal ones, and ones that never match.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use model::{HostPattern, PathMatch, RouteMatch};
+use model::{HostPattern, ListenerId, PathMatch, RouteMatch};
 
 use super::Names;
 use crate::build::route_matches;
@@ -73,12 +73,23 @@ fn only_http(route: &RawRoute, document: &Document, names: &Names, problems: &Pr
 }
 
 fn equal(group: &[Member<'_>], problems: &Problems) {
+    // Of all that hold for every listener, and by listener of those that name some.
+    let mut general: Option<usize> = None;
+    let mut by_listener: HashMap<ListenerId, usize> = HashMap::new();
     for (at, second) in group.iter().enumerate() {
-        let clash = group[..at].iter().find(|first| {
-            let (one, other) = (&first.matches.listeners, &second.matches.listeners);
-            (one.is_empty() && other.is_empty()) || one.iter().any(|id| other.contains(id))
-        });
-        let Some(first) = clash else { continue };
+        let listeners = &second.matches.listeners;
+        let clash = if listeners.is_empty() {
+            let before = general;
+            general.get_or_insert(at);
+            before
+        } else {
+            let before = listeners.iter().filter_map(|id| by_listener.get(id).copied()).min();
+            for id in listeners {
+                by_listener.entry(*id).or_insert(at);
+            }
+            before
+        };
+        let Some(first) = clash.and_then(|first| group.get(first)) else { continue };
         let what = describe(&second.matches);
         if first.index == second.index {
             problems.report(
@@ -101,6 +112,9 @@ fn equal(group: &[Member<'_>], problems: &Problems) {
 
 /// A route for all listeners whose every listener has an equal route of its own.
 fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
+    if group.len() < 2 {
+        return;
+    }
     let Some(general) = group.iter().find(|m| m.matches.listeners.is_empty()) else {
         return;
     };
@@ -109,10 +123,11 @@ fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
         .iter()
         .enumerate()
         .filter(|(_, listener)| matches!(listener.protocol, RawProtocol::Http))
-        .map(|(index, _)| model::ListenerId(index as u32))
+        .map(|(index, _)| ListenerId(index as u32))
         .peekable();
-    let taken = |id| group.iter().any(|member| member.matches.listeners.contains(&id));
-    if http.peek().is_none() || !http.all(taken) || group.len() < 2 {
+    let taken: HashSet<ListenerId> =
+        group.iter().flat_map(|member| member.matches.listeners.iter().copied()).collect();
+    if taken.is_empty() || http.peek().is_none() || !http.all(|id| taken.contains(&id)) {
         return;
     }
     let mut warning =

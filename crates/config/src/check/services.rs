@@ -196,9 +196,13 @@ fn use_of_services(document: &Document, problems: &Problems) {
             RawAction::Redirect(_) | RawAction::Deny(_) => {}
         }
     }
+    // A name that points nowhere is reported; it may have been meant for any of these.
+    let known: HashSet<&str> =
+        document.services.iter().map(|raw| raw.service.name.as_ref()).collect();
+    let all_resolve = http.union(&tcp).all(|name| known.contains(name));
     for raw in &document.services {
         let name = raw.service.name.as_ref();
-        if !http.contains(name) && !tcp.contains(name) {
+        if all_resolve && !http.contains(name) && !tcp.contains(name) {
             problems.report_absence(
                 Diagnostic::warning(format!("service {} is not used", quote(name)), raw.name.clone(), "no route or tcp listener names it")
                     .help("its servers are checked all the same; write [[route]] with its name, or leave it out"),

@@ -11,7 +11,7 @@ use crate::diagnostic::quote;
 /// An address to listen on: `0.0.0.0:8080`, `[::1]:8080`.
 pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Wrong> {
     if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(address);
+        return Ok(canonical(address));
     }
     let port = text.rsplit(':').next().filter(|p| p.parse::<u16>().is_ok());
     let before = text.strip_suffix(port.unwrap_or_default()).unwrap_or(text);
@@ -32,6 +32,15 @@ pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Wrong> {
                 .help("write it as \"0.0.0.0:8080\" or \"[::]:8080\""),
         },
     })
+}
+
+/// An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address that it stands for.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),
+        // With its scope.
+        IpAddr::V6(_) => address,
+    }
 }
 
 /// A DNS server: `10.0.0.53`, `127.0.0.1:5353`, `[2001:db8::53]:53`.
@@ -55,7 +64,7 @@ pub(crate) fn server_target(text: &str) -> Result<ServerTarget, Wrong> {
         if address.port() == 0 {
             return Err(Wrong::new("nobody can be reached on port 0"));
         }
-        return Ok(ServerTarget::Address(address));
+        return Ok(ServerTarget::Address(canonical(address)));
     }
     if let Some((scheme, rest)) = text.split_once("://") {
         let rest = rest.trim_end_matches('/');

@@ -3,7 +3,7 @@
 //!
 //! Knows no key by itself; the readers beside it do.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -19,6 +19,8 @@ pub(crate) struct Table<'t> {
     pub(crate) spec: &'static TableSpec,
     /// Where the table begins: its heading, or the braces of an inline table.
     pub(crate) span: Span,
+    /// What the file calls it, or the table that it stands in: the NAME of the spec's heading.
+    name: Option<&'t str>,
     toml: &'t DeTable<'t>,
     asked: HashSet<&'static str>,
     /// Keys that were probably meant by ones that are unknown.
@@ -34,12 +36,14 @@ impl<'t> Table<'t> {
         toml: &'t DeTable<'t>,
         span: Span,
         spec: &'static TableSpec,
+        name: Option<&'t str>,
         problems: &'t Problems,
     ) -> Self {
         let mut table = Table {
             problems,
             spec,
             span,
+            name,
             toml,
             asked: HashSet::new(),
             meant: Vec::new(),
@@ -53,12 +57,28 @@ impl<'t> Table<'t> {
     fn report_unknown(&mut self) {
         for (key, value) in self.toml {
             if self.spec.key(key.get_ref()).is_none() {
-                let (diagnostic, meant) = names::unknown_key(self.spec, key, value.get_ref());
+                let place = names::Place { spec: self.spec, name: self.name };
+                let (diagnostic, meant) = names::unknown_key(place, key, value.get_ref());
                 self.problems.report(diagnostic);
                 self.meant.extend(meant);
                 self.strange = true;
             }
         }
+    }
+
+    /// A table below this one.
+    pub(super) fn below(
+        &self,
+        toml: &'t DeTable<'t>,
+        span: Span,
+        spec: &'static TableSpec,
+    ) -> Table<'t> {
+        Table::new(toml, span, spec, self.name, self.problems)
+    }
+
+    /// Its heading, as the file has it.
+    fn heading(&self) -> String {
+        names::Place { spec: self.spec, name: self.name }.heading()
     }
 
     /// Whether an unknown key was probably meant to be this one.
@@ -100,7 +120,7 @@ impl<'t> Table<'t> {
         let required = matches!(spec.absent, Absent::Required) && !self.spec.path.is_empty();
         if required && !self.has_or_means(key) {
             self.problems.report_absence(Diagnostic::error(
-                format!("`{key}` is missing in {}", self.spec.heading),
+                format!("`{key}` is missing in {}", self.heading()),
                 self.span.clone(),
                 format!("needs `{key}`, {}", spec.kind.words()),
             ));
@@ -238,6 +258,7 @@ impl<'t> Table<'t> {
             return Vec::new();
         };
         let mut read: Vec<(At<String>, At<T>)> = Vec::new();
+        let mut seen: HashMap<String, Span> = HashMap::new();
         for (entry, value) in entries {
             let read_name = match name(entry.get_ref()) {
                 Ok(name) => At { value: name, span: entry.span() },
@@ -246,15 +267,17 @@ impl<'t> Table<'t> {
                     continue;
                 }
             };
-            if let Some((first, _)) = read.iter().find(|(n, _)| n.value == read_name.value) {
+            if let Some(first) = seen.get(&read_name.value) {
                 self.problems.report(
                     Diagnostic::error(
                         format!("`{}` stands twice in `{key}`", read_name.value),
                         entry.span(),
                         "again here; case does not matter",
                     )
-                    .other(first.span.clone(), "first here"),
+                    .other(first.clone(), "first here"),
                 );
+            } else {
+                seen.insert(read_name.value.clone(), read_name.span.clone());
             }
             let (values, one) = match (value.get_ref(), of) {
                 (DeValue::Array(items), Kind::OneOrMore(one)) => (items.iter().collect(), *one),

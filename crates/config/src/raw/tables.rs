@@ -13,11 +13,9 @@ impl<'t> Table<'t> {
         let kind = self.key_spec(key).kind;
         let value = self.value(key)?;
         match (value.get_ref(), kind) {
-            (DeValue::Table(toml), Kind::Table(spec)) => {
-                Some(Table::new(toml, value.span(), spec, self.problems))
-            }
+            (DeValue::Table(toml), Kind::Table(spec)) => Some(self.below(toml, value.span(), spec)),
             (DeValue::Table(toml), Kind::Either([Kind::Table(spec), ..])) => {
-                Some(Table::new(toml, value.span(), spec, self.problems))
+                Some(self.below(toml, value.span(), spec))
             }
             _ => {
                 self.mismatch(key, value);
@@ -41,7 +39,7 @@ impl<'t> Table<'t> {
                 .iter()
                 .filter_map(|item| {
                     if let DeValue::Table(toml) = item.get_ref() {
-                        return Some(Table::new(toml, item.span(), spec, problems));
+                        return Some(self.below(toml, item.span(), spec));
                     }
                     problems.report(mismatch(key, &Kind::Table(spec), item));
                     None
@@ -50,7 +48,7 @@ impl<'t> Table<'t> {
             // Read as if it were the only one, so that its own mistakes are found as well.
             DeValue::Table(toml) => {
                 problems.report(names::single_table(spec, key, value.span()));
-                vec![Table::new(toml, value.span(), spec, problems)]
+                vec![self.below(toml, value.span(), spec)]
             }
             _ => {
                 self.mismatch(key, value);
@@ -86,7 +84,8 @@ impl<'t> Table<'t> {
             let at = At { value: name.get_ref().as_ref(), span: name.span() };
             match value.get_ref() {
                 DeValue::Table(toml) => {
-                    read.push((at, Table::new(toml, value.span(), spec, self.problems)));
+                    let name = Some(at.value);
+                    read.push((at, Table::new(toml, value.span(), spec, name, self.problems)));
                 }
                 // `[service]` with a service's own keys: the name was forgotten. Said once.
                 _ if spec.key(at.value).is_some() => {

@@ -14,7 +14,7 @@ use crate::schema::TOP;
 
 /// Everything in the file that can be read.
 pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
-    let mut table = Table::new(toml, 0..0, &TOP, problems);
+    let mut table = Table::new(toml, 0..0, &TOP, None, problems);
     let zone = table.text("zone", name);
     let workers =
         table.integer_if::<u16>("workers").and_then(|workers| NonZeroU16::new(workers.value));

@@ -155,14 +155,39 @@ pub(crate) fn alias_of_word(text: &str, words: &[&'static str]) -> Option<&'stat
     })
 }
 
+/// A table of the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'t> {
+    pub(crate) spec: &'static TableSpec,
+    /// What stands in the file for the NAME of its heading.
+    pub(crate) name: Option<&'t str>,
+}
+
+impl Place<'_> {
+    /// Its heading, as the file has it: `[service.app]`.
+    pub(crate) fn heading(self) -> String {
+        match self.name {
+            Some(name) => self.spec.heading.replace("NAME", &as_key(name)),
+            None => self.spec.heading.to_owned(),
+        }
+    }
+}
+
+/// `name` as TOML has it between dots: in quotes unless it is a bare key.
+fn as_key(name: &str) -> String {
+    let bare = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { quote(name) }
+}
+
 /// A key that its table does not know; and the key that was probably meant.
 pub(crate) fn unknown_key(
-    spec: &TableSpec,
+    place: Place<'_>,
     key: &Spanned<DeString<'_>>,
     value: &DeValue<'_>,
 ) -> (Diagnostic, Option<&'static str>) {
+    let spec = place.spec;
     let word: &str = key.get_ref();
-    let title = format!("unknown key {} in {}", quote(word), spec.heading);
+    let title = format!("unknown key {} in {}", quote(word), place.heading());
     let diagnostic = Diagnostic::error(title, key.span(), "");
     let known = || spec.keys.iter().map(|key| key.name);
     if let Some(near) = nearest(word, known()) {
@@ -183,6 +208,9 @@ pub(crate) fn unknown_key(
         };
         return (diagnostic.help(help), Some(of));
     }
+    if let (Some(name), "name", true) = (place.name, word, spec.is_named()) {
+        return (diagnostic.help(named_by_heading(place, name, value)), None);
+    }
     if plain == "port" && spec.key("address").is_some() {
         return (diagnostic.help("the port is part of `address`, as in \"10.0.1.5:8080\""), None);
     }
@@ -192,11 +220,35 @@ pub(crate) fn unknown_key(
         .filter(|table| table.key(word).is_some())
         .map(|table| table.heading)
         .collect();
+    if owners.is_empty()
+        && let Some(of) = near_alias(spec, &plain)
+    {
+        return (diagnostic.help(format!("did you mean `{of}`?")), Some(of));
+    }
     let help = match owners.as_slice() {
         [] | [_, _, _, ..] => format!("known keys: {}", spec.names()),
         owners => format!("`{word}` is a key of {}", owners.join(" and of ")),
     };
     (diagnostic.help(help), None)
+}
+
+/// The key of which `plain` is a misspelt alias.
+fn near_alias(spec: &TableSpec, plain: &str) -> Option<&'static str> {
+    let own = || KEY_ALIASES.iter().filter(|(of, _)| spec.key(of).is_some());
+    let alias = nearest(plain, own().flat_map(|(_, aliases)| aliases.iter().copied()))?;
+    own().find(|(_, aliases)| aliases.contains(&alias)).map(|(of, _)| *of)
+}
+
+/// A table that has its name in its heading needs no key for it.
+fn named_by_heading(place: Place<'_>, name: &str, value: &DeValue<'_>) -> String {
+    let says = format!("{} is named {}: leave `name` out", place.heading(), quote(name));
+    match value {
+        DeValue::String(other) if **other != *name => {
+            let heading = Place { name: Some(other), ..place }.heading();
+            format!("{says}, or write {heading}")
+        }
+        _ => says,
+    }
 }
 
 /// How to write a key that holds tables, when the slip was in a heading.

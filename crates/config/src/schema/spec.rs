@@ -25,6 +25,11 @@ impl TableSpec {
         self.keys.iter().find(|key| key.name == name)
     }
 
+    /// Whether its heading ends with a name of the user's choice.
+    pub(crate) fn is_named(&self) -> bool {
+        self.heading.ends_with(".NAME]") && self.heading.starts_with('[')
+    }
+
     /// Its keys in one line.
     pub(crate) fn names(&self) -> String {
         self.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")

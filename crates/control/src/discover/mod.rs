@@ -149,6 +149,11 @@ impl Discovery {
         changed
     }
 
+    /// Whether `host` has been looked up at least once, well or not.
+    pub(crate) fn is_tried(&self, host: &str) -> bool {
+        self.names.get(host).is_some_and(|entry| entry.tried)
+    }
+
     /// Whether every name has been tried at least once.
     pub(crate) fn all_tried(&self) -> bool {
         self.names.values().all(|entry| entry.tried)

@@ -4,7 +4,7 @@
 mod folder;
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use model::Snapshot;
 
 pub use folder::{Folder, NAMED_FILE_MAX_BYTES, Seen, Stamp};
 
-/// The largest configuration file that is read.
-pub const FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// The largest configuration file that is read: some 100,000 routes.
+pub const FILE_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A valid configuration.
 #[derive(Clone, Debug)]
@@ -122,13 +122,38 @@ pub fn check(
     }
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    let size = std::fs::metadata(path)?.len();
-    if size > FILE_MAX_BYTES {
-        let why = format!("it has {size} bytes, more than {FILE_MAX_BYTES}");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+/// The text of the configuration file at `path`: at most [`FILE_MAX_BYTES`] of it are ever read, also
+/// from a device or a pipe, which have no size.
+///
+/// # Errors
+/// When it cannot be read, is larger, or is not UTF-8.
+pub fn read(path: &Path) -> io::Result<String> {
+    let file = std::fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    if length > FILE_MAX_BYTES {
+        return Err(too_large());
     }
-    std::fs::read_to_string(path)
+    read_from(file, length)
+}
+
+/// As [`read`], from anything that can be read. `length_bytes`: how much is probably there.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from(source: impl Read, length_bytes: u64) -> io::Result<String> {
+    let capacity = usize::try_from(length_bytes.min(FILE_MAX_BYTES)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(capacity);
+    source.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_MAX_BYTES {
+        return Err(too_large());
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+fn too_large() -> io::Error {
+    let why = format!("it has more than {} MB", FILE_MAX_BYTES >> 20);
+    io::Error::new(io::ErrorKind::FileTooLarge, why)
 }
 
 #[cfg(test)]
@@ -146,6 +171,17 @@ mod tests {
 
         let directory = load(Path::new("/"), false).outcome.expect_err("a directory");
         assert!(directory.to_string().ends_with("name a file in it"), "{directory}");
+    }
+
+    #[test]
+    fn what_has_no_end_and_what_is_no_text_is_refused() {
+        let endless = load(Path::new("/dev/zero"), false).outcome.expect_err("no end");
+        let expected = "cannot read /dev/zero: it has more than 16 MB";
+        assert_eq!(endless.to_string(), expected);
+        let most = vec![b'\n'; FILE_MAX_BYTES as usize];
+        assert_eq!(read_from(&*most, 0).map(|text| text.len()).ok(), Some(most.len()));
+        let binary = read_from(&[b'a', 0xff][..], 2).expect_err("no text");
+        assert_eq!(binary.kind(), io::ErrorKind::InvalidData, "{binary}");
     }
 
     #[test]

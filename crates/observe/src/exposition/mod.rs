@@ -311,11 +311,16 @@ fn write_exchanges(
 /// A histogram: family, help, values.
 type ServiceHistogram = (&'static str, &'static str, fn(&ServiceTotals) -> &HistogramTotals);
 
-const SERVICE_HISTOGRAMS: [ServiceHistogram; 4] = [
+const SERVICE_HISTOGRAMS: [ServiceHistogram; 5] = [
     (
         "weir_request_duration_seconds",
-        "From the complete request head to the end of the response.",
+        "From the complete request head to the end of the response, of requests that a server answered.",
         |service| &service.total,
+    ),
+    (
+        "weir_unanswered_request_duration_seconds",
+        "From the complete request head to the end, of requests that no server answered: refused, timed out, or given up by the client.",
+        |service| &service.unanswered,
     ),
     (
         "weir_first_byte_seconds",

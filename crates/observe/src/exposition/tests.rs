@@ -250,7 +250,7 @@ fn both_formats_say_the_same_and_keep_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 15, "families with a unit");
+    assert_eq!(units, 16, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [
@@ -261,9 +261,10 @@ fn both_formats_say_the_same_and_keep_their_rules() {
                 2.0,
             ),
             ("weir_response_body_bytes_total", &[service], 100_000.0),
-            ("weir_request_duration_seconds_bucket", &[service, ("le", "0.5")], 6.0),
-            ("weir_request_duration_seconds_bucket", &[service, ("le", "1.0")], 8.0),
-            ("weir_request_duration_seconds_bucket", &[service, ("le", "+Inf")], 10.0),
+            ("weir_request_duration_seconds_bucket", &[service, ("le", "0.5")], 4.0),
+            ("weir_request_duration_seconds_bucket", &[service, ("le", "1.0")], 6.0),
+            ("weir_request_duration_seconds_bucket", &[service, ("le", "+Inf")], 8.0),
+            ("weir_unanswered_request_duration_seconds_count", &[service], 2.0),
             ("weir_request_duration_seconds_sum", &[service], 7_202.004),
             ("weir_listener_requests_total", &[("cause", "destination_not_found")], 2.0),
             ("weir_listener_requests_total", &[("cause", "completed")], 0.0),

@@ -162,6 +162,11 @@ fn write_origin(
         if let Some(before) = believed(Known::Forwarded) {
             join_values(head, Known::Forwarded, before, out);
             out.extend_from_slice(b", ");
+        } else if believed(Known::XForwardedFor).is_some() {
+            // A proxy that speaks only the older field: the client is still the first element.
+            for field in head.fields().filter(|field| field.known == Known::XForwardedFor) {
+                origin::put_as_forwarded(field.value, out);
+            }
         }
         out.extend_from_slice(&origin.forwarded);
         if !head.authority().is_empty() {

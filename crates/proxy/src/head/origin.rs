@@ -60,11 +60,8 @@ impl Origin {
         // Only what is sent is written: a connection may be for one request.
         let line =
             if fields.x_forwarded { format!("X-Forwarded-For: {ip}\r\n") } else { String::new() };
-        let forwarded = match ip {
-            _ if !fields.forwarded => String::new(),
-            IpAddr::V4(v4) => format!("for={v4};proto={proto}"),
-            IpAddr::V6(v6) => format!("for=\"[{v6}]\";proto={proto}"),
-        };
+        let forwarded =
+            if fields.forwarded { format!("{};proto={proto}", for_ip(ip)) } else { String::new() };
         Origin {
             peer,
             scheme,
@@ -88,5 +85,33 @@ impl Origin {
             }
         }
         self
+    }
+}
+
+/// Appends the addresses of an `X-Forwarded-For` value as elements of `Forwarded`, each followed by
+/// `, ` (RFC 7239 section 7.4). What is no address becomes `unknown`.
+pub(super) fn put_as_forwarded(addresses: &[u8], out: &mut Vec<u8>) {
+    for part in addresses.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+        let text = std::str::from_utf8(part).unwrap_or_default();
+        let element = if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+            for_ip(ip.to_canonical())
+        } else if let Ok(address) = text.parse::<SocketAddr>() {
+            let ip = address.ip().to_canonical();
+            format!("for=\"{}\"", SocketAddr::new(ip, address.port()))
+        } else if text.is_empty() {
+            continue;
+        } else {
+            "for=unknown".to_owned()
+        };
+        out.extend_from_slice(element.as_bytes());
+        out.extend_from_slice(b", ");
+    }
+}
+
+/// `for=` of `Forwarded` (RFC 7239 section 6).
+fn for_ip(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(v4) => format!("for={v4}"),
+        IpAddr::V6(v6) => format!("for=\"[{v6}]\""),
     }
 }

@@ -64,6 +64,28 @@ fn a_trusted_peers_forwarding_fields_are_extended_or_kept() {
 }
 
 #[test]
+fn forwarded_keeps_the_client_of_a_trusted_proxy_that_sends_the_older_field() {
+    for (given, expected) in [
+        ("X-Forwarded-For: 1.1.1.1\r\n", "for=1.1.1.1, for=192.0.2.7;"),
+        (
+            "X-Forwarded-For: 1.1.1.1, 2001:db8::1\r\nX-Forwarded-For: ::ffff:2.2.2.2\r\n",
+            "for=1.1.1.1, for=\"[2001:db8::1]\", for=2.2.2.2, for=192.0.2.7;",
+        ),
+        (
+            "X-Forwarded-For: 1.1.1.1:80, [2001:db8::1]:80, a\"b;c=d,,\r\n",
+            "for=\"1.1.1.1:80\", for=\"[2001:db8::1]:80\", for=unknown, for=192.0.2.7;",
+        ),
+        ("X-Forwarded-For: 1.1.1.1\r\nForwarded: for=3.3.3.3\r\n", "for=3.3.3.3, for=192.0.2.7;"),
+    ] {
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{given}\r\n");
+        let out = forwarded(&text, &["192.0.2.0/24"]);
+        assert!(out.contains(&format!("\r\nForwarded: {expected}")), "{given}: {out}");
+        let out = forwarded(&text, &[]);
+        assert!(out.contains("\r\nForwarded: for=192.0.2.7;"), "a stranger's: {out}");
+    }
+}
+
+#[test]
 fn prefixes_are_replaced_on_segment_boundaries() {
     let cases = [
         ("/a/b", "/a", "/x", "/x/b"),

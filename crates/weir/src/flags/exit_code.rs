@@ -7,6 +7,7 @@ pub(super) const HELP: &str = "\
 Exit codes:
   0  done; for `serve`, stopped by a signal
   1  failed: a port in use, no permission, a balancer that does not answer;
+     for `check`, a valid file that could not be served on this host;
      for `doctor`, a finding of weight (warning or critical);
      for `lab run`, something that is not as expected
   2  a mistake in the command line or in the configuration

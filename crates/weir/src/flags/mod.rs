@@ -85,11 +85,13 @@ pub(crate) enum Verb {
     ///
     /// Every mistake at once, each with its line, the text underlined and what was probably meant.
     /// A file without mistakes is explained: listeners, routes in the order in which they match,
-    /// servers by zone, and the probe plan.
+    /// servers by zone, and the probe plan. Everything that `weir serve` would need is checked, as the
+    /// user who runs this: certificates, token files, the directories of the access log and of the
+    /// admin socket, the user to become. No address is bound.
     Check(CheckArgs),
     /// Print the configuration's JSON Schema, for editors
     Schema,
-    /// Say what a cause means: what happened, why it usually does, what to do
+    /// Say what a cause, or a finding of the doctor, means: what happened, why, what to do
     ///
     /// Every exchange ends with one cause: its name stands in the access log, in the metrics and
     /// in the answers that Weir makes. Without a word, all causes are listed by whose fault it is.
@@ -163,7 +165,7 @@ pub(crate) struct ServeArgs {
 /// The words of `weir check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Configuration file (TOML)
+    /// Configuration file (TOML); `-` reads standard input, with relative paths from here
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
@@ -175,7 +177,8 @@ pub(crate) struct CheckArgs {
 /// The words of `weir explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// Its name, such as `connection_refused`, or a status, such as 502, for all that it stands for
+    /// Its name, such as `connection_refused`; a rule, such as `listener_overflow`; or a status, such
+    /// as 502, for all that it stands for
     #[arg(value_name = "CAUSE")]
     pub(crate) cause: Option<String>,
 }

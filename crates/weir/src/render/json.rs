@@ -58,9 +58,10 @@ pub(crate) fn explained(snapshot: &Snapshot, plan: Value) -> Value {
 
 /// Mistakes or warnings, with lines and columns counted from 1.
 pub(crate) fn diagnostics(found: &[Diagnostic], text: &str) -> Value {
+    let lines = config::Lines::of(text);
     let place = |label: &Label| {
-        let (line, column) = label.line_column(text);
-        let (line_end, column_end) = label.end_line_column(text);
+        let (line, column) = lines.line_column(label);
+        let (line_end, column_end) = lines.end_line_column(label);
         json!({
             "line": line, "column": column, "line_end": line_end, "column_end": column_end,
             "text": label.text,

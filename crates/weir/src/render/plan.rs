@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use health::report::{Endpoint, Report, Row};
 
 use super::columns::Columns;
-use super::few;
+use super::{few, grouped};
 
 const ENDPOINTS_SHOWN_MAX: usize = 4;
 const SERVICES_SHOWN_MAX: usize = 3;
@@ -20,14 +20,8 @@ pub(super) fn text(plan: &Report) -> String {
     } else {
         format!("{shared} probes/s; {unshared} if every service checked for itself\n")
     };
-    let mut groups: Vec<(Vec<[String; 2]>, Vec<&Row>)> = Vec::new();
-    for row in &plan.rows {
-        let probes = probes(row);
-        match groups.iter_mut().find(|(of, _)| *of == probes) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((probes, vec![row])),
-        }
-    }
+    let groups: Vec<(Vec<[String; 2]>, Vec<&Row>)> =
+        grouped(plan.rows.iter().map(|row| (probes(row), row)));
     let heading = ["ENDPOINT", "PROBES/S EACH", "UNSHARED", "PROBE", "FOR"];
     let mut columns = Columns::headed(heading);
     for (probes, rows) in &groups {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use model::{Balance, CheckKind, HashOn, ServerSpec, ServerTarget, Service, Snapshot};
 
 use super::columns::Columns;
-use super::few;
+use super::{few, grouped};
 
 /// Names on one line; the JSON form has all.
 const NAMES_SHOWN_MAX: usize = 4;
@@ -20,9 +20,11 @@ pub(super) fn text(snapshot: &Snapshot) -> String {
     // What stands below a line of the table.
     let mut below: Vec<(usize, String)> = Vec::new();
     let mut height = 1;
-    for group in by_servers(&snapshot.services) {
+    // Services on the same servers together.
+    let services = snapshot.services.iter();
+    for (on, group) in grouped(services.map(|service| (&*service.servers, service))) {
         height += settings(&group, &mut columns);
-        below.push((height, servers(&group[0].servers, snapshot.zone.as_ref())));
+        below.push((height, servers(on, snapshot.zone.as_ref())));
     }
     let mut out = String::new();
     let mut below = below.into_iter().peekable();
@@ -38,28 +40,10 @@ pub(super) fn text(snapshot: &Snapshot) -> String {
     out
 }
 
-/// Services on the same servers together, in order of the first of each.
-fn by_servers(services: &[Service]) -> Vec<Vec<&Service>> {
-    let mut groups: Vec<Vec<&Service>> = Vec::new();
-    for service in services {
-        match groups.iter_mut().find(|members| members[0].servers == service.servers) {
-            Some(members) => members.push(service),
-            None => groups.push(vec![service]),
-        }
-    }
-    groups
-}
-
 /// A row for each set of settings; how many.
 fn settings(group: &[&Service], columns: &mut Columns<4>) -> usize {
-    let mut rows: Vec<([String; 3], Vec<&Arc<str>>)> = Vec::new();
-    for service in group {
-        let cells = [balance(service), limit(service), check(service)];
-        match rows.iter_mut().find(|(of, _)| *of == cells) {
-            Some((_, names)) => names.push(&service.name),
-            None => rows.push((cells, vec![&service.name])),
-        }
-    }
+    let cells = |service: &Service| [balance(service), limit(service), check(service)];
+    let rows = grouped(group.iter().map(|service| (cells(service), &service.name)));
     let count = rows.len();
     for ([balance, limit, check], names) in rows {
         columns.row([few(names.into_iter(), NAMES_SHOWN_MAX), balance, limit, check]);
@@ -113,14 +97,7 @@ fn check(service: &Service) -> String {
 
 /// A line per zone, the balancer's own first.
 fn servers(servers: &[ServerSpec], own: Option<&Arc<str>>) -> String {
-    let mut zones: Vec<(Option<&Arc<str>>, Vec<&ServerSpec>)> = Vec::new();
-    for server in servers {
-        let zone = server.zone.as_ref();
-        match zones.iter_mut().find(|(of, _)| *of == zone) {
-            Some((_, members)) => members.push(server),
-            None => zones.push((zone, vec![server])),
-        }
-    }
+    let mut zones = grouped(servers.iter().map(|server| (server.zone.as_ref(), server)));
     let is_own = |zone: Option<&Arc<str>>| zone.is_some() && zone == own;
     zones.sort_by_key(|(zone, _)| (!is_own(*zone), zone.is_none(), *zone));
     let mut columns = Columns::plain();

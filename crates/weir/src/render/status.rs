@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::columns::Columns;
+use super::grouped;
 
 /// Causes named per service; the rest is one number.
 const CAUSES_SHOWN_MAX: usize = 8;
@@ -18,18 +19,18 @@ pub(crate) fn text(look: &Value, colour: bool) -> String {
     let own_zone = look["zone"].as_str();
     for service in list(&look["services"]) {
         let name = word(&service["name"]);
-        let servers = list(&service["servers"]);
+        let (servers, unresolved) = (list(&service["servers"]), list(&service["unresolved"]));
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
             "\n{strong}{name}{weak}: {} of {} servers take new work, {}; {} of {} wait",
             count(&service["eligible"]),
-            servers.len(),
+            servers.len() + unresolved.len(),
             word(&service["why"]),
             count(&service["queue"]["length"]),
             count(&service["queue"]["length_max"]),
         );
-        for line in table(servers, own_zone).lines() {
+        for line in table(servers, unresolved, own_zone).lines() {
             let _ = writeln!(out, "  {line}");
         }
         let ended = ended(list(&look["causes"]), |cause| cause["services"][name].as_u64());
@@ -59,9 +60,19 @@ fn findings(doctor: &Value) -> String {
         return String::new();
     }
     let mut out = "\nthe doctor found (`weir doctor` says more):\n".to_owned();
-    for finding in present {
-        let (severity, what) = (word(&finding["severity"]), word(&finding["what"]));
-        let _ = writeln!(out, "  {severity}: {what} ({})", word(&finding["rule"]));
+    // Findings of one rule are one line: a fault of the network shows at every server.
+    let kinds = grouped(
+        present
+            .into_iter()
+            .map(|finding| ((word(&finding["severity"]), word(&finding["rule"])), finding)),
+    );
+    for ((severity, rule), alike) in kinds {
+        let what = alike.first().map(|first| word(&first["what"])).unwrap_or_default();
+        let more = match alike.len().saturating_sub(1) {
+            0 => String::new(),
+            more => format!("; and {more} more of this kind"),
+        };
+        let _ = writeln!(out, "  {severity}: {what} ({rule}{more})");
     }
     out
 }
@@ -124,8 +135,8 @@ fn process(look: &Value) -> String {
     out
 }
 
-/// The servers by zone, the balancer's own first.
-fn table(servers: &[Value], own_zone: Option<&str>) -> String {
+/// The servers by zone, the balancer's own first; last those whose names have no address.
+fn table(servers: &[Value], unresolved: &[Value], own_zone: Option<&str>) -> String {
     let mut zones: Vec<(Option<&str>, Vec<&Value>)> = Vec::new();
     for server in servers {
         let zone = server["zone"].as_str();
@@ -151,6 +162,16 @@ fn table(servers: &[Value], own_zone: Option<&str>) -> String {
         for server in members {
             columns.row(row(zone, server));
         }
+    }
+    for server in unresolved {
+        let backup = if server["backup"] == true { ", backup" } else { "" };
+        let mut row: [String; 10] = Default::default();
+        row[0] = word(&server["zone"]).to_owned();
+        row[1] = format!("{}{backup}", word(&server["name"]));
+        row[2] = "no".to_owned();
+        row[3] = "name not resolved".to_owned();
+        row[6] = count(&server["weight_configured"]);
+        columns.row(row);
     }
     columns.text()
 }
@@ -325,6 +346,42 @@ under way for a second or more: 2 of 17
 ";
         assert_eq!(text(&look, false), expected);
         assert!(text(&look, true).contains("\u{1b}[1mlist/ings\u{1b}[0m"));
+    }
+
+    #[test]
+    fn servers_without_an_address_are_shown() {
+        let look = json!({ "services": [{
+            "name": "app", "eligible": 0, "why": "no server takes new work", "servers": [],
+            "unresolved": [
+                { "name": "app.internal:80", "zone": "a", "weight_configured": 2, "backup": false },
+                { "name": "spare.internal:80", "zone": null, "weight_configured": 1, "backup": true },
+            ],
+        }] });
+        let expected = "\
+app: 0 of 2 servers take new work, no server takes new work;  of  wait
+  ZONE  SERVER                     NEW WORK  HEALTH             WEIGHT
+  a     app.internal:80            no        name not resolved  2
+        spare.internal:80, backup  no        name not resolved  1
+";
+        let text = text(&look, false);
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn findings_of_one_kind_share_a_line() {
+        let finding = |rule: &str, what: &str| json!({ "is_present": true, "severity": "warning", "rule": rule, "what": what });
+        let doctor = json!({ "findings": [
+            finding("server_loss", "10.0.0.1:80 loses 8 %"),
+            finding("listener_overflow", "a queue overflows"),
+            finding("server_loss", "10.0.0.2:80 loses 9 %"),
+            finding("server_loss", "10.0.0.3:80 loses 7 %"),
+        ] });
+        let expected = "\
+  warning: 10.0.0.1:80 loses 8 % (server_loss; and 2 more of this kind)
+  warning: a queue overflows (listener_overflow)
+";
+        let text = findings(&doctor);
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use model::{Certificate, HostPattern, Protocol, Service, ServiceTls, Snapshot, T
 use serde_json::{Value, json};
 
 use super::columns::Columns;
-use super::few;
+use super::{few, grouped};
 
 /// Names on one line; the JSON form has all.
 const NAMES_SHOWN_MAX: usize = 4;
@@ -67,18 +67,23 @@ fn passed_through(snapshot: &Snapshot) -> Option<String> {
 
 fn services(snapshot: &Snapshot) -> Option<String> {
     let mut columns = Columns::headed(["SERVICE", "VERIFIED BY", "AS", "WITH CERTIFICATE"]);
-    let mut any = false;
-    // Services of the same settings share a line.
-    let mut rows: Vec<(&ServiceTls, Vec<&std::sync::Arc<str>>)> = Vec::new();
-    for Service { name, tls, .. } in &snapshot.services {
-        let Some(tls) = tls.as_deref() else { continue };
-        any = true;
-        match rows.iter_mut().find(|(of, _)| *of == tls) {
-            Some((_, names)) => names.push(name),
-            None => rows.push((tls, vec![name])),
-        }
-    }
-    for (tls, names) in rows {
+    // Services of the same settings share a line. Each file is read once, so its path says enough.
+    let key = |tls: &ServiceTls| {
+        let files = |own: &Certificate| {
+            let ocsp = own.ocsp.as_ref().map(|ocsp| ocsp.path.clone());
+            (own.chain.path.clone(), own.key.path.clone(), ocsp)
+        };
+        let own = tls.certificate.as_ref().map(files);
+        (tls.name.as_ref().map(ToString::to_string), tls.verify, tls.ca.path.clone(), own)
+    };
+    let encrypted = snapshot.services.iter().filter_map(|Service { name, tls, .. }| {
+        let tls = tls.as_deref()?;
+        Some((key(tls), (tls, name)))
+    });
+    let rows = grouped(encrypted);
+    let any = !rows.is_empty();
+    for (_, members) in rows {
+        let Some((tls, _)) = members.first() else { continue };
         let by = if tls.verify {
             tls.ca.path.display().to_string()
         } else {
@@ -87,6 +92,7 @@ fn services(snapshot: &Snapshot) -> Option<String> {
         let name = tls.name.as_ref().map_or("its own name".to_owned(), ToString::to_string);
         let own = tls.certificate.as_ref().map(shown);
         let own = own.map_or("none".to_owned(), |(names, ends)| format!("{names}, ends {ends}"));
+        let names: Vec<_> = members.iter().map(|(_, name)| *name).collect();
         columns.row([few(names.into_iter(), NAMES_SHOWN_MAX), by, name, own]);
     }
     any.then(|| columns.text())

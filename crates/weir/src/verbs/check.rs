@@ -1,52 +1,41 @@
 //! `weir check`: every mistake in a configuration file, or what the file will do.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use control::load::{FILE_MAX_BYTES, Folder, LoadError};
+use control::load::{Folder, LoadError};
 use serde_json::{Value, json};
 
 use crate::flags::{CheckArgs, Common, Exit};
-use crate::{render, report};
+use crate::{preflight, render, report};
+
+/// The file name that stands for standard input.
+const STANDARD_INPUT: &str = "-";
 
 pub(crate) fn run(args: &CheckArgs, common: Common) -> Exit {
-    let text = match read(args) {
+    let (name, text) = if args.file == Path::new(STANDARD_INPUT) {
+        ("standard input".to_owned(), control::load::read_from(io::stdin().lock(), 0))
+    } else {
+        (args.file.display().to_string(), control::load::read(&args.file))
+    };
+    let text = match text {
         Ok(text) => text,
         Err(source) => {
-            let path = args.file.clone();
+            let path = PathBuf::from(name);
             eprintln!("weir: {}", LoadError::Unreadable { path, source });
             return Exit::Mistake;
         }
     };
-    let name = args.file.display().to_string();
     let checked = config::check(&text, &name, &Folder::of(&args.file));
     let found = match &checked {
         Ok(checked) => &checked.warnings,
         Err(found) => found,
     };
-    let colour = common.colours_stderr();
     if !args.json && !found.is_empty() {
-        eprint!("{}", config::render(found, &text, &name, colour));
+        eprint!("{}", config::render(found, &text, &name, common.colours_stderr()));
     }
     match checked {
-        Ok(checked) => {
-            let plan = health::report::of_snapshot(&checked.snapshot);
-            if args.json {
-                let mut value = json!({
-                    "file": name,
-                    "valid": true,
-                    "warnings": render::json::diagnostics(&checked.warnings, &text),
-                });
-                let explained = render::json::explained(&checked.snapshot, report::plan(&plan));
-                if let (Some(value), Value::Object(explained)) = (value.as_object_mut(), explained)
-                {
-                    value.extend(explained);
-                }
-                print_json(&value)
-            } else {
-                let what = render::explain(&checked.snapshot, &plan, common.colours_stdout());
-                print(&format!("{name} is valid.\n\n{what}"))
-            }
-        }
+        Ok(checked) => valid(&checked, &text, &name, args, common),
         Err(found) => {
             if args.json {
                 let mistakes = render::json::diagnostics(&found, &text);
@@ -57,13 +46,44 @@ pub(crate) fn run(args: &CheckArgs, common: Common) -> Exit {
     }
 }
 
-fn read(args: &CheckArgs) -> io::Result<String> {
-    let size = std::fs::metadata(&args.file)?.len();
-    if size > FILE_MAX_BYTES {
-        let why = format!("it has {size} bytes, more than {FILE_MAX_BYTES}");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+/// Explains a file without mistakes, unless this host lacks something that it needs.
+fn valid(
+    checked: &config::Checked,
+    text: &str,
+    name: &str,
+    args: &CheckArgs,
+    common: Common,
+) -> Exit {
+    let snapshot = &checked.snapshot;
+    let warnings = || render::json::diagnostics(&checked.warnings, text);
+    let obstacles = preflight::obstacles(snapshot);
+    if !obstacles.is_empty() {
+        if args.json {
+            print_json(&json!({
+                "file": name,
+                "valid": false,
+                "mistakes": [],
+                "obstacles": obstacles,
+                "warnings": warnings(),
+            }));
+        } else {
+            for obstacle in obstacles {
+                eprintln!("weir: {obstacle}");
+            }
+        }
+        return Exit::Failed;
     }
-    std::fs::read_to_string(&args.file)
+    let plan = health::report::of_snapshot(snapshot);
+    if !args.json {
+        let what = render::explain(snapshot, &plan, common.colours_stdout());
+        return print(&format!("{name} is valid.\n\n{what}"));
+    }
+    let mut value = json!({ "file": name, "valid": true, "warnings": warnings() });
+    let explained = render::json::explained(snapshot, report::plan(&plan));
+    if let (Some(value), Value::Object(explained)) = (value.as_object_mut(), explained) {
+        value.extend(explained);
+    }
+    print_json(&value)
 }
 
 /// Prints a value as JSON, indented, as one may read it too.

@@ -1,7 +1,8 @@
-//! `weir explain`: a cause's page, or the list of all causes.
+//! `weir explain`: the page of a cause or of a rule of the doctor, or the list of all causes.
 
 use std::fmt::Write as _;
 
+use diagnose::rules::Rule;
 use model::{Cause, Fault, Page};
 
 use super::bench::pages::{self, Own, PAGES};
@@ -21,6 +22,9 @@ pub(crate) fn run(args: &ExplainArgs, common: Common) -> Exit {
     }
     if let Some(own) = pages::find(&plain(word)) {
         return print(&page_of_bench(own, colour));
+    }
+    if let Some(rule) = Rule::by_name(&plain(word)) {
+        return print(&diagnose::render::page(rule.name(), &rule.page(), WIDTH));
     }
     let answered: Vec<Cause> = match word.parse::<u16>() {
         Ok(status) => with_status(status),
@@ -60,14 +64,15 @@ fn unknown(word: &str) -> String {
         [one] => format!("did you mean {one}?"),
         [start @ .., last] => format!("did you mean {} or {last}?", start.join(", ")),
     };
-    format!("no cause has the name \"{shown}\"; {help}")
+    format!("no cause and no rule has the name \"{shown}\"; {help}")
 }
 
 /// The names that were probably meant: the one that differs in a few letters, or all that `word`
 /// is a part of.
 fn meant(word: &str) -> Vec<&'static str> {
     let of_bench = || PAGES.iter().map(|page| page.name);
-    let names = || Cause::ALL.iter().map(|cause| cause.name()).chain(of_bench());
+    let rules = || Rule::all().map(Rule::name);
+    let names = || Cause::ALL.iter().map(|cause| cause.name()).chain(of_bench()).chain(rules());
     let errors_max = word.chars().count() / 3;
     let slip = names()
         .map(|name| (strsim::damerau_levenshtein(word, name), name))
@@ -229,6 +234,16 @@ What to do
                 assert_eq!(line.matches('`').count() % 2, 0, "{line}");
             }
         }
+    }
+
+    #[test]
+    fn rules_of_the_doctor_are_found_and_no_cause_has_the_name_of_one() {
+        for rule in Rule::all() {
+            assert_eq!(find(rule.name()), None, "{}", rule.name());
+            assert!(pages::find(rule.name()).is_none(), "{}", rule.name());
+            assert_eq!(Rule::by_name(&plain(rule.name())).map(|one| one.name()), Some(rule.name()));
+        }
+        assert_eq!(meant("listener_overflwo"), ["listener_overflow"]);
     }
 
     #[test]

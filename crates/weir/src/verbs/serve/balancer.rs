@@ -15,6 +15,7 @@ use model::{AccessLog, AdminAddress, Snapshot};
 use crate::carried::{Carried, Known};
 use crate::explain_token::ExplainToken;
 use crate::outside::{Inside, Outside};
+use crate::preflight;
 use crate::signals::{LastSignals, LastWish};
 use crate::sockets::{self, Sockets};
 use crate::upgrade::ServerStates;
@@ -339,11 +340,12 @@ fn open_access_log(
     owner: Option<(u32, u32)>,
 ) -> io::Result<proxy::AccessTarget> {
     proxy::AccessTarget::open(access, owner).map_err(|error| {
-        let what = match access {
-            AccessLog::File(path) => path.display().to_string(),
-            AccessLog::Stdout | AccessLog::Off => "standard output".to_owned(),
+        let why = match access {
+            AccessLog::File(path) => preflight::access_log_error(path, &error),
+            AccessLog::Stdout | AccessLog::Off => {
+                format!("cannot write the access log to standard output: {error}")
+            }
         };
-        let why = format!("cannot write the access log to {what}: {error}");
         io::Error::new(error.kind(), why)
     })
 }

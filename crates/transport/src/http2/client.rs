@@ -50,7 +50,7 @@ impl Http2Client {
     ) -> io::Result<(Http2Client, Http2Driver)> {
         let scheme = if stream.tls().is_some() { "https" } else { "http" };
         let stream = Rc::new(stream);
-        let io = Io { stream: Rc::clone(&stream), before: Bytes::new() };
+        let io = Io { stream: Rc::clone(&stream), before: Bytes::new(), watch: None };
         let mut builder = Builder::new();
         builder
             .enable_push(false)

@@ -3,17 +3,20 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::watch::Watch;
 use crate::Stream;
 
 /// Reads what had been read already, then the connection.
 pub(super) struct Io {
     pub(super) stream: Rc<Stream>,
     pub(super) before: Bytes,
+    /// Who sees what passes.
+    pub(super) watch: Option<Rc<Watch>>,
 }
 
 impl AsyncRead for Io {
@@ -22,12 +25,20 @@ impl AsyncRead for Io {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let filled = buf.filled().len();
         if self.before.is_empty() {
-            return self.stream.poll_read(cx, buf);
+            ready!(self.stream.poll_read(cx, buf))?;
+            if let Some(watch) = &self.watch {
+                watch.came(&buf.filled()[filled..]);
+            }
+            return Poll::Ready(Ok(()));
         }
         let count = self.before.len().min(buf.remaining());
         buf.put_slice(&self.before[..count]);
         self.before.advance(count);
+        if let Some(watch) = &self.watch {
+            watch.came(&buf.filled()[filled..]);
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -38,7 +49,11 @@ impl AsyncWrite for Io {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.stream.poll_write(cx, bytes)
+        let sent = ready!(self.stream.poll_write(cx, bytes))?;
+        if let Some(watch) = &self.watch {
+            watch.went(&bytes[..sent]);
+        }
+        Poll::Ready(Ok(sent))
     }
 
     fn poll_write_vectored(
@@ -46,7 +61,16 @@ impl AsyncWrite for Io {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.stream.poll_write_vectored(cx, slices)
+        let sent = ready!(self.stream.poll_write_vectored(cx, slices))?;
+        if let Some(watch) = &self.watch {
+            let mut left = sent;
+            for slice in slices {
+                let of_it = left.min(slice.len());
+                watch.went(&slice[..of_it]);
+                left -= of_it;
+            }
+        }
+        Poll::Ready(Ok(sent))
     }
 
     fn is_write_vectored(&self) -> bool {

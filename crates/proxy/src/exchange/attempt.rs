@@ -40,11 +40,13 @@ pub(super) struct Failure {
     pub(super) server: Option<ServerConnection>,
     /// Whether the server may have seen any of the request.
     pub(super) sent: bool,
+    /// The client has got an informational response of this attempt.
+    pub(super) informed: bool,
 }
 
 impl Failure {
     fn new(cause: Cause, sent: bool) -> Failure {
-        Failure { cause, detail: "", server: None, sent }
+        Failure { cause, detail: "", server: None, sent, informed: false }
     }
 }
 
@@ -109,6 +111,12 @@ pub(super) async fn attempt(
         fields: &request.forward.request_fields,
         server: endpoint.row.address,
         http: request.service.http,
+        loop_mark: worker.shared.identity.line(),
+        received: if client.stream.is_exchange() {
+            "2"
+        } else {
+            scratch.request.version().number()
+        },
     };
     let Client { buffer, origin, .. } = &mut *client;
     upload.rewind(buffer, |out| {
@@ -133,6 +141,8 @@ pub(super) async fn attempt(
             Err(failure) => break Err(failure),
         }
     };
+    let informed = informational > 0 && scratch.request.version() == http1::Version::Http11;
+    let outcome = outcome.map_err(|failure| Failure { informed, ..failure });
     client.entry.set(Phase::Busy);
     if outcome.is_err() {
         record.ask_tcp(&mut server, endpoint);

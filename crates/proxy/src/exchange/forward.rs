@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use decide::retry::counts_against_server;
+use decide::retry::{WhyNot, counts_against_server};
 use decide::{Ask, LiveService, Slot, route};
 use health::outlier::{self, ServiceCounts};
 use model::{Cause, Forward, Health, HttpVersion, Moment, Route, Service};
@@ -137,7 +137,13 @@ pub(super) async fn forward(
             idempotent: scratch.request.is_idempotent(),
             kept: upload.can_rewind(),
         };
-        match tries.again(live, &endpoint, &failed, now) {
+        let again = if failure.informed {
+            // The client has seen part of an answer: a second server's would be another.
+            Err(WhyNot::NoUse)
+        } else {
+            tries.again(live, &endpoint, &failed, now)
+        };
+        match again {
             Ok(()) => record.failed_attempt(endpoint.row.address, failure.cause),
             Err(why) => {
                 record.not_retried = Some(why.name());

@@ -62,16 +62,21 @@ pub(super) async fn respond(
         decide::observe_latency(state, record.server_time(), record.head_at());
     }
     // The two sides must agree on where the request ends and the new protocol begins.
-    let is_unasked = status == 101 && (scratch.request.upgrade().is_none() || !upload.is_done());
-    let failed =
-        is_unasked || (status >= 500 && service.passive.is_some_and(|passive| passive.count_5xx));
+    let is_unasked =
+        status == 101 && (!head::agrees(&scratch.request, &scratch.response) || !upload.is_done());
+    // A loop is the configuration's fault, wherever it was noticed.
+    let failed = is_unasked
+        || (status >= 500
+            && status != 508
+            && service.passive.is_some_and(|passive| passive.count_5xx));
     note_outcome(live, service, &slot, failed, record.head_at());
 
     if status == 101 {
         record.body_in = upload.bytes();
         scratch.up = upload.into_pending();
         if is_unasked {
-            let detail = "101 to a request that asked for no upgrade, or before its end";
+            let detail =
+                "101 without the Upgrade that was asked for, or before the end of the request";
             let received_status = Some(status);
             let cause = Cause::HttpUpgradeFailed;
             slot.endpoint().state.failed_by.count(cause);

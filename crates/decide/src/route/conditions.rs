@@ -106,13 +106,12 @@ impl RuleList {
                 let hash = hash_of_name(name);
                 let by_field = &mut self.by_field;
                 let is_it = |at: u32| by_field[at as usize].name.as_bytes() == name;
-                match self.field_names.find(hash, is_it) {
-                    Some(at) => by_field[at as usize].shapes.push(number),
-                    None => {
-                        self.field_names.insert(hash, by_field.len() as u32);
-                        let name = field.name.as_str().into();
-                        by_field.push(ByField { name, shapes: vec![number] });
-                    }
+                if let Some(at) = self.field_names.find(hash, is_it) {
+                    by_field[at as usize].shapes.push(number);
+                } else {
+                    self.field_names.insert(hash, by_field.len() as u32);
+                    let name = field.name.as_str().into();
+                    by_field.push(ByField { name, shapes: vec![number] });
                 }
             }
         }

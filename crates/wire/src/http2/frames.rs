@@ -4,12 +4,12 @@
 
 /// HEADERS (RFC 9113 section 6.2).
 pub const HEADERS: u8 = 1;
-/// RST_STREAM (section 6.4).
+/// `RST_STREAM` (section 6.4).
 pub const RST_STREAM: u8 = 3;
 
 /// Length, type, flags and stream id (RFC 9113 section 4.1).
 const HEAD_BYTES: usize = 9;
-/// The error code of RST_STREAM.
+/// The error code of `RST_STREAM`.
 const CODE_BYTES: usize = 4;
 
 /// A frame that has begun.
@@ -19,14 +19,14 @@ pub struct Frame {
     pub kind: u8,
     /// Its stream; 0: the connection.
     pub stream: u32,
-    /// The error code, of RST_STREAM; 0 for all others.
+    /// The error code, of `RST_STREAM`; 0 for all others.
     pub code: u32,
 }
 
 /// Finds frames in one direction of a connection, which is fed in pieces of any size.
 #[derive(Debug)]
 pub struct FrameScanner {
-    /// What is known of the present frame: its head, and the code of RST_STREAM.
+    /// What is known of the present frame: its head, and the code of `RST_STREAM`.
     seen: [u8; HEAD_BYTES + CODE_BYTES],
     seen_len: usize,
     /// Bytes to pass over before the next frame.
@@ -39,8 +39,8 @@ impl FrameScanner {
         FrameScanner { seen: [0; HEAD_BYTES + CODE_BYTES], seen_len: 0, skip }
     }
 
-    /// Takes the next bytes; calls `found` for each HEADERS and RST_STREAM among them, as soon as
-    /// it is known.
+    /// Takes the next bytes; calls `found` for each HEADERS and `RST_STREAM` among them, as soon
+    /// as it is known.
     pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Frame)) {
         loop {
             let skipped = self.skip.min(bytes.len());

@@ -153,7 +153,7 @@ mod tests {
                 Fault::Network => assert!(matches!(status, 502 | 504), "{name} {status}"),
                 Fault::Balancer => assert!(matches!(status, 500 | 503), "{name} {status}"),
                 Fault::Configuration => {
-                    assert!(matches!(status, 404 | 502 | 508), "{name} {status}")
+                    assert!(matches!(status, 404 | 502 | 508), "{name} {status}");
                 }
             }
         }

@@ -103,7 +103,7 @@ mod tests {
             b"preface".to_vec(),
             frame(4, 0, &[0; 18]),
             frame(HEADERS, 1, &[0x82; 300]),
-            frame(0, 1, &[1; 70_000]),
+            frame(0, 1, &vec![1; 70_000]),
             frame(RST_STREAM, 1, &7_u32.to_be_bytes()),
             frame(RST_STREAM, 0x8000_0003, &1_u32.to_be_bytes()),
             frame(4, 0, &[]),

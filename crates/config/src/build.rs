@@ -81,6 +81,7 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
         // Joined by `snapshot`.
         tls: None,
         http2: raw.http2,
+        upgrade_protocols: raw.upgrade_protocols.clone(),
         proxy_protocol: raw.proxy_protocol.clone(),
     })
 }

@@ -42,6 +42,12 @@ pub(crate) const HEAD_MAX_BYTES: u64 = 16_000;
 pub(crate) const STREAMS_MAX: u64 = 100;
 pub(crate) const FORWARD_FIELDS: &[&str] =
     &["x-forwarded", "forwarded", "x-request-id", "traceparent"];
+/// All that there are. `via` is not among the defaults: nginx does not compress for a request that
+/// has one (`gzip_proxied`).
+pub(crate) const FORWARD_FIELDS_KNOWN: &[&str] =
+    &["x-forwarded", "forwarded", "x-request-id", "traceparent", "via"];
+
+pub(crate) const UPGRADE_PROTOCOLS: &[&str] = &["websocket"];
 
 /// Keeps method and body, and may be kept by the client.
 pub(crate) const REDIRECT_STATUS: u64 = 308;

@@ -268,6 +268,9 @@ mod tests {
             fn query(&self) -> Option<&str> {
                 None
             }
+            fn field_names(&self) -> impl Iterator<Item = &[u8]> {
+                std::iter::empty()
+            }
             fn field(&self, name: &str) -> Option<&[u8]> {
                 (name == "x-api-key").then_some(self.0).flatten()
             }

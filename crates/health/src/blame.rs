@@ -7,7 +7,7 @@
 //! | outcome | waiting for | sent | blame |
 //! |---|---|---|---|
 //! | a status below 500 | any | any | good |
-//! | 501, 505: the method or version is the client's choice | any | any | none |
+//! | 501, 505: the method or version is the client's choice; 508: a loop is the configuration's | any | any | none |
 //! | another 5xx, if the service counts them | client | part | none |
 //! | | server | any | compared |
 //! | refused, unanswered, or a failed handshake | any | connecting | certain |
@@ -107,7 +107,7 @@ impl Blame {
 pub fn judge(ended: Ended, count_5xx: bool) -> Blame {
     match ended.outcome {
         Outcome::Answered(0..=499) => Blame::Good,
-        Outcome::Answered(501 | 505) => Blame::None,
+        Outcome::Answered(501 | 505 | 508) => Blame::None,
         Outcome::Answered(_) if !count_5xx => Blame::Good,
         Outcome::Answered(_) => after_sending(ended),
         Outcome::Failed(cause) => failed(ended, cause),
@@ -202,6 +202,7 @@ mod tests {
             (status(404, Client, Sent::Part), Good),
             (status(501, Server, Sent::Whole), Blame::None),
             (status(505, Server, Sent::Whole), Blame::None),
+            (status(508, Server, Sent::Whole), Blame::None),
             (status(500, Server, Sent::Whole), Compared),
             (status(503, Server, Sent::Part), Compared),
             (status(503, Client, Sent::Part), Blame::None),

@@ -174,6 +174,8 @@ pub struct Listener {
     pub tls: Option<ListenerTls>,
     /// HTTP/2 (RFC 9113) towards clients; `None`: not spoken.
     pub http2: Option<ClientHttp2>,
+    /// Protocols that a request may upgrade its connection to; `h2c` is never among them.
+    pub upgrade_protocols: Vec<Box<str>>,
     /// Peers whose connections begin with a PROXY protocol header. Those of others must not.
     pub proxy_protocol: Vec<IpNet>,
 }
@@ -212,6 +214,8 @@ pub struct ForwardFields {
     pub request_id: bool,
     /// traceparent (W3C Trace Context).
     pub traceparent: bool,
+    /// Via (RFC 9110 section 7.6.3).
+    pub via: bool,
 }
 
 /// Time limits towards clients.

@@ -248,6 +248,24 @@ pub(crate) fn ended(worker: &Worker, common: &Common, cause: Cause) {
     count_ungreeted(worker, plane, listener, peer, (cause, ""));
 }
 
+/// The same for a stream that was refused before it was a request; `status`: what it was answered
+/// with, 0 for a reset.
+pub(crate) fn refused_stream(
+    worker: &Worker,
+    common: &Common,
+    cause: Cause,
+    status: u16,
+    detail: &'static str,
+) {
+    let (plane, listener, peer) = common.place();
+    let id = RequestId::new(worker.rng.borrow_mut().u128(..));
+    let mut record = Record::new(os::clock::now(), id);
+    (record.status, record.detail) = (status, detail);
+    record.end(cause);
+    let line = Line { protocol: "HTTP/2", ..Line::bare(peer, listener, id.as_bytes()) };
+    close(worker, plane, &line, &record);
+}
+
 fn count_ungreeted(
     worker: &Worker,
     plane: &Plane,

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use model::Cause;
-use transport::http2::{PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE};
+use transport::http2::{FLOODED, PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE};
 
 /// A server's connection failed with this; not to be asked about an orderly close.
 pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
@@ -35,10 +35,12 @@ pub(crate) fn server_ended(write_failed: Option<ErrorKind>, ended: Cause) -> Cau
 /// A client's connection failed with this; not to be asked about an orderly close.
 pub(crate) fn client_failed(kind: ErrorKind) -> Cause {
     match kind {
-        ErrorKind::ConnectionReset
-        | ErrorKind::BrokenPipe
-        | ErrorKind::ConnectionAborted
-        | PROTOCOL_VIOLATED => Cause::ClientReset,
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
+            Cause::ClientReset
+        }
+        // Weir has closed, not the client.
+        PROTOCOL_VIOLATED => Cause::Http2ProtocolError,
+        FLOODED => Cause::EnhanceYourCalm,
         _ => Cause::ClientClosed,
     }
 }

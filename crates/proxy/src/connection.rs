@@ -119,7 +119,12 @@ pub(crate) async fn serve_exchange(worker: &Rc<Worker>, mut client: Client) -> b
 async fn serve_one(worker: &Rc<Worker>, client: &mut Client) -> After {
     let mut scratch = worker.scratch.take();
     let after = match head(client, &mut scratch).await {
-        Ok(()) => exchange::run(worker, client, &mut scratch).await,
+        Ok(()) => {
+            // Nobody else holds it between exchanges.
+            let request = Rc::make_mut(&mut scratch.request);
+            request.keep_upgrade(&client.settings().upgrade_protocols);
+            exchange::run(worker, client, &mut scratch).await
+        }
         Err(refusal) => refuse(worker, client, &mut scratch, refusal).await,
     };
     worker.scratch.give(scratch);

@@ -3,13 +3,16 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use model::{Cause, Moment};
 use transport::Stream;
-use transport::http2::{Http2Server, ServerSettings, is_flood};
+use transport::http2::{
+    FLOODED, Http2Server, Incoming, PROTOCOL_VIOLATED, Refusal, ServerSettings,
+};
 
 use crate::account;
 use crate::buffer::Buffer;
@@ -73,8 +76,11 @@ pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
     let mut watchdog = Watchdog::new();
     let accepting = Box::pin(Http2Server::accept(Rc::clone(&stream), &before, settings));
     let accepted = watchdog.until(os::clock::now() + patience, accepting).await;
-    if let Some(Ok(connection)) = accepted {
-        streams(worker, connection, &common, &mut watchdog).await;
+    match accepted {
+        Some(Ok(connection)) => streams(worker, connection, &common, &mut watchdog).await,
+        Some(Err(error)) => tell_error(worker, &common, &error),
+        // Too slow with its preface: there was no request.
+        None => {}
     }
     let until = os::clock::now() + LINGER_MAX;
     let patience = Patience { until, quiet_max: LINGER_MAX, bytes_max: u64::MAX };
@@ -107,7 +113,8 @@ async fn streams(
         let now = os::clock::now();
         let since = if tally.open.get() == 0 { tally.idle_since.get() } else { now };
         match watchdog.until(ends.unwrap_or(since + idle_max), next).await {
-            Some(Some(Ok(stream))) => {
+            Some(Some(Ok(Incoming::Refused(refusal)))) => tell_refusal(worker, common, refusal),
+            Some(Some(Ok(Incoming::Request(stream)))) => {
                 tally.begins();
                 begin(worker, stream, common, &tally);
             }
@@ -118,9 +125,10 @@ async fn streams(
                 break;
             }
             Some(Some(Err(error))) => {
-                if is_flood(&error) {
-                    account::ended(worker, common, Cause::EnhanceYourCalm);
+                while let Some(refusal) = connection.take_refusal() {
+                    tell_refusal(worker, common, refusal);
                 }
+                tell_error(worker, common, &error);
                 return;
             }
             Some(None) => return,
@@ -141,6 +149,28 @@ async fn streams(
     let last_words =
         async { while let Some(Ok(_)) = poll_fn(|cx| connection.poll_request(cx)).await {} };
     let _ = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
+}
+
+/// Closes the account of a request that was refused before it was one.
+fn tell_refusal(worker: &Worker, common: &Common, refusal: Refusal) {
+    let (cause, status, detail) = match refusal {
+        Refusal::Malformed => (Cause::Http2ProtocolError, 0, "malformed request head"),
+        Refusal::HeadTooLarge => {
+            (Cause::HttpRequestHeadTooLarge, Cause::HttpRequestHeadTooLarge.status(), "")
+        }
+        Refusal::TooManyStreams => (Cause::Http2StreamsExceeded, 0, ""),
+        Refusal::Flood => (Cause::EnhanceYourCalm, 0, ""),
+    };
+    account::refused_stream(worker, common, cause, status, detail);
+}
+
+/// Closes the account of a connection that has ended by `error`, if this side has ended it.
+fn tell_error(worker: &Worker, common: &Common, error: &io::Error) {
+    match error.kind() {
+        FLOODED => account::ended(worker, common, Cause::EnhanceYourCalm),
+        PROTOCOL_VIOLATED => account::ended(worker, common, Cause::Http2ProtocolError),
+        _ => {}
+    }
 }
 
 /// Whether the client has acknowledged more than when this was last asked.

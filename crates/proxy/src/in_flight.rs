@@ -171,6 +171,7 @@ mod tests {
     use wire::http1::{HeadLimits, parse_request};
 
     use super::*;
+    use crate::identity::Identity;
     use crate::roster::Entry;
 
     fn plane() -> Rc<Plane> {
@@ -187,6 +188,7 @@ mod tests {
                 forwarded: false,
                 request_id: false,
                 traceparent: false,
+                via: false,
             },
             timeouts: ClientTimeouts { head: second, idle: second, body: second },
             head_max_bytes: 0,
@@ -194,13 +196,14 @@ mod tests {
             proxy_status: false,
             tls: None,
             http2: None,
+            upgrade_protocols: Vec::new(),
             proxy_protocol: Vec::new(),
         };
         let registry = Arc::new(Registry::new());
         let services = crate::explain::tests::live().0.load_full().snapshot.services.clone();
         let snapshot = Snapshot { listeners: vec![listener], services, ..Snapshot::empty() };
         let published = registry.publish(Arc::new(snapshot), Moment::ZERO);
-        let shared = Shared::new(registry, Vec::new(), None);
+        let shared = Shared::new(registry, Vec::new(), None, Identity::new(1));
         Rc::new(Plane::new(published, &observe::Shard::default(), &shared))
     }
 

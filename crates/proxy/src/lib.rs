@@ -21,6 +21,7 @@ mod explain;
 mod greeting;
 mod head;
 mod http2;
+mod identity;
 mod in_flight;
 mod judgement;
 mod linger;
@@ -54,6 +55,7 @@ use tokio::sync::mpsc;
 
 pub use access_log::{AccessSink, AccessTarget, AccessWriter};
 pub use explain::MayExplain;
+pub use identity::Identity;
 pub use in_flight::Onlooker;
 pub use pipes::BODY_PIPES_MAX;
 
@@ -83,6 +85,8 @@ pub struct Options {
     pub access: AccessSink,
     /// Who may ask why a request goes where it goes; `None`: nobody.
     pub may_explain: Option<MayExplain>,
+    /// By which it recognises requests that it has forwarded itself.
+    pub identity: Identity,
 }
 
 /// The running data plane.
@@ -96,14 +100,14 @@ pub struct Handle {
 /// # Errors
 /// When a thread cannot be made.
 pub fn start(options: Options) -> io::Result<Handle> {
-    let Options { registry, counters, listeners, workers, access, may_explain } = options;
+    let Options { registry, counters, listeners, workers, access, may_explain, identity } = options;
     let (peers, inboxes): (Vec<_>, Vec<_>) = (0..workers.max(1))
         .map(|_| {
             let (sender, receiver) = mpsc::channel(INBOX_MAX);
             (Peer::new(sender), receiver)
         })
         .unzip();
-    let shared = Arc::new(Shared::new(registry, peers, may_explain));
+    let shared = Arc::new(Shared::new(registry, peers, may_explain, identity));
     shared.listen(listeners);
     let mut workers = Vec::with_capacity(inboxes.len());
     for (id, inbox) in inboxes.into_iter().enumerate() {

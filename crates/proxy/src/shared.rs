@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::ListenerSockets;
 use crate::explain::MayExplain;
+use crate::identity::Identity;
 use crate::in_flight::Asking;
 use crate::listener::LiveListener;
 use crate::tls::TlsConfigs;
@@ -90,6 +91,8 @@ pub(crate) struct Shared {
     draining: AtomicBool,
     stopped: AtomicBool,
     may_explain: Mutex<Option<MayExplain>>,
+    /// Who this instance is to those who pass a request back to it.
+    pub(crate) identity: Identity,
     /// TLS as configured, made once for all workers.
     pub(crate) tls: TlsConfigs,
 }
@@ -99,6 +102,7 @@ impl Shared {
         registry: Arc<Registry>,
         peers: Vec<Peer>,
         may_explain: Option<MayExplain>,
+        identity: Identity,
     ) -> Shared {
         Shared {
             registry,
@@ -109,6 +113,7 @@ impl Shared {
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             may_explain: Mutex::new(may_explain),
+            identity,
             tls: TlsConfigs::default(),
         }
     }

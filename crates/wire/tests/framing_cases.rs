@@ -168,6 +168,13 @@ fn scripted_status(case: &Case, index: usize) -> Result<String, String> {
                     }
                     continue;
                 }
+                // It must name what was asked for.
+                Ok(Parsed::Complete { .. })
+                    if head.status() == 101
+                        && head.known(Known::Upgrade) != Some(b"websocket".as_slice()) =>
+                {
+                    heads.push("502".to_owned());
+                }
                 Ok(Parsed::Complete { .. }) => heads.push(head.status().to_string()),
             }
             break;

@@ -60,6 +60,7 @@ fn bad_heads() -> Vec<Situation> {
             "CONNECT",
             "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n",
         ),
+        bad("trace", "http_method_not_allowed", 405, "", "TRACE /it HTTP/1.1\r\nHost: a\r\n\r\n"),
         bad(
             "unknown-coding",
             "http_request_not_implemented",
@@ -275,11 +276,31 @@ fn leaving() -> Vec<Situation> {
     ]
 }
 
+/// Answers with the mark that a request bears.
+fn marks(peer: &mut Peer) {
+    while let Some(head) = peer.request() {
+        let mark = head.lines().find_map(|line| line.strip_prefix("CDN-Loop: "));
+        let mark = mark.unwrap_or_default();
+        peer.say(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{mark}", mark.len()));
+    }
+}
+
 fn routes() -> Vec<Situation> {
     vec![
         Situation::new("no-route", Expected::answered("destination_not_found", 404))
             .route("path = \"/other\"")
             .server(answers),
+        Situation::new("loop", Expected::answered("proxy_loop_detected", 508))
+            .server(marks)
+            .act(|stage| {
+                // What a server sends back to Weir bears Weir's mark, once for each pass.
+                let first = stage.send_beside().response(false).expect("the first pass");
+                let mark = first.text();
+                let marks = [&*mark; 5].join(", ");
+                stage.ask(format!(
+                    "GET /it HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\nCDN-Loop: {marks}\r\n\r\n"
+                ))
+            }),
         Situation::new("denied", Expected::answered("http_request_denied", 403))
             .route("deny = 403"),
         Situation::new("redirected", Expected::passed("redirected", 308))

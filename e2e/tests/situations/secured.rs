@@ -40,6 +40,31 @@ fn clients() -> Vec<Situation> {
         .listener("server_names = { \"a\" = \"no-clienthello-in-time\" }\ntimeouts = { head = \"300ms\" }")
         .server(super::servers::answers)
         .act(|stage| stage.ask("\x16\x03\x01")),
+        Situation::new("malformed-over-http2", Expected::closed("http2_protocol_error"))
+            .server(super::servers::answers)
+            .act(|stage| {
+                let mut frames = Frames::client(stage.front).expect("a connection");
+                // Upper case is malformed (RFC 9113 section 8.2.1).
+                let upper = [("X-Upper", "a")];
+                let fields: Vec<_> = request("GET", "/it").into_iter().chain(upper).collect();
+                frames.headers(1, &fields, true).expect("sent");
+                let refused = |frame: &Frame| {
+                    frame.kind == kind::GOAWAY || frame.kind == kind::RST_STREAM
+                };
+                frames.until(refused).expect("a refusal");
+                Seen::Broken(std::io::ErrorKind::ConnectionReset.into())
+            }),
+        Situation::new("too-many-streams", Expected::closed("http2_streams_exceeded"))
+            .listener("http2 = { streams_max = 1 }")
+            .server(super::servers::holds)
+            .act(|stage| {
+                let mut frames = Frames::client(stage.front).expect("a connection");
+                frames.headers(1, &request("GET", "/beside"), true).expect("sent");
+                frames.headers(3, &request("GET", "/it"), true).expect("sent");
+                let reset = frames.until(|frame| frame.kind == kind::RST_STREAM);
+                assert_eq!(reset.expect("a refusal").code(), code::REFUSED_STREAM);
+                Seen::Broken(std::io::ErrorKind::ConnectionReset.into())
+            }),
         Situation::new("rapid-reset", Expected::closed("enhance_your_calm"))
             .server(super::servers::answers)
             .act(|stage| {

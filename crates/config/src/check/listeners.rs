@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
-use model::AdminAddress;
+use model::{AdminAddress, ServerTarget};
 
 use crate::diagnostic::{At, Diagnostic, Problems};
 use crate::raw::{Document, RawProtocol, RawServiceTls};
@@ -18,6 +18,7 @@ pub(super) fn check(document: &Document, problems: &Problems) {
     limits(document, problems);
     idle_http(document, problems);
     tls(document, problems);
+    own_servers(document, problems);
 }
 
 /// Names that stand twice. A listener that has an earlier one's address is one mistake, and that is
@@ -210,6 +211,45 @@ fn tls(document: &Document, problems: &Problems) {
             }
         }
     }
+}
+
+/// Servers that are this balancer itself: their requests come back, and may do so for ever.
+fn own_servers(document: &Document, problems: &Problems) {
+    let listeners = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
+    let mut by_port: HashMap<u16, Vec<_>> = HashMap::new();
+    for address in listeners {
+        by_port.entry(address.value.port()).or_default().push(address);
+    }
+    for raw in &document.services {
+        for (server, spans) in raw.service.servers.iter().zip(&raw.servers) {
+            let ServerTarget::Address(target) = server.target else { continue };
+            let candidates = by_port.get(&target.port()).map_or(&[][..], Vec::as_slice);
+            let Some(own) = candidates.iter().find(|own| reaches(target, own.value)) else {
+                continue;
+            };
+            problems.report(
+                Diagnostic::warning(
+                    format!("a server of service \"{}\" is one of Weir's own listeners", raw.service.name),
+                    spans.address.clone(),
+                    "its requests come back",
+                )
+                .other(own.span.clone(), "to this listener")
+                .help("a request that passes this balancer for the sixth time is answered 508; bytes of a tcp listener are not counted. Write the address of the server behind it"),
+            );
+        }
+    }
+}
+
+/// Whether a connection to `target` surely arrives at a socket bound to `listener`, as far as the
+/// two addresses tell: which addresses this machine has is not known here.
+fn reaches(target: SocketAddr, listener: SocketAddr) -> bool {
+    let ip = target.ip().to_canonical();
+    target.port() != 0
+        && target.port() == listener.port()
+        && (ip == listener.ip().to_canonical()
+            || (listener.ip().is_unspecified() && ip.is_loopback()
+                // A socket on [::] takes IPv4 too.
+                && (ip.is_ipv4() || listener.is_ipv6())))
 }
 
 /// An http listener for which no route can match.

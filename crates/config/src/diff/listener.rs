@@ -36,6 +36,7 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
         proxy_status,
         tls,
         http2,
+        upgrade_protocols,
         proxy_protocol,
     } = old;
     let mut words = Words::default();
@@ -58,6 +59,9 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
     super::tls::listener(tls.as_ref(), new.tls.as_ref(), &mut words);
     words.value("http2", http2, &new.http2, |http2| {
         or(http2.map(|ClientHttp2 { streams_max }| format!("{streams_max} streams")), "off")
+    });
+    words.value("upgrade_protocols", upgrade_protocols, &new.upgrade_protocols, |names| {
+        if names.is_empty() { "none".to_owned() } else { names.join(" ") }
     });
     words.value("proxy_protocol", proxy_protocol, &new.proxy_protocol, |networks| {
         networks_or_nobody(networks)
@@ -87,12 +91,13 @@ fn protocol_name(protocol: &Protocol, of: &Snapshot) -> String {
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "shown as every other value is")]
 fn fields(fields: &ForwardFields) -> String {
-    let ForwardFields { x_forwarded, forwarded, request_id, traceparent } = *fields;
+    let ForwardFields { x_forwarded, forwarded, request_id, traceparent, via } = *fields;
     let names = [
         (x_forwarded, "x-forwarded"),
         (forwarded, "forwarded"),
         (request_id, "x-request-id"),
         (traceparent, "traceparent"),
+        (via, "via"),
     ];
     let names: Vec<_> = names.iter().filter(|(sent, _)| *sent).map(|(_, name)| *name).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(" ") }

@@ -46,6 +46,10 @@ pub(crate) fn changeable_field_name(text: &str) -> Result<String, Wrong> {
         return Err(Wrong::new("Weir writes this field itself")
             .help("it says where the message ends or what the connection does; a change would let two readers read two messages"));
     }
+    if name.replace('_', "-") == "cdn-loop" {
+        return Err(Wrong::new("Weir writes this field itself")
+            .help("it is how requests that run in circles are found (RFC 8586)"));
+    }
     if name == "host" {
         return Err(Wrong::new("Host is part of the target, not a field to change")
             .help("write rewrite = { host = \"…\" }"));
@@ -63,6 +67,19 @@ pub(crate) fn field_value(text: &str) -> Result<String, Wrong> {
     }
     if text.trim() != text {
         return Err(Wrong::new("a field's value neither begins nor ends with a space"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A protocol to upgrade to, with or without a version (RFC 9110 section 7.8).
+pub(crate) fn upgrade_protocol(text: &str) -> Result<String, Wrong> {
+    let (name, version) = text.split_once('/').unwrap_or((text, "0"));
+    if !is_token(name) || !is_token(version) {
+        return Err(Wrong::new("not a protocol").help("write one, as in \"websocket\""));
+    }
+    if name.eq_ignore_ascii_case("h2c") {
+        return Err(Wrong::new("h2c never passes")
+            .help("a tunnel of HTTP/2 would take requests past every route; clients that speak HTTP/2 in clear text do so from the first byte"));
     }
     Ok(text.to_owned())
 }

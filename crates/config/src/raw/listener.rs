@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::{ClientTimeouts, ForwardFields};
 
 use super::table::{Table, choose};
-use super::{RawListener, RawProtocol, name, net, tls};
+use super::{RawListener, RawProtocol, http, name, net, tls};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic};
 
@@ -22,6 +22,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let head_max_bytes = u32::try_from(table.size("head_max").value).unwrap_or(u32::MAX);
     let body_max_bytes = table.size_if("body_max").map(|at| at.value);
     let proxy_status = table.boolean("proxy_status");
+    let upgrade_protocols = upgrade_protocols(&mut table);
     let tls = tls::of_listener(&mut table);
     let http2 = tls::http2(&mut table);
     let proxy_protocol = table.texts("proxy_protocol", net::network).unwrap_or_default();
@@ -45,6 +46,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
         proxy_status,
         http2: if matches!(protocol, RawProtocol::Http) { http2 } else { None },
         tls,
+        upgrade_protocols,
         proxy_protocol: proxy_protocol.into_iter().map(|at| at.value).collect(),
         protocol,
     }
@@ -117,7 +119,15 @@ fn server_names(table: &mut Table<'_>) -> Option<ByName> {
 }
 
 fn warn_of_http_keys(table: &Table<'_>) {
-    let of_http = ["trusted", "forward_fields", "head_max", "body_max", "proxy_status", "http2"];
+    let of_http = [
+        "trusted",
+        "forward_fields",
+        "head_max",
+        "body_max",
+        "proxy_status",
+        "http2",
+        "upgrade_protocols",
+    ];
     for span_of in of_http.map(|key| (key, table.key_span(key))) {
         if let (key, Some(span)) = span_of {
             table.problems.report(Diagnostic::warning(
@@ -130,15 +140,25 @@ fn warn_of_http_keys(table: &Table<'_>) {
 }
 
 fn forward_fields(table: &mut Table<'_>) -> ForwardFields {
-    let choices = table.texts("forward_fields", |text| choose(text, defaults::FORWARD_FIELDS));
-    let all = choices.is_none();
-    let named = choices.unwrap_or_default();
-    let has = |word: &str| all || named.iter().any(|at: &At<&str>| at.value == word);
+    let choices =
+        table.texts("forward_fields", |text| choose(text, defaults::FORWARD_FIELDS_KNOWN));
+    let has = |word: &str| match &choices {
+        Some(named) => named.iter().any(|at: &At<&str>| at.value == word),
+        None => defaults::FORWARD_FIELDS.contains(&word),
+    };
     ForwardFields {
         x_forwarded: has("x-forwarded"),
         forwarded: has("forwarded"),
         request_id: has("x-request-id"),
         traceparent: has("traceparent"),
+        via: has("via"),
+    }
+}
+
+fn upgrade_protocols(table: &mut Table<'_>) -> Vec<Box<str>> {
+    match table.texts("upgrade_protocols", http::upgrade_protocol) {
+        Some(named) => named.into_iter().map(|at| at.value.into()).collect(),
+        None => defaults::UPGRADE_PROTOCOLS.iter().map(|&name| name.into()).collect(),
     }
 }
 

@@ -102,6 +102,7 @@ pub(crate) struct RawListener {
     pub(crate) connections_max: Option<At<u32>>,
     pub(crate) trusted: Vec<ipnet::IpNet>,
     pub(crate) forward_fields: ForwardFields,
+    pub(crate) upgrade_protocols: Vec<Box<str>>,
     pub(crate) timeouts: ClientTimeouts,
     pub(crate) head_max_bytes: u32,
     pub(crate) body_max_bytes: Option<u64>,

@@ -3,7 +3,9 @@
 //!
 //! Rules that look at the same things (same names, a method or none, same listeners) are a
 //! *shape*. Of one shape's rules a request meets at most one, the one with the request's values,
-//! so that a large shape is one look-up; what a request costs is the number of shapes.
+//! so that a large shape is one look-up. Where there are many shapes, those that ask for a field are
+//! found by the names of the request's own fields, so that routes for fields that a request does
+//! not have cost it nothing.
 
 use model::{FieldMatch, ListenerId, RouteMatch};
 
@@ -15,6 +17,19 @@ use super::query::first_value;
 #[derive(Debug, Default)]
 pub(super) struct RuleList {
     shapes: Vec<Shape>,
+    /// Shapes that ask for no field, in order.
+    without_fields: Vec<u32>,
+    /// All others by the name of their first field…
+    by_field: Vec<ByField>,
+    /// …which stand there under the hash of that name.
+    field_names: Index,
+}
+
+/// Shapes that ask for a field of this name first, in order.
+#[derive(Debug)]
+struct ByField {
+    name: Box<str>,
+    shapes: Vec<u32>,
 }
 
 /// Neighbours in order of precedence that look at the same things.
@@ -35,7 +50,7 @@ struct Rule {
     position: usize,
 }
 
-/// Up to this many rules are compared one by one, which is cheaper than to hash the request.
+/// Up to this many rules, or shapes, are compared one by one, which is cheaper than to hash the request.
 const TRIED_IN_TURN_MAX: usize = 4;
 
 impl RuleList {
@@ -56,15 +71,78 @@ impl RuleList {
                     by_values: Index::default(),
                 };
                 shape.push(rule);
-                self.shapes.push(shape);
+                self.add(shape);
             }
         }
     }
 
     /// The position of the first rule that the request meets.
     pub(super) fn find<R: RequestView>(&self, head: &R, listener: ListenerId) -> Option<usize> {
-        self.shapes.iter().find_map(|shape| shape.find(head, listener))
+        if self.shapes.len() <= TRIED_IN_TURN_MAX {
+            return self.shapes.iter().find_map(|shape| shape.find(head, listener));
+        }
+        let mut best = None;
+        self.improve(&mut best, &self.without_fields, head, listener);
+        for name in head.field_names() {
+            let is_it = |at: u32| {
+                let known = self.by_field[at as usize].name.as_bytes();
+                known.eq_ignore_ascii_case(name)
+            };
+            if let Some(at) = self.field_names.find(hash_of_name(name), is_it) {
+                self.improve(&mut best, &self.by_field[at as usize].shapes, head, listener);
+            }
+        }
+        best.map(|(_, position)| position)
     }
+
+    /// Adds the next shape in order of precedence.
+    fn add(&mut self, shape: Shape) {
+        // As many shapes as a configuration has routes at most: far below 2^32.
+        let number = self.shapes.len() as u32;
+        match shape.rules[0].fields.first() {
+            None => self.without_fields.push(number),
+            Some(field) => {
+                let name = field.name.as_bytes();
+                let hash = hash_of_name(name);
+                let by_field = &mut self.by_field;
+                let is_it = |at: u32| by_field[at as usize].name.as_bytes() == name;
+                if let Some(at) = self.field_names.find(hash, is_it) {
+                    by_field[at as usize].shapes.push(number);
+                } else {
+                    self.field_names.insert(hash, by_field.len() as u32);
+                    let name = field.name.as_str().into();
+                    by_field.push(ByField { name, shapes: vec![number] });
+                }
+            }
+        }
+        self.shapes.push(shape);
+    }
+
+    /// Puts the first of `candidates` that the request meets in the place of `best`, if it comes
+    /// before it: the number of its shape, and its position.
+    fn improve<R: RequestView>(
+        &self,
+        best: &mut Option<(u32, usize)>,
+        candidates: &[u32],
+        head: &R,
+        listener: ListenerId,
+    ) {
+        for &number in candidates {
+            if best.is_some_and(|(first, _)| first <= number) {
+                return;
+            }
+            count_probe();
+            if let Some(position) = self.shapes[number as usize].find(head, listener) {
+                *best = Some((number, position));
+                return;
+            }
+        }
+    }
+}
+
+/// Of a field's name, whatever its case.
+fn hash_of_name(name: &[u8]) -> u64 {
+    Hasher::new(0).bytes(name.iter().map(u8::to_ascii_lowercase)).finish()
 }
 
 impl Shape {

@@ -42,6 +42,8 @@ pub trait RequestView {
     fn query(&self) -> Option<&str>;
     /// The value of the first field of this name (in lower case).
     fn field(&self, name: &str) -> Option<&[u8]>;
+    /// The names of all fields, in any case; one that stands twice may come twice.
+    fn field_names(&self) -> impl Iterator<Item = &[u8]>;
 }
 
 impl RequestView for wire::http1::RequestHead {
@@ -59,6 +61,9 @@ impl RequestView for wire::http1::RequestHead {
     }
     fn field(&self, name: &str) -> Option<&[u8]> {
         self.field(name)
+    }
+    fn field_names(&self) -> impl Iterator<Item = &[u8]> {
+        self.fields().map(|field| field.name)
     }
 }
 

@@ -38,6 +38,9 @@ impl RequestView for Request {
     fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_bytes())
     }
+    fn field_names(&self) -> impl Iterator<Item = &[u8]> {
+        self.fields.iter().map(|(name, _)| name.as_bytes())
+    }
 }
 
 /// `GET api.example.com/a?x=1`, with fields as `name: value`.
@@ -415,6 +418,29 @@ fn a_hostile_request_costs_no_more_than_the_rules_are_deep() {
     assert_eq!(router.find(&deep, ListenerId(0)), None);
     let probes = take_probes();
     assert!(probes <= 16, "{probes} probes");
+}
+
+#[test]
+fn routes_for_fields_that_a_request_lacks_cost_it_nothing() {
+    let cost = |routes: u32, request: &Request| {
+        let by_name = (0..routes).map(|n| route(rule(&format!("/p x-{n}:1"))));
+        let by_listener = (0..routes).map(|n| route(rule(&format!("/p x-tenant:{n} @{n}"))));
+        let rest = ["/p", "/p ?q=1", "/p PUT"].map(|text| route(rule(text)));
+        let router = Router::new(&by_name.chain(by_listener).chain(rest).collect::<Vec<_>>());
+        take_probes();
+        let found = router.find(request, ListenerId(0));
+        (take_probes(), found)
+    };
+    let plain = request("GET a.example.com/p", &["accept: x", "cookie: y"]);
+    let (few, many) = (cost(10, &plain), cost(10_000, &plain));
+    println!("{} probes with 10 routes of each kind, {} with 10,000", few.0, many.0);
+    assert_eq!((few.1, many.1), (Some(20), Some(20_000)), "the route that asks for nothing");
+    assert!(many.0 <= few.0 + 4, "{} probes with 10 routes, {} with 10,000", few.0, many.0);
+    // One that has one of the fields finds its route as fast.
+    let with = request("GET a.example.com/p", &["accept: x", "x-77: 1"]);
+    let (probes, found) = cost(10_000, &with);
+    assert_eq!(found, Some(77));
+    assert!(probes <= few.0 + 8, "{probes} probes");
 }
 
 #[test]

@@ -179,6 +179,25 @@ causes! {
     ///
     /// Look at the client's address in the access log, and limit it before Weir if it goes on.
     EnhanceYourCalm = "enhance_your_calm", Client, 0;
+    /// The client broke the rules of HTTP/2, and Weir closed its connection.
+    /// Weir sent GOAWAY with the error. Other requests on the same connection end with this cause
+    /// too, although nothing was wrong with them.
+    ///
+    /// A field name in upper case, a control character in a field, or a frame where it is not
+    /// allowed: a home-made client, a proxy that builds fields by hand, or a scanner.
+    ///
+    /// Find the client by its address and fix it. Requests of other users on the same connection
+    /// suffer only if a proxy in front of Weir shares one connection between them.
+    Http2ProtocolError = "http2_protocol_error", Client, 0;
+    /// The client opened more HTTP/2 streams at once than it is allowed to.
+    /// The stream was refused with `REFUSED_STREAM` before it was read, so the client may send the
+    /// request again.
+    ///
+    /// A client that does not wait for the server's settings, or that ignores the limit in them.
+    ///
+    /// Nothing, if it is rare: clients repeat such requests by themselves. Otherwise raise
+    /// `streams_max` of the listener's `http2`.
+    Http2StreamsExceeded = "http2_streams_exceeded", Client, 0;
     /// The client stopped reading its response.
     /// None of it could be sent for the listener's `timeouts.body`; the connection was cut.
     ///
@@ -186,6 +205,14 @@ causes! {
     ///
     /// Raise the listener's `timeouts.body` if clients pause for good reasons. A few are normal.
     ClientWriteTimeout = "client_write_timeout", Client, 0;
+    /// The method TRACE is not passed on.
+    /// The answer's `Allow` lists the methods that are. A server answers TRACE with the request as
+    /// it received it, including fields that proxies added and cookies that scripts cannot read.
+    ///
+    /// A scanner, or a person who looks for proxies on the way.
+    ///
+    /// Nothing, usually. To let TRACE through to a service, add a route with `method = "TRACE"`.
+    HttpMethodNotAllowed = "http_method_not_allowed", Client, 405;
     /// A route denies this request.
     ///
     /// The route that matched has a `deny`, which also chooses the status (403 unless it says
@@ -204,6 +231,17 @@ causes! {
     /// by a header that tells users apart (`by`).
     RateLimited = "rate_limited", Client, 429;
 
+    /// The request has passed this balancer five times already: it runs in circles.
+    /// Weir adds its own id to `CDN-Loop` (RFC 8586) whenever it forwards a request, and counts how
+    /// often the id is there when a request arrives. Up to five passes are allowed, since a request
+    /// may legitimately come back by way of another proxy.
+    ///
+    /// A service whose server is one of Weir's own listeners, directly or behind another proxy, DNS
+    /// name or load balancer that points back here.
+    ///
+    /// Follow the route and the service that the access log names, and change the server's address.
+    /// `weir check` warns when a server's address is one of the file's own listeners.
+    ProxyLoopDetected = "proxy_loop_detected", Configuration, 508;
     /// No route matches the request.
     ///
     /// A host name that points here but is in no route, a path outside of all routes, or a scanner

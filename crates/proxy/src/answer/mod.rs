@@ -126,6 +126,10 @@ impl<'a> Answer<'a> {
         if let Some(max_age) = occasion.hsts {
             write_hsts(max_age, out);
         }
+        if self.cause == Cause::HttpMethodNotAllowed {
+            // RFC 9110 section 15.5.6 asks for it.
+            out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
+        }
         if let Some(wait) = self.retry_after {
             // Whole seconds (RFC 9110 section 10.2.3); 0 would ask for a storm.
             let seconds = wait.as_millis().div_ceil(1000).max(1);

@@ -51,6 +51,8 @@ pub(super) struct Failure {
     pub(super) ended_shared: Option<Rc<Carrier>>,
     /// It was one stream of several.
     pub(super) shared: bool,
+    /// The client has got an informational response of this attempt.
+    pub(super) informed: bool,
 }
 
 impl Failure {
@@ -65,6 +67,7 @@ impl Failure {
             waited: Duration::ZERO,
             ended_shared: None,
             shared: false,
+            informed: false,
         }
     }
 
@@ -147,6 +150,12 @@ pub(super) async fn attempt(
         fields: &request.forward.request_fields,
         server: endpoint.row.address,
         http: request.service.http,
+        loop_mark: worker.shared.identity.line(),
+        received: if client.stream.is_exchange() {
+            "2"
+        } else {
+            scratch.request.version().number()
+        },
     };
     let Client { buffer, origin, .. } = &mut *client;
     upload.rewind(buffer, |out| {
@@ -171,6 +180,8 @@ pub(super) async fn attempt(
             Err(failure) => break Err(failure),
         }
     };
+    let informed = informational > 0 && scratch.request.version() == http1::Version::Http11;
+    let outcome = outcome.map_err(|failure| Failure { informed, ..failure });
     client.entry.set(Phase::Busy);
     if outcome.is_err() {
         record.ask_tcp(&mut server, endpoint);

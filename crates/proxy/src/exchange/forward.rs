@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use decide::retry::WhyNot;
 use decide::{Ask, route};
 use health::blame::{Blame, cause_to_report};
 use model::{Cause, Forward, Health, HttpVersion, Route, Service};
@@ -150,7 +151,13 @@ pub(super) async fn forward(
             kept: upload.can_rewind(),
             shared_connection,
         };
-        match tries.again(live, &endpoint, &failed, now) {
+        let again = if failure.informed {
+            // The client has seen part of an answer: a second server's would be another.
+            Err(WhyNot::NoUse)
+        } else {
+            tries.again(live, &endpoint, &failed, now)
+        };
+        match again {
             Ok(()) => record.failed_attempt(endpoint.row.address, cause),
             Err(why) => {
                 record.not_retried = Some(why.name());

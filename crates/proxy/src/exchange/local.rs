@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use model::{Redirect, Route};
+use model::{Cause, Redirect, Route};
 use wire::http1::RequestBody;
 
 use crate::account::{self, Record};
@@ -26,6 +26,8 @@ pub(super) async fn respond_self(
     }
     // What is left of a body would be taken for the next request.
     let whole = match scratch.request.body() {
+        // How far a walk that panicked has read is not known.
+        _ if answer.cause == Cause::ProxyInternalError => false,
         RequestBody::None => true,
         // A stream ends with its exchange, whatever of it was read.
         _ if client.stream.is_exchange() => false,

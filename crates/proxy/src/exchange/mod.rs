@@ -13,6 +13,9 @@ mod forward;
 mod local;
 mod respond;
 
+#[cfg(test)]
+mod panics;
+
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -22,7 +25,7 @@ use std::task::Poll;
 use decide::rate;
 use model::path::has_dot_segments;
 use model::{Action, Cause};
-use wire::http1::{RequestBody, RequestHead};
+use wire::http1::{Known, RequestBody, RequestHead};
 
 use crate::account::{self, Record};
 use crate::answer::Answer;
@@ -34,6 +37,10 @@ use crate::worker::{Plane, Worker};
 use forward::forward;
 use local::{location, respond_self};
 
+/// How often a request may have passed this instance before it is refused as a loop: it may come back
+/// by way of an authenticating proxy, for instance.
+const PASSES_MAX: usize = 5;
+
 /// Carries one request, whose head is in `scratch`, to its end.
 pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> After {
     let plane = Rc::clone(&client.plane);
@@ -43,6 +50,8 @@ pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut 
     record.asks_tcp = plane.sampling.asks_tcp(random);
     record.explanation = plane.explanation(random, Some(&scratch.request));
     client.entry.begin(client.flight(&scratch.request, id, record.started));
+    #[cfg(test)]
+    let panics = panics::is_to_panic(&scratch.request);
     let walked = {
         let mut walk = pin!(walk(worker, &plane, client, scratch, &mut record));
         poll_fn(|cx| {
@@ -50,7 +59,12 @@ pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut 
                 return Poll::Ready(Err(Cause::ShuttingDown));
             }
             // A bug in one exchange ends that exchange, with its account closed as any other's.
-            match catch_unwind(AssertUnwindSafe(|| walk.as_mut().poll(cx))) {
+            let step = AssertUnwindSafe(|| {
+                #[cfg(test)]
+                panics::panic_if(panics);
+                walk.as_mut().poll(cx)
+            });
+            match catch_unwind(step) {
                 Ok(polled) => polled.map(Ok),
                 Err(_) => Poll::Ready(Err(Cause::ProxyInternalError)),
             }
@@ -81,6 +95,28 @@ async fn cut_off(
     After::Reset
 }
 
+/// What is refused whatever routes there are.
+fn refusal<'a>(worker: &Worker, client: &Client, request: &RequestHead) -> Option<Answer<'a>> {
+    if request.cdn_loop_passes(worker.shared.identity.id().as_bytes()) >= PASSES_MAX {
+        return Some(Answer::of(Cause::ProxyLoopDetected));
+    }
+    // Towards HTTP/1.1 a request for another protocol is a wish that may be ignored. An extended
+    // CONNECT has no other meaning.
+    let is_refused_protocol = client.stream.is_exchange()
+        && request.known(Known::Upgrade).is_some()
+        && request.upgrade().is_none();
+    if is_refused_protocol {
+        let detail = "extended CONNECT for a protocol that is not in upgrade_protocols";
+        return Some(Answer { detail, ..Answer::of(Cause::HttpRequestNotImplemented) });
+    }
+    match (request.body(), client.settings().body_max_bytes) {
+        (RequestBody::Length(length), Some(max)) if length > max => {
+            Some(Answer::of(Cause::HttpRequestBodyTooLarge))
+        }
+        _ => None,
+    }
+}
+
 async fn walk(
     worker: &Rc<Worker>,
     plane: &Plane,
@@ -89,11 +125,7 @@ async fn walk(
     record: &mut Record,
 ) -> After {
     let request: &RequestHead = &scratch.request;
-    if let (RequestBody::Length(length), Some(max)) =
-        (request.body(), client.settings().body_max_bytes)
-        && length > max
-    {
-        let answer = Answer::of(Cause::HttpRequestBodyTooLarge);
+    if let Some(answer) = refusal(worker, client, request) {
         return respond_self(worker, client, scratch, record, answer).await;
     }
     let published = &plane.published;
@@ -129,6 +161,12 @@ async fn walk(
                 location: Some(&location),
                 ..Answer::of(Cause::Redirected)
             };
+            respond_self(worker, client, scratch, record, answer).await
+        }
+        Action::Forward(_)
+            if request.method() == "TRACE" && route.matches.method.as_deref() != Some("TRACE") =>
+        {
+            let answer = Answer::of(Cause::HttpMethodNotAllowed);
             respond_self(worker, client, scratch, record, answer).await
         }
         Action::Forward(to) => forward(worker, plane, client, scratch, record, route, to).await,

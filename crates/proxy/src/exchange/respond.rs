@@ -66,7 +66,8 @@ pub(super) async fn respond(
         decide::observe_latency(state, record.server_time(), record.head_at());
     }
     // The two sides must agree on where the request ends and the new protocol begins.
-    let is_unasked = status == 101 && (scratch.request.upgrade().is_none() || !upload.is_done());
+    let is_unasked =
+        status == 101 && (!head::agrees(&scratch.request, &scratch.response) || !upload.is_done());
     let ended = Ended {
         outcome: if is_unasked {
             Outcome::Failed(Cause::HttpUpgradeFailed)
@@ -86,7 +87,8 @@ pub(super) async fn respond(
         record.body_in = upload.bytes();
         scratch.up = upload.into_pending();
         if is_unasked {
-            let detail = "101 to a request that asked for no upgrade, or before its end";
+            let detail =
+                "101 without the Upgrade that was asked for, or before the end of the request";
             let received_status = Some(status);
             let cause = Cause::HttpUpgradeFailed;
             let answer = Answer { detail, received_status, ..Answer::of(cause) };

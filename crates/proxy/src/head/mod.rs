@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use model::path::behind_prefix;
 use model::{FieldChanges, ForwardFields, HttpVersion, PathMatch, Rewrite};
-use wire::http1::{Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version, encode};
+use wire::http1::{
+    Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version, encode, is_same_field,
+};
 
 pub(crate) use origin::{Origin, Scheme};
 
@@ -47,6 +49,10 @@ pub(crate) struct RequestChanges<'a> {
     pub(crate) server: SocketAddr,
     /// What is spoken to the server.
     pub(crate) http: HttpVersion,
+    /// The field line by which this instance recognises its own requests.
+    pub(crate) loop_mark: &'a [u8],
+    /// The version in which the request was received, as `Via` has it.
+    pub(crate) received: &'static str,
 }
 
 /// Appends the head that the server gets.
@@ -78,11 +84,19 @@ pub(crate) fn write_request(
             known if tells_origin(known) => !origin.trusted || extended(known, origin.fields),
             _ => field.hop_by_hop,
         };
-        if !drop && !changed(changes.fields, field.name) {
+        if !drop && !request_changed(changes.fields, field.name) {
             encode::put_field(out, field.name, field.value);
         }
     }
     write_origin(head, origin, id, random, out);
+    // Each forwarder adds to what is there (RFC 8586 section 2, RFC 9110 section 7.6.3); several
+    // fields of one name are one list.
+    out.extend_from_slice(changes.loop_mark);
+    if origin.fields.via {
+        out.extend_from_slice(b"Via: ");
+        out.extend_from_slice(changes.received.as_bytes());
+        out.extend_from_slice(b" weir\r\n");
+    }
     if changes.http == HttpVersion::Http2 && head.accepts_trailers() {
         // All that HTTP/2 has left of it (RFC 9113 section 8.2.2); gRPC asks for it.
         out.extend_from_slice(b"TE: trailers\r\n");
@@ -109,6 +123,16 @@ pub(crate) fn upgrade_towards(head: &RequestHead, http: HttpVersion) -> Option<&
         let is_websocket = protocol.eq_ignore_ascii_case(b"websocket");
         http == HttpVersion::Http11 || (head.method() == "GET" && is_websocket)
     })
+}
+
+/// Whether a 101 switches to a protocol that the server was asked for. One that does not say which
+/// leaves the two sides to guess (RFC 9110 section 15.2.2).
+pub(crate) fn agrees(request: &RequestHead, response: &ResponseHead) -> bool {
+    let (Some(asked), Some(chosen)) = (request.upgrade(), response.known(Known::Upgrade)) else {
+        return false;
+    };
+    let mut asked = asked.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    asked.any(|protocol| protocol.eq_ignore_ascii_case(chosen))
 }
 
 /// Fields by which proxies tell where a request comes from: anybody can write them.
@@ -335,7 +359,15 @@ pub(crate) fn write_informational(head: &ResponseHead, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether a field of this name is taken out or replaced by the configuration.
+/// Whether a request's field of this name is removed or replaced by the configuration. To many
+/// servers `X_Team` and `X-Team` are the same field, so a rule for one is a rule for both.
+fn request_changed(changes: &FieldChanges, name: &[u8]) -> bool {
+    let is = |other: &str| is_same_field(name, other.as_bytes());
+    !changes.is_empty()
+        && (changes.remove.iter().any(|n| is(n)) || changes.set.iter().any(|(n, _)| is(n)))
+}
+
+/// Whether a response's field of this name is removed or replaced by the configuration.
 fn changed(changes: &FieldChanges, name: &[u8]) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     !changes.is_empty()

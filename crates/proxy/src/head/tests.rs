@@ -7,8 +7,13 @@ use super::*;
 
 const LIMITS: wire::http1::HeadLimits =
     wire::http1::HeadLimits { head_max_bytes: 4096, target_max_bytes: 1024, fields_max: 64 };
-const ALL: ForwardFields =
-    ForwardFields { x_forwarded: true, forwarded: true, request_id: true, traceparent: true };
+const ALL: ForwardFields = ForwardFields {
+    x_forwarded: true,
+    forwarded: true,
+    request_id: true,
+    traceparent: true,
+    via: true,
+};
 
 fn request(text: &str) -> RequestHead {
     let mut head = RequestHead::default();
@@ -27,6 +32,8 @@ fn forwarded(text: &str, trusted: &[&str]) -> String {
         fields: &FieldChanges::default(),
         server: "10.0.0.1:80".parse().unwrap(),
         http: HttpVersion::Http11,
+        loop_mark: b"CDN-Loop: weir-1\r\n",
+        received: "1.1",
     };
     let mut out = Vec::new();
     write_request(&request(text), &origin, &RequestId::new(1), &changes, 2, &mut out);

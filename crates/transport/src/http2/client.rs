@@ -12,7 +12,7 @@ use h2::client::{Builder, Connection};
 
 use super::exchange::{Exchange, Requests};
 use super::failure::to_io;
-use super::io::Io;
+use super::io::{Io, Onlooker};
 use super::window::{Promise, SendWindow};
 use super::{RESET_STREAMS_MAX, SMALL_FRAMES_BUDGET, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
 use crate::Stream;
@@ -54,8 +54,8 @@ impl Http2Client {
         let scheme = if stream.tls().is_some() { "https" } else { "http" };
         let stream = Rc::new(stream);
         let window = Rc::new(SendWindow::default());
-        let seen = Some(Rc::clone(&window));
-        let io = Io { stream: Rc::clone(&stream), before: Bytes::new(), window: seen };
+        let onlooker = Some(Onlooker::Window(Rc::clone(&window)));
+        let io = Io { stream: Rc::clone(&stream), before: Bytes::new(), onlooker };
         let mut builder = Builder::new();
         builder
             .enable_push(false)

@@ -162,12 +162,19 @@ impl Exchange {
 
     fn write(&self, cx: &mut Context<'_>, bytes: &[u8], last: bool) -> Poll<io::Result<usize>> {
         let mut inner = self.inner();
-        let of_head = if inner.send.is_none() { inner.write_head(bytes, last)? } else { 0 };
+        let of_head = if inner.send.is_none() {
+            let written = inner.write_head(bytes, last);
+            written.map_err(|error| inner.ended_here().map_or(error, io::Error::from))?
+        } else {
+            0
+        };
         let body = &bytes[of_head..];
         if body.is_empty() {
             return Poll::Ready(Ok(of_head));
         }
-        match inner.poll_write_body(cx, body, last) {
+        let written = inner.poll_write_body(cx, body, last);
+        let written = written.map_err(|error| inner.ended_here().map_or(error, io::Error::from));
+        match written {
             Poll::Ready(Ok(taken)) => Poll::Ready(Ok(of_head + taken)),
             // The error, if it is one, comes again.
             _ if of_head > 0 => Poll::Ready(Ok(of_head)),
@@ -221,13 +228,15 @@ impl Exchange {
 
     /// Ready when the peer has no interest in the exchange any more, with how that is told.
     pub(crate) fn poll_abandoned(&self, cx: &mut Context<'_>) -> Poll<io::ErrorKind> {
-        let Inner { send, role, .. } = &mut *self.inner();
+        let mut inner = self.inner();
+        let Inner { send, role, .. } = &mut *inner;
         let reset = match (send, role) {
             (Some(send), _) => ready!(send.poll_reset(cx)),
             (None, Role::Server(respond)) => ready!(respond.poll_reset(cx)),
             (None, Role::Client { .. }) => return Poll::Pending,
         };
-        Poll::Ready(reset.map_or_else(|error| to_io(error).kind(), of_reset))
+        let told = reset.map_or_else(|error| to_io(error).kind(), of_reset);
+        Poll::Ready(inner.ended_here().unwrap_or(told))
     }
 
     /// Ends the exchange before its end, so that the peer takes nothing of it for whole.
@@ -367,6 +376,25 @@ impl Inner {
                 let (future, send) = requests.send.send_request(request, ended).map_err(to_io)?;
                 (*response, self.send) = (Some(future), Some(send));
                 Ok(())
+            }
+        }
+    }
+
+    /// How a client's stream that has ended is told, if it was ended on this side, by itself or with
+    /// its connection. The sending half does not say which side it was; the receiving half does.
+    fn ended_here(&mut self) -> Option<io::ErrorKind> {
+        let (Role::Server(_), Some(recv)) = (&self.role, &mut self.recv) else {
+            return None;
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        // Nobody will read what came before the end.
+        loop {
+            match recv.poll_data(&mut context) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(error))) if !error.is_remote() && !error.is_io() => {
+                    return Some(to_io(error).kind());
+                }
+                _ => return None,
             }
         }
     }

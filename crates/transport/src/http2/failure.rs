@@ -17,14 +17,9 @@ pub const PROTOCOL_VIOLATED: ErrorKind = ErrorKind::InvalidInput;
 /// sent.
 pub const UNENCODABLE: ErrorKind = ErrorKind::InvalidFilename;
 
-/// Whether a client's connection has ended with this error because the client asks for more than is
-/// good: it was told `ENHANCE_YOUR_CALM` (RFC 9113 section 10.5).
-pub fn is_flood(error: &io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<h2::Error>());
-    inner.is_some_and(|error| {
-        error.is_library() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
-    })
-}
+/// The kind of error with which streams end whose connection was ended because its client asks for
+/// more than is good (RFC 9113 section 10.5).
+pub const FLOODED: ErrorKind = ErrorKind::QuotaExceeded;
 
 /// How a stream's end by reset is told.
 pub(super) fn of_reset(reason: Reason) -> ErrorKind {
@@ -41,6 +36,7 @@ pub(super) fn to_io(error: h2::Error) -> io::Error {
         return error.into_io().unwrap_or_else(|| ErrorKind::ConnectionReset.into());
     }
     let kind = match error.reason() {
+        Some(Reason::ENHANCE_YOUR_CALM) if !error.is_remote() => FLOODED,
         // Only streams above the last id of a GOAWAY end by it.
         Some(_) if error.is_go_away() && error.is_remote() => STREAM_REFUSED,
         Some(reason) if error.is_reset() && error.is_remote() => of_reset(reason),

@@ -3,11 +3,12 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::watch::Watch;
 use super::window::SendWindow;
 use crate::Stream;
 
@@ -15,8 +16,33 @@ use crate::Stream;
 pub(super) struct Io {
     pub(super) stream: Rc<Stream>,
     pub(super) before: Bytes,
-    /// Towards a server: learns what arrives about the connection's window.
-    pub(super) window: Option<Rc<SendWindow>>,
+    /// Who sees what passes.
+    pub(super) onlooker: Option<Onlooker>,
+}
+
+/// Learns from the bytes of a connection what the `h2` crate does not tell.
+pub(super) enum Onlooker {
+    /// Towards a client: which requests were refused.
+    Refusals(Rc<Watch>),
+    /// Towards a server: how much it still takes.
+    Window(Rc<SendWindow>),
+}
+
+impl Onlooker {
+    /// These bytes have come from the peer.
+    fn came(&self, bytes: &[u8]) {
+        match self {
+            Onlooker::Refusals(watch) => watch.came(bytes),
+            Onlooker::Window(window) => window.received(bytes),
+        }
+    }
+
+    /// These bytes have been sent to the peer.
+    fn went(&self, bytes: &[u8]) {
+        if let Onlooker::Refusals(watch) = self {
+            watch.went(bytes);
+        }
+    }
 }
 
 impl AsyncRead for Io {
@@ -25,17 +51,20 @@ impl AsyncRead for Io {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let filled = buf.filled().len();
         if self.before.is_empty() {
-            let before = buf.filled().len();
-            let read = self.stream.poll_read(cx, buf);
-            if let Some(window) = &self.window {
-                window.received(&buf.filled()[before..]);
+            ready!(self.stream.poll_read(cx, buf))?;
+            if let Some(onlooker) = &self.onlooker {
+                onlooker.came(&buf.filled()[filled..]);
             }
-            return read;
+            return Poll::Ready(Ok(()));
         }
         let count = self.before.len().min(buf.remaining());
         buf.put_slice(&self.before[..count]);
         self.before.advance(count);
+        if let Some(onlooker) = &self.onlooker {
+            onlooker.came(&buf.filled()[filled..]);
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -46,7 +75,11 @@ impl AsyncWrite for Io {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.stream.poll_write(cx, bytes)
+        let sent = ready!(self.stream.poll_write(cx, bytes))?;
+        if let Some(onlooker) = &self.onlooker {
+            onlooker.went(&bytes[..sent]);
+        }
+        Poll::Ready(Ok(sent))
     }
 
     fn poll_write_vectored(
@@ -54,7 +87,16 @@ impl AsyncWrite for Io {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.stream.poll_write_vectored(cx, slices)
+        let sent = ready!(self.stream.poll_write_vectored(cx, slices))?;
+        if let Some(onlooker) = &self.onlooker {
+            let mut left = sent;
+            for slice in slices {
+                let of_it = left.min(slice.len());
+                onlooker.went(&slice[..of_it]);
+                left -= of_it;
+            }
+        }
+        Poll::Ready(Ok(sent))
     }
 
     fn is_write_vectored(&self) -> bool {

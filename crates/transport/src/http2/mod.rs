@@ -11,12 +11,14 @@ mod exchange;
 mod failure;
 mod io;
 mod server;
+mod watch;
 mod window;
 
 pub use client::{Http2Client, Http2Driver};
 pub(crate) use exchange::Exchange;
-pub use failure::{PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE, is_flood};
-pub use server::{Http2Server, ServerSettings};
+pub use failure::{FLOODED, PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE};
+pub use server::{Http2Server, Incoming, ServerSettings};
+pub use watch::Refusal;
 
 /// What a client of HTTP/2 sends first (RFC 9113 section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -10,7 +10,8 @@ use h2::server::{Builder, Connection};
 
 use super::exchange::Exchange;
 use super::failure::to_io;
-use super::io::Io;
+use super::io::{Io, Onlooker};
+use super::watch::{Refusal, Watch};
 use super::{RESET_STREAMS_MAX, SMALL_FRAMES_BUDGET, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
 use crate::Stream;
 
@@ -27,6 +28,15 @@ pub struct ServerSettings {
 pub struct Http2Server {
     connection: Connection<Io, Bytes>,
     stream: Rc<Stream>,
+    watch: Rc<Watch>,
+}
+
+/// What has become of a request that a client has begun.
+pub enum Incoming {
+    /// It is here, as a stream of its own.
+    Request(Stream),
+    /// It was refused already.
+    Refused(Refusal),
 }
 
 impl Http2Server {
@@ -37,8 +47,12 @@ impl Http2Server {
         before: &[u8],
         settings: ServerSettings,
     ) -> io::Result<Http2Server> {
-        let io =
-            Io { stream: Rc::clone(&stream), before: Bytes::copy_from_slice(before), window: None };
+        let watch = Rc::new(Watch::new());
+        let io = Io {
+            stream: Rc::clone(&stream),
+            before: Bytes::copy_from_slice(before),
+            onlooker: Some(Onlooker::Refusals(Rc::clone(&watch))),
+        };
         let mut builder = Builder::new();
         builder
             .max_concurrent_streams(settings.streams_max)
@@ -53,19 +67,32 @@ impl Http2Server {
             .max_concurrent_reset_streams(RESET_STREAMS_MAX)
             .enable_connect_protocol();
         let connection = builder.handshake(io).await.map_err(to_io)?;
-        Ok(Http2Server { connection, stream })
+        Ok(Http2Server { connection, stream, watch })
     }
 
-    /// The next request, as a stream of its own. Also moves the bytes of all streams: it must be
+    /// The next request, or the next that was refused. Also moves the bytes of all streams: it must be
     /// polled as long as any of them lives, and after the end until it yields `None`.
-    pub fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Stream>>> {
-        self.connection.poll_accept(cx).map(|next| {
+    pub fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Incoming>>> {
+        let next = self.connection.poll_accept(cx);
+        if next.is_pending()
+            && let Some(refusal) = self.take_refusal()
+        {
+            return Poll::Ready(Some(Ok(Incoming::Refused(refusal))));
+        }
+        next.map(|next| {
             next.map(|accepted| {
                 let (request, respond) = accepted.map_err(to_io)?;
+                self.watch.accepted(respond.stream_id().as_u32());
                 let exchange = Exchange::of_client(Rc::clone(&self.stream), request, respond);
-                Ok(Stream::from_exchange(exchange))
+                Ok(Incoming::Request(Stream::from_exchange(exchange)))
             })
         })
+    }
+
+    /// The next refusal that [`Http2Server::poll_request`] has not told of, because the connection
+    /// ended with it.
+    pub fn take_refusal(&mut self) -> Option<Refusal> {
+        self.watch.take_refusal()
     }
 
     /// The connection underneath.

@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use wire::http1::RequestBody;
+use wire::http2::frames::{FrameScanner, WINDOW_UPDATE};
 
 /// What a connection starts with (RFC 9113 section 6.9.2). SETTINGS do not change it.
 const WINDOW_AT_FIRST_BYTES: i64 = 65_535;
@@ -18,28 +19,12 @@ const UNKNOWN_LENGTH_BYTES: i64 = 256;
 /// window, since peers grant what they have read only from half of the window on.
 const PROMISED_MAX_BYTES: i64 = 16 * 1024;
 
-const FRAME_HEADER_BYTES: usize = 9;
-/// The bits of a stream id, and of an increment; the first is reserved.
-const STREAM_ID: u32 = 0x7fff_ffff;
-const WINDOW_UPDATE: u8 = 8;
-const WINDOW_UPDATE_BYTES: u32 = 4;
-
 /// The window of one connection towards a server.
 pub(super) struct SendWindow {
     open: Cell<i64>,
     /// Bodies that have begun will need this much more.
     promised: Cell<i64>,
-    frames: RefCell<Frames>,
-}
-
-/// Finds connection-level `WINDOW_UPDATE` frames in what arrives, in whatever pieces.
-#[derive(Default)]
-struct Frames {
-    /// The frame header, then the increment, as far as they have come.
-    head: [u8; FRAME_HEADER_BYTES + WINDOW_UPDATE_BYTES as usize],
-    have: usize,
-    /// Payload that is passed over.
-    skip: usize,
+    frames: RefCell<FrameScanner>,
 }
 
 impl Default for SendWindow {
@@ -47,7 +32,7 @@ impl Default for SendWindow {
         SendWindow {
             open: Cell::new(WINDOW_AT_FIRST_BYTES),
             promised: Cell::new(0),
-            frames: RefCell::default(),
+            frames: RefCell::new(FrameScanner::after(0)),
         }
     }
 }
@@ -60,52 +45,13 @@ impl SendWindow {
 
     /// Bytes that arrived on the connection.
     pub(super) fn received(&self, bytes: &[u8]) {
-        let mut frames = self.frames.borrow_mut();
-        frames.read(bytes, |increment| self.open.set(self.open.get() + i64::from(increment)));
-    }
-}
-
-impl Frames {
-    fn read(&mut self, mut bytes: &[u8], mut update: impl FnMut(u32)) {
-        while !bytes.is_empty() {
-            if self.skip > 0 {
-                let skipped = self.skip.min(bytes.len());
-                self.skip -= skipped;
-                bytes = &bytes[skipped..];
-                continue;
+        self.frames.borrow_mut().feed(bytes, |frame| {
+            if frame.kind == WINDOW_UPDATE && frame.stream == 0 {
+                // The highest bit is reserved.
+                self.open.set(self.open.get() + i64::from(frame.number & 0x7fff_ffff));
             }
-            let wanted = if self.is_update() { self.head.len() } else { FRAME_HEADER_BYTES };
-            let count = (wanted - self.have).min(bytes.len());
-            self.head[self.have..self.have + count].copy_from_slice(&bytes[..count]);
-            self.have += count;
-            bytes = &bytes[count..];
-            if self.have < wanted || (wanted == FRAME_HEADER_BYTES && self.is_update()) {
-                continue;
-            }
-            if self.is_update() {
-                update(u32_at(&self.head, FRAME_HEADER_BYTES) & STREAM_ID);
-            } else {
-                self.skip = self.length() as usize;
-            }
-            self.have = 0;
-        }
+        });
     }
-
-    fn length(&self) -> u32 {
-        u32_at(&self.head, 0) >> 8
-    }
-
-    /// Whether a whole frame header is here, of a `WINDOW_UPDATE` for the connection.
-    fn is_update(&self) -> bool {
-        self.have >= FRAME_HEADER_BYTES
-            && self.head[3] == WINDOW_UPDATE
-            && self.length() == WINDOW_UPDATE_BYTES
-            && u32_at(&self.head, 5) & STREAM_ID == 0
-    }
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 fn needed(body: RequestBody) -> i64 {

@@ -15,6 +15,7 @@ mod program;
 mod states;
 
 use std::fmt::Display;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -52,6 +53,12 @@ const END_MARGIN: Duration = Duration::from_secs(10);
 
 /// How often it is looked whether it has ended.
 const END_LOOK: Duration = Duration::from_millis(50);
+
+/// An identity that no other instance has.
+pub(crate) fn new_identity() -> proxy::Identity {
+    // Keyed by the system's random numbers; the keys differ from call to call.
+    proxy::Identity::new(RandomState::new().hash_one(std::process::id()))
+}
 
 /// A new process that is not ready yet.
 pub(crate) struct Successor {
@@ -114,6 +121,7 @@ fn start(balancer: &Balancer, desk: &Desk, program: &Program) -> Result<(Child, 
             "socket": socket.as_raw_fd(),
         })),
         "servers": states.to_json(),
+        "instance": balancer.identity().id(),
     });
     let memory = os::handover::memory_file("weir-handover", manifest.to_string().as_bytes())
         .map_err(|error| cannot("make a file in memory", &error))?;

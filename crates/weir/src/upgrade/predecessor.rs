@@ -18,6 +18,7 @@ pub(crate) struct Predecessor {
     says: PipeWriter,
     handed: Handed,
     servers: ServerStates,
+    identity: Option<proxy::Identity>,
 }
 
 impl Predecessor {
@@ -38,8 +39,12 @@ impl Predecessor {
 
     fn read(manifest: &Value) -> Result<Predecessor, String> {
         let says = PipeWriter::from(descriptor(&manifest["says"])?);
-        let mut predecessor =
-            Predecessor { says, handed: Handed::default(), servers: ServerStates::default() };
+        let mut predecessor = Predecessor {
+            says,
+            handed: Handed::default(),
+            servers: ServerStates::default(),
+            identity: None,
+        };
         match predecessor.take(manifest) {
             Ok(()) => Ok(predecessor),
             Err(why) => {
@@ -73,6 +78,8 @@ impl Predecessor {
             self.handed.admin = Some((address.to_owned(), descriptor(&admin["socket"])?));
         }
         self.servers = ServerStates::from_json(&manifest["servers"]);
+        // Versions before CDN-Loop have none.
+        self.identity = manifest["instance"].as_str().and_then(proxy::Identity::from_id);
         Ok(())
     }
 
@@ -84,6 +91,11 @@ impl Predecessor {
     /// What was known of servers.
     pub(crate) fn take_servers(&mut self) -> ServerStates {
         std::mem::take(&mut self.servers)
+    }
+
+    /// Who it was in `CDN-Loop`, if it said so.
+    pub(crate) fn take_identity(&mut self) -> Option<proxy::Identity> {
+        self.identity.take()
     }
 
     /// This process serves: the other one may leave.

@@ -22,6 +22,16 @@ pub enum Version {
     Http11,
 }
 
+impl Version {
+    /// The version's number, as `Via` has it: `1.0`, `1.1`.
+    pub fn number(self) -> &'static str {
+        match self {
+            Version::Http10 => "1.0",
+            Version::Http11 => "1.1",
+        }
+    }
+}
+
 /// How large a head may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
@@ -197,7 +207,7 @@ impl FieldStore {
     /// The first value of a name, compared without regard to case.
     pub(super) fn field(&self, name: &[u8]) -> Option<&[u8]> {
         match Known::of(name) {
-            Known::Other => self
+            Known::Other | Known::XForwarded => self
                 .iter()
                 .find(|field| field.name.eq_ignore_ascii_case(name))
                 .map(|field| field.value),
@@ -216,6 +226,17 @@ impl FieldStore {
         let mut values = self.rows.iter().filter(|row| row.known == known);
         let first = values.next()?;
         values.next().is_none().then(|| first.value.of(&self.bytes))
+    }
+
+    /// Where `part`, a slice of a field that this store yielded, stands in it.
+    pub(super) fn span_of(&self, part: &[u8]) -> Span {
+        Span::new(part.as_ptr().addr() - self.bytes.as_ptr().addr(), part.len())
+    }
+
+    /// What stands there.
+    #[inline]
+    pub(super) fn at(&self, span: Span) -> &[u8] {
+        span.of(&self.bytes)
     }
 
     /// Marks every field of that name as not to be forwarded, but for the first if `keep_first`.

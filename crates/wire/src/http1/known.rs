@@ -9,16 +9,20 @@ macro_rules! known {
         pub enum Known {
             /// Any other name.
             Other,
+            /// Any other name that begins with `x-forwarded-`. Proxies have made up many such names
+            /// for who a client is (`-Client-Cert`, `-User`, `-Ssl`, `-Groups`, …), so the prefix
+            /// counts, not a list.
+            XForwarded,
             $($(#[$doc])* #[doc = concat!("`", $name, "`")] $variant,)+
         }
 
         impl Known {
-            /// Every known name; `Other` is not among them.
+            /// Every known name; `Other` and `XForwarded` are not among them.
             pub const ALL: &'static [Known] = &[$(Known::$variant,)+];
 
-            /// The name in lower case; empty for `Other`.
+            /// The name in lower case; empty for `Other` and `XForwarded`.
             pub fn name(self) -> &'static str {
-                match self { Known::Other => "", $(Known::$variant => $name,)+ }
+                match self { Known::Other | Known::XForwarded => "", $(Known::$variant => $name,)+ }
             }
         }
     };
@@ -65,7 +69,11 @@ known! {
     GrpcTimeout = "grpc-timeout";
     GrpcStatus = "grpc-status";
     StrictTransportSecurity = "strict-transport-security";
+    CdnLoop = "cdn-loop";
 }
+
+/// What [`Known::XForwarded`] begins with.
+const X_FORWARDED: &[u8] = b"x-forwarded-";
 
 impl Known {
     /// Which known name `name` is, whatever its case.
@@ -78,7 +86,7 @@ impl Known {
             4 => &[Known::Host, Known::Date],
             6 => &[Known::Accept, Known::Cookie, Known::Expect, Known::Server],
             7 => &[Known::Upgrade, Known::Trailer, Known::Referer],
-            8 => &[Known::Location],
+            8 => &[Known::Location, Known::CdnLoop],
             9 => &[Known::Forwarded, Known::XRealIp],
             10 => &[
                 Known::Connection,
@@ -111,7 +119,10 @@ impl Known {
                 return known;
             }
         }
-        Known::Other
+        let begins = first == b'x'
+            && name.len() > X_FORWARDED.len()
+            && name[..X_FORWARDED.len()].eq_ignore_ascii_case(X_FORWARDED);
+        if begins { Known::XForwarded } else { Known::Other }
     }
 
     /// Whether the field is about one connection only and never forwarded as it is (RFC 9110
@@ -137,6 +148,7 @@ impl Known {
         matches!(
             self,
             Known::Forwarded
+                | Known::XForwarded
                 | Known::XForwardedFor
                 | Known::XForwardedProto
                 | Known::XForwardedHost
@@ -160,6 +172,8 @@ impl Known {
                 | Known::Expect
                 | Known::XRequestId
                 | Known::Traceparent
+                // RFC 8586 section 2: nobody but the one who has set it up takes it out.
+                | Known::CdnLoop
         ) || self.is_forwarding()
     }
 
@@ -169,17 +183,40 @@ impl Known {
     #[inline]
     pub(super) fn is_masked(name: &[u8]) -> bool {
         const NAME_MAX_BYTES: usize = 19;
-        if name.len() > NAME_MAX_BYTES || memchr::memchr(b'_', name).is_none() {
+        if memchr::memchr(b'_', name).is_none() {
             return false;
+        }
+        // Longer names are protected only by their beginning.
+        if name.len() > NAME_MAX_BYTES {
+            return has_prefix(name, X_FORWARDED);
         }
         let mut plain = [0_u8; NAME_MAX_BYTES];
         let plain = &mut plain[..name.len()];
         for (to, &from) in plain.iter_mut().zip(name) {
-            *to = if from == b'_' { b'-' } else { from };
+            *to = hyphened(from);
         }
         let known = Known::of(plain);
         known.is_protected() || known.is_hop_by_hop()
     }
+}
+
+/// Whether two field names are one behind a server that reads `_` as `-`, as CGI-like environments
+/// make it do; without regard to case.
+#[inline]
+pub fn is_same_field(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && has_prefix(one, other)
+}
+
+/// Whether `name` begins with `prefix`, without regard to case, `_` read as `-`.
+#[inline]
+fn has_prefix(name: &[u8], prefix: &[u8]) -> bool {
+    let same = |(one, other): (&u8, &u8)| hyphened(*one).eq_ignore_ascii_case(&hyphened(*other));
+    name.len() >= prefix.len() && name.iter().zip(prefix).all(same)
+}
+
+#[inline]
+fn hyphened(byte: u8) -> u8 {
+    if byte == b'_' { b'-' } else { byte }
 }
 
 #[cfg(test)]
@@ -195,11 +232,12 @@ mod tests {
             let mut near = name.as_bytes().to_vec();
             for i in 0..near.len() {
                 near[i] = near[i].wrapping_add(1);
-                assert_eq!(Known::of(&near), Known::Other, "{name} changed at {i}");
+                let is_known = Known::ALL.contains(&Known::of(&near));
+                assert!(!is_known, "{name} changed at {i}");
                 near[i] = near[i].wrapping_sub(1);
             }
             near.push(b'x');
-            assert_eq!(Known::of(&near), Known::Other, "{name}x");
+            assert!(!Known::ALL.contains(&Known::of(&near)), "{name}x");
         }
         for other in ["", "x", "X-Custom", "accept-encoding", "x-forwarded", "content_length"] {
             assert_eq!(Known::of(other.as_bytes()), Known::Other, "{other}");
@@ -209,11 +247,50 @@ mod tests {
 
     #[test]
     fn underscores_do_not_hide_a_name() {
-        for masked in ["content_length", "Transfer_Encoding", "X_Forwarded-For", "X_REQUEST_ID"] {
+        for masked in [
+            "content_length",
+            "Transfer_Encoding",
+            "X_Forwarded-For",
+            "X_REQUEST_ID",
+            "X-Forwarded_User",
+            "x_forwarded_tls_client_cert",
+            "CDN_Loop",
+        ] {
             assert!(Known::is_masked(masked.as_bytes()), "{masked}");
         }
-        for plain in ["content-length", "user_agent", "my_field", "x_y", "host"] {
+        for plain in ["content-length", "user_agent", "my_field", "x_y", "host", "x_forwarded"] {
             assert!(!Known::is_masked(plain.as_bytes()), "{plain}");
+        }
+    }
+
+    #[test]
+    fn every_name_of_forwarded_identity_is_one() {
+        for name in [
+            "X-Forwarded-Client-Cert",
+            "X-Forwarded-User",
+            "X-Forwarded-Ssl",
+            "X-Forwarded-Scheme",
+            "X-Forwarded-Prefix",
+            "X-Forwarded-Server",
+            "X-Forwarded-Tls-Client-Cert",
+            "X-Forwarded-Preferred-Username",
+            "X-Real-IP",
+            "Forwarded",
+        ] {
+            assert!(Known::of(name.as_bytes()).is_forwarding(), "{name}");
+        }
+        for name in ["X-Forward", "X-Forwarder-Id", "X-Real-IP2", "Y-Forwarded-For"] {
+            assert!(!Known::of(name.as_bytes()).is_forwarding(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_underscore_is_a_hyphen_to_the_next_hop() {
+        for (one, other) in [("X-Team", "x_team"), ("x-team", "X-TEAM"), ("a_b", "A_B")] {
+            assert!(is_same_field(one.as_bytes(), other.as_bytes()), "{one} {other}");
+        }
+        for (one, other) in [("X-Team", "X.Team"), ("X-Team", "X-Tea"), ("X-Tea", "X-Team")] {
+            assert!(!is_same_field(one.as_bytes(), other.as_bytes()), "{one} {other}");
         }
     }
 }

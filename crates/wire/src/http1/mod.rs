@@ -6,6 +6,7 @@
 //! bytes, timeouts and the answers to errors belong to the proxy.
 
 mod authority;
+mod cdn_loop;
 mod chunked;
 mod codings;
 pub mod encode;
@@ -24,6 +25,6 @@ pub use encode::chunk_header;
 pub use error::{ChunkError, RequestError, ResponseError};
 pub(crate) use grammar::is_token;
 pub use head::{FIELDS_MAX, FieldRef, Fields, HeadLimits, Parsed, Version};
-pub use known::Known;
+pub use known::{Known, is_same_field};
 pub use request::{METHOD_MAX_BYTES, RequestBody, RequestHead, parse_request};
 pub use response::{ResponseBody, ResponseHead, parse_response};

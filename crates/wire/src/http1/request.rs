@@ -50,6 +50,8 @@ pub struct RequestHead {
     body: RequestBody,
     connection: ConnectionOptions,
     expects_continue: bool,
+    /// What the request asks to upgrade to; empty: nothing.
+    upgrade: Span,
 }
 
 /// Parses the request head that `input` begins with into `head`, whose former content is lost.
@@ -98,6 +100,7 @@ impl RequestHead {
         self.body = RequestBody::None;
         self.connection = ConnectionOptions::default();
         self.expects_continue = false;
+        self.upgrade = Span::default();
     }
 
     /// The method as sent: methods are case-sensitive (RFC 9110 section 9.1).
@@ -209,17 +212,33 @@ impl RequestHead {
     /// The Upgrade field's value if the request asks to upgrade: HTTP/1.1, `upgrade` listed in
     /// Connection, one Upgrade field, and `h2c` not among its protocols. The last is obsolete
     /// (RFC 9113 section 3.1), and a tunnel of HTTP/2 would take requests past every rule here;
-    /// a server may always ignore Upgrade (RFC 9110 section 7.8).
+    /// a server may always ignore Upgrade (RFC 9110 section 7.8). After
+    /// [`RequestHead::keep_upgrade`] it is one protocol of the list, or nothing.
+    #[inline]
     pub fn upgrade(&self) -> Option<&[u8]> {
-        if !self.connection.upgrade || self.version != Version::Http11 {
+        if self.upgrade.is_empty() {
             return None;
         }
-        let value = self.fields.only(Known::Upgrade).filter(|value| !value.is_empty())?;
-        let is_h2c = |protocol: &[u8]| {
-            let name = protocol.split(|&b| b == b'/').next().unwrap_or_default();
-            name.eq_ignore_ascii_case(b"h2c")
-        };
+        let value = self.fields.at(self.upgrade);
         (!list_elements(value).any(is_h2c)).then_some(value)
+    }
+
+    /// Leaves of the protocols that the request asks to upgrade to the first that is `allowed`, by
+    /// its whole name or by the part before a version (`name/version`), without regard to case.
+    pub fn keep_upgrade<T: AsRef<str>>(&mut self, allowed: &[T]) {
+        if self.upgrade.is_empty() {
+            return;
+        }
+        let is_allowed = |protocol: &&[u8]| {
+            !is_h2c(protocol)
+                && allowed.iter().any(|allowed| {
+                    let allowed = allowed.as_ref().as_bytes();
+                    protocol.eq_ignore_ascii_case(allowed)
+                        || protocol_name(protocol).eq_ignore_ascii_case(allowed)
+                })
+        };
+        let kept = list_elements(self.fields.at(self.upgrade)).find(is_allowed);
+        self.upgrade = kept.map(|kept| self.fields.span_of(kept)).unwrap_or_default();
     }
 
     /// Whether the client said `TE: trailers` (RFC 9110 section 10.1.4).
@@ -273,6 +292,10 @@ impl RequestHead {
         self.parts = Target::parse(method, target)?;
         self.read_fields(section, parsed.headers)?;
         self.connection = self.fields.read_connection()?;
+        if self.connection.upgrade && self.version == Version::Http11 {
+            let asked = self.fields.only(Known::Upgrade);
+            self.upgrade = asked.map(|value| self.fields.span_of(value)).unwrap_or_default();
+        }
         Ok(())
     }
 
@@ -348,6 +371,15 @@ impl RequestHead {
         }
         Ok(())
     }
+}
+
+fn is_h2c(protocol: &[u8]) -> bool {
+    protocol_name(protocol).eq_ignore_ascii_case(b"h2c")
+}
+
+/// The name of a protocol without its version (RFC 9110 section 7.8).
+fn protocol_name(protocol: &[u8]) -> &[u8] {
+    protocol.split(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
 /// The length of the empty lines that `input` begins with (RFC 9112 section 2.2).

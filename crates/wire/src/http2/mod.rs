@@ -7,6 +7,7 @@
 //! the text has the fields that the peer sent and no others; what the parser does not take is
 //! refused as it would be in HTTP/1.1.
 
+pub mod frames;
 mod read;
 mod request;
 mod response;

@@ -52,6 +52,10 @@ pub fn write_request(
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     out.extend_from_slice(authority(uri, fields));
     out.extend_from_slice(b"\r\n");
+    for host in fields.get_all(HOST).iter().skip(1) {
+        // For the parser to refuse: HTTP/1.1 allows no second one (RFC 9112 section 3.2).
+        encode::put_field(out, b"Host", host.as_bytes());
+    }
     let mut cookies = false;
     for (name, value) in fields {
         if name == COOKIE {

@@ -56,6 +56,12 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             "HTTP/2 towards clients. `false`: HTTP/1.1 alone.",
         ),
         key(
+            "upgrade_protocols",
+            Kind::List(&Kind::Text(form("protocol"))),
+            Absent::Texts(defaults::UPGRADE_PROTOCOLS),
+            "Protocols that a client may upgrade its connection to (RFC 9110 section 7.8, and `:protocol` of an extended CONNECT): what follows is passed on without being read. A request for any other is forwarded as an ordinary request, without its Upgrade; an extended CONNECT for any other is answered 501. `h2c` is never allowed.",
+        ),
+        key(
             "proxy_protocol",
             Kind::List(&NETWORK),
             Absent::Then("`[]`: nobody"),
@@ -81,9 +87,9 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
         ),
         key(
             "forward_fields",
-            Kind::List(&Kind::Choice(defaults::FORWARD_FIELDS)),
+            Kind::List(&Kind::Choice(defaults::FORWARD_FIELDS_KNOWN)),
             Absent::Texts(defaults::FORWARD_FIELDS),
-            "Which of these fields are sent to servers: X-Forwarded-For, -Proto and -Host; Forwarded (RFC 7239); X-Request-Id; traceparent (W3C Trace Context).",
+            "Which of these fields are sent to servers: X-Forwarded-For, -Proto and -Host; Forwarded (RFC 7239); X-Request-Id; traceparent (W3C Trace Context); with `via`, Via (RFC 9110), which makes nginx stop compressing unless its `gzip_proxied` says otherwise. CDN-Loop (RFC 8586) is always sent: it is how routing loops are found.",
         ),
         key(
             "timeouts",

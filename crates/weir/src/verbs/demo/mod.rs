@@ -113,6 +113,7 @@ fn open(services: &[Service]) -> Result<Opened, Error> {
                     sockets,
                     door,
                     carried: None,
+                    identity: crate::upgrade::new_identity(),
                     sources: admin::Sources::default(),
                 };
                 return Ok(Opened { public, admin, text, beginning });

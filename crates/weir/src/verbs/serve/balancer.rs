@@ -34,6 +34,8 @@ pub(crate) struct Beginning {
     pub(crate) door: Option<admin::Door>,
     /// What an earlier process knew of the servers.
     pub(crate) carried: Option<ServerStates>,
+    /// Who it is to those who pass a request back to it: an earlier process's, or a new one.
+    pub(crate) identity: proxy::Identity,
     /// What the admin API does through whoever runs the balancer.
     pub(crate) sources: admin::Sources,
 }
@@ -44,6 +46,7 @@ pub(crate) struct Balancer {
     pub(crate) counters: Arc<observe::Registry>,
     /// What it was started with: some of it holds until it ends.
     started_with: Arc<Snapshot>,
+    identity: proxy::Identity,
     workers: usize,
     sockets: Sockets,
     ready: Arc<AtomicBool>,
@@ -73,7 +76,7 @@ pub(crate) struct Followed {
 impl Balancer {
     /// Starts one on its sockets. What prevents it is told, a line each.
     pub(crate) fn start(beginning: Beginning) -> Result<Balancer, Vec<String>> {
-        let Beginning { snapshot, mut sockets, door, mut carried, sources } = beginning;
+        let Beginning { snapshot, mut sockets, door, mut carried, identity, sources } = beginning;
         let workers = sockets::workers(&snapshot);
 
         // What only root may do comes first, and all of it.
@@ -115,6 +118,7 @@ impl Balancer {
             workers,
             access: access.clone(),
             may_explain,
+            identity: identity.clone(),
         })
         .map_err(|error| vec![format!("cannot start the workers: {error}")])?;
 
@@ -140,6 +144,7 @@ impl Balancer {
             registry,
             counters,
             started_with: snapshot,
+            identity,
             workers,
             sockets,
             ready,
@@ -213,6 +218,11 @@ impl Balancer {
     /// The configuration in force.
     pub(crate) fn published(&self) -> Arc<Published> {
         self.registry.load_full()
+    }
+
+    /// Who it is, in `CDN-Loop`.
+    pub(crate) fn identity(&self) -> &proxy::Identity {
+        &self.identity
     }
 
     /// Its sockets.

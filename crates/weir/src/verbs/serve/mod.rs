@@ -60,7 +60,9 @@ pub(crate) fn run(args: &ServeArgs, common: Common) -> Exit {
             let (sockets, door) = sockets::open(&snapshot, handed).map_err(|error| error.lines)?;
             let carried = predecessor.as_mut().map(Predecessor::take_servers);
             let sources = reloader.sources(&desk);
-            let beginning = Beginning { snapshot, sockets, door, carried, sources };
+            let identity = predecessor.as_mut().and_then(Predecessor::take_identity);
+            let identity = identity.unwrap_or_else(upgrade::new_identity);
+            let beginning = Beginning { snapshot, sockets, door, carried, identity, sources };
             Ok((Balancer::start(beginning)?, events))
         });
     match started {

@@ -315,6 +315,32 @@ fn expectations_and_upgrades() {
 }
 
 #[test]
+fn of_the_protocols_asked_for_the_first_that_is_allowed_is_kept() {
+    let kept = |asked: &str, allowed: &[&str]| {
+        let mut head = get(&format!("Connection: upgrade\r\nUpgrade: {asked}\r\n")).unwrap();
+        head.keep_upgrade(allowed);
+        head.upgrade().map(|kept| String::from_utf8_lossy(kept).into_owned())
+    };
+    let cases = [
+        ("websocket", &["websocket"][..], Some("websocket")),
+        ("WebSocket", &["websocket"], Some("WebSocket")),
+        ("foo", &["websocket"], None),
+        ("foo, websocket", &["websocket"], Some("websocket")),
+        ("websocket, foo", &["foo", "websocket"], Some("websocket")),
+        ("websocket, h2c", &["websocket"], Some("websocket")),
+        ("h2c", &["h2c"], None),
+        ("H2C/1, foo/2", &["h2c", "foo"], Some("foo/2")),
+        ("foo/2", &["foo/2"], Some("foo/2")),
+        ("foo/2", &["foo/1"], None),
+        ("websocket", &[], None),
+        (", ,", &["websocket"], None),
+    ];
+    for (asked, allowed, expected) in cases {
+        assert_eq!(kept(asked, allowed).as_deref(), expected, "{asked} {allowed:?}");
+    }
+}
+
+#[test]
 fn limits_are_exact() {
     let mut head = RequestHead::default();
     let input = b"GET /abc HTTP/1.1\r\nHost: a\r\nB: c\r\n\r\n";

@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn ipv4_peers_of_an_ipv6_socket_are_ipv4() {
-        let bound = listen::bind("[::ffff:127.0.0.1]:0".parse().unwrap(), None, false).unwrap();
+        let bound = listen::bind("[::]:0".parse().unwrap(), None, false).unwrap();
         let port = bound.listener.local_addr().unwrap().port();
         let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (_stream, peer) = accept(&bound.listener).unwrap();

@@ -125,6 +125,7 @@ struct Peer {
     reordered: Option<u64>,
     for_nothing: Option<u64>,
     zero_window: Option<u64>,
+    syn_sent_again: u64,
     stalled: u64,
     stalled_full: u64,
     congestion: Vec<(sock_diag::CongestionControl, u64)>,
@@ -165,6 +166,7 @@ impl Sum {
         self.peers_left_out = 0;
         for peer in self.peers.values_mut() {
             peer.states.clear();
+            peer.syn_sent_again = 0;
         }
     }
 
@@ -209,6 +211,8 @@ impl Sum {
         }
         let peer = self.peers.entry(key).or_default();
         *peer.states.entry(state).or_default() += 1;
+        let is_repeated = state == SocketState::SynSent && socket.retransmits > 0;
+        peer.syn_sent_again += u64::from(is_repeated);
         Some(peer)
     }
 
@@ -326,7 +330,14 @@ impl Peer {
                 ..sum.tcp
             })
         };
-        PeerSockets { peer, direction, port, states: sum.states, tcp }
+        PeerSockets {
+            peer,
+            direction,
+            port,
+            states: sum.states,
+            syn_sent_again: Known::Is(sum.syn_sent_again),
+            tcp,
+        }
     }
 }
 

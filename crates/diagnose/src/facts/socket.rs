@@ -118,6 +118,9 @@ pub struct PeerSockets {
     /// How many sockets are in each state.
     #[serde(default)]
     pub states: BTreeMap<SocketState, u64>,
+    /// Of those in SYN-SENT, how many have sent their SYN again.
+    #[serde(default)]
+    pub syn_sent_again: Known<u64>,
     /// What TCP knows of those established now.
     #[serde(default)]
     pub tcp: Known<TcpSummary>,

@@ -4,7 +4,8 @@
 //! or dropped what had arrived for want of room (`TcpExtRcvPruned`, `TCPBacklogDrop`); or in every
 //! sample more than 64 KiB had arrived on a peer's connections that no program had read, after such
 //! a stop at some time. Where `tcp_rmem` allows less than 128 KiB, only unread data counts (a quarter of
-//! the buffer): `receive_buffer_small` speaks of the rest.
+//! the buffer): `receive_buffer_small` speaks of the rest. Where more segments came before their turn
+//! (`TcpExtTCPOFOQueue`), those filled the buffers, and it is advice: loss or reordering is the cause.
 //!
 //! **Why.** The network has done its part: the peer waits for this host. Seen from the peer it
 //! looks like a slow network, and a balancer in between holds the data meanwhile.
@@ -38,8 +39,16 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     if !is_counted && unread.is_empty() {
         return;
     }
-    let is_heavy = stops.per_s() >= WARNING_PER_S || !drops.is_empty() || !unread.is_empty();
+    // Segments that came before their turn fill the buffer too, and no program can read those.
+    let ahead = view.counter_if_any("TcpExtTCPOFOQueue");
+    let ahead = ahead.filter(|one| unread.is_empty() && one.by > stops.by);
+    let is_heavy = ahead.is_none()
+        && (stops.per_s() >= WARNING_PER_S || !drops.is_empty() || !unread.is_empty());
     let what = match unread.first() {
+        None if ahead.is_some() => format!(
+            "Peers are told to stop {} times a second, while segments out of order fill receive buffers.",
+            words::number(stops.per_s())
+        ),
         Some((bytes, peer)) => format!(
             "A program leaves {} from {} unread.",
             words::bytes(*bytes),
@@ -54,11 +63,16 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         out.finding(
             "slow reader",
             if is_heavy { Severity::Warning } else { Severity::Advice },
-            if unread.is_empty() { Certainty::Likely } else { Certainty::Certain },
+            match unread.first() {
+                Some(_) => Certainty::Certain,
+                None if ahead.is_some() => Certainty::Possible,
+                None => Certainty::Likely,
+            },
             what,
         )
         .evidence(stops.evidence("TcpExtTCPToZeroWindowAdv"))
         .evidences(drops.iter().map(|(name, one)| one.evidence(name)))
+        .evidences(ahead.map(|one| one.evidence("TcpExtTCPOFOQueue")))
         .evidences(unread.iter().take(PEERS_SHOWN_MAX).map(|(bytes, peer)| {
             Evidence::text(
                 format!("unread from {}", server_or_client(peer)),

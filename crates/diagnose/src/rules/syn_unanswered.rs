@@ -66,8 +66,10 @@ impl Handshakes {
             repeats.div_ceil(in_a_row as u64)
         };
         let unanswered = connections(answers_again, &ANSWER_AGAIN_S);
+        // Those that wait now are told one by one.
+        let repeating = connections(repeated, &SYN_AGAIN_S).max(repeating_now(view));
         Some(Handshakes {
-            begun: Units::new(connections(repeated, &SYN_AGAIN_S), begun),
+            begun: Units::new(repeating, begun),
             answered: Units::new(unanswered, passive.max(unanswered)),
             answers_again,
             again,
@@ -135,6 +137,12 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             .verify("nstat -az TcpExtTCPSynRetrans rises by less than 1 % of TcpActiveOpens")
             .source(&["/proc/net/netstat", "/proc/net/snmp", "sock_diag (state SYN-SENT)"]),
     );
+}
+
+/// Connections in SYN-SENT that have sent their SYN again.
+fn repeating_now(view: View<'_>) -> u64 {
+    let peers = view.last().and_then(|last| last.sockets.get()).map(|sockets| sockets.peers.as_slice());
+    words::sum(peers.unwrap_or_default().iter().filter_map(|peer| peer.syn_sent_again.get().copied()))
 }
 
 /// Servers whose answer is awaited now, most sockets first.

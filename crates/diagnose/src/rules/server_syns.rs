@@ -14,6 +14,7 @@
 //! **What to do.** On the server `weir doctor`, or `nstat -az TcpExtListenOverflows`; on this host
 //! `ethtool -S` for allowances of the provider. Kept connections need no SYN.
 
+use crate::evidence::Units;
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::servers::{Place, Server, has_ended, servers};
@@ -22,6 +23,10 @@ use crate::words;
 
 const SHARE_MIN: f64 = 0.01;
 const SERVERS_SHOWN_MAX: usize = 5;
+
+fn handshakes(server: &Server<'_>) -> Units {
+    server.handshakes()
+}
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
     let Some((servers, seconds)) = servers(facts) else {
@@ -32,7 +37,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         servers.iter().filter(|one| one.connects.unwrap_or(one.attempts) > 0 || one.syn_retries > 0).collect();
     let is_affected = |one: &Server<'_>| {
         one.handshakes().exceeds(SHARE_MIN, busy.len())
-            && !has_ended(facts, one, |one| one.handshakes(), SHARE_MIN)
+            && !has_ended(facts, one, handshakes, SHARE_MIN)
     };
     let judged: Vec<(&Server<'_>, bool)> =
         busy.iter().map(|one| (*one, is_affected(one))).collect();

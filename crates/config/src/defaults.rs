@@ -82,7 +82,9 @@ pub(crate) const ZONES_READY_MIN: f64 = 0.5;
 /// comes and goes moves the traffic back and forth.
 pub(crate) const ZONES_READY_RECOVERED: f64 = 0.75;
 
-pub(crate) const CONNECT: Duration = secs(1);
+/// Linux sends a SYN again after exactly 1 s (RFC 6298 section 2). A longer wait gives the second one a
+/// chance, and tells a server that leaves SYNs unanswered (`connect_syn_unanswered`) from one that is far.
+pub(crate) const CONNECT: Duration = Duration::from_millis(1_500);
 pub(crate) const RESPONSE: Duration = secs(30);
 pub(crate) const IDLE: Duration = secs(60);
 /// As long as nginx keeps them. Many servers close sooner; when each does is learned, and the pool

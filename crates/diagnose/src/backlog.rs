@@ -36,10 +36,13 @@ pub(crate) fn habit(listening: &Listening<'_>) -> Option<&'static Habit> {
     })
 }
 
-/// Whether the queue has been more than half full, or has dropped something.
-pub(crate) fn is_under_pressure(listening: &Listening<'_>) -> bool {
+/// Whether the queue has been more than half full, or has overflowed. A socket's drops count repeated
+/// SYNs too, so that they prove nothing where the namespace has never counted an overflow.
+pub(crate) fn is_under_pressure(listening: &Listening<'_>, view: View<'_>) -> bool {
     let (waiting, backlog) = listening.fullest;
-    listening.has_dropped() || waiting > backlog / 2
+    let overflows = view.counter_if_any("TcpExtListenOverflows");
+    let has_overflowed = listening.has_dropped() && overflows.is_none_or(|one| one.in_all > 0);
+    has_overflowed || waiting > backlog / 2
 }
 
 /// Adds what makes the backlog larger, in the order in which the limits bind.

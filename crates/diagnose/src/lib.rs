@@ -8,6 +8,7 @@ mod backlog;
 pub mod board;
 mod captured;
 pub mod checks;
+pub mod evidence;
 pub mod facts;
 pub mod finding;
 pub mod render;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::evidence::Units;
 use crate::facts::{Balancer, Facts, ServerCounts};
 use crate::words;
 
@@ -13,9 +14,11 @@ pub(crate) struct Server<'a> {
     pub(crate) attempts: u64,
     pub(crate) failures: BTreeMap<&'a str, u64>,
     pub(crate) connects: Option<u64>,
+    connects_repeated: Option<u64>,
     pub(crate) syn_retries: u64,
     pub(crate) segments_sent: u64,
     pub(crate) segments_sent_again: u64,
+    loss_episodes: Option<u64>,
     pub(crate) reordered: u64,
     pub(crate) checks: Option<(u64, u64)>,
 }
@@ -25,10 +28,67 @@ impl Server<'_> {
         words::sum(self.failures.values().copied())
     }
 
+    /// Connections, and how many of them had a SYN sent again.
+    pub(crate) fn handshakes(&self) -> Units {
+        let connects = self.connects.unwrap_or(self.attempts).max(1);
+        Units::new(self.connects_repeated.unwrap_or(self.syn_retries), connects)
+    }
+
+    /// Segments, and how many of them were sent again.
+    pub(crate) fn lost(&self) -> Units {
+        Units::new(self.segments_sent_again, self.segments_sent)
+    }
+
+    /// Segments, and how many of them had been overtaken.
+    pub(crate) fn overtaken(&self) -> Units {
+        Units::new(self.reordered, self.segments_sent)
+    }
+
+    /// Whether loss episodes prove that more than `limit` of the segments are lost, when `peers` servers
+    /// are judged. An episode is a sample with segments sent again; where one sample stands for many
+    /// exchanges it hides several, and then groups of segments are the units.
+    pub(crate) fn loses(&self, limit: f64, peers: usize) -> bool {
+        let groups = grouped(self.lost());
+        let episodes =
+            Units::new(self.loss_episodes.unwrap_or(groups.affected), self.segments_sent);
+        episodes.exceeds(limit, peers) || groups.exceeds(limit, peers)
+    }
+
+    /// The same of segments that were overtaken.
+    pub(crate) fn reorders(&self, limit: f64, peers: usize) -> bool {
+        grouped(self.overtaken()).exceeds(limit, peers)
+    }
+
     /// `10.0.0.2:80 of api`.
     pub(crate) fn name(&self) -> String {
         format!("{} of {}", self.now.address, self.now.service)
     }
+}
+
+/// Segments of one episode are lost together, commonly no more than the initial window (RFC 6928): that
+/// many count as one unit.
+fn grouped(segments: Units) -> Units {
+    const GROUP: u64 = 10;
+    Units::new(segments.affected / GROUP, segments.of / GROUP)
+}
+
+/// Whether what `of` counts has ended at `server`, though it exceeds `limit` over all samples: by the time
+/// between the newest two of at least three samples.
+pub(crate) fn has_ended(
+    facts: &Facts,
+    server: &Server<'_>,
+    of: fn(&Server<'_>) -> Units,
+    limit: f64,
+) -> bool {
+    let newest = || {
+        let [.., before, last] = facts.balancer.get()?.samples.as_slice() else { return None };
+        let same = |one: &&ServerCounts| {
+            one.address == server.now.address && one.service == server.now.service
+        };
+        between(before.servers.iter().find(same), last.servers.iter().find(same)?)
+    };
+    let is_enough = facts.balancer.get().is_some_and(|balancer| balancer.samples.len() >= 3);
+    is_enough && newest().is_some_and(|newest| of(server).has_ended(of(&newest), limit))
 }
 
 /// The balancer's servers between its first sample and its last, and the seconds between; `None`
@@ -64,9 +124,11 @@ fn between<'a>(then: Option<&ServerCounts>, now: &'a ServerCounts) -> Option<Ser
         attempts: since(|one| one.attempts)?,
         failures,
         connects: known(|one| one.connects.get().copied()),
+        connects_repeated: known(|one| one.connects_repeated.get().copied()),
         syn_retries: since(|one| one.syn_retries)?,
         segments_sent: since(|one| one.segments_sent)?,
         segments_sent_again: since(|one| one.segments_sent_again)?,
+        loss_episodes: known(|one| one.loss_episodes.get().copied()),
         reordered: since(|one| one.reordered)?,
         checks: passed.zip(failed),
     })

@@ -104,6 +104,9 @@ pub struct Log {
     /// The share of exchanges, 0.0 to 1.0, for which the kernel is asked about the TCP connections
     /// on both sides.
     pub tcp_info: f64,
+    /// Whether servers with little traffic are asked about more often, for metrics and findings only:
+    /// where the file does not set `tcp_info`.
+    pub tcp_info_raised: bool,
     /// The share of exchanges, 0.0 to 1.0, whose line says why they got their server.
     pub decisions: f64,
     /// The file that holds the token by which a request may ask for the same; `None`: the admin
@@ -118,6 +121,7 @@ impl Log {
             access: AccessLog::Off,
             format: LogFormat::Json,
             tcp_info: 0.0,
+            tcp_info_raised: false,
             decisions: 0.0,
             explain_token_file: None,
         }

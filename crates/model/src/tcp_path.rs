@@ -42,6 +42,11 @@ pub struct TcpPath {
     sent_again: AtomicU64,
     reordered: AtomicU64,
     syn_retries: AtomicU64,
+    dials: AtomicU64,
+    dials_repeated: AtomicU64,
+    lossy_samples: AtomicU64,
+    /// When a sample was taken beyond the configured share, in milliseconds.
+    extra_at_ms: AtomicU64,
 }
 
 /// The same as plain numbers.
@@ -61,6 +66,12 @@ pub struct TcpPathTotals {
     pub reordered: u64,
     /// SYNs sent again before a connection came about, or was given up.
     pub syn_retries: u64,
+    /// Connections that were tried.
+    pub dials: u64,
+    /// Of these, those whose SYN was sent again.
+    pub dials_repeated: u64,
+    /// Samples in which segments had been sent again: loss episodes, of which one may repeat several.
+    pub lossy_samples: u64,
 }
 
 impl TcpPath {
@@ -78,12 +89,26 @@ impl TcpPath {
         self.average_us_bits.store(average.to_bits(), Relaxed);
         self.sent.fetch_add(u64::from(sample.sent), Relaxed);
         self.sent_again.fetch_add(u64::from(sample.sent_again), Relaxed);
+        self.lossy_samples.fetch_add(u64::from(sample.sent_again > 0), Relaxed);
         self.reordered.fetch_add(u64::from(sample.reordered), Relaxed);
     }
 
-    /// A connection took `count` repetitions of its SYN to come about, or did not in spite of them.
-    pub fn note_syn_retries(&self, count: u32) {
-        self.syn_retries.fetch_add(u64::from(count), Relaxed);
+    /// A connection was tried. It took `syn_retries` repetitions of its SYN to come about, or did not in
+    /// spite of them.
+    pub fn note_dial(&self, syn_retries: u32) {
+        self.dials.fetch_add(1, Relaxed);
+        if syn_retries > 0 {
+            self.syn_retries.fetch_add(u64::from(syn_retries), Relaxed);
+            self.dials_repeated.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Whether to take a sample at `now_ms`, beyond the configured share: true at most once every
+    /// `every_ms`, for one of those who ask.
+    pub fn claims_extra(&self, now_ms: u64, every_ms: u64) -> bool {
+        let last = self.extra_at_ms.load(Relaxed);
+        now_ms.saturating_sub(last) >= every_ms
+            && self.extra_at_ms.compare_exchange(last, now_ms, Relaxed, Relaxed).is_ok()
     }
 
     /// What was added so far.
@@ -97,6 +122,9 @@ impl TcpPath {
             sent_again: self.sent_again.load(Relaxed),
             reordered: self.reordered.load(Relaxed),
             syn_retries: self.syn_retries.load(Relaxed),
+            dials: self.dials.load(Relaxed),
+            dials_repeated: self.dials_repeated.load(Relaxed),
+            lossy_samples: self.lossy_samples.load(Relaxed),
         }
     }
 }
@@ -119,6 +147,9 @@ impl TcpPathTotals {
         self.sent_again += other.sent_again;
         self.reordered += other.reordered;
         self.syn_retries += other.syn_retries;
+        self.dials += other.dials;
+        self.dials_repeated += other.dials_repeated;
+        self.lossy_samples += other.lossy_samples;
     }
 }
 
@@ -158,10 +189,20 @@ mod tests {
         let (one, other) = (TcpPath::default(), TcpPath::default());
         one.note(&sample(80));
         other.note(&sample(80));
-        other.note_syn_retries(3);
+        other.note_dial(3);
+        other.note_dial(0);
         let mut sum = one.totals();
         sum.add(&other.totals());
         assert_eq!((sum.samples(), sum.reordered, sum.syn_retries), (2, 4, 3));
+        assert_eq!((sum.dials, sum.dials_repeated, sum.lossy_samples), (2, 1, 2));
         assert_eq!(sum.round_trip, None);
+    }
+
+    #[test]
+    fn a_sample_beyond_the_share_is_claimed_once_each_time() {
+        let path = TcpPath::default();
+        let claimed: Vec<bool> =
+            [1_000, 1_000, 1_009, 1_010, 1_500, 1_501].map(|at| path.claims_extra(at, 10)).into();
+        assert_eq!(claimed, [true, false, false, true, true, false]);
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Record {
     pub(crate) reused: bool,
     /// Whether TCP is asked about its connections…
     pub(crate) asks_tcp: bool,
+    /// Whether servers with little traffic are asked about all the same, for metrics only.
+    pub(crate) raises_tcp: bool,
     /// …and what it said of that to the server.
     pub(crate) tcp_server: Option<TcpSide>,
     /// What is told of its choices; `None`: nothing.
@@ -67,6 +69,7 @@ impl Record {
             endpoint: None,
             reused: false,
             asks_tcp: false,
+            raises_tcp: false,
             tcp_server: None,
             explanation: None,
             connections: 0,
@@ -129,6 +132,8 @@ impl Record {
     pub(crate) fn ask_tcp(&mut self, connection: &mut ServerConnection, endpoint: &Endpoint) {
         if self.asks_tcp {
             self.tcp_server = tcp_sample::server(connection, endpoint);
+        } else if self.raises_tcp {
+            tcp_sample::server_extra(connection, endpoint, os::clock::now());
         }
     }
 

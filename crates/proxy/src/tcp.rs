@@ -100,6 +100,7 @@ async fn passed(
     let request_id = RequestId::new(random);
     let mut record = Record::new(os::clock::now(), request_id);
     record.asks_tcp = accepted.plane.sampling.asks_tcp(random);
+    record.raises_tcp = accepted.plane.sampling.is_raised();
     record.explanation = accepted.plane.explanation(random, None);
     record.service = Some(id);
     let entry = worker.roster.enter().await;

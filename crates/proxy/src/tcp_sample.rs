@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use decide::Endpoint;
-use model::{Log, TcpSample};
+use model::{Log, Moment, TcpSample};
 use observe::TcpSide;
 use os::tcp_info::TcpInfo;
 use transport::Stream;
@@ -17,11 +17,16 @@ use crate::upstream::ServerConnection;
 /// that comes about as it should costs a system call more.
 pub(crate) const SYN_RETRY_MIN: Duration = Duration::from_millis(200);
 
+/// A server is asked about no more often than this beyond the configured share: 100 system calls a second
+/// cost less than a ten-thousandth of a core.
+const EXTRA_EVERY: Duration = Duration::from_millis(10);
+
 /// Which exchanges are looked at more closely. Drawn with bits of the random id that each has
 /// anyway, and which no client can choose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampling {
     tcp_below: u64,
+    is_raised: bool,
     decisions_below: u64,
 }
 
@@ -29,12 +34,21 @@ impl Sampling {
     pub(crate) fn new(log: &Log) -> Sampling {
         // 1.0 lies above every 32-bit number.
         let below = |share: f64| (share * 4_294_967_296.0) as u64;
-        Sampling { tcp_below: below(log.tcp_info), decisions_below: below(log.decisions) }
+        Sampling {
+            tcp_below: below(log.tcp_info),
+            is_raised: log.tcp_info_raised,
+            decisions_below: below(log.decisions),
+        }
     }
 
     /// Whether TCP is asked about the exchange of this id.
     pub(crate) fn asks_tcp(self, id: u128) -> bool {
         u64::from(id as u32) < self.tcp_below
+    }
+
+    /// Whether servers with little traffic are asked about beyond the share.
+    pub(crate) fn is_raised(self) -> bool {
+        self.is_raised
     }
 
     /// Whether its choices are told.
@@ -73,12 +87,9 @@ impl Told {
 
 /// A connection to `endpoint` has come about after `took`.
 pub(crate) fn connected(stream: &Stream, endpoint: &Endpoint, took: Duration) -> Told {
-    if took < SYN_RETRY_MIN {
-        return Told::default();
-    }
-    let Ok(info) = stream.tcp_info() else { return Told::default() };
-    endpoint.state.tcp.note_syn_retries(info.total_retrans);
-    Told::after_handshake(&info)
+    let info = (took >= SYN_RETRY_MIN).then(|| stream.tcp_info().ok()).flatten();
+    endpoint.state.tcp.note_dial(info.map_or(0, |info| info.total_retrans));
+    info.map_or_else(Told::default, |info| Told::after_handshake(&info))
 }
 
 /// Asks about the connection to a server, and notes what is new of it.
@@ -89,6 +100,15 @@ pub(crate) fn server(connection: &mut ServerConnection, endpoint: &Endpoint) -> 
         endpoint.state.tcp.note(&connection.told.since(&info));
     }
     Some(side(&info))
+}
+
+/// Asks about the connection to a server beyond the configured share, for what is counted of the server
+/// only, where it was not asked about in the last [`EXTRA_EVERY`].
+pub(crate) fn server_extra(connection: &mut ServerConnection, endpoint: &Endpoint, now: Moment) {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    if endpoint.state.tcp.claims_extra(millis(now.since(Moment::ZERO)), millis(EXTRA_EVERY)) {
+        server(connection, endpoint);
+    }
 }
 
 /// Asks about the connection to a client.

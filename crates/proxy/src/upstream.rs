@@ -374,7 +374,7 @@ pub(crate) async fn dial(
             if error.cause == Cause::ConnectionRefused {
                 learner.restarted(now);
             }
-            endpoint.state.tcp.note_syn_retries(error.syn_retries);
+            endpoint.state.tcp.note_dial(error.syn_retries);
             Err(error.cause)
         }
     }

@@ -125,6 +125,9 @@ struct Peer {
     reordered: Option<u64>,
     for_nothing: Option<u64>,
     zero_window: Option<u64>,
+    syn_sent_again: u64,
+    stalled: u64,
+    stalled_full: u64,
     congestion: Vec<(sock_diag::CongestionControl, u64)>,
     without: [u64; 3],
 }
@@ -163,6 +166,7 @@ impl Sum {
         self.peers_left_out = 0;
         for peer in self.peers.values_mut() {
             peer.states.clear();
+            peer.syn_sent_again = 0;
         }
     }
 
@@ -207,6 +211,8 @@ impl Sum {
         }
         let peer = self.peers.entry(key).or_default();
         *peer.states.entry(state).or_default() += 1;
+        let is_repeated = state == SocketState::SynSent && socket.retransmits > 0;
+        peer.syn_sent_again += u64::from(is_repeated);
         Some(peer)
     }
 
@@ -247,6 +253,12 @@ impl Peer {
     fn add_tcp(&mut self, socket: &Socket) {
         let Some(info) = socket.info else { return };
         self.add_info(&info);
+        if is_stalled(&info) {
+            self.stalled += 1;
+            let full = u64::from(info.snd_mss_bytes);
+            let is_full = u64::from(socket.send_queue) >= full && info.bytes_acked < full;
+            self.stalled_full += u64::from(is_full);
+        }
         self.tcp.unsent_bytes += u64::from(socket.send_queue);
         self.tcp.unread_bytes += u64::from(socket.receive_queue);
         if let Some(name) = socket.congestion_control {
@@ -305,6 +317,8 @@ impl Peer {
                 reordered: or_old(sum.reordered, "4.20"),
                 sent_again_for_nothing: or_old(sum.for_nothing, "4.19"),
                 zero_window: or_old(sum.zero_window, "6.2"),
+                stalled: Known::Is(sum.stalled),
+                stalled_full: Known::Is(sum.stalled_full),
                 congestion_control: sum
                     .congestion
                     .iter()
@@ -316,8 +330,21 @@ impl Peer {
                 ..sum.tcp
             })
         };
-        PeerSockets { peer, direction, port, states: sum.states, tcp }
+        PeerSockets {
+            peer,
+            direction,
+            port,
+            states: sum.states,
+            syn_sent_again: Known::Is(sum.syn_sent_again),
+            tcp,
+        }
     }
+}
+
+/// Whether two timeouts in a row brought no acknowledgement, though the peer's window is open: a closed
+/// one is probed, and a peer that does not read is not dead.
+fn is_stalled(info: &TcpInfo) -> bool {
+    info.retransmits >= 2 && info.unacked > 0 && info.snd_wnd_bytes != Some(0)
 }
 
 /// The upper of the two in the middle.

@@ -136,7 +136,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("resolver", resolver, &after.resolver, |resolver| {
         or(resolver.as_ref(), "the system's")
     });
-    let Log { access, format, tcp_info, decisions, explain_token_file } = log;
+    let Log { access, format, tcp_info, tcp_info_raised, decisions, explain_token_file } = log;
     words.value("log.access", access, &after.log.access, |access| match access {
         AccessLog::Off => "off".to_owned(),
         AccessLog::Stdout => "stdout".to_owned(),
@@ -146,7 +146,12 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         LogFormat::Json => "json".to_owned(),
         LogFormat::Text => "text".to_owned(),
     });
-    words.value("log.tcp_info", tcp_info, &after.log.tcp_info, f64::to_string);
+    let share = |(share, raised): &(f64, bool)| match raised {
+        true => format!("{share}, more where there is little traffic"),
+        false => share.to_string(),
+    };
+    let tcp_info = (*tcp_info, *tcp_info_raised);
+    words.value("log.tcp_info", &tcp_info, &(after.log.tcp_info, after.log.tcp_info_raised), share);
     words.value("log.decisions", decisions, &after.log.decisions, f64::to_string);
     words.value(
         "log.explain_token_file",

@@ -97,6 +97,7 @@ fn default_log() -> Log {
         access: AccessLog::Stdout,
         format: LogFormat::Json,
         tcp_info: defaults::TCP_INFO,
+        tcp_info_raised: true,
         decisions: defaults::DECISIONS,
         explain_token_file: None,
     }
@@ -122,10 +123,11 @@ fn log(mut table: Table<'_>) -> Log {
         "text" => LogFormat::Text,
         _ => LogFormat::Json,
     };
-    let tcp_info = table.number("tcp_info").value;
+    let given = table.number_if("tcp_info").map(|at| at.value);
+    let (tcp_info, tcp_info_raised) = (given.unwrap_or(defaults::TCP_INFO), given.is_none());
     let decisions = table.number("decisions").value;
     let explain_token_file = table.text("explain_token_file", admin::path).map(|at| at.value);
     table.finish();
     let access = access.map_or(AccessLog::Stdout, |access| access.value);
-    Log { access, format, tcp_info, decisions, explain_token_file }
+    Log { access, format, tcp_info, tcp_info_raised, decisions, explain_token_file }
 }

@@ -75,6 +75,9 @@ pub struct ServerCounts {
     /// Connections to it that were tried.
     #[serde(default)]
     pub connects: Known<u64>,
+    /// Of these, those whose SYN was sent again.
+    #[serde(default)]
+    pub connects_repeated: Known<u64>,
     /// SYNs sent again before a connection came about, or was given up.
     #[serde(default)]
     pub syn_retries: u64,
@@ -84,6 +87,9 @@ pub struct ServerCounts {
     /// Of these, those sent again.
     #[serde(default)]
     pub segments_sent_again: u64,
+    /// Samples of a connection since whose last one segments had been sent again.
+    #[serde(default)]
+    pub loss_episodes: Known<u64>,
     /// Segments seen to have overtaken others, over sampled connections.
     #[serde(default)]
     pub reordered: u64,

@@ -118,6 +118,9 @@ pub struct PeerSockets {
     /// How many sockets are in each state.
     #[serde(default)]
     pub states: BTreeMap<SocketState, u64>,
+    /// Of those in SYN-SENT, how many have sent their SYN again.
+    #[serde(default)]
+    pub syn_sent_again: Known<u64>,
     /// What TCP knows of those established now.
     #[serde(default)]
     pub tcp: Known<TcpSummary>,
@@ -161,6 +164,12 @@ pub struct TcpSummary {
     /// Connections whose peer shows a window of zero (Linux 6.2; else those with `rwnd_limited`
     /// running and nothing in flight, or unknown).
     pub zero_window: Known<u64>,
+    /// Connections whose oldest segment was sent again by at least two timeouts in a row, with no
+    /// acknowledgement since (`tcpi_retransmits`).
+    pub stalled: Known<u64>,
+    /// Of these, those on which no segment of full size was ever acknowledged, though data of that
+    /// size waits.
+    pub stalled_full: Known<u64>,
     /// Connections by congestion control (`cubic`, `bbr`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub congestion_control: BTreeMap<String, u64>,

@@ -17,7 +17,7 @@ use crate::words;
 pub(super) fn check(view: View<'_>, out: &mut Out) {
     let Some(somaxconn) = view.setting("net.core.somaxconn", out) else { return };
     for listening in view.listeners(out).unwrap_or_default() {
-        if u64::from(listening.backlog()) != somaxconn || !is_under_pressure(&listening) {
+        if u64::from(listening.backlog()) != somaxconn || !is_under_pressure(&listening, view) {
             continue;
         }
         let finding = out

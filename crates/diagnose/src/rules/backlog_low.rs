@@ -30,7 +30,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             .is_some_and(|habit| habit.backlog == listening.backlog() && !habit.setting.is_empty());
         let is_public = !listening.address.ip().is_loopback();
         if backlog >= somaxconn
-            || !(is_under_pressure(&listening) || is_habit && is_public)
+            || !(is_under_pressure(&listening, view) || is_habit && is_public)
             || super::backlog_stale::looks_stale(&listening, somaxconn)
         {
             continue;

@@ -32,7 +32,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         if !looks_stale(&listening, somaxconn) {
             continue;
         }
-        let pressed = is_under_pressure(&listening);
+        let pressed = is_under_pressure(&listening, view);
         let finding = out
             .finding(
                 listening.address.to_string(),

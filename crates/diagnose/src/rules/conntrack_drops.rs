@@ -1,16 +1,20 @@
 //! Connection tracking drops packets of new connections.
 //!
-//! **When.** `drop` or `early_drop` of `/proc/net/stat/nf_conntrack` rise between the samples; the
-//! kernel's log then says `nf_conntrack: table full`. `insert_failed` alone is said as advice: two
-//! packets of one flow raced, as DNS queries for A and AAAA from one socket do, and one was lost.
+//! **When.** `drop` of `/proc/net/stat/nf_conntrack` rises between the samples; certain, and critical,
+//! where a sample shows the table more than 90 % full, or entries are evicted at the same time; the
+//! kernel's log then says `nf_conntrack: table full`. `early_drop` alone is a warning: the table is full,
+//! but an entry that was not answered yet made room, and the new connection was let through.
+//! `insert_failed` alone is said as advice: two packets of one flow raced, as DNS queries for A and AAAA
+//! from one socket do, and one was lost.
 //!
-//! **Why.** `drop`: the table is full, the packet is gone, a client tries again after a second.
-//! `early_drop`: an entry that was not answered yet made room for another.
+//! **Why.** `drop`: the packet is gone, a client tries again after a second. `early_drop`: the evicted
+//! connection is no longer known; rules and NAT treat its next packet as a stranger's.
 //!
 //! **What to do.** As for `conntrack_full`: do not track what need not be, enlarge the table, look
 //! for what fills it (many short UDP flows, a scan).
 
-use super::conntrack_full::{figures, with_remedies};
+use super::conntrack_full::{CRITICAL_SHARE, figures, with_remedies};
+use crate::facts::Conntrack;
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};
 use crate::words;
@@ -36,25 +40,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             .into_iter()
             .filter_map(|(name, one)| Some((name, one.filter(|one| one.is_rising())?)))
             .collect();
-    let of_new = rising.iter().filter(|(name, _)| *name != "insert_failed");
-    let lost = words::sum(of_new.map(|(_, one)| one.by));
-    let per_s = lost as f64 / view.seconds().max(f64::MIN_POSITIVE);
-    let (severity, certainty, what) = if lost > 0 {
-        (
-            Severity::Critical,
-            Certainty::Certain,
-            format!("Connection tracking drops {} new connections a second.", words::number(per_s)),
-        )
-    } else if let Some((_, failed)) = rising.first() {
-        (
-            Severity::Advice,
-            Certainty::Possible,
-            format!(
-                "Connection tracking loses {} packets a second that raced each other.",
-                words::number(failed.per_s())
-            ),
-        )
-    } else {
+    let Some((severity, certainty, what, why)) = says(dropped, early, failed, is_full(view)) else {
         return;
     };
     let finding = out
@@ -62,8 +48,67 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         .evidences(rising.iter().map(|(name, one)| one.evidence(name)))
         .evidences(figures(after))
         .evidences(log_line(view).map(|line| Evidence::text("kernel log", line)))
-        .why("A dropped packet is a client that waits a second, or a DNS answer that comes after 5 s.");
+        .why(why);
     out.push(with_remedies(finding));
+}
+
+type Said = (Severity, Certainty, String, &'static str);
+
+/// What the three counters say together.
+fn says(
+    dropped: Option<Change>,
+    early: Option<Change>,
+    failed: Option<Change>,
+    is_full: bool,
+) -> Option<Said> {
+    const LOST: &str = "A dropped packet is a client that waits a second, or a DNS answer that comes after 5 s.";
+    let rising = |one: Option<Change>| one.filter(|one| one.is_rising());
+    Some(match (rising(dropped), rising(early), rising(failed)) {
+        (Some(dropped), early, _) if is_full || early.is_some() => (
+            Severity::Critical,
+            Certainty::Certain,
+            format!(
+                "Connection tracking drops {} packets of new connections a second: its table is full.",
+                words::number(dropped.per_s())
+            ),
+            LOST,
+        ),
+        (Some(dropped), ..) => (
+            Severity::Warning,
+            Certainty::Possible,
+            format!(
+                "Connection tracking drops {} packets a second, though its table is not full now.",
+                words::number(dropped.per_s())
+            ),
+            "Packets of one flow raced each other, or the table was full for a moment between the samples.",
+        ),
+        (None, Some(early), _) => (
+            Severity::Warning,
+            Certainty::Certain,
+            format!(
+                "The table of tracked connections is full: {} entries a second are evicted for new ones.",
+                words::number(early.per_s())
+            ),
+            "New connections get through. An evicted one is forgotten: rules and NAT treat its next packet as a stranger's.",
+        ),
+        (None, None, Some(failed)) => (
+            Severity::Advice,
+            Certainty::Possible,
+            format!(
+                "Connection tracking loses {} packets a second that raced each other.",
+                words::number(failed.per_s())
+            ),
+            LOST,
+        ),
+        (None, None, None) => return None,
+    })
+}
+
+/// Whether any sample shows the table nearly full.
+fn is_full(view: View<'_>) -> bool {
+    let share = |table: &Conntrack| Some(*table.count.get()? as f64 / (*table.max.get()?).max(1) as f64);
+    let tables = view.namespace.samples.iter().filter_map(|one| one.conntrack.get()?.as_ref());
+    tables.filter_map(share).any(|share| share > CRITICAL_SHARE)
 }
 
 fn log_line(view: View<'_>) -> Option<&str> {

@@ -2,8 +2,9 @@
 //!
 //! **When.** `nf_conntrack_count` is above 75 % (warning) or 90 % (critical) of `nf_conntrack_max`.
 //!
-//! **Why.** When it is full, packets of new connections are dropped: clients see a server that does
-//! not answer, and nothing but the kernel's log and the table's own counters shows it.
+//! **Why.** When it is full, entries that were not answered yet make room; when there is none, packets of
+//! new connections are dropped: clients see a server that does not answer, and nothing but the kernel's
+//! log and the table's own counters shows it.
 //!
 //! **What to do.** Do not track what need not be (`notrack` for the balancer's own traffic and for
 //! DNS), shorten timeouts, or enlarge the table together with its buckets. An entry takes about 400
@@ -18,7 +19,7 @@ use crate::view::{Out, View};
 use crate::words;
 
 const WARNING_SHARE: f64 = 0.75;
-const CRITICAL_SHARE: f64 = 0.9;
+pub(super) const CRITICAL_SHARE: f64 = 0.9;
 
 pub(super) fn check(view: View<'_>, out: &mut Out) {
     const WHAT: &str = "connection tracking";
@@ -39,7 +40,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             Certainty::Certain,
             format!("The table of tracked connections is {} full.", words::percent(share)),
         )
-        .why("When it is full, packets of new connections are dropped without a word.");
+        .why("When it is full and no unanswered entry can make room, packets of new connections are dropped.");
     out.push(with_remedies(finding.evidences(figures(table))));
 }
 

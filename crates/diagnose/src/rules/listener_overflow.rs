@@ -2,8 +2,9 @@
 //!
 //! **When.** More connections wait in a socket's accept queue than its backlog says (it holds one
 //! more than that), or the socket's drops and `TcpExtListenOverflows` rise together between two
-//! samples. Drops of the past, none now, are said as advice. Drops of a socket alone prove nothing:
-//! they also count SYNs that failed for other reasons.
+//! samples. Where the drops of other sockets could explain every overflow, it is *possible*. Drops of
+//! the past, none now, are said as advice, where the namespace has counted overflows. Drops of a socket
+//! alone prove nothing: they also count SYNs that were repeated because an answer was lost.
 //!
 //! **Why.** A connection that finds the queue full is dropped without a word. The client sends its
 //! SYN again after 1 s (3 s before Linux 3.1), then after 1, 2 or 4 s more, so users see waits of
@@ -30,12 +31,24 @@ const CRITICAL_PER_S: f64 = 1.0;
 
 pub(super) fn check(view: View<'_>, out: &mut Out) {
     let overflows = view.counter("TcpExtListenOverflows", out);
-    for listening in view.listeners(out).unwrap_or_default() {
+    let all = view.listeners(out).unwrap_or_default();
+    let dropped = |one: &Listening<'_>| one.drops.map_or(0, |drops| drops.by);
+    let dropped_by_all = words::sum(all.iter().map(dropped));
+    for listening in all {
         let drops = listening.drops.filter(|drops| drops.is_rising());
         let finding = match (overflows.filter(|one| one.is_rising()), drops) {
-            (Some(overflows), Some(drops)) => now(&listening, overflows, drops, out),
+            (Some(overflows), Some(drops)) => {
+                // Overflows that no other socket's drops can stand for are this one's.
+                let of_others = dropped_by_all.saturating_sub(dropped(&listening));
+                let is_proven = overflows.by > of_others || listening.is_full();
+                now(&listening, overflows, drops, is_proven, out)
+            }
             _ if listening.is_full() => full(&listening, out),
-            _ if listening.has_dropped() => past(&listening, out),
+            // Its drops are repeated SYNs where the namespace has counted no overflow.
+            _ if listening.has_dropped() => match overflows.filter(|one| one.in_all > 0) {
+                Some(overflows) => past(&listening, overflows, out),
+                None => continue,
+            },
             _ => continue,
         };
         let finding = finding
@@ -73,18 +86,38 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     }
 }
 
-fn now(listening: &Listening<'_>, overflows: Change, drops: Change, out: &Out) -> Finding {
-    let severity =
-        if drops.per_s() >= CRITICAL_PER_S { Severity::Critical } else { Severity::Warning };
-    out.finding(
-        listening.address.to_string(),
-        severity,
-        Certainty::Certain,
+fn now(
+    listening: &Listening<'_>,
+    overflows: Change,
+    drops: Change,
+    is_proven: bool,
+    out: &Out,
+) -> Finding {
+    // Drops count repeated SYNs too, so that no more of them are overflows than the namespace counted.
+    let lost = Change { by: drops.by.min(overflows.by), ..drops };
+    let severity = match lost.per_s() {
+        _ if !is_proven => Severity::Advice,
+        per_s if per_s >= CRITICAL_PER_S => Severity::Critical,
+        _ => Severity::Warning,
+    };
+    let what = if is_proven {
         format!(
             "{} drops {} new connections a second: its accept queue is full.",
             listening.name(),
-            words::number(drops.per_s())
-        ),
+            words::number(lost.per_s())
+        )
+    } else {
+        format!(
+            "{} may drop new connections, up to {} a second, if its accept queue is full at times.",
+            listening.name(),
+            words::number(lost.per_s())
+        )
+    };
+    out.finding(
+        listening.address.to_string(),
+        severity,
+        if is_proven { Certainty::Certain } else { Certainty::Possible },
+        what,
     )
     .evidence(drops.evidence("drops of this socket"))
     .evidence(overflows.evidence("TcpExtListenOverflows"))
@@ -108,21 +141,22 @@ fn full(listening: &Listening<'_>, out: &Out) -> Finding {
     )
 }
 
-fn past(listening: &Listening<'_>, out: &Out) -> Finding {
+fn past(listening: &Listening<'_>, overflows: Change, out: &Out) -> Finding {
     let drops = words::sum(listening.sockets.iter().filter_map(|one| one.drops.get().copied()));
     out.finding(
         listening.address.to_string(),
         Severity::Advice,
         Certainty::Possible,
         format!(
-            "{} has dropped {} since it began to listen, none just now.",
+            "{} may have dropped up to {} since it began to listen, none just now.",
             listening.name(),
-            words::plural(drops, "packet")
+            words::plural(drops.min(overflows.in_all), "new connection")
         ),
     )
     .evidence(Evidence::count("drops of this socket", drops, "packets"))
+    .evidence(overflows.evidence("TcpExtListenOverflows"))
     .why(
-        "Most often its accept queue overflowed in a burst, and clients waited whole seconds; a \
-         SYN queue that overflowed counts here too.",
+        "Accept queues of this namespace have overflowed, perhaps this one, in a burst; clients \
+         waited whole seconds. Repeated SYNs count among the drops too.",
     )
 }

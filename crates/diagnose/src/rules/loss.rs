@@ -1,9 +1,12 @@
 //! Segments have to be sent again: packets are lost on the way.
 //!
-//! **When.** More than a third of a per cent of the data segments sent between the samples were
-//! sent again, over 1,000 segments at least (fewer say nothing). A warning from 1 %, critical from
-//! 5 %. The rate is `TcpRetransSegs`, less repeated SYNs and what the peers reported as received
-//! twice (`TcpExtTCPDSACKRecvSegs`), of `TcpExtTCPOrigDataSent`.
+//! **When.** Loss episodes prove that more than a third of a per cent of the segments are lost. An
+//! episode is a fast recovery (`TcpExtTCPSackRecovery`, `TCPRenoRecovery`, `TCPLossProbeRecovery`) or a
+//! run of timeouts of one connection, less those that the kernel took back (`TCPFullUndo`,
+//! `TCPLossUndo`, `TCPDSACKUndo`). The bound allows one false alarm a month, and asks for no smallest
+//! number of segments. A warning from 1 %, critical from 5 % of the segments: `TcpRetransSegs`, less
+//! repeated SYNs and what the peers reported as received twice (`TcpExtTCPDSACKRecvSegs`), of all
+//! transmissions.
 //!
 //! **Why.** Each lost segment costs a round trip at least, a lost last one a timeout of 200 ms or
 //! more; cubic halves its speed, roughly, for each episode. With 1 % of loss a cubic connection
@@ -26,26 +29,31 @@ use crate::words;
 const SHARE_MIN: f64 = 0.01 / 3.0;
 const WARNING_SHARE: f64 = 0.01;
 const CRITICAL_SHARE: f64 = 0.05;
-/// Fewer segments than this say nothing about a share this small.
-const SEGMENTS_MIN: u64 = 1_000;
 /// The same for one peer, whose share is only compared.
 const PEER_SEGMENTS_MIN: u64 = 100;
 const PEERS_SHOWN_MAX: usize = 3;
 
-pub(super) fn check(view: View<'_>, out: &mut Out) {
-    let Some(segments) = Segments::of(view, out) else { return };
-    let (sent, again, share) = (segments.sent, segments.again, segments.share_lost());
-    if sent.by < SEGMENTS_MIN || share <= SHARE_MIN {
-        return;
+/// The severity with which this rule speaks about `segments`; `None` where it is silent. Other rules
+/// leave to this one only what it says.
+pub(super) fn speaks(view: View<'_>, segments: &Segments) -> Option<Severity> {
+    let share = segments.share_lost();
+    if share <= SHARE_MIN || !segments.units().exceeds(SHARE_MIN, 1) {
+        return None;
     }
     // Without SACK nobody can tell what was lost from what was late.
-    let severity = if share >= CRITICAL_SHARE && !is_sack_off(view) {
+    Some(if share >= CRITICAL_SHARE && !is_sack_off(view) {
         Severity::Critical
     } else if share >= WARNING_SHARE {
         Severity::Warning
     } else {
         Severity::Advice
-    };
+    })
+}
+
+pub(super) fn check(view: View<'_>, out: &mut Out) {
+    let Some(segments) = Segments::of(view, out) else { return };
+    let (sent, again, share) = (segments.sent, segments.again, segments.share_lost());
+    let Some(severity) = speaks(view, &segments) else { return };
     let counters = ["TcpExtTCPTimeouts", "TcpExtTCPFastRetrans", "TcpExtTCPLossProbes"];
     out.push(
         out.finding(
@@ -56,6 +64,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         )
         .evidence(again.evidence("TcpRetransSegs"))
         .evidence(sent.evidence("TcpExtTCPOrigDataSent"))
+        .evidence(Evidence::count("loss episodes", segments.episodes, "between the samples"))
         .evidences((segments.for_nothing > 0).then(|| {
             Evidence::text("of these for nothing", words::percent(segments.share_for_nothing()))
         }))

@@ -59,7 +59,11 @@ rules! {
     Host open_files;
     Namespace listener_near_full absorbs [backlog_capped, backlog_low, backlog_stale];
     Namespace syn_cookies absorbs [backlog_capped, backlog_low, backlog_stale] absorbs_all [syn_unanswered];
+    Namespace connections_stalled;
+    Namespace server_queue_full;
     Namespace syn_unanswered;
+    Namespace connects_refused;
+    Namespace resets_received;
     Namespace sack_panic;
     Namespace sack_off absorbs_all [reordering, loss];
     Namespace timestamps_off;
@@ -68,6 +72,7 @@ rules! {
     Namespace loss;
     Namespace nic_drops;
     Namespace slow_reader;
+    Namespace receive_buffer_small;
     Namespace peer_slow_reader;
     Namespace conntrack_full absorbs_all [conntrack_timeout];
     Namespace ena_conntrack_left;

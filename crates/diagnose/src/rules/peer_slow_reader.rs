@@ -49,10 +49,20 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             || stopped as f64 >= CLIENTS_SHARE_MIN * all.max(1) as f64 && stopped > 0;
         let severity = if is_heavy { Severity::Warning } else { Severity::Advice };
         let name = server_or_client(peer);
-        let what = if stopped > 0 {
+        // A window that is zero at one moment only may be that of a small buffer.
+        let was_stopped = then.is_some_and(|then| then.zero_window.get().is_some_and(|&count| count > 0));
+        let what = if stopped > 0 && was_stopped {
             format!("The {name} does not read: {} may not send to it.", words::plural(stopped, "connection"))
+        } else if stopped > 0 {
+            format!(
+                "The {name} has a window of zero on {}: it does not read, or its receive buffer is small.",
+                words::plural(stopped, "connection")
+            )
         } else {
-            format!("The {name} reads slowly: {} of the time its window held data back.", words::percent(share))
+            format!(
+                "The window of {name} held data back {} of the time: it reads slowly, or its buffer is small.",
+                words::percent(share)
+            )
         };
         out.push(
             out.finding(name, severity, Certainty::Certain, what)

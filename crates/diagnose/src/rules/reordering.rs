@@ -1,10 +1,10 @@
 //! Packets arrive out of order, and what was not lost is sent again.
 //!
-//! **When.** Between the samples at least ten times per second, or for one segment in a thousand, a
+//! **When.** Between the samples at least ten times per second, or provably for more than one segment in a thousand, a
 //! sender here saw that segments had overtaken others (`TcpExtTCPSACKReorder`, `TCPTSReorder`,
 //! `TCPRenoReorder`), and peers reported segments that came twice (`TcpExtTCPDSACKRecv`), or false
 //! retransmissions were undone. A warning where four fifths of what was sent again, or more, was for
-//! nothing, or hardly anything was sent again; otherwise advice, since then `loss` has more to say.
+//! nothing, or where `loss` is silent; otherwise advice, since then `loss` has more to say.
 //! As a receiver: more than 1 % of the segments that came were ahead
 //! of their turn (`TcpExtTCPOFOQueue`) is said as advice, since loss looks the same from there.
 //!
@@ -16,6 +16,7 @@
 //! several links used packet by packet, several queues without flow hashing, a provider's network.
 //! Providers call reordering normal, so it is often something to live with.
 
+use crate::evidence::Units;
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::segments::Segments;
 use crate::view::{Change, Out, View};
@@ -25,8 +26,6 @@ use crate::words;
 const PER_S_MIN: f64 = 10.0;
 /// And so is this share of what was sent.
 const SHARE_MIN: f64 = 0.001;
-/// Segments, below which a share says nothing.
-const SEGMENTS_MIN: u64 = 1_000;
 /// Of what is sent again, this much for nothing: then it is reordering rather than loss. Not half:
 /// where packets are lost on a path that also reorders, the kernel's haste to repair the loss makes
 /// up to two thirds of what is sent again superfluous, and the loss is what matters. Not all: a
@@ -49,15 +48,14 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let undone: Vec<(&str, Change)> = UNDONE.into_iter().filter_map(rising).collect();
     let twice = rising("TcpExtTCPDSACKRecv");
     let seen_by = words::sum(seen.iter().map(|(_, one)| one.by));
-    let is_seen = sent.by >= SEGMENTS_MIN
-        && (seen_by as f64 / sent.seconds >= PER_S_MIN
-            || seen_by as f64 / sent.by as f64 >= SHARE_MIN);
+    let is_seen = seen_by as f64 / sent.seconds >= PER_S_MIN
+        || Units::new(seen_by, sent.by).exceeds(SHARE_MIN, 1);
     if !is_seen || (twice.is_none() && undone.is_empty()) {
         return as_receiver(view, out);
     }
     let spurious = segments.share_for_nothing();
-    let severity = if segments.share_again() >= SHARE_MIN && spurious < SPURIOUS_SHARE_MIN {
-        // Enough of what is sent again was lost after all: `loss` says that.
+    let severity = if spurious < SPURIOUS_SHARE_MIN && super::loss::speaks(view, &segments).is_some() {
+        // Enough of what is sent again was lost after all, and `loss` says so.
         Severity::Advice
     } else {
         Severity::Warning
@@ -100,7 +98,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
 fn as_receiver(view: View<'_>, out: &mut Out) {
     let Some(ahead) = view.counter_if_any("TcpExtTCPOFOQueue") else { return };
     let Some(arrived) = view.counter_if_any("TcpInSegs") else { return };
-    if arrived.by < SEGMENTS_MIN || (ahead.by as f64) < AHEAD_SHARE_MIN * arrived.by as f64 {
+    if !Units::new(ahead.by, arrived.by).exceeds(AHEAD_SHARE_MIN, 1) {
         return;
     }
     let share = ahead.by as f64 / arrived.by as f64;

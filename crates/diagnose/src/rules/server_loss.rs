@@ -1,8 +1,9 @@
 //! Packets to servers are lost, or overtake each other, and the balancer knows where.
 //!
-//! **When.** Of the data segments that the balancer sent to a server between the samples (over
-//! 1,000, on connections it asked about), more than 1 % were sent again, or for more than 1 % the
-//! kernel saw reordering. The finding says whether it is some servers, a zone, or all.
+//! **When.** Loss episodes on connections that the balancer asked about prove that more than 1 % of the
+//! data segments to a server are sent again, or reordering that more than 1 % are overtaken, with at most
+//! one false alarm a month over all servers. It ends when, since the last look, less than half of that is
+//! seen and traffic was enough to see it. The finding says whether it is some servers, a zone, or all.
 //!
 //! **Why.** Loss and reordering towards one place slow down its share of the requests only, which
 //! hides in averages.
@@ -12,26 +13,39 @@
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
-use crate::servers::{Place, Server, servers};
+use crate::evidence::Units;
+use crate::servers::{Place, Server, has_ended, servers};
 use crate::view::Out;
 use crate::words;
 
 const SHARE_MIN: f64 = 0.01;
 const CRITICAL_SHARE: f64 = 0.05;
-const SEGMENTS_MIN: u64 = 1_000;
 const SERVERS_SHOWN_MAX: usize = 5;
+
+/// What is judged: its name, the units it counts, and whether they prove a share.
+type Kind = (
+    &'static str,
+    fn(&Server<'_>) -> Units,
+    fn(&Server<'_>, f64, usize) -> bool,
+);
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
     let Some((servers, _)) = servers(facts) else { return super::balancer_unknown(facts, out) };
-    let busy: Vec<&Server<'_>> =
-        servers.iter().filter(|one| one.segments_sent >= SEGMENTS_MIN).collect();
-    let again = |one: &Server<'_>| one.segments_sent_again as f64 / one.segments_sent.max(1) as f64;
-    let order = |one: &Server<'_>| one.reordered as f64 / one.segments_sent.max(1) as f64;
-    for (kind, share) in [("lost", &again as &dyn Fn(&Server<'_>) -> f64), ("out of order", &order)] {
+    let busy: Vec<&Server<'_>> = servers.iter().filter(|one| one.segments_sent > 0).collect();
+    let kinds: [Kind; 2] = [
+        ("lost", |one| one.lost(), |one, limit, peers| one.loses(limit, peers)),
+        ("out of order", |one| one.overtaken(), |one, limit, peers| one.reorders(limit, peers)),
+    ];
+    for (kind, units, exceeds) in kinds {
+        let share = |one: &Server<'_>| units(one).share();
+        let is_affected = |one: &Server<'_>| {
+            exceeds(one, SHARE_MIN, busy.len()) && !has_ended(facts, one, units, SHARE_MIN)
+        };
         let judged: Vec<(&Server<'_>, bool)> =
-            busy.iter().map(|one| (*one, share(one) > SHARE_MIN)).collect();
+            busy.iter().map(|one| (*one, is_affected(one))).collect();
         let Some(place) = Place::of(&judged) else { continue };
-        let worst = judged.iter().map(|(one, _)| share(one)).fold(0.0, f64::max);
+        let affected = judged.iter().filter(|(_, is)| *is);
+        let worst = affected.map(|(one, _)| share(one)).fold(0.0, f64::max);
         let (action, commands, risk): (_, &[&str], _) = match place {
             Place::Everywhere => (
                 "Look at this host's interface and its provider's limits",

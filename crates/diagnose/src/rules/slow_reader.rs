@@ -3,7 +3,9 @@
 //! **When.** Between the samples this host told peers to stop sending (`TcpExtTCPToZeroWindowAdv`),
 //! or dropped what had arrived for want of room (`TcpExtRcvPruned`, `TCPBacklogDrop`); or in every
 //! sample more than 64 KiB had arrived on a peer's connections that no program had read, after such
-//! a stop at some time.
+//! a stop at some time. Where `tcp_rmem` allows less than 128 KiB, only unread data counts (a quarter of
+//! the buffer): `receive_buffer_small` speaks of the rest. Where more segments came before their turn
+//! (`TcpExtTCPOFOQueue`), those filled the buffers, and it is advice: loss or reordering is the cause.
 //!
 //! **Why.** The network has done its part: the peer waits for this host. Seen from the peer it
 //! looks like a slow network, and a balancer in between holds the data meanwhile.
@@ -11,6 +13,7 @@
 //! **What to do.** Find the program (`ss -tnp`, Recv-Q above 0) and what it waits for: CPU, a disk,
 //! a lock, or its own peer. Larger buffers hide it for a while and do not mend it.
 
+use super::receive_buffer_small::small_buffer;
 use crate::facts::{Direction, PeerSockets};
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};
@@ -29,19 +32,30 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         .filter_map(|name| Some((name, view.counter_if_any(name)?)))
         .filter(|(_, one)| one.is_rising())
         .collect();
-    let unread = if stops.in_all > 0 { unread(view) } else { Vec::new() };
-    if !stops.is_rising() && drops.is_empty() && unread.is_empty() {
+    let small = small_buffer(view);
+    let unread_min = small.map_or(UNREAD_MIN_BYTES, |bytes| UNREAD_MIN_BYTES.min(bytes / 4).max(1));
+    let unread = if stops.in_all > 0 { unread(view, unread_min) } else { Vec::new() };
+    let is_counted = small.is_none() && (stops.is_rising() || !drops.is_empty());
+    if !is_counted && unread.is_empty() {
         return;
     }
-    let is_heavy = stops.per_s() >= WARNING_PER_S || !drops.is_empty() || !unread.is_empty();
+    // Segments that came before their turn fill the buffer too, and no program can read those.
+    let ahead = view.counter_if_any("TcpExtTCPOFOQueue");
+    let ahead = ahead.filter(|one| unread.is_empty() && one.by > stops.by);
+    let is_heavy = ahead.is_none()
+        && (stops.per_s() >= WARNING_PER_S || !drops.is_empty() || !unread.is_empty());
     let what = match unread.first() {
+        None if ahead.is_some() => format!(
+            "Peers are told to stop {} times a second, while segments out of order fill receive buffers.",
+            words::number(stops.per_s())
+        ),
         Some((bytes, peer)) => format!(
             "A program leaves {} from {} unread.",
             words::bytes(*bytes),
             server_or_client(peer)
         ),
         None => format!(
-            "Programs here read so slowly that peers are told to stop {} times a second.",
+            "Peers are told to stop {} times a second: a program reads slowly, or has a small receive buffer.",
             words::number(stops.per_s())
         ),
     };
@@ -49,11 +63,16 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         out.finding(
             "slow reader",
             if is_heavy { Severity::Warning } else { Severity::Advice },
-            if unread.is_empty() { Certainty::Likely } else { Certainty::Certain },
+            match unread.first() {
+                Some(_) => Certainty::Certain,
+                None if ahead.is_some() => Certainty::Possible,
+                None => Certainty::Likely,
+            },
             what,
         )
         .evidence(stops.evidence("TcpExtTCPToZeroWindowAdv"))
         .evidences(drops.iter().map(|(name, one)| one.evidence(name)))
+        .evidences(ahead.map(|one| one.evidence("TcpExtTCPOFOQueue")))
         .evidences(unread.iter().take(PEERS_SHOWN_MAX).map(|(bytes, peer)| {
             Evidence::text(
                 format!("unread from {}", server_or_client(peer)),
@@ -86,7 +105,7 @@ pub(super) fn server_or_client(peer: &PeerSockets) -> String {
 }
 
 /// Peers of which too much was unread in every sample, most first.
-fn unread(view: View<'_>) -> Vec<(u64, &PeerSockets)> {
+fn unread(view: View<'_>, min_bytes: u64) -> Vec<(u64, &PeerSockets)> {
     let of = |sockets: &[PeerSockets], peer: &PeerSockets| {
         sockets
             .iter()
@@ -108,7 +127,7 @@ fn unread(view: View<'_>) -> Vec<(u64, &PeerSockets)> {
     let mut unread: Vec<(u64, &PeerSockets)> = last
         .iter()
         .map(|peer| (samples.iter().map(|one| of(one, peer)).min().unwrap_or(0), peer))
-        .filter(|&(bytes, _)| bytes >= UNREAD_MIN_BYTES)
+        .filter(|&(bytes, _)| bytes >= min_bytes)
         .collect();
     unread.sort_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
     unread

@@ -1,9 +1,11 @@
 //! Connections take whole seconds to come about: SYNs, or the answers to them, have to be sent
 //! again.
 //!
-//! **When.** More than 1 % of the connections begun between the samples had a SYN sent again
-//! (`TcpExtTCPSynRetrans`), at least ten and one a second. The counter holds both SYNs of this host
-//! and its answers to others' SYNs. Not said where `loss` explains it: up to four times its share.
+//! **When.** Connections prove that more than 1 % of those begun between the samples had a SYN sent
+//! again (`TcpExtTCPSynRetrans`), with at most one false alarm a month; 4 of 4 are enough. A connection
+//! counts once, however often its SYN is repeated. The counter holds both SYNs of this host and its
+//! answers to others' SYNs; only the first count in `TcpExtTCPTimeouts` too. Not said where `loss`
+//! speaks and explains it: up to four times its share.
 //!
 //! **Why.** A SYN is sent again after 1 s (3 s before Linux 3.1). Since Linux 6.5 SYNs leave at 0,
 //! 1, 2, 3, 4, 5, 7 and 11 s, before that at 0, 1, 3 and 7 s, before 3.1 at 0, 3 and 9 s; connect
@@ -13,44 +15,119 @@
 //! is full, or it is down. Many at once: a firewall, connection tracking here or at the provider,
 //! which limits small instances without a word. `weir doctor` on the other side tells which.
 
+use crate::evidence::Units;
 use crate::facts::{Direction, SocketState};
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::segments::Segments;
-use crate::view::{Out, View};
+use crate::view::{Change, Out, View};
 use crate::words;
 
 const SHARE_MIN: f64 = 0.01;
-const COUNT_MIN: u64 = 10;
-const PER_S_MIN: f64 = 1.0;
+/// Clients that leave handshakes unfinished are common on the Internet; from this rate on they matter.
+const ANSWERS_PER_S_MIN: f64 = 1.0;
 /// So many times the share of lost data, lost SYNs are still what loss explains.
 const EXPLAINED_TIMES: f64 = 4.0;
 const PEERS_SHOWN_MAX: usize = 3;
 
+/// Seconds after the first at which Linux sends a SYN again, since 6.5 (`tcp_syn_linear_timeouts`).
+const SYN_AGAIN_S: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 11.0, 19.0, 35.0, 67.0];
+/// The same for the answer to a SYN.
+const ANSWER_AGAIN_S: [f64; 5] = [1.0, 3.0, 7.0, 15.0, 31.0];
+
+/// Connections whose SYN, or the answer to it, was sent again between the samples.
+pub(super) struct Handshakes {
+    /// Begun by this host.
+    pub(super) begun: Units,
+    /// Begun by clients.
+    answered: Units,
+    /// Repetitions of the second kind.
+    answers_again: u64,
+    again: Change,
+}
+
+impl Handshakes {
+    /// `None`, and a note, when the counters are not known.
+    pub(super) fn of(view: View<'_>, out: &mut Out) -> Option<Handshakes> {
+        let again = view.counter("TcpExtTCPSynRetrans", out)?;
+        let by = |name| view.counter_if_any(name).map(|one| one.by);
+        let opens = |name| by(name).unwrap_or(0);
+        let (active, passive) = (opens("TcpActiveOpens"), opens("TcpPassiveOpens"));
+        // Those that were begun before the first sample have no part in ActiveOpens.
+        let begun = active.max(words::sum(waiting_for(view).iter().map(|(count, _)| *count)));
+        let repeated = if begun == 0 {
+            0
+        } else {
+            let mostly_begun = if active >= passive { again.by } else { 0 };
+            by("TcpExtTCPTimeouts").map_or(mostly_begun, |timeouts| timeouts.min(again.by))
+        };
+        let answers_again = again.by - repeated;
+        let connections = |repeats: u64, moments: &[f64]| {
+            let in_a_row = moments.iter().filter(|&&one| one <= view.seconds()).count().max(1);
+            repeats.div_ceil(in_a_row as u64)
+        };
+        let unanswered = connections(answers_again, &ANSWER_AGAIN_S);
+        // Those that wait now are told one by one.
+        let repeating = connections(repeated, &SYN_AGAIN_S).max(repeating_now(view));
+        Some(Handshakes {
+            begun: Units::new(repeating, begun),
+            answered: Units::new(unanswered, passive.max(unanswered)),
+            answers_again,
+            again,
+        })
+    }
+
+    /// Whether servers leave SYNs of this host unanswered.
+    pub(super) fn are_unanswered(&self) -> bool {
+        self.begun.exceeds(SHARE_MIN, 1)
+    }
+
+    fn do_clients_not_answer(&self) -> bool {
+        self.answered.exceeds(SHARE_MIN, 1)
+    }
+}
+
 pub(super) fn check(view: View<'_>, out: &mut Out) {
-    let Some(again) = view.counter("TcpExtTCPSynRetrans", out) else { return };
-    let opens = |name| view.counter_if_any(name).map_or(0, |one| one.by);
-    let (active, passive) = (opens("TcpActiveOpens"), opens("TcpPassiveOpens"));
-    let share = again.by as f64 / active.saturating_add(passive).max(1) as f64;
-    if again.by < COUNT_MIN || again.per_s() < PER_S_MIN || share <= SHARE_MIN {
+    let Some(handshakes) = Handshakes::of(view, out) else { return };
+    let unanswered = handshakes.are_unanswered();
+    if !unanswered && !handshakes.do_clients_not_answer() {
         return;
     }
-    // SYNs are lost like everything else; either direction counts, and so does each repetition.
-    let lost = Segments::of(view, out).map_or(0.0, |one| one.share_lost());
-    if lost > SHARE_MIN && share <= EXPLAINED_TIMES * lost {
+    let units = if unanswered { handshakes.begun } else { handshakes.answered };
+    // SYNs are lost like everything else; either direction counts.
+    let explained = Segments::of(view, out).is_some_and(|segments| {
+        super::loss::speaks(view, &segments).is_some_and(|one| one >= Severity::Warning)
+            && units.share() <= EXPLAINED_TIMES * segments.share_lost()
+    });
+    if explained {
         return;
     }
-    // Without any connection begun here, only answers to others' SYNs can have been sent again.
-    let what = if active > 0 && active >= passive {
-        format!("This host sends {} SYNs a second again: servers do not answer.", words::number(again.per_s()))
+    let answers_per_s = handshakes.answers_again as f64 / handshakes.again.seconds;
+    let (severity, what) = if unanswered {
+        let per_s = handshakes.again.per_s() - answers_per_s;
+        (
+            Severity::Warning,
+            format!("This host sends {} SYNs a second again: servers do not answer.", words::number(per_s)),
+        )
     } else {
-        format!("{} SYNs or answers to SYNs a second are sent again.", words::number(again.per_s()))
+        let is_much = answers_per_s >= ANSWERS_PER_S_MIN;
+        (
+            if is_much { Severity::Warning } else { Severity::Advice },
+            format!("{} answers to SYNs a second are sent again: clients do not answer.", words::number(answers_per_s)),
+        )
     };
+    let opens = |name| view.counter_if_any(name).map_or(0, |one| one.by);
     out.push(
-        out.finding("TcpExtTCPSynRetrans", Severity::Warning, Certainty::Likely, what)
-            .evidence(again.evidence("TcpExtTCPSynRetrans"))
-            .evidence(Evidence::count("TcpActiveOpens", active, "between the samples"))
-            .evidence(Evidence::count("TcpPassiveOpens", passive, "between the samples"))
-            .evidences(waiting_for(view))
+        out.finding("TcpExtTCPSynRetrans", severity, Certainty::Likely, what)
+            .evidence(handshakes.again.evidence("TcpExtTCPSynRetrans"))
+            .evidence(Evidence::count("TcpActiveOpens", opens("TcpActiveOpens"), "between the samples"))
+            .evidence(Evidence::count("TcpPassiveOpens", opens("TcpPassiveOpens"), "between the samples"))
+            .evidence(Evidence::text(
+                "connections affected",
+                format!("at least {} of {}", words::thousands(units.affected), words::thousands(units.of)),
+            ))
+            .evidences(waiting_for(view).into_iter().take(PEERS_SHOWN_MAX).map(|(count, server)| {
+                Evidence::count(format!("SYN-SENT to {server}"), count, "sockets")
+            }))
             .why("Each costs its connection a second at least, whatever the response time of the server.")
             .remedy(
                 "See towards whom, and run weir doctor there: a full accept queue, a firewall, or a limit of the provider",
@@ -62,8 +139,14 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     );
 }
 
-/// Servers whose answer is awaited now.
-fn waiting_for(view: View<'_>) -> Vec<Evidence> {
+/// Connections in SYN-SENT that have sent their SYN again.
+fn repeating_now(view: View<'_>) -> u64 {
+    let peers = view.last().and_then(|last| last.sockets.get()).map(|sockets| sockets.peers.as_slice());
+    words::sum(peers.unwrap_or_default().iter().filter_map(|peer| peer.syn_sent_again.get().copied()))
+}
+
+/// Servers whose answer is awaited now, most sockets first.
+pub(super) fn waiting_for(view: View<'_>) -> Vec<(u64, std::net::SocketAddr)> {
     let Some(sockets) = view.last().and_then(|last| last.sockets.get()) else { return Vec::new() };
     let mut waiting: Vec<(u64, std::net::SocketAddr)> = sockets
         .peers
@@ -75,6 +158,5 @@ fn waiting_for(view: View<'_>) -> Vec<Evidence> {
         })
         .collect();
     waiting.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
-    let evidence = |(count, server)| Evidence::count(format!("SYN-SENT to {server}"), count, "sockets");
-    waiting.into_iter().take(PEERS_SHOWN_MAX).map(evidence).collect()
+    waiting
 }

@@ -168,7 +168,7 @@ fn gauges() -> Gauges<'static> {
     for round_trip in [Duration::from_micros(250), Duration::from_micros(251)] {
         way.note(&TcpSample { round_trip, sent: 100, sent_again: 3, reordered: 2 });
     }
-    way.note_syn_retries(1);
+    way.note_dial(1);
     let server = ServerGauges {
         service: "listings",
         name: "listings.internal:8080",

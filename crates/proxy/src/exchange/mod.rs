@@ -48,6 +48,7 @@ pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut 
     let id = RequestId::new(random);
     let mut record = Record::new(os::clock::now(), id);
     record.asks_tcp = plane.sampling.asks_tcp(random);
+    record.raises_tcp = plane.sampling.is_raised();
     record.explanation = plane.explanation(random, Some(&scratch.request));
     client.entry.begin(client.flight(&scratch.request, id, record.started));
     #[cfg(test)]

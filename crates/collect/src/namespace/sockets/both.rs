@@ -45,6 +45,9 @@ impl Peer {
         self.reordered = both(self.reordered, other.reordered);
         self.for_nothing = both(self.for_nothing, other.for_nothing);
         self.zero_window = both(self.zero_window, other.zero_window);
+        self.syn_sent_again += other.syn_sent_again;
+        self.stalled += other.stalled;
+        self.stalled_full += other.stalled_full;
         for (name, more) in other.congestion {
             match self.congestion.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, count)) => *count += more,

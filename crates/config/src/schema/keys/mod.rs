@@ -240,7 +240,7 @@ static LOG: TableSpec = TableSpec {
             "tcp_info",
             SHARE,
             Absent::Number(defaults::TCP_INFO),
-            "The share of requests for which the kernel is asked about both TCP connections: round-trip time and segments sent again, in the access line (`tcp`) and in metrics by server and zone. 1 asks for every request, which costs about 8 % more CPU; 0 never asks.",
+            "The share of requests for which the kernel is asked about both TCP connections: round-trip time and segments sent again, in the access line (`tcp`) and in metrics by server and zone. 1 asks for every request, which costs about 8 % more CPU; 0 never asks. Without this key a server is also asked about up to 100 times a second, for metrics and findings only, so that little traffic is enough to see loss.",
         ),
         key(
             "decisions",

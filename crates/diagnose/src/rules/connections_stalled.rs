@@ -1,0 +1,121 @@
+//! Established connections are dead: what this host sends on them is never acknowledged.
+//!
+//! **When.** Connections whose oldest segment was sent again by two timeouts in a row, with no
+//! acknowledgement since (`TCP_INFO`), prove that more than 1 % of the connections to a server are
+//! affected, or more than 20 % of those of clients, some of whom always vanish. Each connection counts
+//! once; the bound allows one false alarm a month.
+//!
+//! **Why.** The peer, or everything sent to it, is gone, and nothing says so: no reset arrives. Programs
+//! wait until their own timeout, or about 15 minutes (`net.ipv4.tcp_retries2`). If only segments of full
+//! size are lost, the path carries less than both ends believe, and the ICMP messages that would say so
+//! are dropped: an MTU black hole. The finding calls that possible where no segment of full size was ever
+//! acknowledged on most of these connections.
+//!
+//! **What to do.** See whether the peer answers at all (`ping`), then with large packets (`ping -M do -s
+//! 1472`). Look for a firewall that lost its state, a host that died, a route that changed. Against an MTU
+//! black hole let ICMP type 3 code 4 pass, or set `net.ipv4.tcp_mtu_probing = 1`.
+
+use crate::evidence::Units;
+use crate::facts::{Direction, PeerSockets};
+use crate::finding::{Certainty, Evidence, Severity};
+use crate::rules::slow_reader::server_or_client;
+use crate::view::{Out, View};
+use crate::words;
+
+const SERVERS_SHARE_MIN: f64 = 0.01;
+const CLIENTS_SHARE_MIN: f64 = 0.2;
+/// Of the connections to a server, from when hardly anything gets through.
+const CRITICAL_SHARE: f64 = 0.5;
+const PEERS_SHOWN_MAX: usize = 3;
+
+/// A peer's connections: all, stalled, and stalled at the first segment of full size.
+struct Peer<'a> {
+    sockets: &'a PeerSockets,
+    units: Units,
+    full: u64,
+}
+
+pub(super) fn check(view: View<'_>, out: &mut Out) {
+    let Some(last) = view.last().and_then(|last| out.want("sockets by peer", &last.sockets)) else {
+        return;
+    };
+    let all: Vec<Peer<'_>> = last.peers.iter().filter_map(known).collect();
+    let (servers, clients): (Vec<Peer<'_>>, Vec<Peer<'_>>) =
+        all.into_iter().partition(|one| one.sockets.direction == Direction::Outbound);
+    let judged = servers.len();
+    let dead: Vec<Peer<'_>> =
+        servers.into_iter().filter(|one| one.units.exceeds(SERVERS_SHARE_MIN, judged)).collect();
+    push(dead, out);
+    if sum(&clients).exceeds(CLIENTS_SHARE_MIN, 1) {
+        push(clients.into_iter().filter(|one| one.units.affected > 0).collect(), out);
+    }
+}
+
+/// `None` where TCP was not asked about its connections.
+fn known(sockets: &PeerSockets) -> Option<Peer<'_>> {
+    let tcp = sockets.tcp.get()?;
+    let units = Units::new(*tcp.stalled.get()?, tcp.connections);
+    Some(Peer { sockets, units, full: tcp.stalled_full.get().copied().unwrap_or(0) })
+}
+
+fn sum(peers: &[Peer<'_>]) -> Units {
+    let of = |figure: fn(&Peer<'_>) -> u64| words::sum(peers.iter().map(figure));
+    Units::new(of(|one| one.units.affected), of(|one| one.units.of))
+}
+
+fn push(mut peers: Vec<Peer<'_>>, out: &mut Out) {
+    if peers.is_empty() {
+        return;
+    }
+    peers.sort_by_key(|one| std::cmp::Reverse(one.units.affected));
+    let all = sum(&peers);
+    let full = words::sum(peers.iter().map(|one| one.full));
+    let names: Vec<String> = peers.iter().map(|one| server_or_client(one.sockets)).collect();
+    let named = words::list(&names, PEERS_SHOWN_MAX);
+    let is_critical = all.share() >= CRITICAL_SHARE;
+    // No segment of full size has ever got through on most of them, though the handshake did.
+    let is_size = full.saturating_mul(2) > all.affected;
+    let what = if is_size {
+        format!(
+            "{} with {named} are stalled at their first large segment: possibly an MTU black hole.",
+            words::plural(all.affected, "connection")
+        )
+    } else {
+        format!(
+            "{} with {named} are dead: nothing that is sent on them is acknowledged.",
+            words::plural(all.affected, "connection")
+        )
+    };
+    out.push(
+        out.finding(
+            named,
+            if is_critical { Severity::Critical } else { Severity::Warning },
+            if is_size { Certainty::Possible } else { Certainty::Likely },
+            what,
+        )
+        .evidences(peers.iter().take(PEERS_SHOWN_MAX).map(|one| {
+            Evidence::text(
+                server_or_client(one.sockets),
+                format!(
+                    "{} of {} stalled",
+                    words::thousands(one.units.affected),
+                    words::plural(one.units.of, "connection")
+                ),
+            )
+        }))
+        .evidence(Evidence::count("never had a full segment acknowledged", full, "connections"))
+        .why("No reset arrives, so programs wait until their own timeout, or for a quarter of an hour.")
+        .remedy(
+            "See whether the peer answers at all, and with large packets",
+            &["ping -c 3 ADDRESS", "ping -c 3 -M do -s 1472 ADDRESS", "ss -tino state established | grep -B1 backoff"],
+            "none",
+        )
+        .remedy(
+            "If only large packets are lost, let the kernel probe for the size that gets through",
+            &["sysctl -w net.ipv4.tcp_mtu_probing=1"],
+            "probing begins after several timeouts; the path should let ICMP type 3 code 4 pass instead",
+        )
+        .verify("ss -tino state established shows no connection with backoff")
+        .source(&["sock_diag (TCP_INFO: retransmits, unacked)"]),
+    );
+}

@@ -27,6 +27,9 @@ struct Times {
     /// How long a connection may take, from being accepted, until a request on it has been allowed
     /// (it meant this server, and presented the token if there is one).
     unknown_max: Duration,
+    /// A connection without an allowed request is not evicted before this: its first may be on its
+    /// way.
+    unknown_evicted_after: Duration,
     /// A connection with an allowed request is not evicted before it has been idle for this long:
     /// its response may still be on its way.
     evicted_after: Duration,
@@ -35,6 +38,7 @@ struct Times {
 const TIMES: Times = Times {
     idle_max: Duration::from_mins(1),
     unknown_max: Duration::from_secs(3),
+    unknown_evicted_after: Duration::from_millis(250),
     evicted_after: Duration::from_secs(1),
 };
 
@@ -127,13 +131,13 @@ impl State {
     /// The order in which connections are evicted: those without an allowed request first, and of
     /// either kind the one that has been idle for longest. `None`: it is not idle.
     fn eviction_order(&self, times: &Times, now: Instant) -> Option<(bool, Instant)> {
-        let idle = if self.allowed {
-            self.requests == 0 && now.duration_since(self.moved) >= times.evicted_after
+        let (since, after) = if self.allowed {
+            (self.moved, times.evicted_after)
         } else {
-            true
+            (self.accepted, times.unknown_evicted_after)
         };
-        let since = if self.allowed { self.moved } else { self.accepted };
-        (idle && !self.evicted).then_some((self.allowed, since))
+        let is_idle = self.requests == 0 && now.duration_since(since) >= after;
+        (is_idle && !self.evicted).then_some((self.allowed, since))
     }
 }
 
@@ -209,7 +213,10 @@ impl Listener for Bounded {
                     let times = self.times;
                     let timer = Box::pin(tokio::time::sleep(times.unknown_max));
                     let held = seat.clone();
-                    return (Connection { stream, timer, times, seat: held, _permit: permit }, seat);
+                    return (
+                        Connection { stream, timer, times, seat: held, _permit: permit },
+                        seat,
+                    );
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the admin API cannot accept a connection");
@@ -241,11 +248,11 @@ impl Connection {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         let mut state = self.seat.state();
-        if state.evicted {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
         if polled.is_ready() {
-            state.moved = Instant::now();
+            // What crossed with its eviction is served: it was not idle.
+            (state.moved, state.evicted) = (Instant::now(), false);
+        } else if state.evicted {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         let ends = state.ends(&self.times);
         if Instant::now() >= ends {
@@ -321,6 +328,7 @@ mod tests {
     const NEVER: Times = Times {
         idle_max: Duration::from_hours(1),
         unknown_max: Duration::from_hours(1),
+        unknown_evicted_after: Duration::from_hours(1),
         evicted_after: Duration::from_hours(1),
     };
 
@@ -389,7 +397,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_new_connection_evicts_the_oldest_without_a_request_and_no_other() {
-        let (mut bounded, address) = bounded(NEVER).await;
+        let times = Times { unknown_evicted_after: Duration::ZERO, ..NEVER };
+        let (mut bounded, address) = bounded(times).await;
         let mut held = full(&mut bounded, address).await;
         let working = held[0].0.seat.request();
         let _client = TcpStream::connect(address).await.unwrap();

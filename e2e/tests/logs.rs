@@ -1,8 +1,9 @@
-//! What Weir writes: where the access log may go.
+//! What Weir writes: where the access log may go, and how much of a log a peer can fill.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use e2e::frames::{self, ACK, Frames, kind};
 use e2e::{App, Scene, Weir, http, run, wait};
 use rustix::fs::{CWD, FileType, Mode};
 
@@ -100,4 +101,63 @@ fn root_follows_no_symbolic_link_with_or_without_a_user() {
     let read = || std::fs::read_to_string(&precious).unwrap();
     wait::measure_for(Duration::from_millis(100));
     assert_eq!(read(), "untouched");
+}
+
+#[test]
+fn what_a_peer_can_cause_is_logged_a_few_times_and_then_counted() {
+    let Some(scene) = Scene::new("logs-flood", &["python3"]) else {
+        return;
+    };
+    const FRAMES: usize = 10_000;
+    let app = App::start(&scene, 11, &[]);
+    let mut weir = Weir::start(&scene, &scene.one_service("", &[app.address()]));
+    let before = weir.log().len();
+    let mut client = Frames::client(weir.front()).unwrap();
+    for _ in 0..FRAMES {
+        // Nobody has asked for it.
+        client.send(kind::PING, ACK, 0, &[7; 8]).unwrap();
+    }
+    client.headers(1, &frames::request("GET", "/"), true).unwrap();
+    assert_eq!(client.response(1).unwrap().0, 200);
+    drop(client);
+    // Those of all windows together, the last of which is told at the end.
+    weir.begin_to_stop();
+    assert_eq!(weir.wait(SOON).code, Some(0));
+    let log = weir.log()[before..].to_owned();
+    assert!(log.len() < 10_000, "{} bytes of log", log.len());
+    let told = |line: &str| {
+        let (_, rest) = line.split_once("… and ")?;
+        rest.split(' ').next()?.replace(',', "").parse::<usize>().ok()
+    };
+    let held: usize = log.lines().filter_map(told).sum();
+    let logged = log.lines().filter(|line| line.contains("PING") && told(line).is_none()).count();
+    assert_eq!(held + logged, FRAMES, "{log}");
+    assert!(held >= FRAMES - 100, "{log}");
+}
+
+#[test]
+fn the_time_of_a_slow_head_counts_from_its_first_byte() {
+    let Some(scene) = Scene::new("logs-slow", &[]) else {
+        return;
+    };
+    let service = scene.one_service("", &[scene.address(11, 8080)]);
+    let listener = "name = \"public\"\ntimeouts = { head = \"700ms\" }";
+    let weir = Weir::start(&scene, &service.replace("name = \"public\"", listener));
+    let mut slow = http::Connection::open(weir.front()).unwrap();
+    slow.send(b"GET / HTTP/1.1\r\nHos").unwrap();
+    assert_eq!(slow.response(false).unwrap().status, 408);
+    let mut bad = http::Connection::open(weir.front()).unwrap();
+    bad.send(b"GET / HTTP/1.1\r\nno colon\r\n\r\n").unwrap();
+    assert_eq!(bad.response(false).unwrap().status, 400);
+    let line = |cause: &str| {
+        wait::until("the access line", SOON, || {
+            weir.access().into_iter().find(|line| line["cause"] == cause)
+        })
+    };
+    let total_ms = |cause: &str| line(cause)["total_ms"].as_f64().unwrap();
+    let slow = total_ms("http_request_timeout");
+    assert!((700.0..30_000.0).contains(&slow), "{slow} ms");
+    // Others are answered at once, and say so.
+    let bad = total_ms("http_request_error");
+    assert!(bad < 700.0, "{bad} ms");
 }

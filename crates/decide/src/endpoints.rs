@@ -5,14 +5,15 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use model::{Administrative, EndpointRow, Moment, ServerState, Service};
+use model::{Administrative, AffinityKey, EndpointRow, Moment, ServerState, Service};
 
 use crate::interleaving_point;
 use crate::limits::{Slot, Slots};
 use crate::pick::peak_ewma::latency_us;
 use crate::pick::{Candidate, Picker, Servers, Turn};
+use crate::slow_start;
+use crate::token::{affinity_token, server_token};
 use crate::zones::{self, Member, Reason, Tier};
-use crate::{affinity_token, slow_start};
 
 /// How often an algorithm chooses anew after another worker took the slot it had chosen, before
 /// any free slot will do.
@@ -30,13 +31,21 @@ pub struct Endpoint {
     pub state: Arc<ServerState>,
     /// What is in flight at its address, of all services.
     pub slots: Arc<Slots>,
-    /// What an affinity cookie calls it.
+    /// Where it stands under `hash`.
     pub token: u64,
+    /// What an affinity cookie calls it.
+    pub affinity_token: u64,
 }
 
 impl Endpoint {
-    pub(crate) fn new(row: EndpointRow, state: Arc<ServerState>, slots: Arc<Slots>) -> Endpoint {
-        Endpoint { token: affinity_token(row.address), row, state, slots }
+    pub(crate) fn new(
+        row: EndpointRow,
+        state: Arc<ServerState>,
+        slots: Arc<Slots>,
+        key: &AffinityKey,
+    ) -> Endpoint {
+        let affinity_token = affinity_token(key, row.address);
+        Endpoint { token: server_token(row.address), affinity_token, row, state, slots }
     }
 
     /// Its weight: what a person set at run time, else what was configured. A change counts from
@@ -62,7 +71,8 @@ pub struct Endpoints {
     /// Chooses an index into `eligible`.
     picker: Picker,
     by_address: Vec<(SocketAddr, u32)>,
-    by_token: Vec<(u64, u32)>,
+    /// By the tokens of affinity cookies, and by those of the release before.
+    by_token: [Vec<(u64, u32)>; 2],
 }
 
 impl Endpoints {
@@ -92,7 +102,10 @@ impl Endpoints {
         Endpoints {
             picker: Picker::new(&spec.balance, &candidates),
             by_address: index(&all, |endpoint| endpoint.row.address),
-            by_token: index(&all, |endpoint| endpoint.token),
+            by_token: [
+                index(&all, |endpoint| endpoint.affinity_token),
+                index(&all, |endpoint| endpoint.token),
+            ],
             tier: decision.tier,
             reason: decision.reason,
             refresh_due,
@@ -123,8 +136,11 @@ impl Endpoints {
     /// The server that an affinity cookie names, if it is ready. Its tier and weight do not
     /// matter: a client that is bound to a server stays with it.
     pub(crate) fn by_token(&self, token: u64) -> Option<&Arc<Endpoint>> {
-        let found = self.by_token.binary_search_by_key(&token, |entry| entry.0).ok()?;
-        let endpoint = &self.all[self.by_token[found].1 as usize];
+        let found = self.by_token.iter().find_map(|tokens| {
+            let found = tokens.binary_search_by_key(&token, |entry| entry.0).ok()?;
+            Some(tokens[found].1)
+        });
+        let endpoint = &self.all[found? as usize];
         endpoint.state.is_ready().then_some(endpoint)
     }
 

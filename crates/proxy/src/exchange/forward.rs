@@ -83,7 +83,7 @@ pub(super) async fn forward(
         record.considers(live, &ask, now);
         let Client { stream, buffer, watchdog, .. } = &mut *client;
         let place = Place { stream, buffer, watchdog, record, half_close: false };
-        let elsewhere = tries.elsewhere(worker, live);
+        let elsewhere = tries.elsewhere(worker, live, hash);
         let is_elsewhere = elsewhere.is_some();
         let admitted = match elsewhere {
             Some(slot) => Ok((slot, now)),

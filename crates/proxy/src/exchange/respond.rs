@@ -96,7 +96,7 @@ pub(super) async fn respond(
     // What is left of a request after its answer nobody may come to read.
     let keep = scratch.request.keep_alive() && !client.is_last(worker) && upload.is_done();
     let form = ResponseForm::new(body, scratch.request.version(), keep);
-    let cookie = balance::set_affinity(service, affinity, &slot);
+    let cookie = balance::set_affinity(service, affinity, &slot, client.uses_https());
     // A stream that ends with its head is passed on as one: to gRPC it is not the same as one that
     // ends with data, even if there is none.
     let nothing_follows = server.buffer.is_empty() && server.stream.is_ended();

@@ -53,7 +53,7 @@ impl AffinityKey {
 
     /// Returns the key as a file holds it, without a line end.
     pub fn to_text(self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        format!("{:032x}", u128::from_be_bytes(self.0))
     }
 
     /// Returns its bytes.

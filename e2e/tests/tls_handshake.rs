@@ -74,7 +74,7 @@ fn an_alert_arrives_though_the_client_was_still_sending() {
         let mut stream = StreamOwned::new(session, stream);
         // To the client its handshake is over when the server refuses it: it sends on, more than
         // the server reads at a time.
-        stream.write_all(&[b'x'; 200 * 1024]).expect("to be able to send");
+        stream.write_all(&vec![b'x'; 200 * 1024]).expect("to be able to send");
         let error = stream.read(&mut [0; 1]).expect_err("an alert").to_string();
         assert!(error.contains("alert"), "{error}");
     }

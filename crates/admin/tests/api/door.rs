@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use admin::Door;
 use model::{Admin, AdminAddress};
@@ -83,19 +83,19 @@ fn connections_that_ask_for_nothing_do_not_lock_out_those_that_do() {
     );
     let mut kept = open();
     kept.write_all(allowed.as_bytes()).unwrap();
-    assert!(kept.read(&mut [0; 64 * 1024]).unwrap() > 0);
+    assert!(kept.read(&mut vec![0; 64 * 1024]).unwrap() > 0);
     let mut idle: Vec<TcpStream> = (0..70).map(|_| open()).collect();
     for half in idle.iter_mut().step_by(2) {
         half.write_all(b"GET /api/v1/status HTTP/1.1\r\n").unwrap();
     }
-    let asked = Instant::now();
+    let asked = os::clock::now();
     let field = format!("Authorization: Bearer {TOKEN}");
     assert_eq!(api.get_with("/api/v1/status", &field).status, 200);
-    let waited = asked.elapsed();
+    let waited = os::clock::now() - asked;
     assert!(waited < Duration::from_secs(2), "answered after {waited:?}");
     // The one with the token was not what made room.
     kept.write_all(allowed.as_bytes()).unwrap();
-    assert!(kept.read(&mut [0; 64 * 1024]).unwrap() > 0);
+    assert!(kept.read(&mut vec![0; 64 * 1024]).unwrap() > 0);
     // What is silent, or never ends its request, is closed within seconds: an end or a reset.
     for mut silent in idle {
         silent.set_read_timeout(Some(Duration::from_secs(8))).unwrap();

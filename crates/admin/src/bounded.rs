@@ -1,23 +1,49 @@
-//! The API's connections, bounded in number and in idleness, so that a client that forgets to
-//! close cannot use up what the data plane needs.
+//! The API's connections: bounded in number, in idleness, and in the time that one may take to
+//! present an allowed request. When all are taken, an idle one makes room for a new one, so that
+//! connections that ask for nothing cannot lock out those that do.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
-/// Connections at once; further ones wait in the kernel's backlog.
+/// Connections at once. One more may have been accepted and wait for its place; further ones wait
+/// in the kernel's backlog.
 const CONNECTIONS_MAX: usize = 64;
 
-/// A connection on which nothing moved for this long is closed.
-const IDLE_MAX: Duration = Duration::from_mins(1);
+/// What a connection may do with its time.
+#[derive(Clone, Copy)]
+struct Times {
+    /// A connection on which nothing moved for this long is closed.
+    idle_max: Duration,
+    /// How long a connection may take, from being accepted, until a request on it has been allowed
+    /// (it meant this server, and presented the token if there is one).
+    unknown_max: Duration,
+    /// A connection without an allowed request is not evicted before this: its first may be on its
+    /// way.
+    unknown_evicted_after: Duration,
+    /// A connection with an allowed request is not evicted before it has been idle for this long:
+    /// its response may still be on its way.
+    evicted_after: Duration,
+}
+
+const TIMES: Times = Times {
+    idle_max: Duration::from_mins(1),
+    unknown_max: Duration::from_secs(3),
+    unknown_evicted_after: Duration::from_millis(250),
+    evicted_after: Duration::from_secs(1),
+};
+
+/// How often a connection without a place looks for one that can be evicted.
+const EVICT_EVERY: Duration = Duration::from_millis(50);
 
 /// How long accepting pauses after it failed (no descriptor, no memory).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -44,36 +70,153 @@ pub(crate) trait ReadWrite: AsyncRead + AsyncWrite + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Send> ReadWrite for T {}
 
+/// What is known of a connection: shared by the connection itself, the requests on it, and the
+/// listener, which may evict it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    accepted: Instant,
+    /// When bytes moved last, or a request ended.
+    moved: Instant,
+    /// Whether a request on it has been allowed.
+    allowed: bool,
+    /// Allowed requests that are being answered.
+    requests: u32,
+    evicted: bool,
+    /// Wakes the connection's task.
+    waker: Option<Waker>,
+}
+
+impl Seat {
+    fn new(now: Instant) -> Seat {
+        Seat(Arc::new(Mutex::new(State {
+            accepted: now,
+            moved: now,
+            allowed: false,
+            requests: 0,
+            evicted: false,
+            waker: None,
+        })))
+    }
+
+    /// Counts an allowed request, until the result is dropped.
+    pub(crate) fn request(&self) -> Working {
+        let mut state = self.state();
+        state.allowed = true;
+        state.requests += 1;
+        Working(self.clone())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn evict(&self) {
+        let mut state = self.state();
+        state.evicted = true;
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl State {
+    /// When the connection is closed unless something happens first.
+    fn ends(&self, times: &Times) -> Instant {
+        if self.allowed { self.moved + times.idle_max } else { self.accepted + times.unknown_max }
+    }
+
+    /// The order in which connections are evicted: those without an allowed request first, and of
+    /// either kind the one that has been idle for longest. `None`: it is not idle.
+    fn eviction_order(&self, times: &Times, now: Instant) -> Option<(bool, Instant)> {
+        let (since, after) = if self.allowed {
+            (self.moved, times.evicted_after)
+        } else {
+            (self.accepted, times.unknown_evicted_after)
+        };
+        let is_idle = self.requests == 0 && now.duration_since(since) >= after;
+        (is_idle && !self.evicted).then_some((self.allowed, since))
+    }
+}
+
+/// A request that is being answered.
+pub(crate) struct Working(Seat);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.requests -= 1;
+        state.moved = Instant::now();
+    }
+}
+
+impl Connected<IncomingStream<'_, Bounded>> for Seat {
+    fn connect_info(stream: IncomingStream<'_, Bounded>) -> Seat {
+        stream.remote_addr().clone()
+    }
+}
+
 /// A listener that holds at most [`CONNECTIONS_MAX`] connections.
 pub(crate) struct Bounded {
     listener: Socket,
     free: Arc<Semaphore>,
-    idle_max: Duration,
+    seats: Vec<Seat>,
+    times: Times,
 }
 
 impl Bounded {
     pub(crate) fn new(listener: Socket) -> Bounded {
         let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        Bounded { listener, free, idle_max: IDLE_MAX }
+        Bounded { listener, free, seats: Vec::new(), times: TIMES }
+    }
+
+    /// A place for one more connection; if there is none, one is made by evicting an idle
+    /// connection. Waits while all are at work.
+    async fn place(&mut self) -> OwnedSemaphorePermit {
+        loop {
+            if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
+                return permit;
+            }
+            // A connection holds its seat for as long as it lives.
+            self.seats.retain(|seat| Arc::strong_count(&seat.0) > 1);
+            let now = Instant::now();
+            let idle = self.seats.iter().filter_map(|seat| {
+                let order = seat.state().eviction_order(&self.times, now)?;
+                Some((order, seat))
+            });
+            if let Some((_, seat)) = idle.min_by_key(|(order, _)| *order) {
+                seat.evict();
+            }
+            let freed = Arc::clone(&self.free).acquire_owned();
+            if let Ok(Ok(permit)) = tokio::time::timeout(EVICT_EVERY, freed).await {
+                return permit;
+            }
+        }
     }
 }
 
 impl Listener for Bounded {
     type Io = Connection;
-    // Nobody asks who it was: all are of this machine.
-    type Addr = ();
+    // Who connects is not asked (all are of this machine), but which connection a request is on.
+    type Addr = Seat;
 
-    async fn accept(&mut self) -> (Connection, ()) {
+    async fn accept(&mut self) -> (Connection, Seat) {
         loop {
-            let Ok(permit) = Arc::clone(&self.free).acquire_owned().await else {
-                // Only a closed semaphore refuses, and nothing closes this one.
-                return std::future::pending().await;
-            };
             match self.listener.accept().await {
                 Ok(stream) => {
-                    let timer = Box::pin(tokio::time::sleep(self.idle_max));
-                    let idle_max = self.idle_max;
-                    return (Connection { stream, timer, idle_max, _permit: permit }, ());
+                    let permit = self.place().await;
+                    let seat = Seat::new(Instant::now());
+                    self.seats.retain(|seat| Arc::strong_count(&seat.0) > 1);
+                    self.seats.push(seat.clone());
+                    let times = self.times;
+                    let timer = Box::pin(tokio::time::sleep(times.unknown_max));
+                    let held = seat.clone();
+                    return (
+                        Connection { stream, timer, times, seat: held, _permit: permit },
+                        seat,
+                    );
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the admin API cannot accept a connection");
@@ -83,29 +226,47 @@ impl Listener for Bounded {
         }
     }
 
-    fn local_addr(&self) -> io::Result<()> {
-        Ok(())
+    fn local_addr(&self) -> io::Result<Seat> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// A connection that fails once nothing has moved on it for the listener's idle time.
+/// A connection that fails once its time is over or it is evicted.
 pub(crate) struct Connection {
     stream: Stream,
     timer: Pin<Box<Sleep>>,
-    idle_max: Duration,
+    times: Times,
+    seat: Seat,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Connection {
-    /// Passes `polled` on; progress sets the timer anew, its end makes an error of waiting.
+    /// Passes `polled` on; progress moves the time at which an idle connection is closed.
     fn timed<T>(
         &mut self,
         polled: Poll<io::Result<T>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
+        let mut state = self.seat.state();
         if polled.is_ready() {
-            self.timer.as_mut().reset(Instant::now() + self.idle_max);
+            // What crossed with its eviction is served: it was not idle.
+            (state.moved, state.evicted) = (Instant::now(), false);
+        } else if state.evicted {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        let ends = state.ends(&self.times);
+        if Instant::now() >= ends {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        if polled.is_ready() {
             return polled;
+        }
+        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.waker = Some(cx.waker().clone());
+        }
+        drop(state);
+        if self.timer.deadline() != ends {
+            self.timer.as_mut().reset(ends);
         }
         self.timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -159,41 +320,128 @@ mod tests {
     use std::future::poll_fn;
     use std::net::SocketAddr;
 
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
     use super::*;
 
-    async fn bounded(idle_max: Duration) -> (Bounded, SocketAddr) {
+    const NEVER: Times = Times {
+        idle_max: Duration::from_hours(1),
+        unknown_max: Duration::from_hours(1),
+        unknown_evicted_after: Duration::from_hours(1),
+        evicted_after: Duration::from_hours(1),
+    };
+
+    async fn bounded(times: Times) -> (Bounded, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        (Bounded { idle_max, ..Bounded::new(Socket::Tcp(listener)) }, address)
+        (Bounded { times, ..Bounded::new(Socket::Tcp(listener)) }, address)
     }
 
-    #[tokio::test]
-    async fn a_silent_connection_ends() {
-        let (mut bounded, address) = bounded(Duration::from_millis(5)).await;
-        let _client = TcpStream::connect(address).await.unwrap();
-        let (mut connection, ()) = bounded.accept().await;
-        let error = connection.read_u8().await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-    }
-
-    #[tokio::test]
-    async fn one_connection_too_many_waits_until_another_ends() {
-        let (mut bounded, address) = bounded(IDLE_MAX).await;
+    /// As many connections as there may be, and their clients.
+    async fn full(bounded: &mut Bounded, address: SocketAddr) -> Vec<(Connection, TcpStream)> {
         let mut held = Vec::new();
-        let mut clients = Vec::new();
         for _ in 0..CONNECTIONS_MAX {
-            clients.push(TcpStream::connect(address).await.unwrap());
-            held.push(bounded.accept().await.0);
+            let client = TcpStream::connect(address).await.unwrap();
+            held.push((bounded.accept().await.0, client));
         }
-        let _waiting = TcpStream::connect(address).await.unwrap();
-        let free = Arc::clone(&bounded.free);
+        held
+    }
+
+    /// What a pending read of a connection ends with, now.
+    async fn read_now(connection: &mut Connection) -> Option<io::ErrorKind> {
+        let mut byte = [0; 1];
+        let mut read = std::pin::pin!(connection.read(&mut byte));
+        poll_fn(|cx| match read.as_mut().poll(cx) {
+            Poll::Ready(result) => Poll::Ready(result.err().map(|error| error.kind())),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_an_allowed_request_ends_even_if_bytes_trickle_in() {
+        let times = Times { unknown_max: Duration::from_millis(50), ..NEVER };
+        let (mut bounded, address) = bounded(times).await;
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let (mut connection, _seat) = bounded.accept().await;
+        // Bounded: a byte a millisecond would go on for ever.
+        for _ in 0..10_000 {
+            client.write_all(b"x").await.unwrap();
+            if let Err(error) = connection.read_u8().await {
+                assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("it never ended");
+    }
+
+    #[tokio::test]
+    async fn a_silent_connection_ends_and_later_after_an_allowed_request() {
+        let short = Times { unknown_max: Duration::from_millis(5), ..NEVER };
+        let (mut strict, address) = bounded(short).await;
+        let _client = TcpStream::connect(address).await.unwrap();
+        let (mut unknown, _seat) = strict.accept().await;
+        assert_eq!(unknown.read_u8().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+
+        let idle_max = Duration::from_millis(100);
+        let (mut bounded, address) = bounded(Times { idle_max, ..short }).await;
+        let _client = TcpStream::connect(address).await.unwrap();
+        let (mut known, seat) = bounded.accept().await;
+        drop(seat.request());
+        let begun = Instant::now();
+        assert_eq!(known.read_u8().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() >= idle_max / 2, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_new_connection_evicts_the_oldest_without_a_request_and_no_other() {
+        let times = Times { unknown_evicted_after: Duration::ZERO, ..NEVER };
+        let (mut bounded, address) = bounded(times).await;
+        let mut held = full(&mut bounded, address).await;
+        let working = held[0].0.seat.request();
+        let _client = TcpStream::connect(address).await.unwrap();
+        let mut evicted = Vec::new();
+        {
+            let mut accept = std::pin::pin!(bounded.accept());
+            let pending = poll_fn(|cx| Poll::Ready(accept.as_mut().poll(cx).is_pending())).await;
+            assert!(pending);
+            for (index, (connection, _)) in held.iter_mut().enumerate() {
+                if read_now(connection).await == Some(io::ErrorKind::ConnectionAborted) {
+                    evicted.push(index);
+                }
+            }
+            assert_eq!(evicted, [1]);
+            // As hyper does with a connection that failed.
+            held.remove(1);
+            accept.await;
+        }
+        drop(working);
+    }
+
+    #[tokio::test]
+    async fn while_all_are_at_work_a_new_connection_waits_and_then_the_idle_make_room() {
+        let times = Times { evicted_after: Duration::from_millis(1), ..NEVER };
+        let (mut bounded, address) = bounded(times).await;
+        let mut held = full(&mut bounded, address).await;
+        let mut working: Vec<_> = held.iter().map(|(one, _)| one.seat.request()).collect();
+        let _client = TcpStream::connect(address).await.unwrap();
         let mut accept = std::pin::pin!(bounded.accept());
-        let before = poll_fn(|cx| Poll::Ready(accept.as_mut().poll(cx).is_pending())).await;
-        assert!(before);
-        assert_eq!(free.available_permits(), 0);
+        tokio::select! {
+            _ = &mut accept => panic!("accepted beside {CONNECTIONS_MAX} at work"),
+            () = tokio::time::sleep(3 * EVICT_EVERY) => {}
+        }
+        for (connection, _) in &mut held {
+            assert_eq!(read_now(connection).await, None);
+        }
+        drop(working.pop());
+        let last = held.len() - 1;
+        tokio::select! {
+            _ = &mut accept => panic!("accepted before the idle one is gone"),
+            () = tokio::time::sleep(3 * EVICT_EVERY) => {}
+        }
+        assert_eq!(read_now(&mut held[last].0).await, Some(io::ErrorKind::ConnectionAborted));
         held.pop();
         accept.await;
     }

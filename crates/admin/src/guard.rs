@@ -11,13 +11,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::bounded::Seat;
 use crate::door::Token;
 use crate::problem::Problem;
 
@@ -60,6 +61,16 @@ pub(crate) async fn ask_for_token(
     let (problem, challenge) = refused;
     let mut response = problem.into_response();
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
+}
+
+/// Notes on its connection that a request has come this far, and how long it is being answered:
+/// the connection is not closed meanwhile to make room for another.
+pub(crate) async fn note_allowed(request: Request, next: Next) -> Response {
+    let seat = request.extensions().get::<ConnectInfo<Seat>>();
+    let working = seat.map(|ConnectInfo(seat)| seat.request());
+    let response = next.run(request).await;
+    drop(working);
     response
 }
 

@@ -219,6 +219,7 @@ async fn serve(socket: bounded::Socket, app: axum::Router, stopped: watch::Recei
         let _ = stopped.wait_for(|stop| *stop).await;
     };
     let until_told = told(stopped.clone());
+    let app = app.into_make_service_with_connect_info::<bounded::Seat>();
     let serving =
         axum::serve(bounded::Bounded::new(socket), app).with_graceful_shutdown(until_told);
     let too_long = async {

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use model::{
-    Action, Forward, HostPattern, Listener, PathMatch, Protocol, Route, RouteMatch, Service,
-    Snapshot, Split,
+    Action, Affinity, Forward, HostPattern, Listener, PathMatch, Protocol, Route, RouteMatch,
+    Service, Snapshot, Split,
 };
 
 use crate::check::Names;
@@ -41,6 +41,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Sn
         workers: document.workers,
         connections_max,
         drain_max: document.drain_max,
+        state_directory: document.state_directory,
         run_as: document.run_as,
         admin: document.admin.map(RawAdmin::built),
         metrics: document.metrics,
@@ -54,7 +55,12 @@ pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Sn
             .services
             .into_iter()
             .zip(tls.services)
-            .map(|(raw, tls)| Service { tls, ..raw.service })
+            .zip(tls.affinity_keys)
+            .map(|((raw, tls), key_file)| {
+                let affinity = raw.service.affinity;
+                let affinity = affinity.map(|affinity| Affinity { key_file, ..affinity });
+                Service { tls, affinity, ..raw.service }
+            })
             .collect(),
     })
 }

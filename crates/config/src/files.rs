@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{Certificate, ClientCertificates, ListenerTls, Material, ServiceTls};
+use model::{
+    AffinityKey, AffinityKeyFile, Certificate, ClientCertificates, ListenerTls, Material,
+    ServiceTls, TlsVersion,
+};
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
 use crate::diagnostic::{At, Diagnostic, Problems, Span};
@@ -21,13 +24,15 @@ pub const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/cert.pem",
 ];
 
-/// What the files made of the configuration's TLS; `None` also where there is a mistake, which is
+/// What the files made of the configuration's TLS and of its keys; `None` also where there is a mistake, which is
 /// reported.
 pub(crate) struct Tls {
     /// In order of the listeners.
     pub(crate) listeners: Vec<Option<ListenerTls>>,
     /// In order of the services.
     pub(crate) services: Vec<Option<Arc<ServiceTls>>>,
+    /// In order of the services.
+    pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
 }
 
 /// Reads every file that the document names.
@@ -40,7 +45,9 @@ pub(crate) fn read(
     let reader = Reader { surroundings, problems, user };
     let listeners = document.listeners.iter();
     let services = document.services.iter();
+    let keys = services.clone().map(|service| service.affinity_key.as_ref());
     Tls {
+        affinity_keys: keys.map(|at| reader.affinity_key(at?)).collect(),
         listeners: listeners
             .map(|listener| listener.tls.as_ref().and_then(|raw| reader.listener(raw)))
             .collect(),
@@ -91,9 +98,28 @@ impl Reader<'_> {
         Some(ListenerTls {
             certificates: certificates?.into_iter().map(|usable| usable.certificate).collect(),
             version_min: raw.version_min,
+            ciphers: self.ciphers(raw)?,
             client_certificates: clients.map_or(Some(None), |clients| clients.map(Some))?,
             hsts: raw.hsts.as_ref().map(|at| at.value),
         })
+    }
+
+    /// The cipher suites, if one of them can be used with the versions that are spoken.
+    fn ciphers(&self, raw: &RawListenerTls) -> Option<Vec<&'static str>> {
+        let names: Vec<_> = raw.ciphers.iter().map(|at| at.value).collect();
+        // Those of TLS 1.2 name the key exchange, which TLS 1.3 agrees on apart.
+        let is_of_13 = |name: &&str| !name.contains("_WITH_");
+        if raw.version_min == TlsVersion::Tls13
+            && let Some(first) = raw.ciphers.first()
+            && !names.iter().any(is_of_13)
+        {
+            let title = "no cipher suite of TLS 1.3";
+            let what = "none of these can be used with `version_min = \"1.3\"`";
+            let help = "add \"TLS_AES_256_GCM_SHA384\", or lower `version_min`";
+            self.problems.report(Diagnostic::error(title, first.span.clone(), what).help(help));
+            return None;
+        }
+        Some(names)
     }
 
     fn service(&self, raw: &RawServiceTls) -> Option<ServiceTls> {
@@ -242,6 +268,18 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    fn affinity_key(&self, at: &At<PathBuf>) -> Option<AffinityKeyFile> {
+        let Material { path, bytes } = self.file(at)?;
+        let key = AffinityKey::parse(&bytes);
+        if key.is_none() {
+            let title = format!("no key in {}", at.value.display());
+            let what = "a key is 32 hexadecimal digits";
+            let help = "make one with: openssl rand -hex 16";
+            self.problems.report(Diagnostic::error(title, at.span.clone(), what).help(help));
+        }
+        Some(AffinityKeyFile { path, key: key? })
     }
 
     fn system_authorities(&self, raw: &RawServiceTls) -> Option<Material> {

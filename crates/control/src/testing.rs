@@ -31,6 +31,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         workers: None,
         connections_max: 1000,
         drain_max: Duration::from_secs(1),
+        state_directory: None,
         run_as: None,
         admin: None,
         metrics: model::Metrics::none(),

@@ -189,13 +189,19 @@ fn an_ejection_ends_when_its_time_is_over() {
         let (registry, control) = begin(vec![spec.clone()], None);
         let at = SocketAddr::from(([127, 0, 0, 1], 1));
         let live = live(&registry);
-        let ejected = health::outlier::on_outcome(
-            &endpoint(&registry, at).state,
-            spec.passive.as_ref().expect("set above"),
-            true,
-            || health::outlier::ServiceCounts::of(live.endpoints().all.iter().map(|e| &*e.state)),
-            os::clock::now(),
-        );
+        let (endpoint, all) = (endpoint(&registry, at), live.endpoints());
+        let now = os::clock::now();
+        let attempt = health::outlier::Attempt {
+            state: &endpoint.state,
+            trial: live.trial(),
+            blame: health::blame::Blame::Certain,
+            chosen_at: now,
+            now,
+            response_timeout: Duration::from_secs(1),
+        };
+        let policy = spec.passive.as_ref().expect("set above");
+        let states = || all.all.iter().map(|endpoint| &*endpoint.state);
+        let ejected = health::outlier::on_outcome(&attempt, policy, states);
         let ejected = ejected.expect("one failure is enough");
         live.refresh(os::clock::now());
         assert!(!live.endpoints().is_eligible(at));

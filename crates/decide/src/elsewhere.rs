@@ -3,9 +3,10 @@
 
 use std::net::SocketAddr;
 
-use crate::endpoints::Endpoints;
+use crate::endpoints::{Endpoint, Endpoints};
 use crate::limits::Slot;
 use crate::live::LiveService;
+use crate::pick::{Candidate, hash};
 
 impl LiveService {
     /// Whether every server that balancing would choose is one of these.
@@ -14,7 +15,9 @@ impl LiveService {
     }
 
     /// A slot on a ready server, none of `avoid` and not in the zone `outside` if one is given, if
-    /// one has room: one that is eligible, else any other, a backup last. Which of equals is drawn.
+    /// one has room: one that is eligible, else any other, a backup last. Which of equals is drawn;
+    /// with a `key`, which only requests to services with `balance = "hash"` have, it is the first
+    /// in the order in which the key prefers servers.
     ///
     /// When a zone is cut off, its servers fail together, but their checks notice one by one:
     /// until then the next server that balancing would choose is as dead as the last. A request
@@ -23,22 +26,35 @@ impl LiveService {
         &self,
         avoid: &[SocketAddr],
         outside: Option<&str>,
+        key: Option<u64>,
         rng: &mut fastrand::Rng,
     ) -> Option<Slot> {
         let endpoints = self.endpoints();
-        let first = rng.usize(..endpoints.all.len().max(1));
+        let mut order: Vec<_> = endpoints.all.iter().collect();
+        match key {
+            Some(key) => order.sort_by(|a, b| preference(key, b).total_cmp(&preference(key, a))),
+            None if order.is_empty() => {}
+            None => {
+                let first = rng.usize(..order.len());
+                order.rotate_left(first);
+            }
+        }
         (0..=2).find_map(|remoteness| {
-            let (behind, ahead) = endpoints.all.split_at(first.min(endpoints.all.len()));
-            ahead
+            order
                 .iter()
-                .chain(behind)
                 .filter(|e| outside.is_none() || e.row.zone.as_deref() != outside)
                 .filter(|e| e.weight() > 0)
                 .filter(|e| e.state.is_ready() && !avoid.contains(&e.row.address))
                 .filter(|e| remoteness_of(&endpoints, e.row.address, e.row.backup) == remoteness)
-                .find_map(Slot::take)
+                .find_map(|e| Slot::take(e))
         })
     }
+}
+
+/// Where a key would put a server, as [`hash::preference`] does for the candidates of a picker.
+fn preference(key: u64, endpoint: &Endpoint) -> f64 {
+    let weight = u32::from(endpoint.weight()).max(1);
+    hash::preference(key, Candidate { token: endpoint.token, weight })
 }
 
 fn remoteness_of(endpoints: &Endpoints, address: SocketAddr, backup: bool) -> u8 {

@@ -5,15 +5,16 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use model::{Administrative, EndpointRow, Moment, ServerState, Service};
+use model::{Administrative, AffinityKey, EndpointRow, Moment, ServerState, Service};
 
 use crate::interleaving_point;
 use crate::limits::{Slot, Slots};
 use crate::pick::peak_ewma::latency_us;
 use crate::pick::{Candidate, Picker, Servers, Turn, random};
+use crate::slow_start;
+use crate::token::{affinity_token, server_token};
 use crate::weights::Draw;
 use crate::zones::{self, Member, Reason, Tier};
-use crate::{affinity_token, slow_start};
 
 /// How often an algorithm chooses anew after another worker took the slot it had chosen, before
 /// any free slot will do.
@@ -31,13 +32,26 @@ pub struct Endpoint {
     pub state: Arc<ServerState>,
     /// What is in flight at its address, of all services.
     pub slots: Arc<Slots>,
-    /// What an affinity cookie calls it.
+    /// Where it stands under `hash`.
     pub token: u64,
+    /// What an affinity cookie calls it.
+    pub affinity_token: u64,
 }
 
 impl Endpoint {
-    pub(crate) fn new(row: EndpointRow, state: Arc<ServerState>, slots: Arc<Slots>) -> Endpoint {
-        Endpoint { token: affinity_token(row.address), row, state, slots }
+    pub(crate) fn new(
+        row: EndpointRow,
+        state: Arc<ServerState>,
+        slots: Arc<Slots>,
+        key: &AffinityKey,
+    ) -> Endpoint {
+        let affinity_token = affinity_token(key, row.address);
+        Endpoint { token: server_token(row.address), affinity_token, row, state, slots }
+    }
+
+    /// Whether an affinity cookie with this token names it, one of this release or of the last.
+    pub fn is_named_by(&self, token: Option<u64>) -> bool {
+        token == Some(self.affinity_token) || token == Some(self.token)
     }
 
     /// Its weight: what a person set at run time, else what was configured. A change counts from
@@ -65,7 +79,8 @@ pub struct Endpoints {
     /// Draws one without regard to anything but weight, for trials.
     draw: Draw,
     by_address: Vec<(SocketAddr, u32)>,
-    by_token: Vec<(u64, u32)>,
+    /// By the tokens of affinity cookies, and by those of the release before.
+    by_token: [Vec<(u64, u32)>; 2],
 }
 
 impl Endpoints {
@@ -96,7 +111,10 @@ impl Endpoints {
             picker: Picker::new(&spec.balance, &candidates),
             draw: Draw::new(&candidates.iter().map(|one| one.weight).collect::<Vec<_>>()),
             by_address: index(&all, |endpoint| endpoint.row.address),
-            by_token: index(&all, |endpoint| endpoint.token),
+            by_token: [
+                index(&all, |endpoint| endpoint.affinity_token),
+                index(&all, |endpoint| endpoint.token),
+            ],
             tier: decision.tier,
             reason: decision.reason,
             refresh_due,
@@ -127,8 +145,11 @@ impl Endpoints {
     /// The server that an affinity cookie names, if it is ready. Its tier and weight do not
     /// matter: a client that is bound to a server stays with it.
     pub(crate) fn by_token(&self, token: u64) -> Option<&Arc<Endpoint>> {
-        let found = self.by_token.binary_search_by_key(&token, |entry| entry.0).ok()?;
-        let endpoint = &self.all[self.by_token[found].1 as usize];
+        let found = self.by_token.iter().find_map(|tokens| {
+            let found = tokens.binary_search_by_key(&token, |entry| entry.0).ok()?;
+            Some(tokens[found].1)
+        });
+        let endpoint = &self.all[found? as usize];
         endpoint.state.is_ready().then_some(endpoint)
     }
 

@@ -47,6 +47,6 @@ pub use limits::{Slot, Slots};
 pub use live::{LiveService, TierChange};
 pub use pick::peak_ewma::observe_latency;
 pub use registry::{FirstUse, Published, Registry};
-pub use token::{affinity_token, hash_key};
+pub use token::{affinity_token, hash_key, server_token};
 pub use view::{EndpointView, ServiceView, UnresolvedView};
 pub use zones::{Reason, Tier};

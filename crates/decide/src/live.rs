@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
-use model::{EndpointRow, EndpointSet, Moment, ServerState, ServerTarget, Service, Trial};
+use model::{
+    AffinityKey, EndpointRow, EndpointSet, Moment, ServerState, ServerTarget, Service, Trial,
+};
 
 use crate::drain::DrainRate;
 use crate::endpoints::{Endpoint, Endpoints};
@@ -19,6 +21,7 @@ use crate::limits::{SlotTable, Taker};
 use crate::pick::Turn;
 use crate::queue::Queue;
 use crate::retry::RetryBudget;
+use crate::token::affinity_token;
 use crate::zones::{Reason, Tier};
 
 /// A service's eligible servers reach further, or less far, than before.
@@ -61,6 +64,8 @@ pub struct LiveService {
 pub(crate) struct Settings {
     pub(crate) spec: Arc<Service>,
     zone: Option<Arc<str>>,
+    /// Of the tokens of affinity cookies.
+    affinity_key: AffinityKey,
 }
 
 /// What must be remembered from one change of the servers to the next.
@@ -77,6 +82,7 @@ impl LiveService {
     pub(crate) fn new(
         spec: Arc<Service>,
         zone: Option<Arc<str>>,
+        affinity_key: AffinityKey,
         table: Arc<SlotTable>,
         first_turn: u64,
     ) -> Arc<LiveService> {
@@ -86,7 +92,7 @@ impl LiveService {
         nobody.tier = Tier::OwnZone;
         Arc::new_cyclic(|me| LiveService {
             name: Arc::clone(&spec.name),
-            settings: ArcSwap::from_pointee(Settings { spec, zone }),
+            settings: ArcSwap::from_pointee(Settings { spec, zone, affinity_key }),
             endpoints: ArcSwap::from_pointee(nobody),
             queue: Queue::new(Arc::clone(&table.tickets)),
             retries: RetryBudget::new(),
@@ -167,11 +173,14 @@ impl LiveService {
 
     /// Adopts settings without acting on them yet, so that limits which several services share
     /// can be computed from the new settings of all.
-    pub(crate) fn adopt(&self, spec: &Service, zone: Option<&Arc<str>>) {
+    pub(crate) fn adopt(&self, spec: &Service, zone: Option<&Arc<str>>, affinity_key: AffinityKey) {
         let before = self.settings.load();
-        if *before.spec != *spec || before.zone.as_ref() != zone {
-            let spec = Arc::new(spec.clone());
-            self.settings.store(Arc::new(Settings { spec, zone: zone.cloned() }));
+        if *before.spec != *spec
+            || before.zone.as_ref() != zone
+            || before.affinity_key != affinity_key
+        {
+            let (spec, zone) = (Arc::new(spec.clone()), zone.cloned());
+            self.settings.store(Arc::new(Settings { spec, zone, affinity_key }));
         }
         self.retired.store(false, SeqCst);
     }
@@ -208,6 +217,7 @@ impl LiveService {
     ) -> Option<TierChange> {
         let me: Weak<dyn Taker> = self.me.clone();
         let before = self.endpoints.load_full();
+        let key = self.settings.load().affinity_key;
         let mut all: Vec<Arc<Endpoint>> = Vec::with_capacity(rows.len());
         let mut states = HashMap::with_capacity(rows.len());
         for row in rows {
@@ -222,10 +232,11 @@ impl LiveService {
                 known.row == row
                     && Arc::ptr_eq(&known.slots, &slots)
                     && Arc::ptr_eq(&known.state, &state)
+                    && known.affinity_token == affinity_token(&key, address)
             });
             all.push(match kept {
                 Some(known) => Arc::clone(known),
-                None => Arc::new(Endpoint::new(row, state, slots)),
+                None => Arc::new(Endpoint::new(row, state, slots, &key)),
             });
         }
         shape.states = states;

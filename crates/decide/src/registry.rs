@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
-use model::{EndpointSet, Moment, Service, ServiceId, Snapshot};
+use model::{AffinityKey, EndpointSet, Moment, Service, ServiceId, Snapshot};
 
 use crate::limits::SlotTable;
 use crate::live::{LiveService, TierChange};
@@ -73,6 +73,8 @@ pub struct Registry {
     table: Arc<SlotTable>,
     rate: RateTable,
     first_turn: AtomicU64,
+    /// Of the tokens of affinity cookies, where a service has none of its own.
+    affinity_key: OnceLock<AffinityKey>,
     /// Held while publishing: the services of the present configuration.
     services: Mutex<HashMap<Arc<str>, Arc<LiveService>>>,
 }
@@ -104,8 +106,30 @@ impl Registry {
             table: Arc::default(),
             rate: RateTable::new(RATE_KEYS_MAX),
             first_turn: AtomicU64::new(u64::from(seed)),
+            affinity_key: OnceLock::new(),
             services: Mutex::default(),
         }
+    }
+
+    /// Sets this instance's key for the tokens of affinity cookies, which holds from the next
+    /// configuration on where a service has no key file. It is set once; later calls change
+    /// nothing.
+    pub fn set_affinity_key(&self, key: AffinityKey) {
+        let _ = self.affinity_key.set(key);
+    }
+
+    /// Whether this instance's key has been set.
+    pub fn has_affinity_key(&self) -> bool {
+        self.affinity_key.get().is_some()
+    }
+
+    /// The key of a service's affinity cookies: that of its file, else this instance's.
+    fn affinity_key_of(&self, spec: &Service) -> AffinityKey {
+        let of_file = spec.affinity.as_ref().and_then(|affinity| affinity.key_file.as_ref());
+        let own = || self.affinity_key.get().copied();
+        // Who publishes a service that needs this instance's key has set it.
+        let none = AffinityKey::new([0; AffinityKey::LENGTH]);
+        of_file.map(|file| file.key).or_else(own).unwrap_or(none)
     }
 
     /// Puts a configuration into force. Requests under way keep what they hold.
@@ -126,16 +150,18 @@ impl Registry {
         let mut services = Vec::with_capacity(snapshot.services.len());
         // First everyone's settings, then what follows from the settings of several.
         for spec in &snapshot.services {
+            let affinity_key = self.affinity_key_of(spec);
             let live = match known.remove(&spec.name) {
                 Some(live) => live,
                 None => LiveService::new(
                     Arc::new(spec.clone()),
                     zone.cloned(),
+                    affinity_key,
                     Arc::clone(&self.table),
                     self.first_turn.fetch_add(1, Relaxed),
                 ),
             };
-            live.adopt(spec, zone);
+            live.adopt(spec, zone, affinity_key);
             if let Some(set) = discovered(spec) {
                 live.know(set);
             }

@@ -4,6 +4,7 @@
 //! `health`'s. What is mutable here ([`ServerState`]) is atomics that outlive configurations.
 
 mod admin;
+mod affinity;
 mod cause;
 mod check;
 mod endpoint;
@@ -19,6 +20,7 @@ mod traffic;
 mod trial;
 
 pub use admin::{Admin, AdminAddress, Metrics};
+pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
 pub use cause::{Cause, Fault, Page};
 pub use check::{Check, CheckKind, ExpectStatus, ProbeIdentity, ProbeSpec, ProbeTls};
 pub use endpoint::{EndpointRow, EndpointSet};
@@ -26,8 +28,8 @@ pub use moment::Moment;
 pub use outcome::{Attempt, Timings};
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};
 pub use service::{
-    Affinity, Balance, HashKey, HashOn, PassiveHealth, QueueLimits, Retries, ServerSpec,
-    ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
+    Balance, HashKey, HashOn, PassiveHealth, QueueLimits, Retries, ServerSpec, ServerTarget,
+    Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
 pub use snapshot::{
     AccessLog, ClientHttp2, ClientTimeouts, Doctor, ForwardFields, Listener, ListenerId, Log,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Check, HttpVersion, ProxyVersion, ServiceTls};
+use crate::{Affinity, Check, HttpVersion, ProxyVersion, ServiceTls};
 
 /// A named group of servers that answer for the same thing.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,15 +119,6 @@ pub enum HashOn {
     Field(String),
     /// A cookie's value.
     Cookie(String),
-}
-
-/// Affinity by a cookie that Weir sets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Affinity {
-    /// The cookie's name.
-    pub cookie: String,
-    /// Max-Age; `None` is a session cookie.
-    pub max_age: Option<Duration>,
 }
 
 /// The place where requests wait for a free slot.

@@ -30,6 +30,8 @@ pub struct Snapshot {
     pub connections_max: u32,
     /// How long running requests may take after SIGTERM.
     pub drain_max: Duration,
+    /// Where Weir keeps what must survive a restart; `None`: as the environment says.
+    pub state_directory: Option<PathBuf>,
     /// Whom to become after binding, when started as root: user and group names.
     pub run_as: Option<(String, Option<String>)>,
     /// The admin API; `None`: off.
@@ -60,6 +62,7 @@ impl Snapshot {
             workers: None,
             connections_max: 0,
             drain_max: Duration::ZERO,
+            state_directory: None,
             run_as: None,
             admin: None,
             metrics: Metrics::none(),
@@ -182,6 +185,23 @@ pub struct Listener {
     pub upgrade_protocols: Vec<Box<str>>,
     /// Peers whose connections begin with a PROXY protocol header. Those of others must not.
     pub proxy_protocol: Vec<IpNet>,
+}
+
+impl Listener {
+    /// Whether a connection that was accepted under `self` meets the rules of `other` as well: both
+    /// speak clear text or both TLS, with the same oldest version, cipher suites and clients'
+    /// authorities, and believe PROXY headers of the same peers. Certificates may differ: a renewed
+    /// certificate does not change who may connect.
+    pub fn has_security_of(&self, other: &Listener) -> bool {
+        let is_http = |listener: &Listener| matches!(listener.protocol, Protocol::Http);
+        is_http(self) == is_http(other)
+            && self.proxy_protocol == other.proxy_protocol
+            && match (&self.tls, &other.tls) {
+                (None, None) => true,
+                (Some(tls), Some(other)) => tls.has_security_of(other),
+                _ => false,
+            }
+    }
 }
 
 /// What a listener speaks.

@@ -41,10 +41,26 @@ pub struct ListenerTls {
     pub certificates: Vec<Certificate>,
     /// The oldest version that is spoken.
     pub version_min: TlsVersion,
+    /// The cipher suites that may be agreed on, by their names at IANA, in the server's order of
+    /// preference; empty: all that are supported, in the client's order.
+    pub ciphers: Vec<&'static str>,
     /// Whether clients show certificates, and which are taken.
     pub client_certificates: Option<ClientCertificates>,
     /// Strict-Transport-Security (RFC 6797): for how long browsers are to use TLS alone.
     pub hsts: Option<Duration>,
+}
+
+impl ListenerTls {
+    /// See [`crate::Listener::has_security_of`].
+    fn clients(&self) -> Option<(&[u8], bool)> {
+        self.client_certificates.as_ref().map(|clients| (&*clients.ca.bytes, clients.required))
+    }
+
+    pub(crate) fn has_security_of(&self, other: &ListenerTls) -> bool {
+        self.version_min == other.version_min
+            && self.ciphers == other.ciphers
+            && self.clients() == other.clients()
+    }
 }
 
 /// Versions of TLS.

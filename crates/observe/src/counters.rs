@@ -160,6 +160,8 @@ pub struct ListenerCounters {
 /// configuration, and to read.
 #[derive(Debug, Default)]
 pub struct Shard {
+    /// The configuration by which names were last forgotten.
+    retained_for: AtomicU64,
     services: Mutex<BTreeMap<Arc<str>, Arc<ServiceCounters>>>,
     listeners: Mutex<BTreeMap<Arc<str>, Arc<ListenerCounters>>>,
     /// Access lines thrown away because their reader was too slow.
@@ -169,12 +171,39 @@ pub struct Shard {
 impl Shard {
     /// The counters of a service, to be kept by the caller until the next configuration.
     pub fn service(&self, name: &Arc<str>) -> Arc<ServiceCounters> {
-        look_up(&self.services, name)
+        self.service_of(u64::MAX, name)
     }
 
     /// The counters of a listener, to be kept by the caller until the next configuration.
     pub fn listener(&self, name: &Arc<str>) -> Arc<ListenerCounters> {
-        look_up(&self.listeners, name)
+        self.listener_of(u64::MAX, name)
+    }
+
+    /// The counters of a service that the configuration of this generation names. If a later one
+    /// has removed it, they count towards nothing: an exchange that outlives its service does not
+    /// bring it back into the metrics.
+    pub fn service_of(&self, generation: u64, name: &Arc<str>) -> Arc<ServiceCounters> {
+        self.look_up(&self.services, generation, name)
+    }
+
+    /// The same of a listener.
+    pub fn listener_of(&self, generation: u64, name: &Arc<str>) -> Arc<ListenerCounters> {
+        self.look_up(&self.listeners, generation, name)
+    }
+
+    fn look_up<T: Default>(
+        &self,
+        map: &Mutex<BTreeMap<Arc<str>, Arc<T>>>,
+        generation: u64,
+        name: &Arc<str>,
+    ) -> Arc<T> {
+        let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
+        // Set before a map is locked to forget names, so that one that is not there any more is
+        // known to be forgotten.
+        if generation < self.retained_for.load(Relaxed) {
+            return map.get(name).map(Arc::clone).unwrap_or_default();
+        }
+        Arc::clone(map.entry(Arc::clone(name)).or_default())
     }
 
     pub(crate) fn each_service(&self, mut visit: impl FnMut(&Arc<str>, &ServiceCounters)) {
@@ -187,17 +216,18 @@ impl Shard {
         listeners.iter().for_each(|(name, counters)| visit(name, counters));
     }
 
-    pub(crate) fn retain(&self, service: &impl Fn(&str) -> bool, listener: &impl Fn(&str) -> bool) {
+    pub(crate) fn retain(
+        &self,
+        generation: u64,
+        service: &impl Fn(&str) -> bool,
+        listener: &impl Fn(&str) -> bool,
+    ) {
+        self.retained_for.store(generation, Relaxed);
         let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
         services.retain(|name, _| service(name));
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|name, _| listener(name));
     }
-}
-
-fn look_up<T: Default>(map: &Mutex<BTreeMap<Arc<str>, Arc<T>>>, name: &Arc<str>) -> Arc<T> {
-    let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(map.entry(Arc::clone(name)).or_default())
 }
 
 #[cfg(test)]

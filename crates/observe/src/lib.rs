@@ -10,6 +10,7 @@ pub mod counters;
 pub mod exposition;
 pub mod histogram;
 pub mod in_flight;
+pub mod log_limit;
 pub mod record;
 pub mod registry;
 pub mod timestamp;

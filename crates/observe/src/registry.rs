@@ -27,11 +27,17 @@ impl Registry {
         shard
     }
 
-    /// Forgets services and listeners that are configured no more. A worker that still adds to
-    /// forgotten counters does no harm; it looks up anew with the next configuration.
-    pub fn retain(&self, service: impl Fn(&str) -> bool, listener: impl Fn(&str) -> bool) {
+    /// Forgets services and listeners that the configuration of this generation does not name. A
+    /// worker that still adds to forgotten counters, or looks them up for an older configuration,
+    /// does no harm.
+    pub fn retain(
+        &self,
+        generation: u64,
+        service: impl Fn(&str) -> bool,
+        listener: impl Fn(&str) -> bool,
+    ) {
         for shard in self.shards().iter() {
-            shard.retain(&service, &listener);
+            shard.retain(generation, &service, &listener);
         }
     }
 
@@ -217,10 +223,19 @@ mod tests {
             shard.service(&Arc::from(name)).attempts.increment();
             shard.listener(&Arc::from(name)).connections_accepted.increment();
         }
-        registry.retain(|name| name == "stays", |name| name == "stays");
+        registry.retain(2, |name| name == "stays", |name| name == "stays");
+        // As a connection does that ends under an older configuration.
+        for name in ["stays", "goes"] {
+            shard.service_of(1, &Arc::from(name)).attempts.increment();
+            shard.listener_of(1, &Arc::from(name)).connections_accepted.increment();
+        }
         let totals = registry.totals();
+        assert_eq!(totals.services["stays"].attempts, 2);
         assert_eq!(totals.services.keys().map(|n| &**n).collect::<Vec<_>>(), ["stays"]);
         assert_eq!(totals.listeners.keys().map(|n| &**n).collect::<Vec<_>>(), ["stays"]);
+        // Configured again.
+        shard.service_of(3, &Arc::from("goes")).attempts.increment();
+        assert_eq!(registry.totals().services["goes"].attempts, 1);
     }
 
     #[test]

@@ -1,41 +1,85 @@
-//! Opening a log while still root, in a directory where somebody else may write.
+//! Opens a log file, possibly while still root, in a directory that others may write to.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
-/// Opens `path` for appending; a file that is not there is made.
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+/// Opens `path` for appending, and creates the file if it does not exist. Never blocks.
 ///
-/// With an `owner` (user and group ids of whom the process is about to become), a file that is made
-/// is theirs, so that they can open it again later, and a last component that is a symbolic link is
-/// not followed: who may write to the directory could make root append to any file of the system.
+/// With an `owner` (the user and group ids that the process is about to take), a file that is
+/// created belongs to them, so that they can open it again later.
+///
+/// While the process is root, a symbolic link in the last component is not followed: a user who
+/// may write to the directory could otherwise make root append to any file of the system.
 ///
 /// # Errors
-/// What the system says; for a symbolic link that is not followed, that it is one.
+/// Anything that is neither a regular file nor a pipe (FIFO) with a reader is refused, as is a
+/// symbolic link while the process is root; else what the system says.
 pub fn append(path: &Path, owner: Option<(u32, u32)>) -> io::Result<File> {
+    open(path, owner, follows_links(owner))
+}
+
+fn follows_links(owner: Option<(u32, u32)>) -> bool {
+    owner.is_none() && !rustix::process::geteuid().is_root()
+}
+
+fn open(path: &Path, owner: Option<(u32, u32)>, follows_links: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.append(true);
-    let Some((user, group)) = owner else {
-        return options.create(true).open(path);
-    };
-    // With O_EXCL no link is followed either, and it is certain who has made the file.
+    // A FIFO without a reader would make a blocking open wait for one, for ever.
+    options.append(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    if follows_links {
+        return options.create(true).open(path).map_err(explained).and_then(accepted);
+    }
+    // With O_EXCL no link is followed either, and it is certain that this call created the file.
     match options.clone().create_new(true).open(path) {
-        Ok(made) => {
-            fchown(&made, Some(user), Some(group))?;
-            return Ok(made);
+        Ok(created) => {
+            if let Some((user, group)) = owner {
+                fchown(&created, Some(user), Some(group))?;
+            }
+            return accepted(created);
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error),
+        Err(error) => return Err(explained(error)),
     }
-    options.custom_flags(libc::O_NOFOLLOW).open(path).map_err(|error| {
-        if error.raw_os_error() == Some(libc::ELOOP) {
-            let why = "it is a symbolic link, which is not followed before root has become `user`; \
-                       name the file itself";
-            return io::Error::new(error.kind(), why);
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    options.custom_flags(flags).open(path).map_err(explained).and_then(accepted)
+}
+
+/// Accepts a regular file or a pipe. Writes to it block again from here on: the log is written by
+/// a thread that may wait.
+fn accepted(file: File) -> io::Result<File> {
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() && !kind.is_fifo() {
+        return Err(not_a_log());
+    }
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// Says in words what the system's error numbers mean here.
+fn explained(error: io::Error) -> io::Error {
+    let why = match error.raw_os_error() {
+        Some(libc::ELOOP) => {
+            "it is a symbolic link, which is not followed as root; name the file itself"
         }
-        error
-    })
+        // Sockets and devices without a driver give the same number as a FIFO without a reader.
+        Some(libc::ENXIO) => {
+            "it is a pipe that nobody reads, or a socket; start the program that reads the pipe \
+             first, or name a regular file"
+        }
+        Some(libc::EISDIR) => return not_a_log(),
+        _ => return error,
+    };
+    io::Error::new(error.kind(), why)
+}
+
+fn not_a_log() -> io::Error {
+    let why = "it is neither a regular file nor a pipe (write \"stdout\" for standard output, \
+               \"off\" for no log)";
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 /// Whether [`append`] would open `path`, as far as that can be told without making the file: for a
@@ -47,7 +91,7 @@ pub fn check(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(found) if found.file_type().is_fifo() => Ok(()),
         // A link whose target is not there: `append` would make that, or refuse to follow.
-        Ok(found) if found.is_symlink() && owner.is_none() && !path.exists() => {
+        Ok(found) if found.is_symlink() && follows_links(owner) && !path.exists() => {
             let target = path.parent().unwrap_or(Path::new("")).join(path.read_link()?);
             crate::folder::takes_new_files(target.parent().unwrap_or(Path::new("")))
         }
@@ -62,8 +106,10 @@ pub fn check(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::unix::fs::{MetadataExt, symlink};
+
+    use rustix::fs::{CWD, FileType, Mode};
 
     use super::*;
 
@@ -97,7 +143,7 @@ mod tests {
             assert!(!path.exists(), "a check makes no log");
             let kind = |path: &Path| check(path, owner).unwrap_err().kind();
             assert_eq!(kind(&folder.join("none/access.log")), io::ErrorKind::NotFound);
-            assert_eq!(kind(&folder), io::ErrorKind::IsADirectory);
+            assert_eq!(kind(&folder), io::ErrorKind::InvalidInput);
         }
         fs::write(&path, "kept").unwrap();
         check(&path, None).unwrap();
@@ -105,7 +151,7 @@ mod tests {
         assert_eq!(check(&path.join("x"), None).unwrap_err().kind(), io::ErrorKind::NotADirectory);
         let link = folder.join("link");
         symlink(folder.join("absent"), &link).unwrap();
-        check(&link, None).unwrap();
+        assert_eq!(check(&link, None).is_ok(), follows_links(None));
         assert!(check(&link, Some(owner())).is_err(), "not followed by root");
         assert!(!folder.join("absent").exists());
         // Nobody reads it: to open it would wait.
@@ -117,21 +163,56 @@ mod tests {
     }
 
     #[test]
-    fn before_root_becomes_somebody_else_no_link_is_followed() {
+    fn root_follows_no_symbolic_link() {
         let folder = std::env::temp_dir().join(format!("weir-log-link-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let [precious, absent] = ["precious", "absent"].map(|name| folder.join(name));
         fs::write(&precious, "untouched").unwrap();
+        let is_root = rustix::process::geteuid().is_root();
         for target in [&precious, &absent] {
             let link = folder.join("access.log");
             symlink(target, &link).unwrap();
-            let message = append(&link, Some(owner())).unwrap_err().to_string();
-            assert!(message.contains("symbolic link"), "{message}");
-            // Who is nobody else's servant may use links.
-            append(&link, None).unwrap();
+            for owner in [Some(owner()), None] {
+                if owner.is_some() || is_root {
+                    let message = append(&link, owner).unwrap_err().to_string();
+                    assert!(message.contains("symbolic link"), "{message}");
+                }
+            }
+            // A process without privileges may use links.
+            open(&link, None, true).unwrap();
             fs::remove_file(&link).unwrap();
         }
         assert_eq!(fs::read_to_string(&precious).unwrap(), "untouched");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn only_files_and_pipes_with_a_reader_are_logs() {
+        let folder = std::env::temp_dir().join(format!("weir-log-kinds-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let pipe = folder.join("pipe");
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let socket = folder.join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for owner in [Some(owner()), None] {
+            for (path, said) in [
+                (pipe.as_path(), "nobody reads"),
+                (&socket, "a socket"),
+                (&folder, "neither a regular file"),
+                (Path::new("/dev/null"), "neither a regular file"),
+            ] {
+                let message = append(path, owner).unwrap_err().to_string();
+                assert!(message.contains(said), "{path:?}: {message}");
+            }
+        }
+        let options = &mut OpenOptions::new();
+        let mut reader = options.read(true).custom_flags(libc::O_NONBLOCK).open(&pipe).unwrap();
+        let mut log = append(&pipe, None).unwrap();
+        assert!(!fcntl_getfl(&log).unwrap().contains(OFlags::NONBLOCK));
+        log.write_all(b"one\n").unwrap();
+        let mut read = [0; 4];
+        reader.read_exact(&mut read).unwrap();
+        assert_eq!(&read, b"one\n");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

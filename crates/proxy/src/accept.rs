@@ -62,8 +62,13 @@ impl Acceptor {
 
     /// Takes what the kernel has already accepted, then closes the socket: closing it with
     /// connections in its queue would reset them.
+    ///
+    /// If another listener goes on with the same socket, what is in its queue is left to that.
     pub(crate) fn finish(self, worker: &Rc<Worker>) {
         self.task.abort();
+        if self.listener.is_replaced() {
+            return;
+        }
         while let Batch::More = accept_batch(worker, &self.listener, self.socket.get_ref()) {}
     }
 }

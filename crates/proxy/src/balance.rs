@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use decide::{Slot, affinity_token, hash_key};
+use decide::{Slot, hash_key};
 use model::{Balance, HashOn, Service};
 use wire::http1::RequestHead;
 
@@ -38,21 +38,22 @@ pub(crate) fn affinity(service: &Service, request: &RequestHead) -> Option<u64> 
     u64::from_str_radix(std::str::from_utf8(cookie).ok()?, 16).ok()
 }
 
-/// The cookie to set on a response from `slot`'s server, unless the client has it already.
-pub(crate) fn set_affinity(service: &Service, asked: Option<u64>, slot: &Slot) -> Option<String> {
+/// The cookie to set on a response from `slot`'s server, unless the client has it already; with
+/// `Secure` if the client used HTTPS.
+pub(crate) fn set_affinity(
+    service: &Service,
+    asked: Option<u64>,
+    slot: &Slot,
+    https: bool,
+) -> Option<String> {
     let affinity = service.affinity.as_ref()?;
-    let token = affinity_token(slot.endpoint().row.address);
+    let token = slot.endpoint().affinity_token;
     if asked == Some(token) {
         return None;
     }
     let name = &affinity.cookie;
-    Some(match affinity.max_age {
-        Some(age) => {
-            format!(
-                "{name}={token:016x}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}",
-                age.as_secs()
-            )
-        }
-        None => format!("{name}={token:016x}; Path=/; HttpOnly; SameSite=Lax"),
-    })
+    let max_age = affinity.max_age.map(|age| format!("; Max-Age={}", age.as_secs()));
+    let max_age = max_age.unwrap_or_default();
+    let secure = if https { "; Secure" } else { "" };
+    Some(format!("{name}={token:016x}; Path=/; HttpOnly; SameSite=Lax{secure}{max_age}"))
 }

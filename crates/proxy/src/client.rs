@@ -198,6 +198,11 @@ impl Client {
         &self.plane.published.snapshot.listeners[self.listener.0 as usize]
     }
 
+    /// Whether the client uses HTTPS, towards Weir or towards whoever sent the PROXY header.
+    pub(crate) fn uses_https(&self) -> bool {
+        self.origin.scheme == Scheme::Https
+    }
+
     /// For how long the client is to be told to use TLS alone.
     pub(crate) fn hsts(&self) -> Option<Duration> {
         self.stream.tls()?;

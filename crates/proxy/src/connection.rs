@@ -14,7 +14,7 @@ use crate::accept::{Accepted, Held};
 use crate::account;
 use crate::answer::{Answer, Occasion};
 use crate::buffer::Buffer;
-use crate::client::{After, Client};
+use crate::client::{self, After, Client};
 use crate::exchange;
 use crate::greeting::{Greeted, greet};
 use crate::head::RequestId;
@@ -35,6 +35,10 @@ const FIELDS_MAX: usize = 128;
 pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) -> Option<Silent> {
     let mut watchdog = Watchdog::new();
     match greet(worker, accepted, &mut watchdog).await {
+        // It was greeted by rules that are no longer in force.
+        Greeted::Ready(accepted) if accepted.live.is_replaced() => {
+            client::close(&accepted.stream);
+        }
         Greeted::Ready(accepted) => {
             let is_http2 =
                 accepted.stream.tls().is_some_and(|tls| tls.alpn.as_deref() == Some(b"h2"));
@@ -47,7 +51,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) -> Option<Sil
         Greeted::ClearText(accepted) => {
             let mut client = Client::new(worker, accepted, watchdog).await;
             let cause = Cause::HttpRequestError;
-            let refused = Refused { cause, detail: "clear text where TLS is spoken: use https" };
+            let refused = Refused::new(cause, "clear text where TLS is spoken: use https");
             let mut scratch = worker.scratch.take();
             let after = refuse(worker, &mut client, &mut scratch, refused).await;
             worker.scratch.give(scratch);
@@ -188,6 +192,14 @@ async fn next(worker: &Rc<Worker>, client: &mut Client, until: Moment) -> Next {
 struct Refused {
     cause: Cause,
     detail: &'static str,
+    /// Since when the client has been waiting, where that is not now: its head began then.
+    since: Option<Moment>,
+}
+
+impl Refused {
+    fn new(cause: Cause, detail: &'static str) -> Refused {
+        Refused { cause, detail, since: None }
+    }
 }
 
 /// Reads and parses a whole request head.
@@ -209,20 +221,20 @@ async fn head(client: &mut Client, scratch: &mut Scratch) -> Result<(), Refused>
         Err(error) => return Err(refusal_of(error)),
     }
     let Client { stream, buffer, watchdog, .. } = client;
+    // Its first byte is there: the head is waited for from here on.
+    let began = os::clock::now();
     let reading = poll_fn(|cx| {
         loop {
             if !buffer.has_room() && !buffer.grow() {
                 // Larger than any head that the limits let through, and still no end.
-                return Poll::Ready(Err(Refused {
-                    cause: Cause::HttpRequestHeadTooLarge,
-                    detail: "the request head does not end",
-                }));
+                let cause = Cause::HttpRequestHeadTooLarge;
+                return Poll::Ready(Err(Refused::new(cause, "the request head does not end")));
             }
             match ready!(buffer.poll_fill(stream, cx)) {
                 // It had begun to ask for something.
                 Ok(0) | Err(_) => {
                     let cause = Cause::HttpRequestIncomplete;
-                    return Poll::Ready(Err(Refused { cause, detail: "" }));
+                    return Poll::Ready(Err(Refused::new(cause, "")));
                 }
                 Ok(_) => {}
             }
@@ -236,11 +248,11 @@ async fn head(client: &mut Client, scratch: &mut Scratch) -> Result<(), Refused>
             }
         }
     });
-    match watchdog.until(os::clock::now() + patience, reading).await {
+    match watchdog.until(began + patience, reading).await {
         Some(result) => result,
         None => Err(Refused {
-            cause: Cause::HttpRequestTimeout,
-            detail: "the request head was not complete in time",
+            since: Some(began),
+            ..Refused::new(Cause::HttpRequestTimeout, "the request head was not complete in time")
         }),
     }
 }
@@ -255,7 +267,7 @@ fn refusal_of(error: http1::RequestError) -> Refused {
         505 => Cause::HttpVersionNotSupported,
         _ => Cause::HttpRequestError,
     };
-    Refused { cause, detail: error.detail() }
+    Refused::new(cause, error.detail())
 }
 
 async fn refuse(
@@ -264,7 +276,7 @@ async fn refuse(
     scratch: &mut Scratch,
     refused: Refused,
 ) -> After {
-    let started = os::clock::now();
+    let started = refused.since.unwrap_or_else(os::clock::now);
     let answer = Answer { detail: refused.detail, ..Answer::of(refused.cause) };
     let id = RequestId::new(worker.rng.borrow_mut().u128(..));
     let occasion = Occasion {

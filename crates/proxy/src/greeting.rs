@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Poll, ready};
+use std::time::Duration;
 
 use model::{Cause, Moment};
 use transport::{Stream, TlsError};
@@ -13,8 +14,14 @@ use wire::proxy_protocol::{self, Origin, Parsed};
 use crate::accept::Accepted;
 use crate::account;
 use crate::buffer::Buffer;
+use crate::linger::{Patience, linger};
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
+
+/// How long a client whose TLS handshake failed is still listened to.
+const ALERT_MAX: Duration = Duration::from_secs(1);
+/// What it may send meanwhile.
+const ALERT_UNREAD_MAX_BYTES: u64 = 1 << 20;
 
 /// How far a connection has come.
 pub(crate) enum Greeted {
@@ -82,6 +89,13 @@ pub(crate) async fn greet(
             let accepted = rest.with(refused.stream);
             let detail = refused.error.text();
             account::ungreeted(worker, &accepted, Cause::ClientTlsError, detail);
+            // The alert has been sent. Closing with bytes unread would reset the connection, and
+            // the client might never read it.
+            let until = os::clock::now() + ALERT_MAX;
+            let patience =
+                Patience { until, quiet_max: ALERT_MAX, bytes_max: ALERT_UNREAD_MAX_BYTES };
+            let Accepted { stream, mut buffer, .. } = accepted;
+            linger(&stream, &mut buffer, watchdog, patience).await;
             Greeted::Gone
         }
         None => {

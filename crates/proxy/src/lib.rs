@@ -51,6 +51,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use decide::Registry;
+use model::Moment;
 use tokio::sync::mpsc;
 
 pub use access_log::{AccessSink, AccessTarget, AccessWriter};
@@ -69,6 +70,16 @@ pub struct ListenerSockets {
     pub name: Arc<str>,
     /// Listening, non-blocking sockets, dealt out to the workers in turn.
     pub sockets: Vec<TcpListener>,
+}
+
+/// A listener that is gone, or whose place is taken by one of its name.
+#[derive(Debug)]
+pub struct RemovedListener {
+    /// Its name in the configuration.
+    pub name: Arc<str>,
+    /// One of its name goes on accepting on the same sockets, with other security settings
+    /// ([`model::Listener::has_security_of`]).
+    pub security_changed: bool,
 }
 
 /// What the data plane is started with.
@@ -108,7 +119,7 @@ pub fn start(options: Options) -> io::Result<Handle> {
         })
         .unzip();
     let shared = Arc::new(Shared::new(registry, peers, may_explain, identity));
-    shared.listen(listeners);
+    shared.listen(listeners, &[]);
     let mut workers = Vec::with_capacity(inboxes.len());
     for (id, inbox) in inboxes.into_iter().enumerate() {
         let shared = Arc::clone(&shared);
@@ -154,10 +165,16 @@ impl Handle {
     /// Follows a configuration that has just been published: begins to accept on the `added`
     /// listeners; takes what the kernel has already accepted for the `removed` and closes them.
     /// Connections of removed listeners end after the exchange they are in. One that moved to
-    /// another address is removed and added.
-    pub fn apply(&self, added: Vec<ListenerSockets>, removed: &[Arc<str>]) {
-        self.shared.unlisten(removed);
-        self.shared.listen(added);
+    /// another address, or has other security settings, is removed and added; of the latter kind,
+    /// tunnels and connections in tcp mode end at `tunnels_end`.
+    pub fn apply(
+        &self,
+        added: Vec<ListenerSockets>,
+        removed: &[RemovedListener],
+        tunnels_end: Moment,
+    ) {
+        let closed = self.shared.unlisten(removed, tunnels_end);
+        self.shared.listen(added, &closed);
     }
 
     /// Stops accepting, since another process accepts in our place. Exchanges under way are

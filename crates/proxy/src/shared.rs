@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use decide::Registry;
+use model::Moment;
 use tokio::sync::{Notify, mpsc};
 
-use crate::ListenerSockets;
 use crate::explain::MayExplain;
 use crate::identity::Identity;
 use crate::in_flight::Asking;
 use crate::listener::LiveListener;
 use crate::tls::TlsConfigs;
+use crate::{ListenerSockets, RemovedListener};
 
 /// Connections handed to a worker that it has not yet taken.
 pub(crate) const INBOX_MAX: usize = 1024;
@@ -130,14 +131,20 @@ impl Shared {
 
     /// Deals the sockets of new listeners out to the workers; those that were there stay in the
     /// configuration in force.
-    pub(crate) fn listen(&self, added: Vec<ListenerSockets>) {
+    /// `closed`: those that were there until now.
+    pub(crate) fn listen(&self, added: Vec<ListenerSockets>, closed: &[Arc<LiveListener>]) {
         let published = self.registry.load_full();
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         for listener in &*listeners {
             listener.stay(&published);
         }
         for ListenerSockets { name, sockets } in added {
-            let listener = Arc::new(LiveListener::new(name, Arc::clone(&published)));
+            let before = closed.iter().find(|old| *old.name() == name && old.is_replaced());
+            let listener = match before {
+                Some(before) => before.successor(Arc::clone(&published)),
+                None => LiveListener::new(name, Arc::clone(&published)),
+            };
+            let listener = Arc::new(listener);
             for (socket, peer) in sockets.into_iter().zip(self.peers.iter().cycle()) {
                 let dealt = Dealt { listener: Arc::clone(&listener), socket };
                 peer.dealt.lock().unwrap_or_else(PoisonError::into_inner).push(dealt);
@@ -147,20 +154,29 @@ impl Shared {
         self.signal();
     }
 
-    /// Closes the listeners of these names.
-    pub(crate) fn unlisten(&self, removed: &[Arc<str>]) {
+    /// Closes these listeners, and yields them. `tunnels_end`: when tunnels end of those that are
+    /// replaced because of their security settings.
+    pub(crate) fn unlisten(
+        &self,
+        removed: &[RemovedListener],
+        tunnels_end: Moment,
+    ) -> Vec<Arc<LiveListener>> {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| {
-            let stays = !removed.contains(listener.name());
-            if !stays {
-                listener.close();
+        let is_removed = |listener: &mut Arc<LiveListener>| {
+            let found = removed.iter().find(|removed| removed.name == *listener.name());
+            match found {
+                Some(removed) if removed.security_changed => listener.replace(tunnels_end),
+                Some(_) => listener.close(),
+                None => {}
             }
-            stays
-        });
+            found.is_some()
+        };
+        let closed = listeners.extract_if(.., is_removed).collect();
         for peer in &self.peers {
             peer.listeners_gone.store(true, Relaxed);
         }
         self.signal();
+        closed
     }
 
     /// Whether every exchange is to end at once.

@@ -5,16 +5,18 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, ready};
 
-use decide::Ask;
+use decide::{Ask, LiveService, Slot};
 use health::blame::{Ended, Outcome, Sent, WaitingFor};
-use model::{Cause, Protocol, ServiceId};
+use model::{Cause, Fault, Health, Moment, Protocol, ServiceId};
+use transport::Stream;
 use wire::tls::client_hello::{self, Peeked};
 
 use crate::accept::Accepted;
 use crate::account::{self, Record};
-use crate::admission::{self, Place};
+use crate::admission::{self, Place, client_gone};
 use crate::balance;
 use crate::buffer::Buffer;
+use crate::client;
 use crate::greeting::{Greeted, greet};
 use crate::head::RequestId;
 use crate::in_flight::Flight;
@@ -22,8 +24,8 @@ use crate::judgement::Judgement;
 use crate::roster::{Entry, Phase};
 use crate::tries::{self, Tries};
 use crate::tunnel::{self, End};
-use crate::upstream::{self, Introduced, Reach};
-use crate::watchdog::Watchdog;
+use crate::upstream::{self, Introduced, Reach, ServerConnection};
+use crate::watchdog::{Direction, Limits, Watchdog};
 use crate::worker::Worker;
 
 /// Serves one connection of a tcp listener to its end.
@@ -37,6 +39,10 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
         }
         Greeted::Gone => return,
     };
+    if accepted.live.is_replaced() {
+        // It was greeted by rules that are no longer in force.
+        return client::close(&accepted.stream);
+    }
     match service(&mut accepted, &mut watchdog).await {
         Ok(id) => passed(worker, accepted, watchdog, id).await,
         Err((cause, detail)) => account::ungreeted(worker, &accepted, cause, detail),
@@ -163,7 +169,7 @@ async fn carry(
             record,
             half_close: true,
         };
-        let elsewhere = tries.elsewhere(worker, live);
+        let elsewhere = tries.elsewhere(worker, live, key);
         let is_elsewhere = elsewhere.is_some();
         let admitted = match elsewhere {
             Some(slot) => Ok((slot, now)),
@@ -179,7 +185,9 @@ async fn carry(
         entry.set(Phase::Connecting);
         let client = Introduced { peer: accepted.peer, stream: &accepted.stream };
         let reach = Reach { service, tls: plane.tls.services[id.0 as usize].as_ref(), client };
-        let dial = upstream::dial(&reach, slot.endpoint(), &worker.buffers).await;
+        let dialling = upstream::dial(&reach, slot.endpoint(), &worker.buffers);
+        let place = (&accepted.stream, &mut *buffer, &mut *watchdog);
+        let dial = awaited(dialling, place, (live, &tries, &slot), record.to_end).await;
         now = os::clock::now();
         record.dialled(now - dialled, dial.is_ok());
         match dial {
@@ -188,7 +196,7 @@ async fn carry(
                 entry.set(Phase::Tunnel);
                 let client = End { stream: &accepted.stream, buffer };
                 let far = End { stream: &server.stream, buffer: &mut server.buffer };
-                let ended = tunnel::run(client, far, service, watchdog).await;
+                let ended = tunnel::run(client, far, service, &accepted.live, watchdog).await;
                 record.ask_tcp(&mut server, slot.endpoint());
                 record.body_in = ended.bytes_up;
                 record.body_out = ended.bytes_down;
@@ -196,6 +204,9 @@ async fn carry(
                     server.stream.reset();
                 }
                 return ended.cause;
+            }
+            Err(cause) if cause.fault() == Fault::Client || cause == Cause::TotalTimeout => {
+                return cause;
             }
             Err(cause) => {
                 judgement.ended(slot.endpoint(), connected(Some(cause)), false, (dialled, now));
@@ -227,4 +238,37 @@ fn connected(failed: Option<Cause>) -> Ended {
         shared: false,
         judged: false,
     }
+}
+
+/// Waits for a connection to a server, until the client has reset its own, the server is marked
+/// down while there is another, or the service's `timeouts.total` has passed. A client that has
+/// only said all it has to say is still there: each direction ends by itself.
+async fn awaited(
+    dialling: impl Future<Output = Result<ServerConnection, Cause>>,
+    (stream, buffer, watchdog): (&Stream, &mut Buffer, &mut Watchdog),
+    (live, tries, slot): (&LiveService, &Tries, &Slot),
+    to_end: Option<(Moment, Cause)>,
+) -> Result<ServerConnection, Cause> {
+    let limits = Limits::default();
+    if let Some((at, cause)) = to_end {
+        limits.set(Direction::Whole, at, cause);
+    }
+    let endpoint = slot.endpoint();
+    let is_down = || endpoint.state.health() == Health::Down;
+    let was_down = is_down();
+    let mut dialling = pin!(dialling);
+    let dialled = poll_fn(|cx| {
+        if let Poll::Ready(cause) = client_gone(stream, buffer, false, cx)
+            && cause != Cause::ClientClosed
+        {
+            return Poll::Ready(Err(cause));
+        }
+        match dialling.as_mut().poll(cx) {
+            Poll::Pending if !was_down && is_down() && tries.may_leave(live, endpoint) => {
+                Poll::Ready(Err(Cause::ServerMarkedDown))
+            }
+            dialled => dialled,
+        }
+    });
+    watchdog.guard(&limits, dialled).await
 }

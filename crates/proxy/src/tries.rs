@@ -98,13 +98,19 @@ impl Tries {
     /// A place that balancing would not choose: outside the zone whose server could not be
     /// reached, or anywhere once every server that balancing would choose has failed. If there is
     /// one at once.
-    pub(crate) fn elsewhere(&self, worker: &Worker, live: &LiveService) -> Option<Slot> {
+    /// Under `balance = "hash"`, the first in the order of the request's `key`.
+    pub(crate) fn elsewhere(
+        &self,
+        worker: &Worker,
+        live: &LiveService,
+        key: Option<u64>,
+    ) -> Option<Slot> {
         let outside = match &self.unreachable {
             Some(endpoint) => endpoint.row.zone.as_deref(),
             None if self.failed.is_empty() || !live.has_only(&self.failed) => return None,
             None => None,
         };
-        live.elsewhere(&self.failed, outside, &mut worker.rng.borrow_mut())
+        live.elsewhere(&self.failed, outside, key, &mut worker.rng.borrow_mut())
     }
 
     /// Whether it is worth leaving `endpoint`, which has been marked down, before it has answered.

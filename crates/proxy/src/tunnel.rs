@@ -17,6 +17,7 @@ use crate::blame::{client_failed, server_failed};
 use crate::buffer::Buffer;
 use crate::client::{After, Client};
 use crate::head;
+use crate::listener::LiveListener;
 use crate::pipes;
 use crate::pump::TURN_BYTES;
 use crate::roster::Phase;
@@ -45,11 +46,13 @@ impl Ended {
 }
 
 /// Moves bytes between `client` and `server` until both have closed, one fails, or nothing has
-/// moved either way for the service's `timeouts.tunnel`.
+/// moved either way for the service's `timeouts.tunnel`, or `listener`, by which the client came,
+/// has been replaced and its tunnels' time is over.
 pub(crate) async fn run(
     client: End<'_>,
     server: End<'_>,
     service: &Service,
+    listener: &LiveListener,
     watchdog: &mut Watchdog,
 ) -> Ended {
     let idle = service.timeouts.tunnel;
@@ -57,6 +60,9 @@ pub(crate) async fn run(
     limits.set(Direction::Up, os::clock::now() + idle, Cause::TunnelIdleTimeout);
     let (mut up, mut down) = (Half::default(), Half::default());
     let moving = poll_fn(|cx| {
+        if let Some(end) = listener.tunnels_end() {
+            limits.set(Direction::Whole, end, Cause::ListenerChanged);
+        }
         let before = (up.bytes, down.bytes);
         let up_done = match up.poll(cx, client.stream, client.buffer, server.stream) {
             Poll::Ready(Err(Side::From(kind))) => return Poll::Ready(Err(client_failed(kind))),
@@ -99,11 +105,12 @@ pub(crate) async fn upgraded(
         return After::Close;
     }
     client.entry.set(Phase::Tunnel);
-    let Client { stream, buffer, watchdog, .. } = client;
+    let Client { stream, buffer, watchdog, live, .. } = client;
     let ended = run(
         End { stream, buffer },
         End { stream: &server.stream, buffer: &mut server.buffer },
         service,
+        live,
         watchdog,
     )
     .await;

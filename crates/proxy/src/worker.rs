@@ -113,10 +113,12 @@ impl Worker {
 impl Plane {
     pub(crate) fn new(published: Arc<Published>, shard: &Shard, shared: &Shared) -> Plane {
         let snapshot = &published.snapshot;
+        let (generation, services) = (published.generation, snapshot.services.iter());
+        let listeners = snapshot.listeners.iter();
         let access_format = (snapshot.log.access != AccessLog::Off).then_some(snapshot.log.format);
         Plane {
-            services: snapshot.services.iter().map(|s| shard.service(&s.name)).collect(),
-            listeners: snapshot.listeners.iter().map(|l| shard.listener(&l.name)).collect(),
+            services: services.map(|s| shard.service_of(generation, &s.name)).collect(),
+            listeners: listeners.map(|l| shard.listener_of(generation, &l.name)).collect(),
             access_format,
             sampling: Sampling::new(&snapshot.log),
             may_explain: shared.may_explain(),
@@ -231,8 +233,9 @@ fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
         for acceptor in acceptors.extract_if(.., |acceptor| acceptor.is_closing()) {
             acceptor.finish(worker);
         }
-        // Those that came by them are not to wait for another request.
+        // Those that came by them are not to wait for another request, and tunnels may have an end.
         close_idle(worker);
+        worker.roster.wake(|phase| phase == Phase::Tunnel);
     }
 }
 

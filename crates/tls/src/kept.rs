@@ -8,9 +8,11 @@ use model::{HttpVersion, Listener, Protocol};
 use crate::Mistake;
 
 /// The names by which HTTP is agreed on (ALPN, RFC 9113 section 3.2), in order of preference.
-const BOTH: &[&[u8]] = &[b"h2", b"http/1.1"];
-const HTTP1: &[&[u8]] = &[b"http/1.1"];
-const HTTP2: &[&[u8]] = &[b"h2"];
+const BOTH: &[&[u8]] = &[b"h2", b"http/1.1", b"http/1.0"];
+const HTTP1: &[&[u8]] = &[b"http/1.1", b"http/1.0"];
+/// Servers are asked for one version.
+const TO_SERVERS_HTTP1: &[&[u8]] = &[b"http/1.1"];
+const TO_SERVERS_HTTP2: &[&[u8]] = &[b"h2"];
 
 /// What a listener agrees to by ALPN. In tcp mode nothing: what is spoken is not ours to know.
 pub fn listener_alpn(listener: &Listener) -> &'static [&'static [u8]] {
@@ -24,8 +26,8 @@ pub fn listener_alpn(listener: &Listener) -> &'static [&'static [u8]] {
 /// What is asked of a service's servers by ALPN.
 pub fn service_alpn(http: HttpVersion) -> &'static [&'static [u8]] {
     match http {
-        HttpVersion::Http11 => HTTP1,
-        HttpVersion::Http2 => HTTP2,
+        HttpVersion::Http11 => TO_SERVERS_HTTP1,
+        HttpVersion::Http2 => TO_SERVERS_HTTP2,
     }
 }
 

@@ -27,7 +27,7 @@ pub use identity::{common_name, identity};
 pub use kept::{Kept, listener_alpn, service_alpn};
 pub use pem::authorities;
 pub use rustls;
-pub use server::server;
+pub use server::{cipher_suites, server};
 
 /// What is wrong with a certificate, a key or the like.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use model::{ClientCertificates, ListenerTls, TlsVersion};
-use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::{ServerConfig, SupportedCipherSuite};
 
 use crate::facts::certified;
 use crate::resolve::ByName;
@@ -34,7 +35,7 @@ pub fn server(tls: &ListenerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, Mi
     if certificates.is_empty() {
         return Err(Mistake::new(Part::Chain, "TLS needs a certificate"));
     }
-    let builder = ServerConfig::builder_with_provider(provider())
+    let builder = ServerConfig::builder_with_provider(provider_of(&tls.ciphers))
         .with_protocol_versions(versions(tls.version_min))
         .map_err(unusable)?;
     let builder = match &tls.client_certificates {
@@ -42,9 +43,37 @@ pub fn server(tls: &ListenerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, Mi
         Some(clients) => builder.with_client_cert_verifier(verifier(clients)?),
     };
     let mut config = builder.with_cert_resolver(Arc::new(ByName::new(certificates)));
+    config.ignore_client_order = !tls.ciphers.is_empty();
     config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
     config.ticketer = Ticketer::new().map_err(unusable)?;
     Ok(Arc::new(config))
+}
+
+/// The provider with these cipher suites alone, in this order; with all of its own if there are
+/// none.
+fn provider_of(ciphers: &[&str]) -> Arc<CryptoProvider> {
+    if ciphers.is_empty() {
+        return provider();
+    }
+    let all = CryptoProvider::clone(&provider());
+    let named = |name: &&str| {
+        let mut suites = all.cipher_suites.iter();
+        suites.find(|suite| iana_name(suite).as_deref() == Some(name)).copied()
+    };
+    let cipher_suites = ciphers.iter().filter_map(named).collect();
+    Arc::new(CryptoProvider { cipher_suites, ..all.clone() })
+}
+
+/// The cipher suites that can be chosen, by their names at IANA, in the order of preference that
+/// holds where no other is configured.
+pub fn cipher_suites() -> Vec<String> {
+    provider().cipher_suites.iter().filter_map(iana_name).collect()
+}
+
+/// rustls gives the suites of TLS 1.3 a prefix of their own.
+fn iana_name(suite: &SupportedCipherSuite) -> Option<String> {
+    let name = suite.suite().as_str()?;
+    Some(name.strip_prefix("TLS13_").map_or(name.to_owned(), |rest| format!("TLS_{rest}")))
 }
 
 fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>, Mistake> {

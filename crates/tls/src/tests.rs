@@ -53,6 +53,7 @@ fn listener(certificates: Vec<Certificate>) -> ListenerTls {
         certificates,
         version_min: TlsVersion::Tls12,
         client_certificates: None,
+        ciphers: Vec::new(),
         hsts: None,
     }
 }

@@ -1,5 +1,6 @@
 //! `weir`: words in, words out. Reads the command line and hands over to the verb.
 
+mod affinity_key;
 mod api_client;
 mod carried;
 mod desk;
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
             return if error.exit_code() == 0 { Exit::Done } else { Exit::Mistake }.into();
         }
     };
-    match cli.verb {
+    let exit = match cli.verb {
         Verb::Serve(args) => verbs::serve::run(&args, cli.common),
         Verb::Check(args) => verbs::check::run(&args, cli.common),
         Verb::Schema => verbs::schema::run(),
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Trace(args) => verbs::trace::run(&args, cli.common),
         Verb::Bench(args) => verbs::bench::run(&args, cli.common),
         Verb::Lab(args) => verbs::lab::run(&args, cli.common),
-    }
-    .into()
+    };
+    log::finish();
+    exit.into()
 }

@@ -85,6 +85,7 @@ mod tests {
             certificates: vec![certificate],
             version_min: model::TlsVersion::Tls12,
             client_certificates: None,
+            ciphers: Vec::new(),
             hsts: None,
         });
         listener

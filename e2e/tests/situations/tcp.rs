@@ -35,6 +35,40 @@ pub(super) fn table() -> Vec<Situation> {
             connection.rest().expect("an orderly end");
             Seen::Left
         }),
+        Situation::new("tcp-total-while-connecting", Expected::closed("total_timeout"))
+            .tcp()
+            .service("timeouts = { connect = \"20s\", total = \"300ms\" }")
+            .full_listen_queue()
+            .act(talk),
+        Situation::new("tcp-client-resets-while-connecting", Expected::gone("client_reset", None))
+            .tcp()
+            .service("timeouts = { connect = \"20s\" }")
+            .full_listen_queue()
+            .act(|stage| {
+                let connection = stage.send("hello");
+                stage.wait_for_in_flight(1);
+                reset_on_close(&connection.stream);
+                drop(connection);
+                Seen::Left
+            }),
+        Situation::new(
+            "tcp-server-down-while-connecting",
+            Expected::gone("completed", None).failed(&["server_marked_down"]),
+        )
+        .tcp()
+        .service(
+            "timeouts = { connect = \"20s\" }\n\
+             check = { kind = \"tcp\", interval = \"500ms\", timeout = \"300ms\", fall = 2 }",
+        )
+        .full_listen_queue()
+        .backup(|peer| peer.say("hello"))
+        .act(|stage| {
+            let mut connection = stage.open();
+            connection.exactly(5).expect("the other server's greeting");
+            connection.stream.shutdown(std::net::Shutdown::Write).expect("a half-close");
+            connection.rest().expect("an orderly end");
+            Seen::Left
+        }),
         Situation::new("tcp-server-resets", Expected::closed("connection_reset"))
             .tcp()
             .server(|peer| {

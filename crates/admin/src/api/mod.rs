@@ -86,6 +86,7 @@ pub(crate) fn router(context: Context, port: Option<u16>, token: Option<Arc<Toke
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(Arc::new(context))
         .layer(DefaultBodyLimit::max(BODY_MAX_BYTES))
+        .layer(from_fn(guard::note_allowed))
         .layer(from_fn_with_state(token, guard::ask_for_token))
         .layer(from_fn_with_state(port, guard::refuse_strangers))
         .layer(from_fn(harden))

@@ -1,8 +1,11 @@
 //! The way in: tokens and Unix sockets.
 
 use std::fs::{self, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use admin::Door;
 use model::{Admin, AdminAddress};
@@ -66,6 +69,42 @@ fn only_the_token_opens() {
     // Who has it may still not be a web page.
     let page = format!("Authorization: Bearer {TOKEN}\r\nOrigin: https://evil.example");
     status(&page).problem(403, "origin_not_allowed");
+}
+
+#[test]
+fn connections_that_ask_for_nothing_do_not_lock_out_those_that_do() {
+    let api = Api::with_token(TOKEN);
+    let AdminAddress::Tcp(address) = api.handle.address() else { panic!("on loopback") };
+    let open = || TcpStream::connect(address).unwrap();
+    let host = api.authority();
+    // One with the token, which is idle; beside it many without, silent or with half a request.
+    let allowed = format!(
+        "GET /api/v1/status HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    );
+    let mut kept = open();
+    kept.write_all(allowed.as_bytes()).unwrap();
+    assert!(kept.read(&mut vec![0; 64 * 1024]).unwrap() > 0);
+    let mut idle: Vec<TcpStream> = (0..70).map(|_| open()).collect();
+    for half in idle.iter_mut().step_by(2) {
+        half.write_all(b"GET /api/v1/status HTTP/1.1\r\n").unwrap();
+    }
+    let asked = os::clock::now();
+    let field = format!("Authorization: Bearer {TOKEN}");
+    assert_eq!(api.get_with("/api/v1/status", &field).status, 200);
+    let waited = os::clock::now() - asked;
+    assert!(waited < Duration::from_secs(2), "answered after {waited:?}");
+    // The one with the token was not what made room.
+    kept.write_all(allowed.as_bytes()).unwrap();
+    assert!(kept.read(&mut vec![0; 64 * 1024]).unwrap() > 0);
+    // What is silent, or never ends its request, is closed within seconds: an end or a reset.
+    for mut silent in idle {
+        silent.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
+        let closed = match silent.read(&mut [0; 1]) {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        };
+        assert!(closed);
+    }
 }
 
 #[test]

@@ -98,6 +98,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         workers,
         connections_max,
         drain_max,
+        state_directory,
         run_as,
         admin,
         metrics,
@@ -115,6 +116,9 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("workers", workers, &after.workers, |n| or(n.as_ref(), "one per core"));
     words.value("connections_max", connections_max, &after.connections_max, u32::to_string);
     words.value("drain_max", drain_max, &after.drain_max, time);
+    words.value("state_directory", state_directory, &after.state_directory, |directory| {
+        or(directory.as_ref().map(|path| path.display()), "as the environment says")
+    });
     words.value("user", run_as, &after.run_as, |run_as| match run_as {
         None => "none".to_owned(),
         Some((user, None)) => user.clone(),

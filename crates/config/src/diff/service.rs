@@ -94,11 +94,14 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("zones.ready_recovered", ready_recovered, recovered, f64::to_string);
     words.value("affinity", affinity, &new.affinity, |affinity| match affinity {
         None => "none".to_owned(),
-        Some(Affinity { cookie, max_age: None }) => format!("cookie {cookie}"),
-        Some(Affinity { cookie, max_age: Some(age) }) => {
+        Some(Affinity { cookie, max_age: None, key_file: _ }) => format!("cookie {cookie}"),
+        Some(Affinity { cookie, max_age: Some(age), key_file: _ }) => {
             format!("cookie {cookie} for {}", show_duration(*age))
         }
     });
+    if let (Some(old), Some(new)) = (affinity, &new.affinity) {
+        words.hidden("affinity.key_file", &old.key_file, &new.key_file);
+    }
     words.value("slow_start", slow_start, &new.slow_start, |time| {
         or(time.map(show_duration), "at once")
     });

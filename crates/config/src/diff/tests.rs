@@ -204,6 +204,7 @@ fn a_renewed_certificate_is_told_and_its_bytes_are_not() {
             }],
             version_min: TlsVersion::Tls12,
             client_certificates: None,
+            ciphers: Vec::new(),
             hsts: None,
         });
         let app = snapshot.services.iter_mut().find(|service| &*service.name == "app").unwrap();

@@ -15,7 +15,7 @@ pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, wor
     let (Some(old), Some(new)) = (old, new) else {
         return words.value("tls", &old.is_some(), &new.is_some(), on_off);
     };
-    let ListenerTls { certificates, version_min, client_certificates, hsts } = old;
+    let ListenerTls { certificates, version_min, ciphers, client_certificates, hsts } = old;
     if paths(certificates) == paths(&new.certificates) {
         for (old, new) in certificates.iter().zip(&new.certificates) {
             renewed("tls.certificates", old, new, words);
@@ -30,6 +30,10 @@ pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, wor
     words.value("tls.version_min", version_min, &new.version_min, |version| match version {
         TlsVersion::Tls12 => "1.2".to_owned(),
         TlsVersion::Tls13 => "1.3".to_owned(),
+    });
+    words.value("tls.ciphers", ciphers, &new.ciphers, |ciphers| match ciphers.as_slice() {
+        [] => "all, in the client's order".to_owned(),
+        ciphers => ciphers.join(" "),
     });
     let of = &new.client_certificates;
     words.value("tls.client_certificates", client_certificates, of, |clients| match clients {

@@ -65,6 +65,7 @@ pub(crate) struct Document {
     pub(crate) workers: Option<NonZeroU16>,
     pub(crate) connections_max: At<u32>,
     pub(crate) drain_max: Duration,
+    pub(crate) state_directory: Option<PathBuf>,
     pub(crate) run_as: Option<(String, Option<String>)>,
     pub(crate) admin: Option<RawAdmin>,
     pub(crate) metrics: Metrics,
@@ -192,6 +193,8 @@ pub(crate) struct RawService {
     pub(crate) http: Option<Span>,
     /// Of `affinity`.
     pub(crate) affinity: Option<Span>,
+    /// `affinity.key_file`; what the file holds becomes the key.
+    pub(crate) affinity_key: Option<At<PathBuf>>,
     /// Of the address of each of its servers.
     pub(crate) servers: Vec<RawServerSpans>,
 }

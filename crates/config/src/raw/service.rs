@@ -1,5 +1,6 @@
 //! Reads `[service.NAME]` and the tables below it, but for its check.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{
@@ -21,6 +22,8 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     // What could not be read may have been meant to be "2".
     let certain = table.peek("http").is_none_or(|word| word.as_str() == Some(version));
     let speaks_http1 = certain && version != "2";
+    let affinity_span = table.key_span("affinity");
+    let (affinity, affinity_key) = table.table("affinity").map_or((None, None), affinity);
     let raw = RawService {
         name: at.span,
         in_flight_max: in_flight_max.as_ref().map(|at| at.span.clone()),
@@ -28,7 +31,8 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
         hash_on,
         tls: tls::of_service(&mut table),
         http: table.key_span("http"),
-        affinity: table.key_span("affinity"),
+        affinity: affinity_span,
+        affinity_key,
         servers: server_spans,
         service: Service {
             name: at.value.into(),
@@ -43,7 +47,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             check: table.table("check").map(|table| probe::read(table, speaks_http1)),
             passive: passive(&mut table),
             zones: zones(table.table("zones")),
-            affinity: table.table("affinity").and_then(affinity),
+            affinity,
             slow_start: table.duration_if("slow_start").map(|at| at.value),
             timeouts: timeouts(table.table("timeouts")),
             retries: retries(table.table("retries")),
@@ -188,11 +192,14 @@ fn zones(table: Option<Table<'_>>) -> ZonePolicy {
     }
 }
 
-fn affinity(mut table: Table<'_>) -> Option<Affinity> {
+/// The table, and the file of its key, which `files` reads.
+fn affinity(mut table: Table<'_>) -> (Option<Affinity>, Option<At<PathBuf>>) {
     let cookie = table.text("cookie", http::cookie_name);
     let max_age = table.duration_if("max_age").map(|at| at.value);
+    let key_file = table.text("key_file", tls::file_path);
     table.finish();
-    Some(Affinity { cookie: cookie?.value, max_age })
+    let named = |cookie: At<String>| Affinity { cookie: cookie.value, max_age, key_file: None };
+    (cookie.map(named), key_file)
 }
 
 fn timeouts(table: Option<Table<'_>>) -> ServiceTimeouts {

@@ -8,10 +8,11 @@ use std::time::Duration;
 use model::{ClientHttp2, TlsVersion};
 use toml::de::DeValue;
 
-use super::table::Table;
+use super::table::{Table, choose};
 use super::{Wrong, net};
 use crate::defaults;
 use crate::diagnostic::{At, Span};
+use crate::schema::CIPHERS;
 
 /// `tls` of a listener.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub(crate) struct RawListenerTls {
     pub(crate) span: Span,
     pub(crate) certificates: Vec<RawCertificate>,
     pub(crate) version_min: TlsVersion,
+    pub(crate) ciphers: Vec<At<&'static str>>,
     pub(crate) clients: Option<RawClients>,
     pub(crate) hsts: Option<At<Duration>>,
 }
@@ -65,6 +67,7 @@ pub(super) fn of_listener(table: &mut Table<'_>) -> Option<RawListenerTls> {
             "1.3" => TlsVersion::Tls13,
             _ => TlsVersion::Tls12,
         },
+        ciphers: table.texts("ciphers", |name| choose(name, CIPHERS)).unwrap_or_default(),
         clients: table.table("client_certificates").map(|mut table| {
             let ca = table.text("ca", file_path);
             let clients = RawClients { ca, required: table.boolean("required") };
@@ -127,7 +130,7 @@ pub(super) fn http2(table: &mut Table<'_>) -> Option<ClientHttp2> {
 }
 
 /// The path of a file, from the root or from the configuration's folder on.
-fn file_path(text: &str) -> Result<PathBuf, Wrong> {
+pub(super) fn file_path(text: &str) -> Result<PathBuf, Wrong> {
     if text.contains("-----BEGIN") {
         return Err(Wrong::new("this is what stands in the file").help("write the file's path"));
     }

@@ -24,6 +24,7 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
         workers,
         connections_max: table.integer("connections_max"),
         drain_max: table.duration("drain_max").value,
+        state_directory: table.text("state_directory", admin::path).map(|at| at.value),
         run_as: run_as(&mut table),
         admin: table.table("admin").map_or(Some(admin::default()), admin::read),
         metrics: table.table("metrics").map_or_else(admin::no_metrics, admin::metrics),

@@ -61,6 +61,7 @@ fn make() -> Made {
     put("internal.pem", ca.pem().as_bytes());
     put("ca-certificates.crt", ca.pem().as_bytes());
     put("empty.pem", b"");
+    put("affinity.key", b"000102030405060708090a0b0c0d0e0f\n");
     put("a.der", &[0x30, 3, 0x0a, 1, 0]);
 
     const USUAL: Dates = ((2026, 1, 1), (2027, 6, 1));

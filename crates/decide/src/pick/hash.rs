@@ -77,11 +77,25 @@ impl Hash {
 
     /// The number that a server draws for a key; the highest wins.
     fn score(&self, key: u64, candidate: &Candidate) -> f64 {
-        // Uniform over (0, 1), from the high 53 bits.
-        let drawn = ((mix(key ^ candidate.token) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-        // The server whose exponential waiting time of rate `weight` ends first.
-        if self.even { drawn } else { drawn.ln() / f64::from(candidate.weight) }
+        let drawn = drawn(key, candidate.token);
+        if self.even { drawn } else { weighted(drawn, candidate.weight) }
     }
+}
+
+/// Where a server stands in the order in which a key prefers servers, the highest first: the order
+/// that [`Hash::pick`] follows, for servers outside of a picker.
+pub(crate) fn preference(key: u64, candidate: Candidate) -> f64 {
+    weighted(drawn(key, candidate.token), candidate.weight)
+}
+
+/// Uniform over (0, 1), from the high 53 bits.
+fn drawn(key: u64, token: u64) -> f64 {
+    ((mix(key ^ token) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+}
+
+/// The server whose exponential waiting time of rate `weight` ends first.
+fn weighted(drawn: f64, weight: u32) -> f64 {
+    drawn.ln() / f64::from(weight)
 }
 
 #[cfg(test)]

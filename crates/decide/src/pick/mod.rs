@@ -28,7 +28,7 @@ pub trait Servers {
 /// What an algorithm must know of a server beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// [`crate::affinity_token`] of its address.
+    /// [`crate::server_token`] of its address.
     pub token: u64,
     /// Its share relative to its peers, in thousandths of a configured weight, so that slow start
     /// has fractions to work with; above 0.

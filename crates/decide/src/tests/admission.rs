@@ -3,14 +3,14 @@
 use model::{Administrative, EndpointRow, EndpointSet, Health, WhenAllDown};
 
 use super::*;
-use crate::{Reason, Tier, affinity_token};
+use crate::{Reason, Tier, server_token};
 
 fn state(live: &LiveService, port: u16) -> Arc<model::ServerState> {
     Arc::clone(&live.endpoints().by_address(address(port)).unwrap().state)
 }
 
 fn bound_to(port: u16) -> Ask<'static> {
-    Ask { affinity: Some(affinity_token(address(port))), ..Ask::default() }
+    Ask { affinity: Some(server_token(address(port))), ..Ask::default() }
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_refusal_is_explained_too() {
 #[test]
 fn a_bound_client_goes_where_it_is_bound() {
     let (_registry, live) = one(service("app", &[1, 2, 3], 4, 0));
-    let affinity = Some(crate::affinity_token(address(2)));
+    let affinity = Some(crate::server_token(address(2)));
     let (decision, _slot) = explained(&live, &Ask { affinity, ..Ask::default() });
     assert_eq!(decision.by, Some(By::Affinity));
     assert_eq!(whys(&decision), ["client_bound", "chosen", "client_bound"]);

@@ -14,8 +14,8 @@ use std::thread;
 use model::Health;
 
 use super::*;
-use crate::affinity_token;
 use crate::limits::Taker;
+use crate::server_token;
 
 thread_local! {
     static PLAYER: RefCell<Option<(Arc<Stage>, usize)>> = const { RefCell::new(None) };
@@ -163,7 +163,7 @@ impl Hand {
             Step::Come { .. } if self.slot.is_some() || self.waiter.is_some() => {}
             Step::Come { service, bound, avoid } => {
                 let avoid = avoid.map(address);
-                let affinity = bound.map(|port| affinity_token(address(port)));
+                let affinity = bound.map(|port| server_token(address(port)));
                 let ask = Ask { key: None, affinity, avoid: avoid.as_slice() };
                 match admit_asking(&published.services[service], &ask) {
                     Admission::Go(slot) => self.slot = Some(slot),

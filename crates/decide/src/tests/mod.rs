@@ -1,6 +1,7 @@
 //! Admission as a whole: what a service does with requests, from outside and under many threads.
 
 mod admission;
+mod elsewhere;
 mod explain;
 pub(crate) mod interleave;
 mod reload;
@@ -14,8 +15,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use model::{
-    Balance, Moment, QueueLimits, Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts,
-    Snapshot, WhenAllDown, ZonePolicy,
+    Affinity, AffinityKey, AffinityKeyFile, Balance, Moment, QueueLimits, Retries, ServerSpec,
+    ServerTarget, Service, ServiceTimeouts, Snapshot, WhenAllDown, ZonePolicy,
 };
 
 use crate::{Admission, Ask, LiveService, Published, Refusal, Registry, Slot, Waiter};

@@ -7,7 +7,7 @@ use std::thread;
 use model::Health;
 
 use super::*;
-use crate::affinity_token;
+use crate::server_token;
 
 const THREADS: u64 = 8;
 const REQUESTS: u64 = 20_000;
@@ -45,7 +45,7 @@ fn send(services: &[Arc<LiveService>], running: &Running, seed: u64) -> Tally {
     let mut tally = Tally::default();
     for _ in 0..REQUESTS {
         let live = &services[rng.usize(..services.len())];
-        let affinity = (rng.u8(..) < 30).then(|| affinity_token(address(rng.u16(1..5))));
+        let affinity = (rng.u8(..) < 30).then(|| server_token(address(rng.u16(1..5))));
         let avoid = if rng.u8(..) < 30 { &[address(2)][..] } else { &[] };
         match live.admit(&Ask { key: None, affinity, avoid }, &mut rng, NOW) {
             Admission::Go(slot) => {

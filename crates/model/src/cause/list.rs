@@ -519,6 +519,16 @@ causes! {
     /// Raise `drain_max` above the longest request that must survive a restart, and the service
     /// manager's own limit (`TimeoutStopSec` in systemd) above that.
     ShuttingDown = "shutting_down", Balancer, 503;
+    /// The listener has other security settings, and the time for its tunnels is over.
+    /// A reload changed the listener to TLS or from it, or changed its `version_min`, `ciphers`,
+    /// `client_certificates` or `proxy_protocol`. Connections that were accepted before end after
+    /// their current request; tunnels (connections of a tcp listener, or upgraded ones such as a
+    /// WebSocket) end `drain_max` after the reload.
+    ///
+    /// A reload. Its receipt in the log names what changed.
+    ///
+    /// Nothing, if clients connect again by themselves. Raise `drain_max` to give tunnels more time.
+    ListenerChanged = "listener_changed", Balancer, 0;
     /// The balancer failed: a bug.
     ///
     /// Something happened that Weir's authors took for impossible.

@@ -92,7 +92,7 @@ pub(super) async fn forward(
         record.considers(live, &ask, now);
         let Client { stream, buffer, watchdog, .. } = &mut *client;
         let place = Place { stream, buffer, watchdog, record, half_close: false };
-        let elsewhere = tries.elsewhere(worker, live);
+        let elsewhere = tries.elsewhere(worker, live, hash);
         let is_elsewhere = elsewhere.is_some();
         let admitted = match elsewhere {
             Some(slot) => Ok((slot, now)),
@@ -131,7 +131,7 @@ pub(super) async fn forward(
             };
         now = os::clock::now();
         let endpoint = Arc::clone(slot.endpoint());
-        let bound = affinity == Some(endpoint.token);
+        let bound = endpoint.is_named_by(affinity);
         let ended = failure.ended();
         let blame = judgement.ended(&endpoint, ended, bound, (admitted_at, now));
         if let Some(carrier) = failure.ended_shared.as_ref().filter(|_| blame == Blame::Compared) {

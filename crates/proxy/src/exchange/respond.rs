@@ -79,7 +79,7 @@ pub(super) async fn respond(
         shared: false,
         judged: false,
     };
-    let bound = affinity == Some(slot.endpoint().token);
+    let bound = slot.endpoint().is_named_by(affinity);
     judgement.ended(slot.endpoint(), ended, bound, (record.begun_at(), record.head_at()));
     drop(judgement);
 
@@ -112,7 +112,7 @@ pub(super) async fn respond(
     // What is left of a request after its answer nobody may come to read.
     let keep = scratch.request.keep_alive() && !client.is_last(worker) && upload.is_done();
     let form = ResponseForm::new(body, scratch.request.version(), keep);
-    let cookie = balance::set_affinity(service, affinity, &slot);
+    let cookie = balance::set_affinity(service, affinity, &slot, client.uses_https());
     // A stream that ends with its head is passed on as one: to gRPC it is not the same as one that
     // ends with data, even if there is none.
     let nothing_follows = server.buffer.is_empty() && server.stream.is_ended();

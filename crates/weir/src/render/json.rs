@@ -20,6 +20,7 @@ pub(crate) fn explained(snapshot: &Snapshot, plan: Value) -> Value {
         "workers": snapshot.workers,
         "connections_max": snapshot.connections_max,
         "drain_max_ms": millis(snapshot.drain_max),
+        "state_directory": snapshot.state_directory,
         "run_as": snapshot.run_as.as_ref().map(|(user, group)| json!({
             "user": user, "group": group,
         })),
@@ -118,6 +119,7 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
                 "ca": clients.ca.path,
                 "required": clients.required,
             })),
+            "ciphers": tls.ciphers,
             "hsts_s": tls.hsts.map(|hsts| hsts.as_secs()),
         })),
         "http2": listener.http2.map(|http2| json!({ "streams_max": http2.streams_max })),
@@ -278,6 +280,7 @@ fn service(service: &Service) -> Value {
         "affinity": service.affinity.as_ref().map(|affinity| json!({
             "cookie": affinity.cookie,
             "max_age_ms": affinity.max_age.map(millis),
+            "key_file": affinity.key_file.as_ref().map(|file| &file.path),
         })),
         "slow_start_ms": service.slow_start.map(millis),
         "timeouts": {

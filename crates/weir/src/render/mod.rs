@@ -133,12 +133,11 @@ fn grouped<K: Clone + Eq + Hash, V>(items: impl Iterator<Item = (K, V)>) -> Vec<
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
     let mut places: HashMap<K, usize> = HashMap::new();
     for (key, value) in items {
-        match places.get(&key).and_then(|place| groups.get_mut(*place)) {
-            Some((_, values)) => values.push(value),
-            None => {
-                places.insert(key.clone(), groups.len());
-                groups.push((key, vec![value]));
-            }
+        if let Some((_, values)) = places.get(&key).and_then(|place| groups.get_mut(*place)) {
+            values.push(value);
+        } else {
+            places.insert(key.clone(), groups.len());
+            groups.push((key, vec![value]));
         }
     }
     groups

@@ -165,13 +165,19 @@ fn table(servers: &[Value], unresolved: &[Value], own_zone: Option<&str>) -> Str
     }
     for server in unresolved {
         let backup = if server["backup"] == true { ", backup" } else { "" };
-        let mut row: [String; 10] = Default::default();
-        row[0] = word(&server["zone"]).to_owned();
-        row[1] = format!("{}{backup}", word(&server["name"]));
-        row[2] = "no".to_owned();
-        row[3] = "name not resolved".to_owned();
-        row[6] = count(&server["weight_configured"]);
-        columns.row(row);
+        let none = String::new;
+        columns.row([
+            word(&server["zone"]).to_owned(),
+            format!("{}{backup}", word(&server["name"])),
+            "no".to_owned(),
+            "name not resolved".to_owned(),
+            none(),
+            none(),
+            count(&server["weight_configured"]),
+            none(),
+            none(),
+            none(),
+        ]);
     }
     columns.text()
 }

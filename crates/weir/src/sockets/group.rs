@@ -5,7 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use model::{Listener, Protocol};
+use model::Listener;
 
 use super::shortfall::Shortfall;
 
@@ -16,8 +16,8 @@ pub(crate) struct Group {
     pub(crate) name: Arc<str>,
     /// The address as configured; its port may be 0.
     pub(crate) address: SocketAddr,
-    /// Connections in tcp mode do not outlive a change to http, and the other way round.
-    is_tcp: bool,
+    /// As configured: its connections do not outlive a change of its security settings.
+    settings: Listener,
     pub(super) backlog: Option<u32>,
     /// Their number never shrinks: with one, those in its queue would be lost.
     pub(crate) sockets: Arc<Vec<TcpListener>>,
@@ -28,7 +28,7 @@ impl Group {
         Group {
             name: Arc::clone(&listener.name),
             address: listener.address,
-            is_tcp: !matches!(listener.protocol, Protocol::Http),
+            settings: listener.clone(),
             backlog: listener.backlog,
             sockets,
         }
@@ -36,9 +36,16 @@ impl Group {
 
     /// Whether whoever accepts on this group need not notice that `next` stands in its place.
     pub(super) fn is_unchanged_in(&self, next: &Group) -> bool {
-        self.name == next.name
-            && self.is_tcp == next.is_tcp
-            && Arc::ptr_eq(&self.sockets, &next.sockets)
+        self.is_same_place_as(next) && self.settings.has_security_of(&next.settings)
+    }
+
+    /// Whether `next` stands in its place with other security settings.
+    pub(super) fn has_other_security_in(&self, next: &Group) -> bool {
+        self.is_same_place_as(next) && !self.settings.has_security_of(&next.settings)
+    }
+
+    fn is_same_place_as(&self, next: &Group) -> bool {
+        self.name == next.name && Arc::ptr_eq(&self.sockets, &next.sockets)
     }
 
     pub(super) fn for_proxy(&self) -> io::Result<proxy::ListenerSockets> {

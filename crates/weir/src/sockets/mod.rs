@@ -52,7 +52,7 @@ pub(crate) struct Change {
     /// Begin to accept on these.
     pub(crate) added: Vec<proxy::ListenerSockets>,
     /// End on these; one that moved is removed and added.
-    pub(crate) removed: Vec<Arc<str>>,
+    pub(crate) removed: Vec<proxy::RemovedListener>,
     shortfalls: Vec<Shortfall>,
 }
 
@@ -180,14 +180,21 @@ impl Sockets {
             }
         }
         let gone = |old: &&Group| !change.groups.iter().any(|new| old.is_unchanged_in(new));
-        change.removed = self.groups.iter().filter(gone).map(|old| Arc::clone(&old.name)).collect();
+        let removed = |old: &Group| proxy::RemovedListener {
+            name: Arc::clone(&old.name),
+            security_changed: change.groups.iter().any(|new| old.has_other_security_in(new)),
+        };
+        change.removed = self.groups.iter().filter(gone).map(removed).collect();
         Ok(change)
     }
 
     /// Goes over to what was prepared. Yields what the proxy is to be told: what was added and what
     /// was removed. Our own descriptors of sockets that are gone are closed here, so that the
     /// workers' are the last ones: they empty the queues before they close them.
-    pub(crate) fn adopt(&mut self, change: Change) -> (Vec<proxy::ListenerSockets>, Vec<Arc<str>>) {
+    pub(crate) fn adopt(
+        &mut self,
+        change: Change,
+    ) -> (Vec<proxy::ListenerSockets>, Vec<proxy::RemovedListener>) {
         let Change { groups, added, removed, shortfalls } = change;
         for group in &groups {
             let before = self.groups.iter().find(|old| old.name == group.name);

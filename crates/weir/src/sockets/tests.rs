@@ -47,7 +47,7 @@ fn opened(names: &[&str]) -> (Sockets, Snapshot) {
 
 fn names(change: &Change) -> (Vec<&str>, Vec<&str>) {
     let added = change.added.iter().map(|added| &*added.name).collect();
-    (added, change.removed.iter().map(|removed| &**removed).collect())
+    (added, change.removed.iter().map(|removed| &*removed.name).collect())
 }
 
 fn taken() -> (TcpListener, SocketAddr) {
@@ -113,6 +113,27 @@ fn what_is_unchanged_keeps_its_sockets_and_the_rest_is_told() {
     let gone = sockets.groups()[0].address;
     sockets.adopt(change);
     assert!(std::net::TcpStream::connect(gone).is_err(), "the last descriptor is closed");
+}
+
+#[test]
+fn other_security_settings_replace_a_listener_on_its_own_sockets() {
+    let (mut sockets, mut next) = opened(&["one", "two"]);
+    let before: Vec<_> = sockets.groups().iter().map(ports).collect();
+    // Who may send a PROXY header is one of them; who is believed by forwarding fields is not,
+    // since the next request follows it.
+    next.listeners[0].proxy_protocol = vec!["10.0.0.0/8".parse().unwrap()];
+    next.listeners[1].trusted = vec!["10.0.0.0/8".parse().unwrap()];
+    let change = sockets.prepare(&next, 2).unwrap();
+    assert_eq!(names(&change), (vec!["one"], vec!["one"]));
+    assert!(change.removed[0].security_changed);
+    sockets.adopt(change);
+    let after: Vec<_> = sockets.groups().iter().map(ports).collect();
+    assert_eq!(before, after);
+    // Another name is none of them: whoever is connected stays.
+    next.listeners[0].name = "other".into();
+    let change = sockets.prepare(&next, 2).unwrap();
+    assert_eq!(names(&change), (vec!["other"], vec!["one"]));
+    assert!(!change.removed[0].security_changed);
 }
 
 #[test]

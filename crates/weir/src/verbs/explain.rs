@@ -241,7 +241,7 @@ What to do
         for rule in Rule::all() {
             assert_eq!(find(rule.name()), None, "{}", rule.name());
             assert!(pages::find(rule.name()).is_none(), "{}", rule.name());
-            assert_eq!(Rule::by_name(&plain(rule.name())).map(|one| one.name()), Some(rule.name()));
+            assert_eq!(Rule::by_name(&plain(rule.name())).map(Rule::name), Some(rule.name()));
         }
         assert_eq!(meant("listener_overflwo"), ["listener_overflow"]);
     }

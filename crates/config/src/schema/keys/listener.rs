@@ -65,7 +65,7 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             "proxy_protocol",
             Kind::List(&NETWORK),
             Absent::Then("`[]`: nobody"),
-            "Peers, as networks, whose connections begin with a header of the PROXY protocol, version 1 or 2, before anything else: balancers that stand before this one. The client's address is taken from it. A peer in one of these networks that sends none is closed. From any other such a header is no header: on an http listener it is answered 400.",
+            "Peers, as networks, whose connections begin with a header of the PROXY protocol, version 1 or 2, before anything else: balancers that stand before this one. The client's address is taken from it. A peer in one of these networks that sends none is closed. A header of version 2 has at most 4,096 bytes, its fields (TLVs) included; a longer one closes the connection. From any other such a header is no header: on an http listener it is answered 400.",
         ),
         key(
             "backlog",

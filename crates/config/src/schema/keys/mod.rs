@@ -12,6 +12,7 @@ use std::time::Duration;
 pub(crate) use listener::LISTENER;
 pub(crate) use route::ROUTE;
 pub(crate) use service::SERVICE;
+pub(crate) use tls::CIPHERS;
 
 use super::spec::{Absent, Form, Kind, TableSpec, key};
 use crate::defaults;
@@ -77,6 +78,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             duration(Duration::ZERO, DAY),
             Absent::Duration(defaults::DRAIN_MAX),
             "How long running requests may take after SIGTERM before they are cut.",
+        ),
+        key(
+            "state_directory",
+            Kind::Text(form("directory path")),
+            Absent::Then("`$STATE_DIRECTORY`, which systemd sets, else `/var/lib/weir`"),
+            "Where Weir keeps what must survive a restart: the key of affinity cookies (`affinity.key`). An absolute path of a directory that exists.",
         ),
         key(
             "resolver",

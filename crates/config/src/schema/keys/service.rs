@@ -328,6 +328,12 @@ static AFFINITY: TableSpec = TableSpec {
             Absent::Then("until the browser is closed"),
             "How long the client keeps it, in whole seconds.",
         ),
+        key(
+            "key_file",
+            Kind::Text(form("file path")),
+            Absent::Then("a key of this instance, kept in `state_directory`"),
+            "A file with the secret key from which tokens are made: 32 hexadecimal digits (`openssl rand -hex 16`). Instances with the same key understand one another's cookies.",
+        ),
     ],
 };
 
@@ -361,7 +367,7 @@ static TIMEOUTS: TableSpec = TableSpec {
             "total",
             TIMEOUT,
             Absent::Then("no limit"),
-            "From the complete request head to the end of the response, whatever moves meanwhile. Tunnels are not cut.",
+            "From the complete request head to the end of the response, whatever moves meanwhile. Tunnels are not cut: of a tcp listener's connection, only the time until it is connected to a server counts.",
         ),
     ],
 };

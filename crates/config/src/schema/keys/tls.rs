@@ -7,6 +7,19 @@ use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
 const FILE: Kind = Kind::Text(form("file path"));
+/// Every cipher suite that can be spoken, by its name at IANA: first those of TLS 1.3.
+pub(crate) const CIPHERS: &[&str] = &[
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+];
+
 /// Ten years.
 const HSTS_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
 
@@ -27,6 +40,12 @@ pub(crate) static LISTENER_TLS: TableSpec = TableSpec {
             Kind::Choice(&["1.2", "1.3"]),
             Absent::Text("1.2"),
             "The oldest version of TLS that is spoken.",
+        ),
+        key(
+            "ciphers",
+            Kind::List(&Kind::Choice(CIPHERS)),
+            Absent::Then("all, in the client's order of preference"),
+            "The cipher suites that may be agreed on, by their names at IANA, in the order in which this listener prefers them: the first that the client offers is taken, whatever the client's own order.",
         ),
         key(
             "client_certificates",
@@ -137,3 +156,13 @@ static SERVICE_CERTIFICATE: TableSpec = TableSpec {
         key("key", FILE, Absent::Then("in the same file as the chain"), "PEM: its private key."),
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cipher_suites_are_those_that_can_be_spoken() {
+        assert_eq!(tls::cipher_suites(), CIPHERS);
+    }
+}

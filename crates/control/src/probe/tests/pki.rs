@@ -54,6 +54,7 @@ pub(super) fn server(
         certificates: vec![certificate],
         version_min: TlsVersion::Tls12,
         client_certificates,
+        ciphers: Vec::new(),
         hsts: None,
     };
     tls::server(&tls, alpn).expect("a server's configuration")

@@ -12,6 +12,7 @@ use config::Diff;
 use decide::Published;
 use model::{AccessLog, AdminAddress, Snapshot};
 
+use crate::affinity_key;
 use crate::carried::{Carried, Known};
 use crate::explain_token::ExplainToken;
 use crate::outside::{Inside, Outside};
@@ -84,6 +85,8 @@ impl Balancer {
         let (access, access_writer) = open_access_log(&snapshot.log.access, owner)
             .and_then(proxy::AccessSink::start)
             .map_err(|error| vec![error.to_string()])?;
+        let registry = Arc::new(decide::Registry::new());
+        affinity_key::ensure(&snapshot, &registry, owner);
         let explain_token = ExplainToken::new(door.as_ref());
         let may_explain = explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
         drop_privileges(&snapshot)?;
@@ -91,7 +94,6 @@ impl Balancer {
 
         // Then the configuration comes into force, with probes and names under way. Clients wait
         // in the listen queue until every name has been looked up.
-        let registry = Arc::new(decide::Registry::new());
         let counters = Arc::new(observe::Registry::new());
         if let Some(carried) = &mut carried {
             // Before the first probe, so that its verdict begins with what is known.
@@ -173,6 +175,7 @@ impl Balancer {
             |error: control::Unavailable| vec![format!("nothing has changed: {error}")];
         self.control.prepare(Arc::clone(&snapshot)).map_err(unavailable)?;
         wait_resolved(&self.control);
+        affinity_key::ensure(&snapshot, &self.registry, None);
         let known = Known::of(&before);
         self.proxy.set_may_explain(may_explain);
 
@@ -182,11 +185,12 @@ impl Balancer {
             self.redirect_access_log(log);
         }
         let (added, removed) = self.sockets.adopt(change);
-        self.proxy.apply(added, &removed);
+        self.proxy.apply(added, &removed, os::clock::now() + snapshot.drain_max);
         self.sockets.say_shortfalls();
 
         // What nobody asks for any more is forgotten.
         self.counters.retain(
+            published.generation,
             |name| published.services.iter().any(|service| **service.name() == *name),
             |name| snapshot.listeners.iter().any(|listener| *listener.name == *name),
         );

@@ -1,0 +1,148 @@
+//! Affinity by a cookie: whose key its tokens are made with, and who understands them.
+
+use std::time::Duration;
+
+use e2e::clients::curl;
+use e2e::{App, Authority, Scene, Weir, http, server_tables};
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// A configuration with three servers and an affinity cookie `shop` with `more` keys; `top` and
+/// `listener` are further lines.
+fn config(scene: &Scene, top: &str, listener: &str, more: &str) -> String {
+    let servers = server_tables("app", [11, 12, 13].map(|host| scene.address(host, 8080)));
+    let affinity = format!("affinity = {{ cookie = \"shop\"{more} }}");
+    let rest =
+        format!("{listener}\n[[route]]\nservice = \"app\"\n[service.app]\n{affinity}\n{servers}");
+    scene.config(&format!("workers = 2\ndrain_max = \"2s\"\n{top}"), &rest)
+}
+
+fn apps(scene: &Scene) -> [App; 3] {
+    [11, 12, 13].map(|host| App::start(scene, host, &[]))
+}
+
+/// A new client's cookie, and its server.
+fn new_client(weir: &Weir) -> (String, String) {
+    let answer = http::get(weir.front(), "/").unwrap();
+    let set = answer.field("set-cookie").expect("a cookie").to_owned();
+    (set.split(';').next().unwrap().to_owned(), served_by(&answer))
+}
+
+fn served_by(answer: &http::Response) -> String {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.field("x-served-by").expect("the server's name").to_owned()
+}
+
+/// Whether a client with this cookie stays with the server, and keeps the cookie.
+fn stays(weir: &Weir, (cookie, server): &(String, String)) -> bool {
+    (0..10).all(|_| {
+        let answer = http::get_with(weir.front(), "/", &[&format!("Cookie: {cookie}")]).unwrap();
+        served_by(&answer) == *server && answer.field("set-cookie").is_none()
+    })
+}
+
+#[test]
+fn cookies_survive_a_reload_an_upgrade_and_a_restart() {
+    let Some(scene) = Scene::new("affinity-kept", &["python3"]) else {
+        return;
+    };
+    let _apps = apps(&scene);
+    let state = scene.folder().join("state");
+    std::fs::create_dir(&state).unwrap();
+    let top = format!("state_directory = \"{}\"\nreload = {{ watch = false }}", state.display());
+    let text = config(&scene, &top, "", "");
+    let mut weir = Weir::start(&scene, &text);
+    let client = new_client(&weir);
+    assert!(stays(&weir, &client));
+    scene.file("weir.toml", text.replace("workers = 2", "workers = 2\nconnections_max = 500"));
+    assert_eq!(weir.ask("/api/v1/reload").status, 200);
+    assert!(stays(&weir, &client), "after a reload");
+    let (_, heir) = weir.upgrade(SOON);
+    assert!(stays(&weir, &client), "after an upgrade");
+    heir.signal(rustix::process::Signal::TERM);
+    e2e::wait::until("the new process to end", SOON, || (!heir.is_running()).then_some(()));
+    let mut weir = Weir::start(&scene, &text);
+    assert!(stays(&weir, &client), "after a restart");
+    assert!(!weir.log().contains("affinity"), "{}", weir.log());
+    weir.begin_to_stop();
+    assert_eq!(weir.wait(SOON).code, Some(0));
+
+    // Another instance has another key; without a place to keep it, that is logged.
+    let top = "state_directory = \"/nonexistent/weir\"";
+    let weir = Weir::start(&scene, &config(&scene, top, "", ""));
+    weir.wait_for_log(&["cannot keep the key of affinity cookies", "state_directory"], SOON);
+    let answer = http::get_with(weir.front(), "/", &[&format!("Cookie: {}", client.0)]).unwrap();
+    assert!(answer.field("set-cookie").is_some(), "{}", answer.head);
+}
+
+#[test]
+fn instances_with_one_key_file_understand_one_another() {
+    let Some(scene) = Scene::new("affinity-shared", &["python3"]) else {
+        return;
+    };
+    let _apps = apps(&scene);
+    let key = scene.file("affinity.key", "00112233445566778899aabbccddeeff\n");
+    let more = format!(", key_file = \"{}\"", key.display());
+    let mut weir = Weir::start(&scene, &config(&scene, "", "", &more));
+    let client = new_client(&weir);
+    weir.begin_to_stop();
+    assert_eq!(weir.wait(SOON).code, Some(0));
+    let weir = Weir::start(&scene, &config(&scene, "zone = \"b\"", "", &more));
+    assert!(stays(&weir, &client));
+    // A token of the release before: SplitMix64's finalizer over the address. It still counts, and
+    // is replaced.
+    let server = scene.address(12, 8080);
+    let old = (format!("shop={:016x}", old_token(server)), name_of(server));
+    let answer = http::get_with(weir.front(), "/", &[&format!("Cookie: {}", old.0)]).unwrap();
+    assert_eq!(served_by(&answer), old.1);
+    let set = answer.field("set-cookie").expect("a new cookie").split(';').next().unwrap();
+    assert_ne!(set, old.0);
+    assert!(stays(&weir, &(set.to_owned(), old.1)));
+
+    // A key that is none is a mistake.
+    scene.file("affinity.key", "secret");
+    let answer = weir.ask("/api/v1/reload");
+    assert_eq!(answer.status, 422, "{}", answer.text());
+    assert!(answer.text().contains("openssl rand -hex 16"), "{}", answer.text());
+}
+
+/// What the server at `address` calls itself.
+fn name_of(address: std::net::SocketAddr) -> String {
+    served_by(&http::get(address, "/").unwrap())
+}
+
+/// What the release before called a server (IPv4).
+fn old_token(address: std::net::SocketAddr) -> u64 {
+    let mix = |x: u64| {
+        let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    };
+    let std::net::IpAddr::V4(ip) = address.ip() else { panic!("IPv4") };
+    mix(mix(u64::from(u32::from(ip)) ^ (u64::from(address.port()) << 48) ^ 4))
+}
+
+#[test]
+fn the_cookie_is_secure_where_the_client_uses_https() {
+    let Some(scene) = Scene::new("affinity-secure", &["python3", "curl"]) else {
+        return;
+    };
+    let _apps = apps(&scene);
+    let pair = Authority::new(&scene, "ca").issue("a", &["a.example.com"]);
+    let secured = scene.address(1, 8443);
+    let listener = format!(
+        "[[listener]]\nname = \"tls\"\naddress = \"{secured}\"\n\
+         tls = {{ certificates = [{}] }}\n",
+        pair.table()
+    );
+    let top = format!("state_directory = \"{}\"", scene.folder().display());
+    let weir = Weir::start(&scene, &config(&scene, &top, &listener, ""));
+    let set_by = |url: String| {
+        let seen = curl(&scene, &["-k", "-s", "-D", "-", "-o", "/dev/null", &url]);
+        let head = seen.stdout.to_lowercase();
+        head.lines().find(|line| line.starts_with("set-cookie")).expect("a cookie").to_owned()
+    };
+    assert!(set_by(format!("https://{secured}/")).contains("; secure"));
+    assert!(!set_by(format!("http://{}/", weir.front())).contains("secure"));
+}

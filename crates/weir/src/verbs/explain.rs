@@ -275,7 +275,7 @@ What to do
         for (word, names) in [
             ("connection_refuesd", &["connection_refused"][..]),
             ("conection_reset", &["connection_reset"]),
-            ("refused", &["connection_refused", "http_stream_refused"]),
+            ("refused", &["connection_refused", "http_stream_refused", "connects_refused"]),
             ("dns_eror", &["dns_error"]),
             ("dns", &["dns_error"]),
             ("banana", &[]),
@@ -283,8 +283,8 @@ What to do
         ] {
             assert_eq!(meant(word), names, "{word}");
         }
-        let both = "; did you mean connection_refused or http_stream_refused?";
-        assert!(unknown("refused").ends_with(both));
+        let all = "; did you mean connection_refused, http_stream_refused or connects_refused?";
+        assert!(unknown("refused").ends_with(all));
         assert_eq!(find("Connection-Refused"), Some(Cause::ConnectionRefused));
         assert!(with_status(504).contains(&Cause::HttpResponseTimeout));
         assert!(with_status(503).contains(&Cause::QueueFull));
@@ -301,8 +301,17 @@ What to do
     /// access log, or something to type.
     #[test]
     fn pages_name_only_configuration_keys_that_exist() {
-        const ACCESS_LOG: &[&str] =
-            &["detail", "host", "path", "total_ms", "request_bytes", "response_bytes"];
+        const ACCESS_LOG: &[&str] = &[
+            "detail",
+            "host",
+            "path",
+            "queue_ms",
+            "connect_ms",
+            "first_byte_ms",
+            "total_ms",
+            "request_bytes",
+            "response_bytes",
+        ];
         const TOOLS: &[&str] = &["dig"];
         let schema = config::schema();
         let tables = schema["$defs"].as_object().unwrap();

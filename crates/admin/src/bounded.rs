@@ -33,6 +33,8 @@ struct Times {
     /// A connection with an allowed request is not evicted before it has been idle for this long:
     /// its response may still be on its way.
     evicted_after: Duration,
+    /// The same while a response is being sent: its client may be slow to read it.
+    sending_evicted_after: Duration,
 }
 
 const TIMES: Times = Times {
@@ -40,6 +42,7 @@ const TIMES: Times = Times {
     unknown_max: Duration::from_secs(3),
     unknown_evicted_after: Duration::from_millis(250),
     evicted_after: Duration::from_secs(1),
+    sending_evicted_after: Duration::from_secs(10),
 };
 
 /// How often a connection without a place looks for one that can be evicted.
@@ -84,6 +87,8 @@ struct State {
     allowed: bool,
     /// Allowed requests that are being answered.
     requests: u32,
+    /// A write waits for the client to read.
+    sending: bool,
     evicted: bool,
     /// Wakes the connection's task.
     waker: Option<Waker>,
@@ -96,6 +101,7 @@ impl Seat {
             moved: now,
             allowed: false,
             requests: 0,
+            sending: false,
             evicted: false,
             waker: None,
         })))
@@ -131,10 +137,10 @@ impl State {
     /// The order in which connections are evicted: those without an allowed request first, and of
     /// either kind the one that has been idle for longest. `None`: it is not idle.
     fn eviction_order(&self, times: &Times, now: Instant) -> Option<(bool, Instant)> {
-        let (since, after) = if self.allowed {
-            (self.moved, times.evicted_after)
-        } else {
-            (self.accepted, times.unknown_evicted_after)
+        let (since, after) = match (self.allowed, self.sending) {
+            (true, true) => (self.moved, times.sending_evicted_after),
+            (true, false) => (self.moved, times.evicted_after),
+            (false, _) => (self.accepted, times.unknown_evicted_after),
         };
         let is_idle = self.requests == 0 && now.duration_since(since) >= after;
         (is_idle && !self.evicted).then_some((self.allowed, since))
@@ -270,6 +276,16 @@ impl Connection {
         }
         self.timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
+
+    /// The same for a write.
+    fn sent(
+        &mut self,
+        polled: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.seat.state().sending = polled.is_pending();
+        self.timed(polled, cx)
+    }
 }
 
 impl AsyncRead for Connection {
@@ -290,7 +306,7 @@ impl AsyncWrite for Connection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = self.stream.as_mut().poll_write(cx, bytes);
-        self.timed(polled, cx)
+        self.sent(polled, cx)
     }
 
     fn poll_write_vectored(
@@ -299,7 +315,7 @@ impl AsyncWrite for Connection {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = self.stream.as_mut().poll_write_vectored(cx, slices);
-        self.timed(polled, cx)
+        self.sent(polled, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -330,6 +346,7 @@ mod tests {
         unknown_max: Duration::from_hours(1),
         unknown_evicted_after: Duration::from_hours(1),
         evicted_after: Duration::from_hours(1),
+        sending_evicted_after: Duration::from_hours(1),
     };
 
     async fn bounded(times: Times) -> (Bounded, SocketAddr) {
@@ -418,6 +435,20 @@ mod tests {
             accept.await;
         }
         drop(working);
+    }
+
+    #[test]
+    fn a_response_that_its_client_is_slow_to_read_is_no_idle_connection() {
+        let begun = Instant::now();
+        let seat = Seat::new(begun);
+        drop(seat.request());
+        let moved = seat.state().moved;
+        let later = moved + TIMES.evicted_after;
+        assert!(seat.state().eviction_order(&TIMES, later).is_some());
+        seat.state().sending = true;
+        assert!(seat.state().eviction_order(&TIMES, later).is_none());
+        let later = moved + TIMES.sending_evicted_after;
+        assert!(seat.state().eviction_order(&TIMES, later).is_some());
     }
 
     #[tokio::test]

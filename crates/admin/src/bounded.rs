@@ -255,8 +255,10 @@ impl Connection {
     ) -> Poll<io::Result<T>> {
         let mut state = self.seat.state();
         if polled.is_ready() {
-            // What crossed with its eviction is served: it was not idle.
-            (state.moved, state.evicted) = (Instant::now(), false);
+            state.moved = Instant::now();
+            // What crossed with its eviction is served: it was not idle. Not so for one that has
+            // presented no allowed request: bytes that trickle in would keep its place.
+            state.evicted &= !state.allowed;
         } else if state.evicted {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }

@@ -195,6 +195,7 @@ fn an_ejection_ends_when_its_time_is_over() {
             state: &endpoint.state,
             trial: live.trial(),
             blame: health::blame::Blame::Certain,
+            drawn: false,
             chosen_at: now,
             now,
             response_timeout: Duration::from_secs(1),

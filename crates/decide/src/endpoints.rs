@@ -123,6 +123,14 @@ impl Endpoints {
         }
     }
 
+    /// Whether chance chooses among the same servers, in the same proportions, as with `other`.
+    pub(crate) fn draws_like(&self, other: &Endpoints) -> bool {
+        let addresses = |endpoints: &Endpoints| -> Vec<SocketAddr> {
+            endpoints.eligible().map(|endpoint| endpoint.row.address).collect()
+        };
+        self.draw == other.draw && addresses(self) == addresses(other)
+    }
+
     /// The server at `address`.
     pub fn by_address(&self, address: SocketAddr) -> Option<&Arc<Endpoint>> {
         self.position(address).map(|index| &self.all[index])
@@ -172,6 +180,11 @@ impl Endpoints {
         now: Moment,
     ) -> Option<Slot> {
         let open = Open { endpoints: self, avoid, now };
+        let drawn = match order {
+            Order::Algorithm(_, key) => key.is_some(),
+            // With some of them full it is their load that chooses.
+            Order::Random => (0..self.eligible.len()).all(|server| open.may_take(server)),
+        };
         for _ in 0..PICKS_MAX {
             interleaving_point();
             let chosen = match order {
@@ -179,7 +192,7 @@ impl Endpoints {
                 Order::Random => random::by_weight(&self.draw, &open, rng)?,
             };
             if let Some(slot) = Slot::take(open.endpoint(chosen)) {
-                return Some(slot);
+                return Some(slot.drawn(drawn));
             }
         }
         (0..self.eligible.len())

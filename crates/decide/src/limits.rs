@@ -250,6 +250,7 @@ fn others(slots: &Slots, taker: &Weak<dyn Taker>) -> Vec<Weak<dyn Taker>> {
 #[derive(Debug)]
 pub struct Slot {
     endpoint: Arc<Endpoint>,
+    drawn: bool,
 }
 
 impl Slot {
@@ -261,7 +262,19 @@ impl Slot {
     /// The guard of a place that is already counted.
     pub(crate) fn adopt(endpoint: &Arc<Endpoint>) -> Slot {
         endpoint.state.requests.fetch_add(1, Relaxed);
-        Slot { endpoint: Arc::clone(endpoint) }
+        Slot { endpoint: Arc::clone(endpoint), drawn: false }
+    }
+
+    /// Notes whether chance chose the server, among all that are eligible.
+    pub(crate) fn drawn(mut self, drawn: bool) -> Slot {
+        self.drawn = drawn;
+        self
+    }
+
+    /// Whether the server was chosen in a way that lets it be compared with its peers: at random
+    /// while all had room, from the queue, or by the key of `balance = "hash"`.
+    pub fn is_drawn(&self) -> bool {
+        self.drawn
     }
 
     /// The server.

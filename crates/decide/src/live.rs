@@ -262,6 +262,10 @@ impl LiveService {
             eligible: next.eligible.len(),
             total: next.all.len(),
         });
+        // Counts of different proportions cannot be compared with one another.
+        if !next.draws_like(&self.endpoints.load()) {
+            self.trial.end();
+        }
         self.endpoints.store(Arc::new(next));
         change
     }

@@ -81,7 +81,7 @@ impl Ticket {
             State::Waiting(waker) => waker.take(),
             State::Granted(_) | State::Gone => return false,
         };
-        *state = State::Granted(Slot::adopt(endpoint));
+        *state = State::Granted(Slot::adopt(endpoint).drawn(true));
         drop(state);
         if let Some(waker) = waker {
             waker.wake();

@@ -19,7 +19,8 @@
 //! | | client | part | none |
 //! | | server | part, whole | compared |
 //! | a write that waited for a window that others may have used up | any | any | none |
-//! | the second and later streams of one connection that ended | any | any | none |
+//! | a shared connection that ended with others on it | any | any | none |
+//! | the second and later requests that one connection's end or failed handshake concerns | any | any | none |
 //!
 //! **Certain** failures count by themselves, since no client can bring them about. **Compared**
 //! failures happened after the server had seen the request, so the request itself may be the cause:
@@ -75,9 +76,12 @@ pub struct Ended {
     pub waiting_for: WaitingFor,
     /// How far the request had got.
     pub sent: Sent,
-    /// It was one of several streams of a connection (HTTP/2).
+    /// Its connection is one that other requests use as well (HTTP/2)…
     pub shared: bool,
-    /// Another stream of the same connection has been judged for the connection's end already.
+    /// …and that has ended with others on it.
+    pub among_others: bool,
+    /// Another request has been judged already for the end of the connection that they shared, or
+    /// for the connection that both waited for.
     pub judged: bool,
 }
 
@@ -128,11 +132,12 @@ fn failed(ended: Ended, cause: Cause) -> Blame {
         Cause::ConnectionWriteTimeout => ended.shared,
         other => !matches!(other.fault(), Fault::Server | Fault::Network),
     };
-    if says_nothing {
+    if says_nothing || ended.judged {
         Blame::None
     } else if cause == Cause::ConnectionLost || ended.sent == Sent::Connecting {
         Blame::Certain
-    } else if ended.judged {
+    } else if ended.among_others {
+        // Another request may be the cause. What may be sent again goes alone, and tells.
         Blame::None
     } else {
         after_sending(ended)
@@ -178,7 +183,7 @@ mod tests {
     const WAITING: [WaitingFor; 2] = [WaitingFor::Client, WaitingFor::Server];
 
     fn ended(outcome: Outcome, waiting_for: WaitingFor, sent: Sent) -> Ended {
-        Ended { outcome, waiting_for, sent, shared: false, judged: false }
+        Ended { outcome, waiting_for, sent, shared: false, among_others: false, judged: false }
     }
 
     /// Every cause and status, everyone who could be waited for, every stage.
@@ -235,6 +240,10 @@ mod tests {
         let stream = failed(Cause::ConnectionReset, Server, Sent::Whole);
         assert_eq!(judge(Ended { shared: true, ..stream }, true), Compared);
         assert_eq!(judge(Ended { judged: true, ..stream }, true), Blame::None);
+        assert_eq!(judge(Ended { among_others: true, ..stream }, true), Blame::None);
+        let lost = failed(Cause::ConnectionLost, Server, Sent::Whole);
+        assert_eq!(judge(Ended { judged: true, ..lost }, true), Blame::None);
+        assert_eq!(judge(Ended { among_others: true, ..lost }, true), Certain);
     }
 
     #[test]

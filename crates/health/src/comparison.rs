@@ -5,7 +5,8 @@
 //! server, or that each answers with 500. Such failures alone prove nothing, and neither does a run
 //! of them at one server: a client that alternates a good and a bad request between two servers in
 //! turn gives one of them all the bad ones. So a run only *begins a trial*. While it lasts, servers
-//! are drawn at random. If the request is the cause, the failures then fall on all servers alike;
+//! are drawn at random, and only attempts whose server chance chose are counted. If the request is
+//! the cause, the failures then fall on all servers alike;
 //! that they fall on one server by chance is what [`is_clearly_worse`] computes, by Fisher's exact
 //! test over the attempts of the trial. With requests that fail wherever they go, a server is
 //! ejected wrongly once in 1 / [`CHANCE_MAX`] looks.
@@ -16,9 +17,10 @@
 
 use std::time::Duration;
 
-use model::{Moment, ServerState, Trial, TrialOutcome, TrialRow};
+use model::{TrialOutcome, TrialRow};
 
 use crate::blame::Blame;
+use crate::outlier::Attempt;
 
 /// The probability with which a server may look as bad as this by chance. Each failure of a trial
 /// is one look.
@@ -40,14 +42,15 @@ pub fn trial_length(response_timeout: Duration) -> Duration {
     TRIAL_MIN.max(response_timeout.saturating_mul(TRIAL_RESPONSE_TIMEOUTS))
 }
 
-/// Counts an outcome in the service's trial, if one runs that covers it. `chosen_at`: when the
-/// server was chosen.
-pub fn count(trial: &Trial, state: &ServerState, blame: Blame, chosen_at: Moment, now: Moment) {
+/// Counts an attempt in the service's trial, if one runs that covers it. What chance did not choose
+/// is no evidence, however it ended.
+pub fn count(attempt: &Attempt<'_>) {
+    let &Attempt { state, trial, blame, drawn, chosen_at, now, .. } = attempt;
     if trial.covers(chosen_at, now) {
         state.trial.count(match blame {
-            Blame::Good => TrialOutcome::Good,
-            Blame::Compared => TrialOutcome::Failed,
-            Blame::None | Blame::Certain => TrialOutcome::Other,
+            Blame::Good if drawn => TrialOutcome::Good,
+            Blame::Compared if drawn => TrialOutcome::Failed,
+            _ => TrialOutcome::Other,
         });
     }
 }
@@ -79,7 +82,8 @@ fn probability_of_as_many(failed: u64, n: u64, all_failed: u64, all: u64) -> f64
         let (up, down) = ((all_failed - k) * (n - k), (k + 1) * (good + k + 1 - n));
         term *= up as f64 / down as f64;
         sum += term;
-        if term < sum * 1e-12 {
+        // Not `<`: both may have become too small for a number.
+        if term <= sum * 1e-12 {
             break;
         }
     }

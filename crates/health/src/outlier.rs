@@ -66,6 +66,8 @@ pub struct Attempt<'a> {
     pub trial: &'a Trial,
     /// What the outcome says about the server.
     pub blame: Blame,
+    /// Whether chance chose the server, so that it can be compared with its peers.
+    pub drawn: bool,
     /// When the server was chosen.
     pub chosen_at: Moment,
     /// When the attempt ended.
@@ -116,8 +118,8 @@ pub fn on_outcome<'a, I: Iterator<Item = &'a ServerState>>(
     policy: &PassiveHealth,
     states: impl Fn() -> I,
 ) -> Option<Eject> {
-    let &Attempt { state, trial, blame, chosen_at, now, .. } = attempt;
-    count(trial, state, blame, chosen_at, now);
+    let &Attempt { state, blame, .. } = attempt;
+    count(attempt);
     match blame {
         Blame::Good => state.note_success(),
         Blame::None => {}
@@ -259,7 +261,7 @@ mod tests {
         now: Moment,
     ) -> Attempt<'a> {
         let response_timeout = Duration::from_secs(30);
-        Attempt { state, trial, blame, chosen_at: now, now, response_timeout }
+        Attempt { state, trial, blame, drawn: true, chosen_at: now, now, response_timeout }
     }
 
     /// A certain failure, or a success.

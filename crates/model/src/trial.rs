@@ -30,12 +30,16 @@ impl Trial {
     }
 
     /// Begins a trial that runs until `until`, after `reset` has cleared the servers' counters.
-    /// Returns false when one runs already, or when another worker begins one at this moment.
+    /// Returns false when one runs already, when another worker begins one at this moment, or when
+    /// the last one ran to its end less than its own length ago: whoever causes failures must not
+    /// keep the service from its balancing algorithm for ever.
     pub fn begin(&self, now: Moment, until: Moment, reset: impl FnOnce()) -> bool {
-        if self.is_on(now) {
+        let since = self.since_us.load(Relaxed);
+        let ended = self.until_us.load(Acquire);
+        // Also true while it runs.
+        if now.as_micros() < ended.saturating_add(ended.saturating_sub(since)) {
             return false;
         }
-        let since = self.since_us.load(Relaxed);
         let begun = now.as_micros().max(since + 1);
         if self.since_us.compare_exchange(since, begun, Relaxed, Relaxed).is_err() {
             return false;
@@ -124,9 +128,11 @@ mod tests {
         assert!(!trial.begin(at(11), at(30), || panic!("reset while it runs")));
         assert!(trial.covers(at(10), at(15)) && !trial.covers(at(9), at(15)));
         assert!(!trial.is_on(at(20)));
-        assert!(trial.begin(at(21), at(30), || {}));
+        assert!(!trial.begin(at(29), at(40), || panic!("too soon")));
+        assert!(trial.begin(at(30), at(40), || {}));
         trial.end();
-        assert!(!trial.is_on(at(22)));
+        assert!(!trial.is_on(at(32)));
+        assert!(trial.begin(at(33), at(40), || {}), "one that was ended has no pause behind it");
     }
 
     #[test]

@@ -119,19 +119,21 @@ async fn streams(
                 begin(worker, stream, common, &tally);
             }
             Some(None) if tally.is_flooded() => {
+                tell_refusals(worker, common, &mut connection);
                 let cause = Cause::EnhanceYourCalm;
                 account::ended(worker, common, cause);
                 connection.refuse();
                 break;
             }
             Some(Some(Err(error))) => {
-                while let Some(refusal) = connection.take_refusal() {
-                    tell_refusal(worker, common, refusal);
-                }
+                tell_refusals(worker, common, &mut connection);
                 tell_error(worker, common, &error);
                 return;
             }
-            Some(None) => return,
+            Some(None) => {
+                tell_refusals(worker, common, &mut connection);
+                return;
+            }
             None if tally.open.get() > 0 => ends = ends.map(|_| os::clock::now() + LINGER_MAX),
             None if ends.is_some() => return,
             None if os::clock::now() < tally.idle_since.get() + idle_max => {}
@@ -149,6 +151,13 @@ async fn streams(
     let last_words =
         async { while let Some(Ok(_)) = poll_fn(|cx| connection.poll_request(cx)).await {} };
     let _ = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
+}
+
+/// Closes the accounts of what was refused and not told of yet.
+fn tell_refusals(worker: &Worker, common: &Common, connection: &mut Http2Server) {
+    while let Some(refusal) = connection.take_refusal() {
+        tell_refusal(worker, common, refusal);
+    }
 }
 
 /// Closes the account of a request that was refused before it was one.

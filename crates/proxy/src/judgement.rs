@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use decide::{Endpoint, LiveService};
+use decide::{Endpoint, LiveService, Slot};
 use health::blame::{Blame, Ended, Outcome, judge};
 use health::outlier::{self, Attempt};
 use model::{Moment, Service};
@@ -15,9 +15,15 @@ pub(crate) struct Judgement<'a> {
     live: &'a LiveService,
     service: &'a Service,
     /// A failure after sending, until it is known whether the request fails elsewhere too.
-    held: Option<(Arc<Endpoint>, Moment)>,
+    held: Option<Held>,
     /// The request failed on two servers: it counts against none of them.
     acquitted: bool,
+}
+
+struct Held {
+    endpoint: Arc<Endpoint>,
+    drawn: bool,
+    chosen_at: Moment,
 }
 
 impl<'a> Judgement<'a> {
@@ -25,15 +31,16 @@ impl<'a> Judgement<'a> {
         Judgement { live, service, held: None, acquitted: false }
     }
 
-    /// An attempt has ended at a server that was chosen at `chosen_at`, by an affinity cookie if it
-    /// is `bound`. Returns what that says about the server.
+    /// An attempt has ended at the slot's server, which was chosen at `chosen_at`, by an affinity
+    /// cookie if it is `bound`. Returns what that says about the server.
     pub(crate) fn ended(
         &mut self,
-        endpoint: &Arc<Endpoint>,
+        slot: &Slot,
         ended: Ended,
         bound: bool,
         (chosen_at, now): (Moment, Moment),
     ) -> Blame {
+        let endpoint = slot.endpoint();
         let count_5xx = self.service.passive.is_some_and(|passive| passive.count_5xx);
         let blame = judge(ended, count_5xx);
         if blame.is_against() {
@@ -42,33 +49,39 @@ impl<'a> Judgement<'a> {
                 endpoint.state.failed_by.count(cause);
             }
         }
-        // A client that is bound to a server has chosen it: nothing to compare with.
-        if blame != Blame::Compared || bound {
-            let told = if blame == Blame::Compared { Blame::None } else { blame };
-            self.tell(endpoint, told, chosen_at, now);
-            return blame;
-        }
+        let drawn = slot.is_drawn() && !bound;
+        let here = Held { endpoint: Arc::clone(endpoint), drawn, chosen_at };
         match self.held.take() {
-            Some((first, first_chosen_at)) if first.row.address != endpoint.row.address => {
-                self.acquitted = true;
-                self.tell(&first, Blame::None, first_chosen_at, now);
-                self.tell(endpoint, Blame::None, chosen_at, now);
+            // The same server has answered the same request: it was not the server, or not for long.
+            Some(held) if blame == Blame::Good && held.is_at(endpoint) => {
+                self.tell(&held, Blame::None, now);
+                self.tell(&here, blame, now);
             }
-            None if !self.acquitted => self.held = Some((Arc::clone(endpoint), chosen_at)),
+            // It fails elsewhere too.
+            Some(held) if blame == Blame::Compared && !held.is_at(endpoint) => {
+                self.acquitted = true;
+                self.tell(&held, Blame::None, now);
+                self.tell(&here, Blame::None, now);
+            }
+            // A client that is bound to a server has chosen it: nothing to compare with.
+            None if blame == Blame::Compared && !self.acquitted && !bound => self.held = Some(here),
             held => {
                 self.held = held;
-                self.tell(endpoint, Blame::None, chosen_at, now);
+                let told = if blame == Blame::Compared { Blame::None } else { blame };
+                self.tell(&here, told, now);
             }
         }
         blame
     }
 
-    fn tell(&self, endpoint: &Endpoint, blame: Blame, chosen_at: Moment, now: Moment) {
+    fn tell(&self, at: &Held, blame: Blame, now: Moment) {
         let Some(policy) = &self.service.passive else { return };
+        let &Held { ref endpoint, drawn, chosen_at } = at;
         let attempt = Attempt {
             state: &endpoint.state,
             trial: self.live.trial(),
             blame,
+            drawn,
             chosen_at,
             now,
             response_timeout: self.service.timeouts.response,
@@ -91,10 +104,16 @@ impl<'a> Judgement<'a> {
     }
 }
 
+impl Held {
+    fn is_at(&self, endpoint: &Endpoint) -> bool {
+        self.endpoint.row.address == endpoint.row.address
+    }
+}
+
 impl Drop for Judgement<'_> {
     fn drop(&mut self) {
-        if let Some((endpoint, chosen_at)) = self.held.take() {
-            self.tell(&endpoint, Blame::Compared, chosen_at, os::clock::now());
+        if let Some(held) = self.held.take() {
+            self.tell(&held, Blame::Compared, os::clock::now());
         }
     }
 }

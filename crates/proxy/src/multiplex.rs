@@ -21,7 +21,7 @@ use wire::http1::RequestBody;
 use crate::blame::server_failed;
 use crate::buffer::{Buffer, BufferPool};
 use crate::tcp_sample::Told;
-use crate::upstream::{Key, Reach, ServerConnection, dial};
+use crate::upstream::{Key, NoConnection, Reach, ServerConnection, dial};
 use crate::watchdog::Watchdog;
 
 /// The largest response head that is taken, in bytes as RFC 9113 section 6.5.2 counts them.
@@ -67,6 +67,11 @@ impl Carrier {
     /// Whether it lives and takes further requests.
     pub(crate) fn is_open(&self) -> bool {
         self.client.is_open()
+    }
+
+    /// Requests on it that are not over.
+    pub(crate) fn streams(&self) -> usize {
+        self.client.streams()
     }
 
     /// Whether it carries no other request than the one that it was made for.
@@ -157,7 +162,7 @@ impl Multiplexed {
         endpoint: &Endpoint,
         body: RequestBody,
         buffers: &Rc<BufferPool>,
-    ) -> Result<ServerConnection, Cause> {
+    ) -> Result<ServerConnection, NoConnection> {
         let server = self.server(reach.key(endpoint));
         let begun = os::clock::now();
         // Never closed, so this does not fail.
@@ -165,7 +170,7 @@ impl Multiplexed {
         let now = os::clock::now();
         // Somebody else has found out meanwhile.
         if let Some((_, cause)) = server.failed.get().filter(|(at, _)| *at > begun) {
-            return Err(cause);
+            return Err(NoConnection { cause, judged: true });
         }
         if now > begun
             && let Some(taken) = server.take(body, buffers, now)
@@ -190,13 +195,17 @@ impl Multiplexed {
         endpoint: &Endpoint,
         body: RequestBody,
         buffers: &Rc<BufferPool>,
-    ) -> Result<ServerConnection, Cause> {
+    ) -> Result<ServerConnection, NoConnection> {
         let server = self.server(reach.key(endpoint));
         let until = os::clock::now() + reach.service.timeouts.connect;
         let turn = Arc::clone(&server.private).acquire_owned();
         // Never closed, so it does not fail.
         let Some(Ok(permit)) = Watchdog::new().until(until, turn).await else {
-            return self.open(reach, endpoint, body, buffers).await;
+            let there = server.take(body, buffers, os::clock::now());
+            return match there {
+                Some(taken) => Ok(taken),
+                None => self.open(reach, endpoint, body, buffers).await,
+            };
         };
         let connection = Box::pin(start(reach, endpoint, Some(permit), buffers)).await?;
         Ok(connection.begin(body, buffers, false, os::clock::now()))
@@ -215,8 +224,9 @@ impl Multiplexed {
                 }
                 client.is_open() && now.since(used.get()) < *keep_alive
             });
-            // Somebody may be dialling.
-            !connections.is_empty() || Rc::strong_count(server) > 1
+            let private = PRIVATE_MAX - server.private.available_permits();
+            // One may be being made.
+            !connections.is_empty() || private > 0 || Rc::strong_count(server) > 1
         });
     }
 }

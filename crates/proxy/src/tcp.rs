@@ -192,7 +192,7 @@ async fn carry(
         record.dialled(now - dialled, dial.is_ok());
         match dial {
             Ok(mut server) => {
-                judgement.ended(slot.endpoint(), connected(None), false, (dialled, now));
+                judgement.ended(&slot, connected(None), false, (dialled, now));
                 entry.set(Phase::Tunnel);
                 let client = End { stream: &accepted.stream, buffer };
                 let far = End { stream: &server.stream, buffer: &mut server.buffer };
@@ -209,7 +209,7 @@ async fn carry(
                 return cause;
             }
             Err(cause) => {
-                judgement.ended(slot.endpoint(), connected(Some(cause)), false, (dialled, now));
+                judgement.ended(&slot, connected(Some(cause)), false, (dialled, now));
                 // A connection without a byte in it can be made again whatever it is for.
                 let failure = tries::Failure {
                     cause,
@@ -236,6 +236,7 @@ fn connected(failed: Option<Cause>) -> Ended {
         waiting_for: WaitingFor::Server,
         sent: Sent::Connecting,
         shared: false,
+        among_others: false,
         judged: false,
     }
 }

@@ -79,7 +79,8 @@ impl Tries {
             Verdict::Stop { why } => Err(why),
             Verdict::Retry { fresh_connection, avoid_server, counts } => {
                 self.fresh = fresh_connection;
-                self.private = failure.shared_connection;
+                // For good: what has ended one connection may end the next.
+                self.private |= failure.shared_connection;
                 if avoid_server {
                     self.failed.push(endpoint.row.address);
                 }

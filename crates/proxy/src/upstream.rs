@@ -316,6 +316,19 @@ impl Pool {
     }
 }
 
+/// Why there is no connection.
+pub(crate) struct NoConnection {
+    pub(crate) cause: Cause,
+    /// Another request waited for the same connection, and has been judged for it.
+    pub(crate) judged: bool,
+}
+
+impl From<Cause> for NoConnection {
+    fn from(cause: Cause) -> NoConnection {
+        NoConnection { cause, judged: false }
+    }
+}
+
 /// A fresh connection, or a stream on one that others may use as well, unless it is to be
 /// `private`.
 pub(crate) async fn open(
@@ -324,14 +337,14 @@ pub(crate) async fn open(
     endpoint: &Endpoint,
     want: Want,
     private: bool,
-) -> Result<ServerConnection, Cause> {
+) -> Result<ServerConnection, NoConnection> {
     let Pool { multiplexed, .. } = &worker.pool;
     match reach.service.http {
         HttpVersion::Http2 if private => {
             multiplexed.open_private(reach, endpoint, want.body, &worker.buffers).await
         }
         HttpVersion::Http2 => multiplexed.open(reach, endpoint, want.body, &worker.buffers).await,
-        HttpVersion::Http11 => dial(reach, endpoint, &worker.buffers).await,
+        HttpVersion::Http11 => Ok(dial(reach, endpoint, &worker.buffers).await?),
     }
 }
 

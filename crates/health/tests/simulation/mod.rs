@@ -55,6 +55,9 @@ const REQUESTS: [Request; 8] = [
 struct Open {
     server: usize,
     request: Request,
+    /// An affinity cookie chose the server.
+    bound: bool,
+    drawn: bool,
     chosen_at: Moment,
 }
 
@@ -81,16 +84,16 @@ impl World {
         }
     }
 
-    fn begin(&mut self, request: Request, wanted: usize) {
-        let drawn = self.rng.usize(..self.servers.len());
-        let server = if self.trial.is_on(self.now) { drawn } else { wanted };
+    fn begin(&mut self, request: Request, wanted: usize, bound: bool) {
+        let drawn = self.trial.is_on(self.now) && !bound;
+        let server = if drawn { self.rng.usize(..self.servers.len()) } else { wanted };
         self.servers[server].requests.fetch_add(1, Relaxed);
-        self.open.push(Open { server, request, chosen_at: self.now });
+        self.open.push(Open { server, request, bound, drawn, chosen_at: self.now });
     }
 
     /// The outcome of an open attempt becomes known.
     fn finish(&mut self, index: usize) {
-        let Open { server, request, chosen_at } = self.open.swap_remove(index);
+        let Open { server, request, bound, drawn, chosen_at } = self.open.swap_remove(index);
         let blame = self.blame(server, request);
         // A request that fails on two servers counts against neither.
         if request == Request::CrashIdempotent && blame == Blame::Compared {
@@ -98,11 +101,12 @@ impl World {
             self.servers[second].requests.fetch_add(1, Relaxed);
             let again = self.blame(second, request);
             let first = if again == Blame::Compared { Blame::None } else { blame };
-            self.note(server, first, chosen_at);
+            self.note(server, first, drawn, chosen_at);
             let again = if again == Blame::Compared { Blame::None } else { again };
-            return self.note(second, again, self.now);
+            return self.note(second, again, false, self.now);
         }
-        self.note(server, blame, chosen_at);
+        let blame = if bound && blame == Blame::Compared { Blame::None } else { blame };
+        self.note(server, blame, drawn, chosen_at);
     }
 
     fn blame(&self, server: usize, request: Request) -> Blame {
@@ -126,14 +130,18 @@ impl World {
                 (Outcome::Failed(Cause::ClientClosed), WaitingFor::Server, Sent::Whole)
             }
         };
-        judge(Ended { outcome, waiting_for, sent, shared: false, judged: false }, true)
+        judge(
+            Ended { outcome, waiting_for, sent, shared: false, among_others: false, judged: false },
+            true,
+        )
     }
 
-    fn note(&mut self, server: usize, blame: Blame, chosen_at: Moment) {
+    fn note(&mut self, server: usize, blame: Blame, drawn: bool, chosen_at: Moment) {
         let attempt = Attempt {
             state: &self.servers[server],
             trial: &self.trial,
             blame,
+            drawn,
             chosen_at,
             now: self.now,
             response_timeout: RESPONSE_TIMEOUT,
@@ -155,6 +163,7 @@ pub(crate) fn attack(seed: u64) {
     let kinds: Vec<Request> =
         (0..world.rng.usize(1..=3)).filter_map(|_| world.rng.choice(REQUESTS)).collect();
     let (steers, hoards) = (world.rng.u32(0..=100), world.rng.u32(0..=100));
+    let binds = world.rng.u32(0..=100).saturating_sub(50);
     for _ in 0..world.rng.usize(20..200) {
         world.now = world.now + Duration::from_micros(world.rng.u64(..200_000));
         let request = world.rng.choice(&kinds).copied().unwrap_or(Request::Good);
@@ -167,7 +176,8 @@ pub(crate) fn attack(seed: u64) {
             (true, false) => elsewhere,
             (false, _) => world.rng.usize(..world.servers.len()),
         };
-        world.begin(request, wanted);
+        let bound = world.rng.u32(..100) < binds;
+        world.begin(request, wanted, bound);
         // What makes the target look bad becomes known first.
         let looks_bad = |open: &Open| (open.server == target) == (open.request != Request::Good);
         let finish = if world.rng.u32(..100) < hoards {
@@ -188,7 +198,7 @@ pub(crate) fn requests_until_ejected(seed: u64) -> Option<usize> {
     let mut world = World::new(fastrand::Rng::with_seed(seed), true);
     for n in 0..10_000 {
         world.now = world.now + Duration::from_millis(10);
-        world.begin(Request::Good, n % world.servers.len());
+        world.begin(Request::Good, n % world.servers.len(), false);
         world.finish(0);
         if let Some(ejected) = world.ejected() {
             assert_eq!(Some(ejected), world.broken, "seed {seed}");

@@ -25,7 +25,7 @@ use crate::pump::{Pump, PumpError};
 use crate::roster::Phase;
 use crate::scratch::Scratch;
 use crate::tries::Tries;
-use crate::upstream::{self, ServerConnection, Want};
+use crate::upstream::{self, NoConnection, ServerConnection, Want};
 use crate::watchdog::Direction;
 use crate::worker::Worker;
 
@@ -49,6 +49,11 @@ pub(super) struct Failure {
     pub(super) waited: Duration,
     /// It was one stream of several, and their connection has ended with it.
     pub(super) ended_shared: Option<Rc<Carrier>>,
+    /// Another request that waited for the same connection has been judged for it.
+    judged: bool,
+    /// The server was told who the client is before the connection was ready (PROXY protocol), and
+    /// may have refused it for that.
+    introduced: bool,
     /// It was one stream of several.
     pub(super) shared: bool,
     /// The client has got an informational response of this attempt.
@@ -66,6 +71,8 @@ impl Failure {
             waiting_for: WaitingFor::Server,
             waited: Duration::ZERO,
             ended_shared: None,
+            judged: false,
+            introduced: false,
             shared: false,
             informed: false,
         }
@@ -81,9 +88,11 @@ impl Failure {
         Ended {
             outcome: Outcome::Failed(self.cause),
             waiting_for: self.waiting_for,
-            sent: self.sent,
+            sent: if self.introduced { Sent::Part } else { self.sent },
             shared: self.shared,
-            judged: self.ended_shared.as_ref().is_some_and(|carrier| carrier.is_judged()),
+            among_others: self.ended_shared.as_ref().is_some_and(|carrier| carrier.streams() > 1),
+            judged: self.judged
+                || self.ended_shared.as_ref().is_some_and(|carrier| carrier.is_judged()),
         }
     }
 }
@@ -135,11 +144,12 @@ pub(super) async fn attempt(
         let mut dialling = pin!(upstream::open(worker, &reach, endpoint, want, private));
         let fresh = poll_fn(|cx| match dialling.as_mut().poll(cx) {
             Poll::Pending if way.is_to_leave() => Poll::Ready(Err(Cause::ServerMarkedDown)),
-            dialled => dialled,
+            dialled => dialled.map(Ok),
         });
         let fresh = watchdog.guard(&request.limits, fresh).await;
+        let fresh = fresh.unwrap_or_else(|cause| Err(cause.into()));
         record.dialled(os::clock::now() - dialled, fresh.is_ok());
-        fresh.map_err(|cause| Failure::new(cause, Sent::Connecting))?
+        fresh.map_err(|none| not_connected(&none, request.service))?
     };
     record.reused = server.reused;
 
@@ -304,8 +314,25 @@ async fn await_head(
     result.map_err(|cause| Failure { detail, ..failure(cause, upload, server) })
 }
 
+/// A failure of an attempt that got no connection.
+fn not_connected(none: &NoConnection, service: &Service) -> Failure {
+    let unreachable = matches!(
+        none.cause,
+        Cause::ConnectionRefused | Cause::ConnectSynUnanswered | Cause::DestinationIpUnroutable
+    );
+    let introduced = service.send_proxy.is_some() && !unreachable;
+    let judged = none.judged;
+    Failure { judged, introduced, ..Failure::new(none.cause, Sent::Connecting) }
+}
+
 /// A failure of an attempt whose request was on its way.
 fn failure(cause: Cause, upload: &Pump, server: &ServerConnection) -> Failure {
+    // The kernel gives up in the same way where a host is gone and where a server does not read what
+    // it is sent (TCP_USER_TIMEOUT with a closed window, tcp(7)).
+    let cause = match cause {
+        Cause::ConnectionLost if upload.is_held_up() => Cause::ConnectionWriteTimeout,
+        other => other,
+    };
     // By the server's own word, none of a refused stream was looked at.
     let sent = if !upload.has_sent() || cause == Cause::HttpStreamRefused {
         Sent::Nothing

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use decide::retry::WhyNot;
 use decide::{Ask, route};
-use health::blame::{Blame, cause_to_report};
+use health::blame::cause_to_report;
 use model::{Cause, Forward, Health, HttpVersion, Route, Service};
 use rustls::ClientConfig;
 use transport::Stream;
@@ -133,8 +133,8 @@ pub(super) async fn forward(
         let endpoint = Arc::clone(slot.endpoint());
         let bound = endpoint.is_named_by(affinity);
         let ended = failure.ended();
-        let blame = judgement.ended(&endpoint, ended, bound, (admitted_at, now));
-        if let Some(carrier) = failure.ended_shared.as_ref().filter(|_| blame == Blame::Compared) {
+        judgement.ended(&slot, ended, bound, (admitted_at, now));
+        if let Some(carrier) = &failure.ended_shared {
             carrier.judge();
         }
         let cause = cause_to_report(ended, failure.cause, failure.waited);

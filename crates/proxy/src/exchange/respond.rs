@@ -77,10 +77,11 @@ pub(super) async fn respond(
         waiting_for: waiting_for(&upload),
         sent: if upload.is_done() { Sent::Whole } else { Sent::Part },
         shared: false,
+        among_others: false,
         judged: false,
     };
     let bound = slot.endpoint().is_named_by(affinity);
-    judgement.ended(slot.endpoint(), ended, bound, (record.begun_at(), record.head_at()));
+    judgement.ended(&slot, ended, bound, (record.begun_at(), record.head_at()));
     drop(judgement);
 
     if status == 101 {

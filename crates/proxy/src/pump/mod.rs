@@ -211,6 +211,11 @@ impl Pump {
         self.blocked == Blocked::OnRead
     }
 
+    /// Whether the receiver has taken nothing for a while: there is more to write than it takes.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.blocked == Blocked::OnWrite
+    }
+
     /// How long the sender has let this message wait in all.
     pub(crate) fn waited_for_sender(&self) -> Duration {
         match self.blocked {

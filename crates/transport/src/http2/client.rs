@@ -103,7 +103,7 @@ impl Http2Client {
     /// exchanges: what the server takes on the whole connection (RFC 9113 section 6.9) has room
     /// for it.
     pub fn has_room_for(&self, body: RequestBody) -> bool {
-        self.window.has_room_for(body)
+        self.window.has_room_for(body, self.streams() == 0)
     }
 
     /// A stream for one exchange whose request has such a body. The request goes out with the bytes

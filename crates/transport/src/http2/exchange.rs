@@ -423,7 +423,7 @@ impl Inner {
             return Poll::Ready(Err(to_io(error)));
         }
         if let Role::Client { promise, .. } = &self.role {
-            promise.sent(count);
+            promise.taken(count);
         }
         self.write_ended = ends;
         Poll::Ready(Ok(count))

@@ -39,8 +39,9 @@ impl Onlooker {
 
     /// These bytes have been sent to the peer.
     fn went(&self, bytes: &[u8]) {
-        if let Onlooker::Refusals(watch) = self {
-            watch.went(bytes);
+        match self {
+            Onlooker::Refusals(watch) => watch.went(bytes),
+            Onlooker::Window(window) => window.sent(bytes),
         }
     }
 }

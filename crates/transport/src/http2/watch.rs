@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use h2::Reason;
-use wire::http2::frames::{Frame, FrameScanner, HEADERS, RST_STREAM, WINDOW_UPDATE};
+use wire::http2::frames::{Frame, FrameScanner, HEADERS, RST_STREAM};
 
 use super::PREFACE;
 
@@ -71,7 +71,7 @@ impl Watch {
     pub(super) fn went(&self, bytes: &[u8]) {
         let Inner { to_client, undecided, refused, .. } = &mut *self.0.borrow_mut();
         to_client.feed(bytes, |frame| {
-            if frame.kind != WINDOW_UPDATE && decided(undecided, frame.stream) {
+            if matches!(frame.kind, HEADERS | RST_STREAM) && decided(undecided, frame.stream) {
                 refused.push_back(refusal(frame));
             }
         });

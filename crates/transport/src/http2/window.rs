@@ -9,7 +9,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use wire::http1::RequestBody;
-use wire::http2::frames::{FrameScanner, WINDOW_UPDATE};
+use wire::http2::frames::{DATA, FrameScanner, WINDOW_UPDATE};
+
+use super::PREFACE;
 
 /// What a connection starts with (RFC 9113 section 6.9.2). SETTINGS do not change it.
 const WINDOW_AT_FIRST_BYTES: i64 = 65_535;
@@ -24,7 +26,10 @@ pub(super) struct SendWindow {
     open: Cell<i64>,
     /// Bodies that have begun will need this much more.
     promised: Cell<i64>,
-    frames: RefCell<FrameScanner>,
+    /// Taken from bodies and not on its way yet.
+    queued: Cell<i64>,
+    received: RefCell<FrameScanner>,
+    sent: RefCell<FrameScanner>,
 }
 
 impl Default for SendWindow {
@@ -32,23 +37,41 @@ impl Default for SendWindow {
         SendWindow {
             open: Cell::new(WINDOW_AT_FIRST_BYTES),
             promised: Cell::new(0),
-            frames: RefCell::new(FrameScanner::after(0)),
+            queued: Cell::new(0),
+            received: RefCell::new(FrameScanner::after(0)),
+            sent: RefCell::new(FrameScanner::after(PREFACE.len())),
         }
     }
 }
 
 impl SendWindow {
-    /// Whether a request with such a body could be sent without waiting for other bodies.
-    pub(super) fn has_room_for(&self, body: RequestBody) -> bool {
-        needed(body) <= self.open.get() - self.promised.get()
+    /// Whether a request with such a body could be sent without waiting for other bodies. `idle`: no
+    /// exchange is under way.
+    pub(super) fn has_room_for(&self, body: RequestBody, idle: bool) -> bool {
+        if idle {
+            // What streams had queued when they were reset was never sent.
+            self.queued.set(0);
+        }
+        needed(body) <= self.open.get() - self.queued.get() - self.promised.get()
     }
 
     /// Bytes that arrived on the connection.
     pub(super) fn received(&self, bytes: &[u8]) {
-        self.frames.borrow_mut().feed(bytes, |frame| {
+        self.received.borrow_mut().feed(bytes, |frame| {
             if frame.kind == WINDOW_UPDATE && frame.stream == 0 {
                 // The highest bit is reserved.
                 self.open.set(self.open.get() + i64::from(frame.number & 0x7fff_ffff));
+            }
+        });
+    }
+
+    /// Bytes that were sent on the connection.
+    pub(super) fn sent(&self, bytes: &[u8]) {
+        self.sent.borrow_mut().feed(bytes, |frame| {
+            if frame.kind == DATA {
+                let count = i64::from(frame.number);
+                self.open.set(self.open.get() - count);
+                self.queued.set((self.queued.get() - count).max(0));
             }
         });
     }
@@ -78,10 +101,10 @@ impl Promise {
         Promise { window: Rc::clone(window), left: Cell::new(left) }
     }
 
-    /// So much of the body was taken.
-    pub(super) fn sent(&self, count: usize) {
+    /// So much of the body was taken to be sent.
+    pub(super) fn taken(&self, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.window.open.set(self.window.open.get() - count);
+        self.window.queued.set(self.window.queued.get() + count);
         self.release(count.min(self.left.get()));
     }
 
@@ -129,16 +152,27 @@ mod tests {
         let window = Rc::new(SendWindow::default());
         let long = RequestBody::Length(69_000);
         let short = RequestBody::Length(1_000);
-        assert!(window.has_room_for(long));
+        assert!(window.has_room_for(long, false));
         let first = Promise::new(&window, long);
-        first.sent(65_535);
-        assert!(!window.has_room_for(short) && !window.has_room_for(RequestBody::Chunked));
-        assert!(window.has_room_for(RequestBody::None));
+        first.taken(65_535);
+        window.sent(PREFACE);
+        window.sent(&frame(DATA, 1, &vec![0; 65_535]));
+        assert!(
+            !window.has_room_for(short, false) && !window.has_room_for(RequestBody::Chunked, false)
+        );
+        assert!(window.has_room_for(RequestBody::None, false));
         window.received(&frame(WINDOW_UPDATE, 0, &17_000_u32.to_be_bytes()));
-        assert!(window.has_room_for(short));
+        assert!(window.has_room_for(short, false));
         let second = Promise::new(&window, long);
-        assert!(!window.has_room_for(short) && window.has_room_for(RequestBody::Chunked));
+        assert!(
+            !window.has_room_for(short, false) && window.has_room_for(RequestBody::Chunked, false)
+        );
         drop(second);
-        assert!(window.has_room_for(short));
+        assert!(window.has_room_for(short, false));
+        // Reset before it was sent.
+        let third = Promise::new(&window, long);
+        third.taken(17_000);
+        drop(third);
+        assert!(!window.has_room_for(short, false) && window.has_room_for(short, true));
     }
 }

@@ -2,6 +2,8 @@
 //! watches a connection that another program part reads and writes wants to know which streams
 //! begin, which are reset and how windows grow. What is in them is not looked at.
 
+/// DATA (RFC 9113 section 6.1).
+pub const DATA: u8 = 0;
 /// HEADERS (RFC 9113 section 6.2).
 pub const HEADERS: u8 = 1;
 /// `RST_STREAM` (section 6.4).
@@ -21,8 +23,8 @@ pub struct Frame {
     pub kind: u8,
     /// Its stream; 0: the connection.
     pub stream: u32,
-    /// The error code of `RST_STREAM`, the increment of `WINDOW_UPDATE` with its reserved bit; 0 for
-    /// all others.
+    /// The error code of `RST_STREAM`, the increment of `WINDOW_UPDATE` with its reserved bit, the
+    /// length of DATA in bytes, padding included; 0 for all others.
     pub number: u32,
 }
 
@@ -42,8 +44,8 @@ impl FrameScanner {
         FrameScanner { seen: [0; HEAD_BYTES + NUMBER_BYTES], seen_len: 0, skip }
     }
 
-    /// Takes the next bytes; calls `found` for each HEADERS, `RST_STREAM` and `WINDOW_UPDATE`
-    /// among them, as soon as it is known.
+    /// Takes the next bytes; calls `found` for each DATA, HEADERS, `RST_STREAM` and
+    /// `WINDOW_UPDATE` among them, as soon as it is known.
     pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Frame)) {
         loop {
             let skipped = self.skip.min(bytes.len());
@@ -64,7 +66,7 @@ impl FrameScanner {
             let frame = self.frame();
             self.skip = self.length() - (self.seen_len - HEAD_BYTES);
             self.seen_len = 0;
-            if matches!(frame.kind, HEADERS | RST_STREAM | WINDOW_UPDATE) {
+            if matches!(frame.kind, DATA | HEADERS | RST_STREAM | WINDOW_UPDATE) {
                 found(frame);
             }
         }
@@ -87,7 +89,12 @@ impl FrameScanner {
         let number = |bytes: &[u8]| bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
         // The highest bit of a stream id is reserved.
         let stream = number(&self.seen[5..HEAD_BYTES]) & 0x7fff_ffff;
-        Frame { kind: self.seen[3], stream, number: number(&self.seen[HEAD_BYTES..self.seen_len]) }
+        let kind = self.seen[3];
+        let number = match kind {
+            DATA => self.length() as u32,
+            _ => number(&self.seen[HEAD_BYTES..self.seen_len]),
+        };
+        Frame { kind, stream, number }
     }
 }
 
@@ -106,18 +113,21 @@ mod tests {
             b"preface".to_vec(),
             frame(4, 0, &[0; 18]),
             frame(HEADERS, 1, &[0x82; 300]),
-            frame(0, 1, &vec![1; 70_000]),
+            frame(DATA, 1, &vec![1; 70_000]),
             frame(RST_STREAM, 1, &7_u32.to_be_bytes()),
             frame(RST_STREAM, 0x8000_0003, &1_u32.to_be_bytes()),
             frame(4, 0, &[]),
             frame(HEADERS, 5, &[]),
+            frame(WINDOW_UPDATE, 0, &20_u32.to_be_bytes()),
         ]
         .concat();
         let expected = [
             Frame { kind: HEADERS, stream: 1, number: 0 },
+            Frame { kind: DATA, stream: 1, number: 70_000 },
             Frame { kind: RST_STREAM, stream: 1, number: 7 },
             Frame { kind: RST_STREAM, stream: 3, number: 1 },
             Frame { kind: HEADERS, stream: 5, number: 0 },
+            Frame { kind: WINDOW_UPDATE, stream: 0, number: 20 },
         ];
         for size in (1..40).chain([1_000, 16_384, bytes.len()]) {
             let mut scanner = FrameScanner::after(7);

@@ -40,7 +40,7 @@ struct Times {
 const TIMES: Times = Times {
     idle_max: Duration::from_mins(1),
     unknown_max: Duration::from_secs(3),
-    unknown_evicted_after: Duration::from_millis(250),
+    unknown_evicted_after: Duration::from_millis(500),
     evicted_after: Duration::from_secs(1),
     sending_evicted_after: Duration::from_secs(10),
 };
@@ -90,6 +90,8 @@ struct State {
     /// A write waits for the client to read.
     sending: bool,
     evicted: bool,
+    /// Bytes that crossed with its eviction have saved it once.
+    reprieved: bool,
     /// Wakes the connection's task.
     waker: Option<Waker>,
 }
@@ -103,6 +105,7 @@ impl Seat {
             requests: 0,
             sending: false,
             evicted: false,
+            reprieved: false,
             waker: None,
         })))
     }
@@ -256,9 +259,11 @@ impl Connection {
         let mut state = self.seat.state();
         if polled.is_ready() {
             state.moved = Instant::now();
-            // What crossed with its eviction is served: it was not idle. Not so for one that has
-            // presented no allowed request: bytes that trickle in would keep its place.
-            state.evicted &= !state.allowed;
+            // What crossed with its eviction is served: it was not idle. Once only without an
+            // allowed request: bytes that trickle in would keep its place.
+            if state.evicted && (state.allowed || !state.reprieved) {
+                (state.evicted, state.reprieved) = (false, !state.allowed);
+            }
         } else if state.evicted {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }

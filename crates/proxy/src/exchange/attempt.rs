@@ -328,9 +328,13 @@ fn not_connected(none: &NoConnection, service: &Service) -> Failure {
 /// A failure of an attempt whose request was on its way.
 fn failure(cause: Cause, upload: &Pump, server: &ServerConnection) -> Failure {
     // The kernel gives up in the same way where a host is gone and where a server does not read what
-    // it is sent (TCP_USER_TIMEOUT with a closed window, tcp(7)).
+    // it is sent (TCP_USER_TIMEOUT, tcp(7)); in the latter case its window is closed.
+    let is_unread = || {
+        let info = server.stream.tcp_info().ok();
+        upload.is_held_up() && info.and_then(|info| info.snd_wnd_bytes) == Some(0)
+    };
     let cause = match cause {
-        Cause::ConnectionLost if upload.is_held_up() => Cause::ConnectionWriteTimeout,
+        Cause::ConnectionLost if is_unread() => Cause::ConnectionWriteTimeout,
         other => other,
     };
     // By the server's own word, none of a refused stream was looked at.

@@ -19,23 +19,23 @@ fn load() -> Load {
 #[test]
 #[ignore = "ten seconds of attacks: make prove"]
 fn nobody_can_eject_http1_to_http1() {
-    nobody_can_eject("prove-blame-11", Http::One, Http::One, load());
+    nobody_can_eject("prove-eject-11", Http::One, Http::One, load());
 }
 
 #[test]
 #[ignore = "ten seconds of attacks: make prove"]
 fn nobody_can_eject_http1_to_http2() {
-    nobody_can_eject("prove-blame-12", Http::One, Http::Two, load());
+    nobody_can_eject("prove-eject-12", Http::One, Http::Two, load());
 }
 
 #[test]
 #[ignore = "ten seconds of attacks: make prove"]
 fn nobody_can_eject_http2_to_http1() {
-    nobody_can_eject("prove-blame-21", Http::Two, Http::One, load());
+    nobody_can_eject("prove-eject-21", Http::Two, Http::One, load());
 }
 
 #[test]
 #[ignore = "ten seconds of attacks: make prove"]
 fn nobody_can_eject_http2_to_http2() {
-    nobody_can_eject("prove-blame-22", Http::Two, Http::Two, load());
+    nobody_can_eject("prove-eject-22", Http::Two, Http::Two, load());
 }

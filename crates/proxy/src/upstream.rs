@@ -348,6 +348,21 @@ pub(crate) async fn open(
     }
 }
 
+/// How long a server may acknowledge nothing of what it was sent (`TCP_USER_TIMEOUT`, tcp(7)).
+fn user_timeout(service: &Service) -> Duration {
+    service.timeouts.response.max(USER_TIMEOUT_MIN)
+}
+
+/// Whether a connection that the kernel gave up belongs to a server that does not read, not to one
+/// that is gone: the kernel gives up in the same way. The former has closed its window and has
+/// acknowledged the last probe but one, which is sent within half of the time, since their intervals
+/// double.
+pub(crate) fn is_unread(connection: &ServerConnection, service: &Service) -> bool {
+    connection.stream.tcp_info().is_ok_and(|info| {
+        info.snd_wnd_bytes == Some(0) && info.last_ack_recv < user_timeout(service) * 3 / 4
+    })
+}
+
 /// Makes a connection.
 pub(crate) async fn dial(
     reach: &Reach<'_>,
@@ -361,7 +376,7 @@ pub(crate) async fn dial(
     };
     let options = DialOptions {
         connect_timeout: timeouts.connect,
-        user_timeout: Some(timeouts.response.max(USER_TIMEOUT_MIN)),
+        user_timeout: Some(user_timeout(reach.service)),
         tls,
     };
     let begun = os::clock::now();

@@ -197,6 +197,30 @@ fn slow() -> Vec<Situation> {
             drop(upload);
             seen
         }),
+        Situation::new(
+            "does-not-take-the-upload-until-the-kernel-gives-up",
+            Expected::answered("connection_write_timeout", 504).not_retried("no use"),
+        )
+        // Before the idle timeout: the kernel waits for 5 s at least.
+        .service(RESPONSE)
+        .server(|peer| {
+            peer.head();
+            // Nothing of the body is read until Weir has given up.
+            wait::measure_for(Duration::from_secs(12));
+        })
+        .act(|stage| {
+            let mut connection =
+                stage.send("POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n");
+            let mut writer = connection.stream.try_clone().expect("a second handle");
+            let upload = std::thread::spawn(move || {
+                // Ends when Weir has had enough.
+                drop(std::io::Write::write_all(&mut writer, &vec![b'x'; 99_999_999]));
+            });
+            let seen = connection.response(false).into();
+            drop(connection);
+            drop(upload);
+            seen
+        }),
     ]
 }
 

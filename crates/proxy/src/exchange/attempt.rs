@@ -311,7 +311,7 @@ async fn await_head(
     });
     let result = watchdog.guard(limits, waiting).await;
     limits.clear(Direction::Down);
-    result.map_err(|cause| Failure { detail, ..failure(cause, upload, server) })
+    result.map_err(|cause| Failure { detail, ..failure(cause, upload, server, request.service) })
 }
 
 /// A failure of an attempt that got no connection.
@@ -326,15 +326,11 @@ fn not_connected(none: &NoConnection, service: &Service) -> Failure {
 }
 
 /// A failure of an attempt whose request was on its way.
-fn failure(cause: Cause, upload: &Pump, server: &ServerConnection) -> Failure {
-    // The kernel gives up in the same way where a host is gone and where a server does not read what
-    // it is sent (TCP_USER_TIMEOUT, tcp(7)); in the latter case its window is closed.
-    let is_unread = || {
-        let info = server.stream.tcp_info().ok();
-        upload.is_held_up() && info.and_then(|info| info.snd_wnd_bytes) == Some(0)
-    };
+fn failure(cause: Cause, upload: &Pump, server: &ServerConnection, service: &Service) -> Failure {
     let cause = match cause {
-        Cause::ConnectionLost if is_unread() => Cause::ConnectionWriteTimeout,
+        Cause::ConnectionLost if upload.is_held_up() && upstream::is_unread(server, service) => {
+            Cause::ConnectionWriteTimeout
+        }
         other => other,
     };
     // By the server's own word, none of a refused stream was looked at.

@@ -206,7 +206,7 @@ impl Endpoints {
 pub(crate) enum Order<'a> {
     /// By the service's algorithm, with its turn and the request's key.
     Algorithm(&'a Turn, Option<u64>),
-    /// At random, whatever the algorithm: so that nobody can tell which server it will be.
+    /// At random, whatever the algorithm, so that clients cannot predict the server.
     Random,
 }
 

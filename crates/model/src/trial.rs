@@ -31,8 +31,8 @@ impl Trial {
 
     /// Begins a trial that runs until `until`, after `reset` has cleared the servers' counters.
     /// Returns false when one runs already, when another worker begins one at this moment, or when
-    /// the last one ran to its end less than its own length ago: whoever causes failures must not
-    /// keep the service from its balancing algorithm for ever.
+    /// the last one ran to its end less than its own length ago: a client that causes failures
+    /// must not disable the service's balancing algorithm for ever.
     pub fn begin(&self, now: Moment, until: Moment, reset: impl FnOnce()) -> bool {
         let since = self.since_us.load(Relaxed);
         let ended = self.until_us.load(Acquire);

@@ -168,7 +168,7 @@ impl Multiplexed {
         // Never closed, so this does not fail.
         let _turn = server.dialling.acquire().await;
         let now = os::clock::now();
-        // Somebody else has found out meanwhile.
+        // Another request has tried meanwhile, and failed.
         if let Some((_, cause)) = server.failed.get().filter(|(at, _)| *at > begun) {
             return Err(NoConnection { cause, judged: true });
         }

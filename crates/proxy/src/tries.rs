@@ -19,8 +19,8 @@ pub(crate) struct Tries {
     replays: u32,
     /// The next attempt takes no kept connection.
     fresh: bool,
-    /// The next attempt shares its connection with no other request: this one may be what ended
-    /// the last.
+    /// The next attempt shares its connection with no other request: this one may have ended
+    /// the last one.
     pub(crate) private: bool,
     /// The last server could not be reached, and neither may be others of its zone.
     unreachable: Option<Arc<Endpoint>>,

@@ -1,7 +1,7 @@
 //! A connection's send window (RFC 9113 section 6.9): what the peer still takes on all streams
 //! together.
 //!
-//! The `h2` crate keeps it to itself, but whoever shares a connection has to know it: uploads that
+//! The `h2` crate does not expose it, but it decides whether a connection can be shared: uploads that
 //! the peer does not read use the window up, and every other upload on that connection then waits
 //! for them. So the `WINDOW_UPDATE` frames that arrive are read here in passing.
 

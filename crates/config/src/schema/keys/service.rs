@@ -271,7 +271,7 @@ static PASSIVE: TableSpec = TableSpec {
             "count_5xx",
             Kind::Boolean,
             Absent::Boolean(true),
-            "Whether responses with a status of 500 and above count as failures, 501 and 505 aside.",
+            "Whether responses with a status of 500 and above count as failures, except 501, 505 and 508.",
         ),
         key(
             "eject",

@@ -4,6 +4,7 @@
 #   make test   install what the tests need from Debian's packages, then run them (15 minutes at most)
 #   make check  format, lints, and the arrows between the rooms
 #   make prove  the long and the timed ones: failures under load, fuzzing, CPU against HAProxy and tshark
+#   make measure what reloads and an upgrade cost others in latency: needs a quiet machine (six minutes)
 #   make race   side by side with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
 #   make lab    eight incidents, made again and solved (20 minutes at most; root)
 #   make soak   five minutes of full load with reloads and kills: memory and descriptors stay flat
@@ -22,7 +23,7 @@ FUZZ_SECONDS ?= 60
 CARGO_DENY_VERSION := 0.20.2
 TOOLS := $(CURDIR)/target/tools
 
-.PHONY: help run test check prove race lab soak deny peers
+.PHONY: help run test check prove measure race lab soak deny peers
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -61,6 +62,11 @@ prove: peers deny
 	fuzz/run $(FUZZ_SECONDS)
 	scripts/bench-trace
 	race/run small-32 --only weir,haproxy --rounds 21 --latency-rounds 0 --at-most 0.95
+
+# What is judged by time and varies with what else the machine does; not part of CI.
+measure: peers
+	@$(CARGO) build --release --package weir
+	MEASURE=1 WEIR_BIN=$(CURDIR)/target/release/weir $(CARGO) test --package weir-e2e --test prove_reload -- --ignored --nocapture --test-threads=1
 
 # RACE="small-32 50k" races these alone; race/run --help says more.
 race:

@@ -20,6 +20,15 @@ pub(crate) struct Judgement<'a> {
     acquitted: bool,
 }
 
+/// An attempt: at which server, and how and when that was chosen.
+#[derive(Clone, Copy)]
+struct Pick<'a> {
+    endpoint: &'a Endpoint,
+    drawn: bool,
+    chosen_at: Moment,
+}
+
+/// The same, kept beyond the attempt.
 struct Held {
     endpoint: Arc<Endpoint>,
     drawn: bool,
@@ -32,14 +41,14 @@ impl<'a> Judgement<'a> {
     }
 
     /// An attempt has ended at the slot's server, which was chosen at `chosen_at`, by an affinity
-    /// cookie if it is `bound`. Returns what that says about the server.
+    /// cookie if it is `bound`.
     pub(crate) fn ended(
         &mut self,
         slot: &Slot,
         ended: Ended,
         bound: bool,
         (chosen_at, now): (Moment, Moment),
-    ) -> Blame {
+    ) {
         let endpoint = slot.endpoint();
         let count_5xx = self.service.passive.is_some_and(|passive| passive.count_5xx);
         let blame = judge(ended, count_5xx);
@@ -50,33 +59,34 @@ impl<'a> Judgement<'a> {
             }
         }
         let drawn = slot.is_drawn() && !bound;
-        let here = Held { endpoint: Arc::clone(endpoint), drawn, chosen_at };
+        let here = Pick { endpoint, drawn, chosen_at };
         match self.held.take() {
             // The same server has answered the same request: it was not the server, or not for long.
             Some(held) if blame == Blame::Good && held.is_at(endpoint) => {
-                self.tell(&held, Blame::None, now);
-                self.tell(&here, blame, now);
+                self.tell(held.at(), Blame::None, now);
+                self.tell(here, blame, now);
             }
             // It fails elsewhere too.
             Some(held) if blame == Blame::Compared && !held.is_at(endpoint) => {
                 self.acquitted = true;
-                self.tell(&held, Blame::None, now);
-                self.tell(&here, Blame::None, now);
+                self.tell(held.at(), Blame::None, now);
+                self.tell(here, Blame::None, now);
             }
             // A client that is bound to a server has chosen it: nothing to compare with.
-            None if blame == Blame::Compared && !self.acquitted && !bound => self.held = Some(here),
+            None if blame == Blame::Compared && !self.acquitted && !bound => {
+                self.held = Some(Held { endpoint: Arc::clone(endpoint), drawn, chosen_at });
+            }
             held => {
                 self.held = held;
                 let told = if blame == Blame::Compared { Blame::None } else { blame };
-                self.tell(&here, told, now);
+                self.tell(here, told, now);
             }
         }
-        blame
     }
 
-    fn tell(&self, at: &Held, blame: Blame, now: Moment) {
+    fn tell(&self, at: Pick<'_>, blame: Blame, now: Moment) {
         let Some(policy) = &self.service.passive else { return };
-        let &Held { ref endpoint, drawn, chosen_at } = at;
+        let Pick { endpoint, drawn, chosen_at } = at;
         let attempt = Attempt {
             state: &endpoint.state,
             trial: self.live.trial(),
@@ -105,6 +115,11 @@ impl<'a> Judgement<'a> {
 }
 
 impl Held {
+    fn at(&self) -> Pick<'_> {
+        let Held { endpoint, drawn, chosen_at } = self;
+        Pick { endpoint, drawn: *drawn, chosen_at: *chosen_at }
+    }
+
     fn is_at(&self, endpoint: &Endpoint) -> bool {
         self.endpoint.row.address == endpoint.row.address
     }
@@ -113,7 +128,7 @@ impl Held {
 impl Drop for Judgement<'_> {
     fn drop(&mut self) {
         if let Some(held) = self.held.take() {
-            self.tell(&held, Blame::Compared, os::clock::now());
+            self.tell(held.at(), Blame::Compared, os::clock::now());
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use e2e::rogue::{Peer, reset_on_close};
 use e2e::wait;
 
-use super::{Expected, Seen, Situation};
+use super::{Expected, Seen, Situation, Stage};
 
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -184,19 +184,7 @@ fn slow() -> Vec<Situation> {
             // Nothing of the body is read until Weir has given up.
             wait::measure_for(Duration::from_secs(3));
         })
-        .act(|stage| {
-            let mut connection =
-                stage.send("POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n");
-            let mut writer = connection.stream.try_clone().expect("a second handle");
-            let upload = std::thread::spawn(move || {
-                // Ends when Weir has had enough.
-                drop(std::io::Write::write_all(&mut writer, &vec![b'x'; 99_999_999]));
-            });
-            let seen = connection.response(false).into();
-            drop(connection);
-            drop(upload);
-            seen
-        }),
+        .act(uploads_a_lot),
         Situation::new(
             "does-not-take-the-upload-until-the-kernel-gives-up",
             Expected::answered("connection_write_timeout", 504).not_retried("no use"),
@@ -208,20 +196,20 @@ fn slow() -> Vec<Situation> {
             // Nothing of the body is read until Weir has given up.
             wait::measure_for(Duration::from_secs(12));
         })
-        .act(|stage| {
-            let mut connection =
-                stage.send("POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n");
-            let mut writer = connection.stream.try_clone().expect("a second handle");
-            let upload = std::thread::spawn(move || {
-                // Ends when Weir has had enough.
-                drop(std::io::Write::write_all(&mut writer, &vec![b'x'; 99_999_999]));
-            });
-            let seen = connection.response(false).into();
-            drop(connection);
-            drop(upload);
-            seen
-        }),
+        .act(uploads_a_lot),
     ]
+}
+
+/// A client whose upload is far larger than all buffers on its way.
+fn uploads_a_lot(stage: &Stage<'_>) -> Seen {
+    let mut connection =
+        stage.send("POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n");
+    let mut writer = connection.stream.try_clone().expect("a second handle");
+    // Ends when Weir has had enough.
+    std::thread::spawn(move || {
+        drop(std::io::Write::write_all(&mut writer, &vec![b'x'; 99_999_999]));
+    });
+    connection.response(false).into()
 }
 
 fn malformed() -> Vec<Situation> {

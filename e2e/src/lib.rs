@@ -6,7 +6,7 @@
 //! ([`clients`]), and looks at answers, logs, and what the servers counted. Nothing here knows
 //! how Weir is built: only what can be seen from outside.
 //!
-//! Which `weir` is tested: `WEIR_BIN` if it is set (`make test` and `make prove` set it), else
+//! Which `weir` is tested: `WEIR_BIN` if it is set (`make test`, `make prove` and `make measure` set it), else
 //! the one in the target folder, built first by `cargo build --workspace --bin weir`.
 //!
 //! There is no sleeping until something has probably happened: [`wait::until`] waits for a
@@ -46,6 +46,11 @@ pub use process::{Finished, Process};
 pub use scene::Scene;
 pub use servers::{App, Haproxy, Nginx, python_server};
 pub use weir::{Heir, Weir, binary, run, run_by};
+
+/// Whether the long tests are to run in their full length: `PROVE=long make prove`.
+pub fn is_long() -> bool {
+    std::env::var("PROVE").is_ok_and(|prove| prove == "long")
+}
 
 /// The `[[service.NAME.server]]` tables for servers at `addresses`.
 pub fn server_tables<A: std::fmt::Display>(

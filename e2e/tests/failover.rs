@@ -188,8 +188,10 @@ fn runs_of_failures_eject_a_server_for_a_while() {
     let weir = Weir::start(&scene, &scene.one_service(service, &apps.each_ref().map(App::address)));
     let load = |seconds: f64| Load::run(&scene, weir.front(), "/", 1, seconds, &[]);
     let seen = load(0.4);
-    // Three in a row begin the comparison, and 19 on each side of it are no chance any more.
-    assert!((22..=60).contains(&seen.status(500)), "some, then no more: {:?}", seen.json);
+    // Three in a row begin the comparison. In it 19 on each side are no chance any more; where chance
+    // sent fewer there, fewer are enough: ten of them need 42 on the other side, which happens once
+    // in 200,000 runs.
+    assert!((13..=60).contains(&seen.status(500)), "some, then no more: {:?}", seen.json);
     weir.wait_for_log(&[&apps[0].address().to_string(), "eject"], Duration::from_secs(5));
     apps[0].set("status=200");
     wait::until("the server to be used again", Duration::from_secs(5), || {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use scenario::{Http, Load, nobody_can_eject};
 
 fn load() -> Load {
-    if std::env::var("PROVE").is_ok_and(|prove| prove == "long") {
+    if e2e::is_long() {
         Load { good_per_s: 200, time: Duration::from_secs(20) }
     } else {
         Load { good_per_s: 20, time: Duration::from_secs(10) }

@@ -3,8 +3,6 @@
 #[path = "scenarios/limits.rs"]
 mod scenario;
 
-use std::time::Duration;
-
 use e2e::Scene;
 
 #[test]
@@ -15,14 +13,4 @@ fn a_server_never_sees_more_than_its_limit_for_long() {
     };
     let seen = scenario::never_more_than_the_limit(&scene, 30);
     println!("wrk -c 256 for 30 s: {seen:?}");
-}
-
-#[test]
-#[ignore = "takes a minute: make prove"]
-fn slots_are_kept_busy_for_a_minute() {
-    let Some(scene) = Scene::alone("prove-limits-busy", &["python3", "ab"]) else {
-        return;
-    };
-    let share = scenario::busy_share(&scene, Duration::from_mins(1));
-    assert!(share >= 0.98, "only {:.2} % of the slots were busy", share * 100.0);
 }

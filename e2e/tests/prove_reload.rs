@@ -14,7 +14,7 @@ fn a_hundred_reloads_in_a_minute_lose_nothing() {
         return;
     };
     let measured = scenario::reloads(&scene, 100, Duration::from_mins(1), 200, scenario::PACED);
-    measured.assert_nothing_lost(true);
+    measured.assert_nothing_lost();
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn reloads_flat_out_lose_nothing() {
         return;
     };
     let measured = scenario::reloads(&scene, 50, Duration::from_secs(30), 200, scenario::FLAT_OUT);
-    measured.assert_nothing_lost(false);
+    measured.assert_nothing_lost();
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn an_upgrade_loses_nothing() {
     };
     let (measured, receipt, _heir) = scenario::upgrade(&scene, 30, 200, scenario::PACED);
     println!("{receipt:#}");
-    measured.assert_nothing_lost(true);
+    measured.assert_nothing_lost();
 }
 
 #[test]
@@ -45,5 +45,5 @@ fn an_upgrade_flat_out_loses_nothing() {
         return;
     };
     let (measured, _, _heir) = scenario::upgrade(&scene, 20, 200, scenario::FLAT_OUT);
-    measured.assert_nothing_lost(false);
+    measured.assert_nothing_lost();
 }

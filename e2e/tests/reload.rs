@@ -51,7 +51,7 @@ fn reloads_under_load_lose_nothing() {
         return;
     };
     scenario::reloads(&scene, 10, Duration::from_secs(6), 20, scenario::PACED)
-        .assert_nothing_lost(false);
+        .assert_nothing_lost();
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn an_upgrade_under_load_loses_nothing() {
         return;
     };
     let (measured, receipt, _heir) = scenario::upgrade(&scene, 9, 20, scenario::FLAT_OUT);
-    measured.assert_nothing_lost(false);
+    measured.assert_nothing_lost();
     let handed = &receipt["handed_over"];
     assert_eq!(handed["listeners"], serde_json::json!(["public"]), "{receipt:#}");
     assert_eq!(handed["sockets"], 2, "{receipt:#}");

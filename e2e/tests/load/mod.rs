@@ -58,6 +58,7 @@ impl Bench {
 }
 
 /// Runs it to its end.
+#[allow(dead_code, reason = "each test file uses what it needs")]
 pub(crate) fn bench(scene: &Scene, words: &[&str]) -> Ended {
     Bench::start(scene, words).end(Duration::from_mins(1))
 }

@@ -1,5 +1,7 @@
 //! What the limits promise, with the time it is measured over as an argument: short ones run in
-//! `limits.rs`, long ones in `prove_limits.rs`.
+//! `limits.rs`, long ones in `prove_limits.rs`, a timed one in `measure_limits.rs`.
+
+#![allow(dead_code, reason = "each test file uses what it needs")]
 
 use std::time::Duration;
 

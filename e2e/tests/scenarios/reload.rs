@@ -1,5 +1,7 @@
 //! Reloads and upgrades under load, with the time and the number as arguments: short ones run in
-//! `reload.rs`, long ones in `prove_reload.rs`.
+//! `reload.rs`, long ones in `prove_reload.rs`, timed ones in `measure_reload.rs`.
+
+#![allow(dead_code, reason = "each test file uses what it needs")]
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -25,15 +27,19 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Nothing failed. With `MEASURE` set (`make measure`), the 99th percentile is not above twice the
-    /// quiet one either: on shared processors the quiet one alone varies fivefold from run to run.
-    pub(crate) fn assert_nothing_lost(&self, p99_counts: bool) {
+    /// Nothing failed, and there was load.
+    pub(crate) fn assert_nothing_lost(&self) {
         println!("{self:#?}");
         assert_eq!(self.quiet.failed(), 0, "{self:#?}");
         assert_eq!(self.busy.failed(), 0, "{self:#?}");
         assert!(self.busy.requests > 1000, "{self:#?}");
-        let judged = p99_counts && std::env::var_os("MEASURE").is_some();
-        assert!(!judged || self.busy.p99 <= self.quiet.p99 * 2, "{self:#?}");
+    }
+
+    /// The 99th percentile is not above twice the quiet one. Only for a machine without other work:
+    /// on shared processors the quiet one alone varies fivefold from run to run.
+    pub(crate) fn assert_p99_kept(&self) {
+        self.assert_nothing_lost();
+        assert!(self.busy.p99 <= self.quiet.p99 * 2, "{self:#?}");
     }
 }
 

@@ -1,5 +1,5 @@
 //! Clients that are slow on purpose, and what they do to others: what each of them costs is held in
-//! `slow_clients.rs`, how long others wait in `prove_slow_clients.rs`.
+//! `slow_clients.rs`, how long others wait in `measure_slow_clients.rs`.
 
 use std::time::Duration;
 

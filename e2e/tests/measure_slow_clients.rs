@@ -1,5 +1,5 @@
 //! That others do not have to wait for clients that are slow on purpose takes the machine for itself:
-//! `make prove`.
+//! `make measure`.
 
 #[path = "scenarios/slow_clients.rs"]
 mod scenario;
@@ -12,9 +12,9 @@ use scenario::{Attacked, Harm};
 const ADDED_MAX: Duration = Duration::from_millis(100);
 
 #[test]
-#[ignore = "takes the machine for itself: make prove"]
+#[ignore = "takes the machine for itself: make measure"]
 fn slow_clients_keep_nobody_waiting() {
-    let Some(Attacked { quiet, harms }) = scenario::attack("prove-slow") else { return };
+    let Some(Attacked { quiet, harms }) = scenario::attack("measure-slow") else { return };
     for Harm { attack, failed, busy, .. } in &harms {
         let name = attack.name;
         assert_eq!(*failed, 0, "{name}: requests of others failed");

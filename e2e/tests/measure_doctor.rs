@@ -31,9 +31,9 @@ time.sleep(600)
 ";
 
 #[test]
-#[ignore = "takes long; run with make prove"]
+#[ignore = "takes long; run with make measure"]
 fn a_hundred_thousand_sockets_within_300_ms() {
-    let Some(scene) = Scene::alone("prove-doctor", &[NAMESPACES, "python3"]) else {
+    let Some(scene) = Scene::alone("measure-doctor", &[NAMESPACES, "python3"]) else {
         return;
     };
     Zones::run(&[], |_| {
@@ -80,9 +80,9 @@ kill $!
 ";
 
 #[test]
-#[ignore = "takes long; run with make prove"]
+#[ignore = "takes long; run with make measure"]
 fn a_run_takes_50_ms_of_cpu_time() {
-    let Some(scene) = Scene::alone("prove-doctor-cpu", &[NAMESPACES, "bash", "unshare"]) else {
+    let Some(scene) = Scene::alone("measure-doctor-cpu", &[NAMESPACES, "bash", "unshare"]) else {
         return;
     };
     let unshare = find("unshare").expect("unshare");

@@ -1,4 +1,4 @@
-//! The promises of the lab's links that take the machine for themselves: `make prove`.
+//! The promises of the lab's links that take the machine for themselves: `make measure`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -67,9 +67,9 @@ fn one_way(from: UdpSocket, to: UdpSocket) -> Late {
 }
 
 #[test]
-#[ignore = "takes the machine for itself: make prove"]
+#[ignore = "takes the machine for itself: make measure"]
 fn a_delay_is_kept_to_a_fifth_of_a_millisecond() {
-    let Some(scene) = Scene::alone("prove-lab-delay", &[NAMESPACES]) else { return };
+    let Some(scene) = Scene::alone("measure-lab-delay", &[NAMESPACES]) else { return };
     Linked::run(&scene, "both = { delay = \"20ms\" }", &[], |linked| {
         let near = UdpSocket::bind(linked.near(0)).expect("a socket");
         let far = linked.inside_far(|| UdpSocket::bind(linked.far(5_000)).expect("a socket"));
@@ -86,9 +86,9 @@ fn a_delay_is_kept_to_a_fifth_of_a_millisecond() {
 }
 
 #[test]
-#[ignore = "takes the machine for itself: make prove"]
+#[ignore = "takes the machine for itself: make measure"]
 fn a_link_and_netem_delay_alike() {
-    let Some(scene) = Scene::alone("prove-lab-netem", &[NAMESPACES, "tc"]) else { return };
+    let Some(scene) = Scene::alone("measure-lab-netem", &[NAMESPACES, "tc"]) else { return };
     let netem = Zones::run(&["far"], |zones| {
         let words = "qdisc add dev zone1 root netem delay 20ms";
         let set = Command::new(find("tc").unwrap()).args(words.split(' ')).output().unwrap();
@@ -156,9 +156,9 @@ fn tcp_per_cpu_second(scene: &Scene, kind: &str, words: &[&str]) -> f64 {
 }
 
 #[test]
-#[ignore = "takes the machine for itself: make prove"]
+#[ignore = "takes the machine for itself: make measure"]
 fn a_link_carries_a_gigabit_on_one_processor() {
-    let Some(scene) = Scene::alone("prove-lab-gigabit", &[NAMESPACES]) else { return };
+    let Some(scene) = Scene::alone("measure-lab-gigabit", &[NAMESPACES]) else { return };
     let large = tcp_per_cpu_second(&scene, "large packets", &["--large"]);
     assert!(large >= BITS_PER_CPU_S_MIN, "{large:.0} bits per second of the link's CPU");
     // Told, not held: most of it is the receiving kernel's TCP, which works inside the link's writes.
@@ -166,9 +166,9 @@ fn a_link_carries_a_gigabit_on_one_processor() {
 }
 
 #[test]
-#[ignore = "takes the machine for itself: make prove"]
+#[ignore = "takes the machine for itself: make measure"]
 fn a_link_carries_a_hundred_thousand_packets_a_second_on_one_processor() {
-    let Some(scene) = Scene::alone("prove-lab-packets", &[NAMESPACES]) else { return };
+    let Some(scene) = Scene::alone("measure-lab-packets", &[NAMESPACES]) else { return };
     let ways = "both = { delay = \"1ms\", loss = \"0.1%\" }";
     Linked::run(&scene, ways, &[], |linked| {
         let near = UdpSocket::bind(linked.near(0)).expect("a socket");

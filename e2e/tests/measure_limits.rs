@@ -1,0 +1,18 @@
+//! How busy the limits keep the slots, over a longer time: `make measure`.
+
+#[path = "scenarios/limits.rs"]
+mod scenario;
+
+use std::time::Duration;
+
+use e2e::Scene;
+
+#[test]
+#[ignore = "takes a minute: make measure"]
+fn slots_are_kept_busy_for_a_minute() {
+    let Some(scene) = Scene::alone("measure-limits-busy", &["python3", "ab"]) else {
+        return;
+    };
+    let share = scenario::busy_share(&scene, Duration::from_mins(1));
+    assert!(share >= 0.98, "only {:.2} % of the slots were busy", share * 100.0);
+}

@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use decide::Registry;
 use model::{AdminAddress, Snapshot};
-use observe::exposition::{ProbeGauges, ReloadGauges};
+use observe::exposition::{ProbeGauges, ReloadGauges, RequestBufferGauges};
 use observe::{InFlightTold, InFlightWanted};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -79,6 +79,8 @@ pub struct Sources {
     pub probes: Source<Vec<ProbeGauges>>,
     /// Client connections that each worker serves.
     pub worker_connections: Option<Source<Vec<u64>>>,
+    /// The memory for request bodies that wait for a server.
+    pub request_buffers: Option<Source<RequestBufferGauges>>,
     /// Kept connections that wait for a request, of all workers together, by server.
     pub idle_connections: Option<Source<HashMap<SocketAddr, u32>>>,
     /// Requests and connections under way. May take its time: it is called on a thread that
@@ -107,6 +109,7 @@ impl Default for Sources {
             configuration: Arc::new(|_| Value::Null),
             probes: Arc::new(Vec::new),
             worker_connections: None,
+            request_buffers: None,
             idle_connections: None,
             in_flight: None,
             reload: None,

@@ -40,6 +40,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Sn
         zone: document.zone.map(|zone| zone.value),
         workers: document.workers,
         connections_max,
+        request_buffers_max_bytes: document.request_buffers_max_bytes,
         drain_max: document.drain_max,
         state_directory: document.state_directory,
         run_as: document.run_as,

@@ -10,6 +10,8 @@ const fn secs(n: u64) -> Duration {
 
 /// Two descriptors each; a hard limit of 65,536 descriptors still holds half of it.
 pub(crate) const CONNECTIONS_MAX: u64 = 32_768;
+/// A thousand of the largest bodies that `retries.body_kept_max` allows by default.
+pub(crate) const REQUEST_BUFFERS_MAX_BYTES: u64 = 64_000_000;
 /// Less than the 30 s after which orchestrators commonly kill would cut requests that the
 /// response timeout still allows.
 pub(crate) const DRAIN_MAX: Duration = secs(30);

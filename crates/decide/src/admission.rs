@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering::SeqCst, fence};
+use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -132,6 +132,7 @@ impl LiveService {
         if let Some(slot) = self.leftover(&endpoints, avoid) {
             return Admission::Go(slot);
         }
+        self.refused.fetch_add(1, Relaxed);
         Admission::Refused(Refusal::Full { retry_after: self.retry_after(now) })
     }
 

@@ -8,6 +8,7 @@
 //! of what is in flight at an address ([`limits::Slots`]) and the queues; everything else is a
 //! value computed when something changes and read through one pointer.
 
+pub mod body_rate;
 pub mod deadline;
 pub mod explain;
 pub mod limits;

@@ -94,6 +94,11 @@ impl Slots {
         self.idle.fetch_add(now.wrapping_sub(before), Relaxed);
     }
 
+    /// Whether somebody waits for a slot here, in any service's queue.
+    pub fn is_waited_for(&self) -> bool {
+        self.tickets.any_waiting() && self.longest_waiting().is_some()
+    }
+
     /// Whether one more may be taken at this moment.
     pub fn has_room(&self) -> bool {
         let max = self.max();

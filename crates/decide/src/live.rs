@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst, fence};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
@@ -52,6 +52,8 @@ pub struct LiveService {
     pub(crate) turn: Turn,
     trial: Trial,
     drain: Mutex<DrainRate>,
+    /// Requests refused because every server and the queue were full.
+    pub(crate) refused: AtomicU64,
     /// No longer in the configuration; only requests that are under way still know it.
     retired: AtomicBool,
     table: Arc<SlotTable>,
@@ -99,6 +101,7 @@ impl LiveService {
             turn: Turn::starting_at(first_turn),
             trial: Trial::default(),
             drain: Mutex::default(),
+            refused: AtomicU64::new(0),
             retired: AtomicBool::new(false),
             table,
             me: Weak::clone(me),
@@ -135,6 +138,12 @@ impl LiveService {
     /// How many requests wait for a slot.
     pub fn queue_length(&self) -> u32 {
         self.queue.length()
+    }
+
+    /// Requests refused so far because every server was at its limit and the queue was full, or
+    /// there is none.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
     }
 
     /// Slots handed out per second while it was full, as last measured; 0.0 before it ever was.

@@ -28,6 +28,9 @@ pub struct Snapshot {
     pub workers: Option<NonZeroU16>,
     /// Client connections in all listeners together.
     pub connections_max: u32,
+    /// Memory for request bodies that are read before a server is chosen, of all requests together,
+    /// in bytes; 0: none is read ahead.
+    pub request_buffers_max_bytes: u64,
     /// How long running requests may take after SIGTERM.
     pub drain_max: Duration,
     /// Where Weir keeps what must survive a restart; `None`: as the environment says.
@@ -61,6 +64,7 @@ impl Snapshot {
             zone: None,
             workers: None,
             connections_max: 0,
+            request_buffers_max_bytes: 0,
             drain_max: Duration::ZERO,
             state_directory: None,
             run_as: None,

@@ -48,6 +48,8 @@ pub(crate) struct Record {
     /// The status that a gRPC response ended with.
     pub(crate) grpc_status: Option<u8>,
     pub(crate) body_in: u64,
+    /// The request's body has been read to its end: what the client sends next is another request.
+    pub(crate) body_read: bool,
     pub(crate) body_out: u64,
     timings: Timings,
     /// When the last stage began: the request was complete, or a server was found.
@@ -77,6 +79,7 @@ impl Record {
             not_retried: None,
             grpc_status: None,
             body_in: 0,
+            body_read: false,
             body_out: 0,
             timings: Timings::default(),
             head_at: now,

@@ -14,6 +14,7 @@ use observe::{InFlight, InFlightTold, InFlightWanted, Stage};
 use wire::http1::{Known, RequestHead};
 
 use crate::head::RequestId;
+use crate::request_buffers::RequestBuffers;
 use crate::roster::{Phase, Roster};
 use crate::shared::Shared;
 use crate::worker::Plane;
@@ -142,6 +143,11 @@ impl Onlooker {
         let asked: Vec<_> = self.0.peers.iter().map(|peer| peer.asking.ask(&wanted)).collect();
         self.0.signal();
         gather(&asked, deadline)
+    }
+
+    /// The memory for request bodies that wait for a server.
+    pub fn request_buffers(&self) -> &RequestBuffers {
+        &self.0.request_buffers
     }
 
     /// Client connections that each worker serves.

@@ -30,6 +30,7 @@ mod multiplex;
 mod parked;
 mod pipes;
 mod pump;
+mod request_buffers;
 mod roster;
 mod scratch;
 mod shared;
@@ -59,6 +60,7 @@ pub use explain::MayExplain;
 pub use identity::Identity;
 pub use in_flight::Onlooker;
 pub use pipes::BODY_PIPES_MAX;
+pub use request_buffers::RequestBuffers;
 
 use shared::{INBOX_MAX, Peer, Shared};
 use worker::Start;

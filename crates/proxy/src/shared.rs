@@ -13,6 +13,7 @@ use crate::explain::MayExplain;
 use crate::identity::Identity;
 use crate::in_flight::Asking;
 use crate::listener::LiveListener;
+use crate::request_buffers::RequestBuffers;
 use crate::tls::TlsConfigs;
 use crate::{ListenerSockets, RemovedListener};
 
@@ -92,6 +93,8 @@ pub(crate) struct Shared {
     draining: AtomicBool,
     stopped: AtomicBool,
     may_explain: Mutex<Option<MayExplain>>,
+    /// The memory for bodies that wait for a server.
+    pub(crate) request_buffers: Arc<RequestBuffers>,
     /// Who this instance is to those who pass a request back to it.
     pub(crate) identity: Identity,
     /// TLS as configured, made once for all workers.
@@ -114,6 +117,7 @@ impl Shared {
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             may_explain: Mutex::new(may_explain),
+            request_buffers: Arc::default(),
             identity,
             tls: TlsConfigs::default(),
         }

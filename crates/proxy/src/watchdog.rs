@@ -24,21 +24,36 @@ pub(crate) enum Direction {
 
 /// The limits that run at present, one per direction, each with the cause it would end by.
 #[derive(Default)]
-pub(crate) struct Limits([Cell<Option<(Moment, Cause)>>; 3]);
+pub(crate) struct Limits {
+    ends: [Cell<Option<(Moment, Cause)>>; 3],
+    look: Cell<Option<Moment>>,
+}
 
 impl Limits {
     /// Sets a direction's limit.
     pub(crate) fn set(&self, direction: Direction, at: Moment, cause: Cause) {
-        self.0[direction as usize].set(Some((at, cause)));
+        self.ends[direction as usize].set(Some((at, cause)));
     }
 
     /// Takes a direction's limit away.
     pub(crate) fn clear(&self, direction: Direction) {
-        self.0[direction as usize].set(None);
+        self.ends[direction as usize].set(None);
     }
 
-    fn next(&self) -> Option<(Moment, Cause)> {
-        self.0.iter().filter_map(Cell::get).min_by_key(|(at, _)| *at)
+    /// Has the work polled again at this moment, unless it ends before.
+    pub(crate) fn look_at(&self, at: Moment) {
+        self.look.set(Some(at));
+    }
+
+    /// Nobody needs to look again.
+    pub(crate) fn clear_look(&self) {
+        self.look.set(None);
+    }
+
+    /// What is due first, with the cause it would end by.
+    fn next(&self) -> Option<(Moment, Option<Cause>)> {
+        let ends = self.ends.iter().filter_map(Cell::get).map(|(at, cause)| (at, Some(cause)));
+        ends.chain(self.look.get().map(|at| (at, None))).min_by_key(|(at, _)| *at)
     }
 }
 
@@ -68,7 +83,7 @@ impl Watchdog {
         limits: &Limits,
         work: impl Future<Output = Result<T, Cause>>,
     ) -> Result<T, Cause> {
-        if let Some((at, cause)) = limits.0[Direction::Whole as usize].get()
+        if let Some((at, cause)) = limits.ends[Direction::Whole as usize].get()
             && os::clock::now() >= at
         {
             // Nothing is begun that has no time left.
@@ -84,7 +99,10 @@ impl Watchdog {
                 match self.poll_timer(at, cx) {
                     Fired::No => return Poll::Pending,
                     Fired::Early => {}
-                    Fired::Due => return Poll::Ready(Err(cause)),
+                    Fired::Due => match cause {
+                        Some(cause) => return Poll::Ready(Err(cause)),
+                        None => limits.clear_look(),
+                    },
                 }
             }
         })

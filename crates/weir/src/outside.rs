@@ -71,7 +71,7 @@ impl Outside {
             .map_err(|error| vec![format!("doctor: {error}")])?;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
         let onlooker = Arc::new(onlooker);
-        let spread = Arc::clone(&onlooker);
+        let (spread, bodies) = (Arc::clone(&onlooker), Arc::clone(&onlooker));
         let sources = admin::Sources {
             plan: Arc::new(move || report::running_plan(&control)),
             configuration: Arc::new(|snapshot| {
@@ -81,6 +81,13 @@ impl Outside {
             probes: Arc::new(move || report::probes(&probed)),
             in_flight: Some(Arc::new(move |wanted| onlooker.in_flight(wanted))),
             worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
+            request_buffers: Some(Arc::new(move || {
+                let buffers = bodies.request_buffers();
+                observe::exposition::RequestBufferGauges {
+                    used_bytes: buffers.used_bytes(),
+                    exhausted: buffers.exhausted(),
+                }
+            })),
             findings: Some(Arc::new(move || findings.value())),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             ..sources

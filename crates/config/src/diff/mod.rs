@@ -18,6 +18,7 @@ use std::time::Duration;
 use model::{AccessLog, Admin, Doctor, Log, LogFormat, Metrics, Reload, Snapshot};
 
 use crate::raw::units::show_duration;
+use crate::raw::units::show_size;
 
 /// What changes from one configuration to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,6 +98,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         zone,
         workers,
         connections_max,
+        request_buffers_max_bytes,
         drain_max,
         state_directory,
         run_as,
@@ -115,6 +117,8 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("zone", zone, &after.zone, |zone| or(zone.as_ref(), "none"));
     words.value("workers", workers, &after.workers, |n| or(n.as_ref(), "one per core"));
     words.value("connections_max", connections_max, &after.connections_max, u32::to_string);
+    let buffers = &after.request_buffers_max_bytes;
+    words.value("request_buffers_max", request_buffers_max_bytes, buffers, |n| show_size(*n));
     words.value("drain_max", drain_max, &after.drain_max, time);
     words.value("state_directory", state_directory, &after.state_directory, |directory| {
         or(directory.as_ref().map(|path| path.display()), "as the environment says")

@@ -64,6 +64,7 @@ pub(crate) struct Document {
     pub(crate) zone: Option<At<Arc<str>>>,
     pub(crate) workers: Option<NonZeroU16>,
     pub(crate) connections_max: At<u32>,
+    pub(crate) request_buffers_max_bytes: u64,
     pub(crate) drain_max: Duration,
     pub(crate) state_directory: Option<PathBuf>,
     pub(crate) run_as: Option<(String, Option<String>)>,

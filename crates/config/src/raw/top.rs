@@ -23,6 +23,7 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
         zone,
         workers,
         connections_max: table.integer("connections_max"),
+        request_buffers_max_bytes: table.size("request_buffers_max").value,
         drain_max: table.duration("drain_max").value,
         state_directory: table.text("state_directory", admin::path).map(|at| at.value),
         run_as: run_as(&mut table),

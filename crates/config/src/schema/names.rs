@@ -45,6 +45,7 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("rate_limit", &["ratelimit", "limit_req", "rate"]),
     ("request_header", &["request_headers", "request_fields", "headers_request"]),
     ("response_header", &["response_headers", "response_fields", "add_header"]),
+    ("request_buffers_max", &["client_body_buffer_size", "http_buffer_request"]),
     ("rise", &["healthy_threshold", "passes"]),
     ("server", &["servers", "backend", "backends", "upstreams", "endpoints", "members", "nodes"]),
     (

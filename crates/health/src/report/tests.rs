@@ -108,6 +108,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         zone: None,
         workers: None,
         connections_max: 1,
+        request_buffers_max_bytes: 0,
         drain_max: second,
         run_as: None,
         admin: None,

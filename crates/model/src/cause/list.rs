@@ -109,8 +109,9 @@ causes! {
     HttpRequestBodyTimeout = "http_request_body_timeout", Client, 408;
     /// The request body came so slowly that waiting for it was given up.
     /// The server closed its connection or answered with nothing while the client was to send the
-    /// next part of the body, or the service's `timeouts.total` passed. The server is not at fault,
-    /// and passive health does not count it.
+    /// next part of the body, or the service's `timeouts.total` passed, or the client sent less than
+    /// 500 bytes per second for five seconds while others waited for its slot (`in_flight_max`). The
+    /// server is not at fault, and passive health does not count it.
     ///
     /// A slow or broken link during an upload, or a slow POST as an attack. Unlike with
     /// `http_request_body_timeout`, each pause was within the listener's `timeouts.body`.

@@ -16,6 +16,8 @@ pub struct Gauges<'a> {
     pub workers: u64,
     /// Client connections that each of them serves, if somebody knows.
     pub worker_connections: Option<Vec<u64>>,
+    /// The memory for request bodies that wait for a server, if somebody knows.
+    pub request_buffers: Option<RequestBufferGauges>,
     /// The process, if its numbers could be read.
     pub process: Option<ProcessGauges>,
     /// How reloads ended, where there are any.
@@ -45,6 +47,15 @@ pub struct ProcessGauges {
     pub open_fds: u64,
     /// `RLIMIT_NOFILE`.
     pub fds_max: u64,
+}
+
+/// Request bodies that are read before a server is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestBufferGauges {
+    /// Memory that holds them, in bytes.
+    pub used_bytes: u64,
+    /// Bodies that were not read to their end because the bound was reached.
+    pub exhausted: u64,
 }
 
 /// How reloads of the configuration ended since the start.

@@ -19,7 +19,7 @@ pub use families::Format;
 use families::{Families, Kind, Label};
 pub use gauges::{
     CertificateGauges, Gauges, ListenerGauges, ProbeGauges, ProcessGauges, ReloadGauges,
-    ServerGauges, ServiceGauges,
+    RequestBufferGauges, ServerGauges, ServiceGauges,
 };
 
 /// Appends everything in `format` to `out`.
@@ -65,6 +65,23 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
         for (worker, &count) in connections.iter().enumerate() {
             family.sample(&[("worker", &worker.to_string())], count);
         }
+    }
+    if let Some(buffers) = gauges.request_buffers {
+        families.single(
+            "weir_request_buffers_bytes",
+            Kind::Gauge,
+            Some("bytes"),
+            "Memory that holds request bodies which wait for a server (request_buffers_max).",
+            buffers.used_bytes,
+        );
+        families.single(
+            "weir_request_buffers_exhausted",
+            Kind::Counter,
+            None,
+            "Request bodies that were not read to their end before a server was chosen because \
+             request_buffers_max was reached.",
+            buffers.exhausted,
+        );
     }
     let Some(process) = gauges.process else {
         return;

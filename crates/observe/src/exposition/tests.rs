@@ -190,6 +190,7 @@ fn gauges() -> Gauges<'static> {
         generation: 1,
         workers: 2,
         worker_connections: Some(vec![3, 4]),
+        request_buffers: Some(RequestBufferGauges { used_bytes: 4096, exhausted: 1 }),
         process: Some(ProcessGauges {
             start_time: Duration::from_secs(1_763_619_180),
             cpu: Duration::from_millis(1_500),
@@ -250,7 +251,7 @@ fn both_formats_say_the_same_and_keep_their_rules() {
     };
     assert_eq!(names(&prometheus), names(&open));
     let units = open.iter().filter(|(_, family)| family.unit.is_some()).count();
-    assert_eq!(units, 16, "families with a unit");
+    assert_eq!(units, 17, "families with a unit");
     let service = ("service", "list\"ings\\\n");
     for families in [&prometheus, &open] {
         for (name, labels, expected) in [

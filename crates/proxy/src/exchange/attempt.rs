@@ -14,6 +14,7 @@ use model::{Cause, Health, Service};
 use wire::http1::{self, HeadLimits, Parsed, RequestBody, ResponseError};
 
 use super::forward::Request;
+use super::pace::Pace;
 use crate::account::Record;
 use crate::admission::client_gone;
 use crate::blame::{client_failed, server_ended, server_failed};
@@ -104,6 +105,8 @@ pub(super) struct Way<'a> {
     pub(super) live: &'a LiveService,
     /// It was up, or not known to be down, when it was chosen: all are tried when all are down.
     pub(super) was_up: bool,
+    /// How quickly the client sends, where others may want its slot.
+    pub(super) pace: Option<Pace<'a>>,
 }
 
 impl Way<'_> {
@@ -161,6 +164,7 @@ pub(super) async fn attempt(
         server: endpoint.row.address,
         http: request.service.http,
         loop_mark: worker.shared.identity.line(),
+        continued: request.continued,
         received: if client.stream.is_exchange() {
             "2"
         } else {
@@ -259,6 +263,9 @@ async fn await_head(
             let until = os::clock::now() + response_timeout;
             limits.set(Direction::Down, until, Cause::HttpResponseTimeout);
         }
+        if sending && way.pace.as_ref().is_some_and(|pace| pace.must_yield(upload, limits)) {
+            return Poll::Ready(Err(Cause::HttpRequestBodySlow));
+        }
         loop {
             if !server.buffer.is_empty() {
                 match http1::parse_response(
@@ -311,6 +318,7 @@ async fn await_head(
     });
     let result = watchdog.guard(limits, waiting).await;
     limits.clear(Direction::Down);
+    limits.clear_look();
     result.map_err(|cause| Failure { detail, ..failure(cause, upload, server, request.service) })
 }
 

@@ -13,8 +13,10 @@ use transport::Stream;
 use wire::http1::{ChunkLimits, ChunkedDecoder, RequestBody};
 use wire::http2::can_carry_authority;
 
+use super::ahead::read_ahead;
 use super::attempt::{Way, attempt};
 use super::local::respond_self;
+use super::pace::Pace;
 use super::respond::{Answered, respond};
 use crate::abandon::abandon;
 use crate::account::Record;
@@ -39,6 +41,8 @@ pub(super) struct Request<'a> {
     pub(super) service: &'a Service,
     tls: Option<&'a Arc<ClientConfig>>,
     pub(super) limits: Limits,
+    /// The client was told to go on with its body, in the server's place.
+    pub(super) continued: bool,
 }
 
 impl Request<'_> {
@@ -64,7 +68,8 @@ pub(super) async fn forward(
     record.service = Some(id);
     client.entry.note(|flight| flight.service = Some(id));
     let tls = plane.tls.services[id.0 as usize].as_ref();
-    let request = Request { route, forward: to, service, tls, limits: Limits::default() };
+    let limits = Limits::default();
+    let mut request = Request { route, forward: to, service, tls, limits, continued: false };
     if service.http == HttpVersion::Http2
         && to.rewrite.host.is_none()
         && !can_carry_authority(scratch.request.authority())
@@ -84,6 +89,17 @@ pub(super) async fn forward(
     let mut tries = Tries::new(service);
     let mut judgement = Judgement::new(live, service);
     let mut now = record.started;
+    let ahead = read_ahead(worker, plane, &mut request, client, scratch, &mut upload).await;
+    let charge = match ahead {
+        Ok(charge) => charge,
+        Err((cause, detail)) => {
+            let answer = Answer { detail, ..Answer::of(cause) };
+            return give_up(worker, client, scratch, record, upload, answer).await;
+        }
+    };
+    if charge.is_some() {
+        now = os::clock::now();
+    }
     live.retries().note_request(worker.id, now);
 
     loop {
@@ -103,14 +119,12 @@ pub(super) async fn forward(
             Ok(admitted) => admitted,
             Err(refused) => {
                 client.entry.set(Phase::Busy);
-                record.body_in = upload.bytes();
-                scratch.up = upload.into_pending();
                 let mut answer =
                     Answer { retry_after: refused.retry_after, ..Answer::of(refused.cause) };
                 if matches!(refused.cause, Cause::QueueFull | Cause::QueueWaitExceeded) {
                     answer.status = service.when_full;
                 }
-                return respond_self(worker, client, scratch, record, answer).await;
+                return give_up(worker, client, scratch, record, upload, answer).await;
             }
         };
         record.server(&slot, admitted_at);
@@ -120,10 +134,13 @@ pub(super) async fn forward(
             tries: &tries,
             live,
             was_up: slot.endpoint().state.health() != Health::Down,
+            pace: Pace::of(&slot, live, &scratch.request, &upload),
         };
         let failure =
             match attempt(worker, &request, client, scratch, record, &mut upload, way).await {
                 Ok(server) => {
+                    upload.keep_no_more();
+                    drop(charge);
                     let exchange = Answered { slot, server, upload, affinity, judgement };
                     return respond(worker, request, client, scratch, record, exchange).await;
                 }
@@ -161,13 +178,26 @@ pub(super) async fn forward(
             Ok(()) => record.failed_attempt(endpoint.row.address, cause),
             Err(why) => {
                 record.not_retried = Some(why.name());
-                record.body_in = upload.bytes();
-                scratch.up = upload.into_pending();
                 let answer = Answer { detail: failure.detail, ..Answer::of(cause) };
-                return respond_self(worker, client, scratch, record, answer).await;
+                return give_up(worker, client, scratch, record, upload, answer).await;
             }
         }
     }
+}
+
+/// Answers a request that no server gets, or gets any more.
+async fn give_up(
+    worker: &Rc<Worker>,
+    client: &mut Client,
+    scratch: &mut Scratch,
+    record: &mut Record,
+    upload: Pump,
+    answer: Answer<'_>,
+) -> After {
+    record.body_in = upload.bytes();
+    record.body_read = upload.has_read_all();
+    scratch.up = upload.into_pending();
+    respond_self(worker, client, scratch, record, answer).await
 }
 
 /// The request on its way up, with what another attempt would need.

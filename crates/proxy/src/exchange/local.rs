@@ -31,6 +31,7 @@ pub(super) async fn respond_self(
         RequestBody::None => true,
         // A stream ends with its exchange, whatever of it was read.
         _ if client.stream.is_exchange() => false,
+        _ if record.body_read => true,
         RequestBody::Length(length) => {
             let all_here = record.body_in == 0 && length <= client.buffer.len() as u64;
             if all_here {

@@ -8,9 +8,11 @@
 //!                     └── another server ┘
 //! ```
 
+mod ahead;
 mod attempt;
 mod forward;
 mod local;
+mod pace;
 mod respond;
 
 #[cfg(test)]

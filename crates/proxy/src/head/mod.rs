@@ -51,6 +51,8 @@ pub(crate) struct RequestChanges<'a> {
     pub(crate) http: HttpVersion,
     /// The field line by which this instance recognises its own requests.
     pub(crate) loop_mark: &'a [u8],
+    /// The expectation of a 100 has been met already (RFC 9110 section 10.1.1).
+    pub(crate) continued: bool,
     /// The version in which the request was received, as `Via` has it.
     pub(crate) received: &'static str,
 }
@@ -81,6 +83,7 @@ pub(crate) fn write_request(
             Known::Host | Known::ContentLength | Known::TransferEncoding | Known::WeirExplain => {
                 true
             }
+            Known::Expect => changes.continued || field.hop_by_hop,
             known if tells_origin(known) => !origin.trusted || extended(known, origin.fields),
             _ => field.hop_by_hop,
         };

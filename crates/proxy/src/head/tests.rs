@@ -33,6 +33,7 @@ fn forwarded(text: &str, trusted: &[&str]) -> String {
         server: "10.0.0.1:80".parse().unwrap(),
         http: HttpVersion::Http11,
         loop_mark: b"CDN-Loop: weir-1\r\n",
+        continued: false,
         received: "1.1",
     };
     let mut out = Vec::new();

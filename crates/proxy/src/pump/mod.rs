@@ -5,6 +5,7 @@
 //! what it moves stays in the source connection's buffer until the other side has taken it, which
 //! is all the back-pressure there is. Bulk that leaves as it came is spliced past this process.
 
+mod ahead;
 mod flush;
 mod framing;
 mod gather;
@@ -92,6 +93,8 @@ pub(crate) struct Pump {
     /// Decoded bytes kept for another attempt; `None` when nothing is kept (any more).
     kept: Option<Vec<u8>>,
     kept_max: usize,
+    /// What has been read is in `kept` alone, and has yet to be sent for the first time.
+    is_ahead: bool,
 }
 
 impl Pump {
@@ -127,6 +130,7 @@ impl Pump {
             bytes_said: None,
             kept: None,
             kept_max: 0,
+            is_ahead: false,
         }
     }
 
@@ -164,7 +168,7 @@ impl Pump {
         self.pipe = None;
         self.blocked = Blocked::No;
         self.waited_for_sender = Duration::ZERO;
-        if !self.has_sent {
+        if !self.has_sent && !self.is_ahead {
             // What follows the head, and a run still in the buffer, wait where they are.
             let body = self.pending.split_off(self.head_bytes);
             self.pending.clear();
@@ -283,23 +287,35 @@ impl Pump {
                 }
             }
             buffer.enlarge_for_bulk();
-            match buffer.poll_fill(from, cx) {
-                Poll::Pending => {
-                    self.wait(Blocked::OnRead, limits);
-                    return Poll::Pending;
-                }
-                Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Read(e.kind()))),
-                Poll::Ready(Ok(0)) => match self.source {
-                    Source::UntilClose if self.bytes_said.is_none_or(|said| said == self.bytes) => {
-                        self.trailers = from.take_trailers();
-                        self.finish();
-                    }
-                    _ => return Poll::Ready(Err(PumpError::Incomplete)),
-                },
-                Poll::Ready(Ok(_)) => {}
-            }
-            self.unblock();
+            ready!(self.poll_fill(cx, from, buffer, limits))?;
         }
+    }
+
+    /// Waits for more of the body, or for its end.
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &Stream,
+        buffer: &mut Buffer,
+        limits: &Limits,
+    ) -> Poll<Result<(), PumpError>> {
+        match buffer.poll_fill(from, cx) {
+            Poll::Pending => {
+                self.wait(Blocked::OnRead, limits);
+                return Poll::Pending;
+            }
+            Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Read(e.kind()))),
+            Poll::Ready(Ok(0)) => match self.source {
+                Source::UntilClose if self.bytes_said.is_none_or(|said| said == self.bytes) => {
+                    self.trailers = from.take_trailers();
+                    self.finish();
+                }
+                _ => return Poll::Ready(Err(PumpError::Incomplete)),
+            },
+            Poll::Ready(Ok(_)) => {}
+        }
+        self.unblock();
+        Poll::Ready(Ok(()))
     }
 
     /// Starts the present wait's clock anew.

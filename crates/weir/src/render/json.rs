@@ -19,6 +19,7 @@ pub(crate) fn explained(snapshot: &Snapshot, plan: Value) -> Value {
         "zone": snapshot.zone.as_deref(),
         "workers": snapshot.workers,
         "connections_max": snapshot.connections_max,
+        "request_buffers_max_bytes": snapshot.request_buffers_max_bytes,
         "drain_max_ms": millis(snapshot.drain_max),
         "state_directory": snapshot.state_directory,
         "run_as": snapshot.run_as.as_ref().map(|(user, group)| json!({

@@ -74,6 +74,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "Client connections at once in all listeners together; more are left waiting in the listen backlog. The limit on open files is raised to what this needs.",
         ),
         key(
+            "request_buffers_max",
+            Kind::Size { min: 0, max: 1 << 40 },
+            Absent::Size(defaults::REQUEST_BUFFERS_MAX_BYTES),
+            "Memory for request bodies that are read before a server is chosen, of all requests together. In services with `in_flight_max`, a body of known length up to `retries.body_kept_max` is read first, so that a slow client holds no slot; beyond this bound the rest of it is read in its slot, as is everything with 0.",
+        ),
+        key(
             "drain_max",
             duration(Duration::ZERO, DAY),
             Absent::Duration(defaults::DRAIN_MAX),

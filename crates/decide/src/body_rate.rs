@@ -1,0 +1,84 @@
+//! Whether a client sends its request's body too slowly for a slot that others wait for.
+
+use std::time::Duration;
+
+/// A client that sends less than this many bytes per second of waiting is slow: a tenth of the
+/// slowest modem, and more than an attacker wants to spend on thousands of connections.
+pub const BYTES_PER_S_MIN: u64 = 500;
+/// Over how long the rate is taken, and how long a client may be silent at first: longer than a lost
+/// packet takes to be sent again three times.
+pub const WINDOW: Duration = Duration::from_secs(5);
+/// How often a client that is waited for is looked at: others may begin to want its slot at any time.
+pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The rate at which one body comes in, by the time in which it was waited for: as long as the
+/// server takes nothing, nothing is asked of the client.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyRate {
+    bytes: u64,
+    waited: Duration,
+    is_slow: bool,
+}
+
+impl BodyRate {
+    /// From here on; `bytes` have come already.
+    pub fn new(bytes: u64) -> BodyRate {
+        BodyRate { bytes, waited: Duration::ZERO, is_slow: false }
+    }
+
+    /// Whether the last full window was too slow. `bytes` have come in all, and the client has been
+    /// waited for `waited` since [`BodyRate::new`].
+    pub fn is_slow(&mut self, bytes: u64, waited: Duration) -> bool {
+        let window = waited.saturating_sub(self.waited);
+        if window >= WINDOW {
+            let least = BYTES_PER_S_MIN as f64 * window.as_secs_f64();
+            self.is_slow = (bytes.saturating_sub(self.bytes) as f64) < least;
+            (self.bytes, self.waited) = (bytes, waited);
+        }
+        self.is_slow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second in which a client that sends `rate(second)` bytes is first slow.
+    fn slow_at(rate: impl Fn(u64) -> u64) -> Option<u64> {
+        let (mut body, mut bytes) = (BodyRate::new(0), 0);
+        (1..=60).find(|&second| {
+            bytes += rate(second);
+            body.is_slow(bytes, Duration::from_secs(second))
+        })
+    }
+
+    #[test]
+    fn a_client_is_slow_below_500_bytes_a_second_after_five_seconds() {
+        assert_eq!(slow_at(|_| 0), Some(5));
+        assert_eq!(slow_at(|_| 1), Some(5));
+        assert_eq!(slow_at(|_| 499), Some(5));
+        assert_eq!(slow_at(|_| 500), None);
+    }
+
+    #[test]
+    fn what_came_before_a_window_does_not_count_in_it() {
+        let burst = |second| if second == 1 { 1_000_000 } else { 1 };
+        assert_eq!(slow_at(burst), Some(10));
+        let pause = |second| if second < 5 { 0 } else { 2_500 };
+        assert_eq!(slow_at(pause), None, "five seconds of grace");
+    }
+
+    #[test]
+    fn who_becomes_quick_again_is_slow_no_more() {
+        let mut body = BodyRate::new(100);
+        assert!(body.is_slow(100, WINDOW));
+        assert!(body.is_slow(2_700, WINDOW + LOOK_AGAIN), "until a whole window is quick");
+        assert!(!body.is_slow(2_700, WINDOW * 2));
+    }
+
+    #[test]
+    fn time_in_which_nobody_waited_for_the_client_does_not_count() {
+        let mut body = BodyRate::new(0);
+        assert!((0..60).all(|_| !body.is_slow(0, Duration::from_secs(4))));
+    }
+}

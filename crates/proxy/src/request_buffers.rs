@@ -1,0 +1,76 @@
+//! The memory in which request bodies wait until a server is chosen: bounded for all together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What is in use, over all workers.
+#[derive(Debug, Default)]
+pub struct RequestBuffers {
+    used_bytes: AtomicU64,
+    exhausted: AtomicU64,
+}
+
+impl RequestBuffers {
+    /// Bytes that hold bodies at this moment.
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Relaxed)
+    }
+
+    /// How many bodies were not read to their end before a server was chosen because the bound was
+    /// reached.
+    pub fn exhausted(&self) -> u64 {
+        self.exhausted.load(Relaxed)
+    }
+}
+
+/// What one request has of it; given back when dropped.
+pub(crate) struct Charge {
+    buffers: Arc<RequestBuffers>,
+    bytes: u64,
+    max: u64,
+}
+
+impl Charge {
+    /// Nothing yet, of `max` bytes for all requests together.
+    pub(crate) fn new(buffers: &Arc<RequestBuffers>, max: u64) -> Charge {
+        Charge { buffers: Arc::clone(buffers), bytes: 0, max }
+    }
+
+    /// Whether this request may hold `bytes` in all. Counts those that it may not.
+    pub(crate) fn covers(&mut self, bytes: u64) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        let before = self.buffers.used_bytes.fetch_add(more, Relaxed);
+        if before.saturating_add(more) > self.max {
+            self.buffers.used_bytes.fetch_sub(more, Relaxed);
+            self.buffers.exhausted.fetch_add(1, Relaxed);
+            return false;
+        }
+        self.bytes += more;
+        true
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.buffers.used_bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_together_stay_below_the_bound() {
+        let buffers = Arc::default();
+        let (mut one, mut other) = (Charge::new(&buffers, 100), Charge::new(&buffers, 100));
+        assert!(one.covers(60) && one.covers(50) && other.covers(40));
+        assert!(!other.covers(41) && !one.covers(61));
+        assert_eq!((buffers.used_bytes(), buffers.exhausted()), (100, 2));
+        drop(one);
+        assert!(other.covers(100));
+        drop(other);
+        assert_eq!(buffers.used_bytes(), 0);
+        assert!(!Charge::new(&buffers, 0).covers(1));
+    }
+}

@@ -225,20 +225,21 @@ fn sigterm_finishes_what_runs_and_refuses_what_comes() {
     assert_eq!(idle.get("/", &[]).unwrap().status, 200);
     wait::measure_for(http::SILENCE);
     let mut running = http::Connection::open(front).unwrap();
-    running.send(b"GET /?work_ms=1500 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    running.send(b"GET /?work_ms=5000 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let in_flight = || (app.stat("in_flight") == 1).then_some(());
     wait::until("the request to run", Duration::from_secs(5), in_flight);
 
     weir.begin_to_stop();
-    wait::until("connections to be refused", Duration::from_secs(1), || {
+    wait::until("connections to be refused", Duration::from_secs(4), || {
         std::net::TcpStream::connect(front).err()
     });
-    assert!(idle.is_closed_within(Duration::from_secs(1)), "an idle connection is closed");
+    assert!(idle.is_closed_within(Duration::from_secs(4)), "an idle connection is closed");
+    assert_eq!(app.stat("in_flight"), 1, "while the request still runs");
     let answer = running.response(false).unwrap();
     assert_eq!(answer.status, 200);
     let connection = answer.field("connection").unwrap_or_default().to_lowercase();
     assert_eq!(connection, "close", "{}", answer.head);
-    assert_eq!(weir.wait(Duration::from_secs(3)).code, Some(0));
+    assert_eq!(weir.wait(Duration::from_secs(10)).code, Some(0));
 }
 
 #[test]

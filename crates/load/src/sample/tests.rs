@@ -267,8 +267,9 @@ async fn work_takes_what_was_asked_for() {
             least = least.min(os::clock::now() - begun);
         }
         assert!(least >= work, "{least:?}");
-        // The quickest, since a machine that is held up makes any of them longer.
-        assert!(least < work + Duration::from_millis(1), "{least:?}");
+        // The quickest, since a machine that is held up makes any of them longer. How punctual it is
+        // otherwise is judged by `make measure` (`percentiles_are_those_of_the_server`).
+        assert!(least < work * 2, "{least:?}");
     })
     .await;
 }

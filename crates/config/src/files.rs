@@ -13,7 +13,7 @@ use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
 use crate::diagnostic::{At, Diagnostic, Problems, Span};
 use crate::raw::{Document, RawCertificate, RawListenerTls, RawServiceTls};
-use crate::{Surroundings, Unreadable};
+use crate::{Found, Surroundings, Unreadable};
 
 /// Where systems keep the authorities they know: Debian, Alpine and Arch; Fedora and its kin;
 /// `SUSE`; Alpine again. The first that can be read is taken.
@@ -271,7 +271,8 @@ impl Reader<'_> {
     }
 
     fn affinity_key(&self, at: &At<PathBuf>) -> Option<AffinityKeyFile> {
-        let Material { path, bytes } = self.file(at)?;
+        let found = self.surroundings.secret(&at.value, AffinityKey::FILE_MAX_BYTES);
+        let Material { path, bytes } = self.material(at, found)?;
         let key = AffinityKey::parse(&bytes);
         if key.is_none() {
             let title = format!("no key in {}", at.value.display());
@@ -304,7 +305,12 @@ impl Reader<'_> {
     }
 
     fn file(&self, at: &At<PathBuf>) -> Option<Material> {
-        match self.surroundings.file(&at.value) {
+        self.material(at, self.surroundings.file(&at.value))
+    }
+
+    /// What was found where `at` names a file; it is reported if it was not, or only by root.
+    fn material(&self, at: &At<PathBuf>, found: Result<Found, Unreadable>) -> Option<Material> {
+        match found {
             Ok(found) => {
                 if let Some(user) = self.user.filter(|_| found.only_root) {
                     self.problems.report(

@@ -39,6 +39,13 @@ pub trait Surroundings {
     /// own folder.
     fn file(&self, path: &Path) -> Result<Found, Unreadable>;
 
+    /// As [`Surroundings::file`], for a file that holds a secret of at most `bytes_max` bytes: refused
+    /// if other users may read or change it.
+    fn secret(&self, path: &Path, bytes_max: u64) -> Result<Found, Unreadable> {
+        let _ = bytes_max;
+        self.file(path)
+    }
+
     /// Seconds since 1970-01-01 UTC, which certificates are compared with. `None`: unknown, and
     /// they are not.
     fn now_s(&self) -> Option<i64>;

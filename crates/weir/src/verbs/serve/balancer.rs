@@ -86,7 +86,7 @@ impl Balancer {
             .and_then(proxy::AccessSink::start)
             .map_err(|error| vec![error.to_string()])?;
         let registry = Arc::new(decide::Registry::new());
-        affinity_key::ensure(&snapshot, &registry, owner);
+        affinity_key::ensure(&snapshot, &registry, owner).map_err(|line| vec![line])?;
         let explain_token = ExplainToken::new(door.as_ref());
         let may_explain = explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
         drop_privileges(&snapshot)?;
@@ -171,11 +171,11 @@ impl Balancer {
             .map_err(|error| vec![error.to_string()])?;
         let may_explain =
             self.explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
+        affinity_key::ensure(&snapshot, &self.registry, None).map_err(|line| vec![line])?;
         let unavailable =
             |error: control::Unavailable| vec![format!("nothing has changed: {error}")];
         self.control.prepare(Arc::clone(&snapshot)).map_err(unavailable)?;
         wait_resolved(&self.control);
-        affinity_key::ensure(&snapshot, &self.registry, None);
         let known = Known::of(&before);
         self.proxy.set_may_explain(may_explain);
 

@@ -78,6 +78,47 @@ fn cookies_survive_a_reload_an_upgrade_and_a_restart() {
     assert!(answer.field("set-cookie").is_some(), "{}", answer.head);
 }
 
+/// No state directory: the old process hands its key over, where nobody else sees it, and the new
+/// one hands it on.
+#[test]
+fn clients_stay_with_their_servers_through_upgrades_without_a_state_directory() {
+    let Some(scene) = Scene::new("affinity-handed", &["python3"]) else {
+        return;
+    };
+    let _apps = apps(&scene);
+    let top = "state_directory = \"/nonexistent/weir\"\nreload = { watch = false }";
+    let text = config(&scene, top, "", "");
+    let mut weir = Weir::start(&scene, &text);
+    let clients = [(); 6].map(|()| new_client(&weir));
+    let (_, heir) = weir.upgrade(SOON);
+    assert!(clients.iter().all(|client| stays(&weir, client)), "after an upgrade");
+    let seen = ["cmdline", "environ"].map(|name| {
+        let bytes = std::fs::read(format!("/proc/{}/{name}", heir.pid())).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let is_key = |word: &str| word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let mut words = seen.iter().flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()));
+    assert!(!words.any(is_key), "{seen:?}");
+
+    // A second one, with a state directory: the key is kept there from now on.
+    let state = scene.folder().join("state");
+    std::fs::create_dir(&state).unwrap();
+    let kept = text.replace("/nonexistent/weir", &state.to_string_lossy());
+    scene.file("weir.toml", kept);
+    let answer = weir.ask("/api/v1/upgrade");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    e2e::wait::until("the second process to end", SOON, || (!heir.is_running()).then_some(()));
+    let second = e2e::Heir::of(&answer.json());
+    assert!(clients.iter().all(|client| stays(&weir, client)), "after two");
+    second.signal(rustix::process::Signal::TERM);
+    e2e::wait::until("the third process to end", SOON, || (!second.is_running()).then_some(()));
+    let weir = Weir::start(
+        &scene,
+        &config(&scene, &top.replace("/nonexistent/weir", &state.to_string_lossy()), "", ""),
+    );
+    assert!(clients.iter().all(|client| stays(&weir, client)), "after a restart");
+}
+
 #[test]
 fn instances_with_one_key_file_understand_one_another() {
     let Some(scene) = Scene::new("affinity-shared", &["python3"]) else {

@@ -21,8 +21,11 @@ const RANDOM: &str = "/dev/urandom";
 /// Sets the registry's key if `snapshot` has a service that needs it. `owner` (user and group ids):
 /// whom this process, still root, is about to become; a new file belongs to them.
 ///
-/// Without a usable state directory the key holds until this process ends, which is logged: clients
-/// then lose their servers at a restart, but nothing fails.
+/// `handed`: the key of the process that this one takes over from. It is used unless the state
+/// directory holds one, and kept there if that is possible.
+///
+/// Without a usable state directory the key holds until this process and those that take over from
+/// it end, which is logged: clients then lose their servers at a restart, but nothing fails.
 ///
 /// # Errors
 /// One line, when the file there must not be used, or there are no random bytes for a key.
@@ -30,12 +33,14 @@ pub(crate) fn ensure(
     snapshot: &Snapshot,
     registry: &decide::Registry,
     owner: Option<(u32, u32)>,
+    handed: Option<AffinityKey>,
 ) -> Result<(), String> {
-    if registry.has_affinity_key() || !is_needed(snapshot) {
+    if registry.affinity_key().is_some() || !is_needed(snapshot) {
         return Ok(());
     }
     let path = directory(snapshot).join(FILE);
-    let key = match kept(&path, owner) {
+    let new = || handed.map_or_else(random, Ok);
+    let key = match kept(&path, owner, new) {
         Err(KeyError::NotKept(error)) => {
             tracing::warn!(
                 file = %path.display(),
@@ -43,7 +48,7 @@ pub(crate) fn ensure(
                 "cannot keep the key of affinity cookies; clients may change servers at the next \
                  restart; create the directory, or set `state_directory` or `affinity.key_file`"
             );
-            random()
+            new()
         }
         other => other,
     };
@@ -107,12 +112,16 @@ fn directory(snapshot: &Snapshot) -> PathBuf {
     configured.or_else(from_environment).unwrap_or_else(|| PathBuf::from(DIRECTORY))
 }
 
-/// The key in the file at `path`, which is created with a new key if it does not exist.
-fn kept(path: &Path, owner: Option<(u32, u32)>) -> Result<AffinityKey, KeyError> {
+/// The key in the file at `path`, which is created with a `new` key if it does not exist.
+fn kept(
+    path: &Path,
+    owner: Option<(u32, u32)>,
+    new: impl FnOnce() -> Result<AffinityKey, KeyError>,
+) -> Result<AffinityKey, KeyError> {
     if let Some(key) = read(path)? {
         return Ok(key);
     }
-    let key = random()?;
+    let key = new()?;
     // With O_EXCL no link is followed either, and it is certain that this call created the file.
     let mut create = OpenOptions::new();
     match create.write(true).create_new(true).mode(0o600).open(path) {
@@ -182,17 +191,21 @@ mod tests {
         let folder = env::temp_dir().join(format!("weir-affinity-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join(FILE);
-        let key = kept(&path, None).unwrap();
-        assert_eq!(kept(&path, None).unwrap(), key);
+        let key = kept(&path, None, random).unwrap();
+        assert_eq!(kept(&path, None, random).unwrap(), key);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::remove_file(&path).unwrap();
-        assert_ne!(kept(&path, None).unwrap(), key);
+        assert_ne!(kept(&path, None, random).unwrap(), key);
+        assert_ne!(kept(&path, None, || Ok(key)).unwrap(), key, "the file's stays");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(kept(&path, None, || Ok(key)).unwrap(), key);
+        assert_eq!(kept(&path, None, random).unwrap(), key, "it has been written");
         std::fs::write(&path, "nonsense").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(kept(&path, None).unwrap_err().to_string().contains("chmod 600"));
+        assert!(kept(&path, None, random).unwrap_err().to_string().contains("chmod 600"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(kept(&path, None).unwrap_err().to_string().contains("hexadecimal"));
-        let absent = kept(&folder.join("absent/key"), None).unwrap_err();
+        assert!(kept(&path, None, random).unwrap_err().to_string().contains("hexadecimal"));
+        let absent = kept(&folder.join("absent/key"), None, random).unwrap_err();
         assert!(matches!(absent, KeyError::NotKept(_)), "{absent}");
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -188,7 +188,8 @@ impl Reader<'_> {
                 )
                 .help(
                     "many clients will not trust it; each certificate is followed by its issuer's",
-                ),
+                )
+                .on_machine(),
             );
         }
         self.is_valid_today(&facts, &at.span).then(|| Usable {
@@ -229,7 +230,7 @@ impl Reader<'_> {
                 (error.help("clients refuse it until then; is this machine's clock right?"), false)
             }
         };
-        self.problems.report(diagnostic);
+        self.problems.report(diagnostic.on_machine());
         valid
     }
 
@@ -249,7 +250,8 @@ impl Reader<'_> {
                         usable.span.clone(),
                         "never shown for this name",
                     )
-                    .other(first.span.clone(), "shown: it stands first"),
+                    .other(first.span.clone(), "shown: it stands first")
+                    .on_machine(),
                 );
             }
             for name in &usable.facts.names {
@@ -278,7 +280,8 @@ impl Reader<'_> {
             let title = format!("no key in {}", at.value.display());
             let what = "a key is 32 hexadecimal digits";
             let help = "make one with: openssl rand -hex 16";
-            self.problems.report(Diagnostic::error(title, at.span.clone(), what).help(help));
+            let diagnostic = Diagnostic::error(title, at.span.clone(), what).help(help);
+            self.problems.report(diagnostic.on_machine());
         }
         Some(AffinityKeyFile { path, key: key? })
     }
@@ -298,7 +301,8 @@ impl Reader<'_> {
                 .help(format!(
                     "install the package ca-certificates, or name those that are believed: ca = \"…\" (looked for: {})",
                     SYSTEM_AUTHORITIES.join(", ")
-                )),
+                ))
+                .on_machine(),
             );
         }
         found
@@ -321,7 +325,8 @@ impl Reader<'_> {
                         )
                         .help(format!(
                             "Weir becomes user \"{user}\" after its start, so that a reload or an upgrade could not read it: let that user read it"
-                        )),
+                        ))
+                        .on_machine(),
                     );
                 }
                 Some(found.material)
@@ -337,7 +342,7 @@ impl Reader<'_> {
                     }
                     _ => diagnostic.help.extend(help),
                 }
-                self.problems.report(diagnostic);
+                self.problems.report(diagnostic.on_machine());
                 None
             }
         }
@@ -354,7 +359,7 @@ impl Reader<'_> {
         let title = format!("unusable {what} in {}", at.value.display());
         let mut diagnostic = Diagnostic::error(title, at.span.clone(), message);
         diagnostic.help.extend(help);
-        self.problems.report(diagnostic);
+        self.problems.report(diagnostic.on_machine());
     }
 }
 

@@ -24,7 +24,7 @@ use std::path::Path;
 
 use model::Material;
 
-pub use diagnostic::{Diagnostic, Label, Lines, Severity, Span};
+pub use diagnostic::{Diagnostic, Label, Lines, Severity, Span, Subject};
 pub use diff::{Changed, Changes, Diff, diff};
 pub use files::SYSTEM_AUTHORITIES;
 pub use raw::units::{SIZE_UNITS, show_duration, show_size};
@@ -90,6 +90,21 @@ pub struct Checked {
     pub snapshot: model::Snapshot,
     /// What it says but probably does not mean, in order of the text.
     pub warnings: Vec<Diagnostic>,
+}
+
+/// Checks a configuration's text alone: neither the files that it names nor any clock. Returns its
+/// warnings, in order of the text.
+///
+/// # Errors
+/// Every mistake and warning of the text; at least one is an error.
+pub fn check_text(text: &str, name: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let mut found = match check(text, name, &()) {
+        Ok(checked) => return Ok(checked.warnings),
+        Err(found) => found,
+    };
+    found.retain(|diagnostic| diagnostic.subject == Subject::File);
+    let is_wrong = found.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    if is_wrong { Err(found) } else { Ok(found) }
 }
 
 /// Reads and checks a configuration; `name` is the file's, for messages that need it.

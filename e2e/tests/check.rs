@@ -105,6 +105,32 @@ fn check_tells_this_machine_from_the_file() {
     assert!(checked.stdout.contains("is valid. The files that it names"), "{checked:?}");
 }
 
+/// The picture in the README shows what `weir check` prints today. `scripts/terminal-svg --pictures`
+/// draws it again.
+#[test]
+fn the_picture_of_check_is_up_to_date() {
+    let Some(scene) = Scene::new("check-picture", &[]) else {
+        return;
+    };
+    let read = |path: &str| {
+        let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(path).expect("a file of this repository")
+    };
+    let between = |text: &str, begin: &str, end: &str| {
+        let rest = text.split_once(begin).expect(begin).1;
+        rest.split_once(end).expect(end).0.to_owned()
+    };
+    let mistaken = between(&read("scripts/terminal-svg"), "MISTAKEN = \"\"\"\\\n", "\"\"\"");
+    let file = scene.file("weir.toml", mistaken);
+    let file = file.to_string_lossy();
+    let printed = run(&scene, &["check", &file]).stderr.replace(&*file, "weir.toml");
+    let shown = between(&read("docs/check.svg"), "<desc>$ weir check weir.toml\n", "</desc>");
+    let shown = shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    let lines =
+        |text: &str| text.trim().lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>();
+    assert_eq!(lines(&printed), lines(&shown));
+}
+
 #[test]
 fn check_reads_standard_input_and_nothing_without_end() {
     let Some(scene) = Scene::new("check-input", &[]) else {

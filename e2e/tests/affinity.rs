@@ -173,7 +173,9 @@ fn keys_that_are_no_secret_are_refused_by_check_and_serve() {
         set_mode(&key, mode);
     };
     let pipe = || assert!(Command::new("mkfifo").arg(&key).status().unwrap().success());
-    let cases: [(&str, &dyn Fn(), [&str; 2]); 5] = [
+    // What makes the file, and what is then said of it.
+    type Case<'m> = (&'m str, &'m dyn Fn(), [&'m str; 2]);
+    let cases: [Case<'_>; 5] = [
         ("others may read it", &|| file(KEY, 0o644), ["other users of this machine", "chmod 600"]),
         (
             "others may change it",

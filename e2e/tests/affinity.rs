@@ -1,9 +1,12 @@
 //! Affinity by a cookie: whose key its tokens are made with, and who understands them.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use e2e::clients::curl;
-use e2e::{App, Authority, Scene, Weir, http, server_tables};
+use e2e::{App, Authority, NAMESPACES, Scene, Weir, http, run, server_tables};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -75,6 +78,47 @@ fn cookies_survive_a_reload_an_upgrade_and_a_restart() {
     assert!(answer.field("set-cookie").is_some(), "{}", answer.head);
 }
 
+/// No state directory: the old process hands its key over, where nobody else sees it, and the new
+/// one hands it on.
+#[test]
+fn clients_stay_with_their_servers_through_upgrades_without_a_state_directory() {
+    let Some(scene) = Scene::new("affinity-handed", &["python3"]) else {
+        return;
+    };
+    let _apps = apps(&scene);
+    let top = "state_directory = \"/nonexistent/weir\"\nreload = { watch = false }";
+    let text = config(&scene, top, "", "");
+    let mut weir = Weir::start(&scene, &text);
+    let clients = [(); 6].map(|()| new_client(&weir));
+    let (_, heir) = weir.upgrade(SOON);
+    assert!(clients.iter().all(|client| stays(&weir, client)), "after an upgrade");
+    let seen = ["cmdline", "environ"].map(|name| {
+        let bytes = std::fs::read(format!("/proc/{}/{name}", heir.pid())).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let is_key = |word: &str| word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let mut words = seen.iter().flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()));
+    assert!(!words.any(is_key), "{seen:?}");
+
+    // A second one, with a state directory: the key is kept there from now on.
+    let state = scene.folder().join("state");
+    std::fs::create_dir(&state).unwrap();
+    let kept = text.replace("/nonexistent/weir", &state.to_string_lossy());
+    scene.file("weir.toml", kept);
+    let answer = weir.ask("/api/v1/upgrade");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    e2e::wait::until("the second process to end", SOON, || (!heir.is_running()).then_some(()));
+    let second = e2e::Heir::of(&answer.json());
+    assert!(clients.iter().all(|client| stays(&weir, client)), "after two");
+    second.signal(rustix::process::Signal::TERM);
+    e2e::wait::until("the third process to end", SOON, || (!second.is_running()).then_some(()));
+    let weir = Weir::start(
+        &scene,
+        &config(&scene, &top.replace("/nonexistent/weir", &state.to_string_lossy()), "", ""),
+    );
+    assert!(clients.iter().all(|client| stays(&weir, client)), "after a restart");
+}
+
 #[test]
 fn instances_with_one_key_file_understand_one_another() {
     let Some(scene) = Scene::new("affinity-shared", &["python3"]) else {
@@ -82,6 +126,7 @@ fn instances_with_one_key_file_understand_one_another() {
     };
     let _apps = apps(&scene);
     let key = scene.file("affinity.key", "00112233445566778899aabbccddeeff\n");
+    set_mode(&key, 0o640);
     let more = format!(", key_file = \"{}\"", key.display());
     let mut weir = Weir::start(&scene, &config(&scene, "", "", &more));
     let client = new_client(&weir);
@@ -104,6 +149,93 @@ fn instances_with_one_key_file_understand_one_another() {
     let answer = weir.ask("/api/v1/reload");
     assert_eq!(answer.status, 422, "{}", answer.text());
     assert!(answer.text().contains("openssl rand -hex 16"), "{}", answer.text());
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// `weir check` and `weir serve` refuse a key that is no secret, or no file, with the same words: the
+/// file that the configuration names, and the one in the state directory.
+#[test]
+fn keys_that_are_no_secret_are_refused_by_check_and_serve() {
+    const KEY: &str = "00112233445566778899aabbccddeeff\n";
+    let Some(scene) = Scene::new("affinity-refused", &[]) else {
+        return;
+    };
+    let state = scene.folder().join("state");
+    std::fs::create_dir(&state).unwrap();
+    let real = scene.file("real.key", KEY);
+    set_mode(&real, 0o600);
+    let key = state.join("affinity.key");
+    let file = |text: &str, mode: u32| {
+        std::fs::write(&key, text).unwrap();
+        set_mode(&key, mode);
+    };
+    let pipe = || assert!(Command::new("mkfifo").arg(&key).status().unwrap().success());
+    // What makes the file, and what is then said of it.
+    type Case<'m> = (&'m str, &'m dyn Fn(), [&'m str; 2]);
+    let cases: [Case<'_>; 5] = [
+        ("others may read it", &|| file(KEY, 0o644), ["other users of this machine", "chmod 600"]),
+        (
+            "others may change it",
+            &|| file(KEY, 0o602),
+            ["other users of this machine", "chmod 600"],
+        ),
+        (
+            "a link",
+            &|| std::os::unix::fs::symlink(&real, &key).unwrap(),
+            ["is a symbolic link, which is not followed", "name the file itself"],
+        ),
+        ("a pipe", &pipe, ["is not a regular file", "affinity.key"]),
+        (
+            "too large",
+            &|| file(&"0".repeat(129), 0o600),
+            ["has more than 128 bytes", "affinity.key"],
+        ),
+    ];
+    let named = config(&scene, "", "", &format!(", key_file = \"{}\"", key.display()));
+    let kept = config(&scene, &format!("state_directory = \"{}\"", state.display()), "", "");
+    for (case, make, said) in cases {
+        make();
+        for (text, code) in [(&named, 2), (&kept, 1)] {
+            let config = scene.file("refused.toml", text);
+            let config = config.to_string_lossy();
+            let [checked, served] = ["check", "serve"].map(|verb| run(&scene, &[verb, &config]));
+            assert_eq!((checked.code, served.code), (Some(code), Some(code)), "{case}: {served:?}");
+            for words in said {
+                assert!(checked.stderr.contains(words), "{case}: {checked:?}");
+            }
+            let checked = checked.stderr.trim();
+            assert!(served.stderr.contains(checked), "{case}: {checked} but {served:?}");
+            assert!(code == 2 || checked.lines().count() == 1, "{checked}");
+        }
+        std::fs::remove_file(&key).unwrap();
+    }
+}
+
+/// A mount namespace whose /dev/urandom yields nothing.
+#[test]
+fn without_random_bytes_there_is_no_start() {
+    let Some(scene) = Scene::new("affinity-random", &[NAMESPACES, "unshare", "timeout"]) else {
+        return;
+    };
+    let text = config(&scene, "state_directory = \"/nonexistent/weir\"", "", "");
+    let file = scene.file("random.toml", text);
+    for verb in ["check", "serve"] {
+        let script = "mount --bind /dev/null /dev/urandom && exec timeout 20 \"$@\"";
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-c", script, "sh"])
+            .arg(e2e::binary())
+            .arg(verb)
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{verb}: {said}");
+        assert!(said.contains("no random bytes from /dev/urandom"), "{verb}: {said}");
+        assert!(said.contains("`affinity.key_file`"), "{verb}: {said}");
+    }
 }
 
 /// What the server at `address` calls itself.

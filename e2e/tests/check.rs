@@ -46,6 +46,91 @@ fn check_refuses_what_serve_would() {
     }
 }
 
+/// What is wrong with this machine is told from what is wrong with the file, and `--file-only` asks
+/// for the latter alone.
+#[test]
+fn check_tells_this_machine_from_the_file() {
+    let Some(scene) = Scene::new("check-where", &[]) else {
+        return;
+    };
+    let plain = scene.one_service("", &["127.0.0.1:1".parse().expect("an address")]);
+    let key = scene.file("affinity.key", "no key");
+    let elsewhere = format!(
+        "user = \"nobody-has-this-name\"\n{plain}\n\
+         [[listener]]\nname = \"secure\"\naddress = \"{}\"\n\
+         tls = {{ certificates = [{{ chain = \"/nonexistent/a.pem\", key = \"/nonexistent/a.key\" }}] }}\n\
+         [[route]]\npath = \"/kept\"\nservice = \"kept\"\n[service.kept]\n\
+         affinity = {{ cookie = \"kept\", key_file = \"{}\" }}\n\
+         server = [{{ address = \"127.0.0.1:2\" }}]\n",
+        scene.address(1, 8443),
+        key.display()
+    );
+    let check = |text: &str, words: &[&str]| {
+        let file = scene.file("elsewhere.toml", text);
+        let file = file.to_string_lossy();
+        let words = [&["check", "--json"], words, &[&*file]].concat();
+        let checked = run(&scene, &words);
+        let said: serde_json::Value = serde_json::from_str(&checked.stdout).expect("JSON");
+        (checked.code, said)
+    };
+    let places = |said: &serde_json::Value| {
+        let mistakes = said["mistakes"].as_array().cloned().unwrap_or_default();
+        let place = |one: &serde_json::Value| one["where"].as_str().expect("where").to_owned();
+        mistakes.iter().map(place).collect::<Vec<_>>()
+    };
+    // Two files that are not there, and one that others may read.
+    let (code, said) = check(&elsewhere, &[]);
+    assert_eq!((code, &said["valid"]), (Some(2), &false.into()), "{said}");
+    assert_eq!(places(&said), ["machine"; 3], "{said}");
+    let (code, said) = check(&elsewhere, &["--file-only"]);
+    assert_eq!((code, &said["valid"]), (Some(0), &true.into()), "{said}");
+
+    // A mistake of the file as well.
+    let wrong = elsewhere.replace("service = \"kept\"", "service = \"lost\"");
+    let (code, said) = check(&wrong, &[]);
+    assert_eq!(code, Some(2));
+    let mut all = places(&said);
+    all.sort();
+    assert_eq!(all, ["file", "machine", "machine", "machine"], "{said}");
+    let (code, said) = check(&wrong, &["--file-only"]);
+    assert_eq!((code, &said["valid"]), (Some(2), &false.into()), "{said}");
+    assert_eq!(places(&said), ["file"], "{said}");
+
+    // As text, and what is no file: the user.
+    let file = scene.file("elsewhere.toml", format!("user = \"nobody-has-this-name\"\n{plain}"));
+    let file = file.to_string_lossy();
+    assert_eq!(run(&scene, &["check", &file]).code, Some(1));
+    let checked = run(&scene, &["check", "--file-only", &file]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stdout.contains("is valid. The files that it names"), "{checked:?}");
+}
+
+/// The picture in the README shows what `weir check` prints today. `scripts/terminal-svg --pictures`
+/// draws it again.
+#[test]
+fn the_picture_of_check_is_up_to_date() {
+    let Some(scene) = Scene::new("check-picture", &[]) else {
+        return;
+    };
+    let read = |path: &str| {
+        let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(path).expect("a file of this repository")
+    };
+    let between = |text: &str, begin: &str, end: &str| {
+        let rest = text.split_once(begin).expect(begin).1;
+        rest.split_once(end).expect(end).0.to_owned()
+    };
+    let mistaken = between(&read("scripts/terminal-svg"), "MISTAKEN = \"\"\"\\\n", "\"\"\"");
+    let file = scene.file("weir.toml", mistaken);
+    let file = file.to_string_lossy();
+    let printed = run(&scene, &["check", &file]).stderr.replace(&*file, "weir.toml");
+    let shown = between(&read("docs/check.svg"), "<desc>$ weir check weir.toml\n", "</desc>");
+    let shown = shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    let lines =
+        |text: &str| text.trim().lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>();
+    assert_eq!(lines(&printed), lines(&shown));
+}
+
 #[test]
 fn check_reads_standard_input_and_nothing_without_end() {
     let Some(scene) = Scene::new("check-input", &[]) else {

@@ -133,6 +133,14 @@ fn what_a_peer_can_cause_is_logged_a_few_times_and_then_counted() {
     let logged = log.lines().filter(|line| line.contains("PING") && told(line).is_none()).count();
     assert_eq!(held + logged, FRAMES, "{log}");
     assert!(held >= FRAMES - 100, "{log}");
+    // The summary has the level of what it stands for, and names where it comes from.
+    let level = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
+    let first = log.lines().find(|line| line.contains("PING")).unwrap();
+    let summary = log.lines().find(|line| told(line).is_some()).unwrap();
+    assert_eq!(level(summary), level(first), "{log}");
+    for field in ["kind=\"h2", "held_back=", "seconds=10"] {
+        assert!(summary.contains(field), "{field}: {summary}");
+    }
 }
 
 #[test]

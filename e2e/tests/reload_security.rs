@@ -193,6 +193,62 @@ fn tunnels_end_after_drain_max_and_say_why() {
     assert_eq!(line["cause"], "listener_changed", "{line}");
 }
 
+/// A reload gives a tcp listener another name or address, with other security settings or before
+/// them: its tunnels end all the same.
+#[test]
+fn neither_a_new_name_nor_a_new_address_keeps_tunnels_alive() {
+    let Some(scene) = Scene::new("secure-renamed", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let pair = Authority::new(&scene, "ca").issue("a", &["a.example.com"]);
+    let secured = tls(&pair, "");
+    let text = |listeners: [(&str, SocketAddr, &str); 3]| {
+        let tables = listeners.map(|(name, address, secured)| {
+            format!(
+                "[[listener]]\nname = \"{name}\"\naddress = \"{address}\"\n\
+                 protocol = \"tcp\"\nservice = \"app\"\n{secured}"
+            )
+        });
+        config(&scene, "", app.address(), &tables.concat())
+    };
+    let [at_once, in_steps, moved, elsewhere] =
+        [8081, 8082, 8083, 8084].map(|port| scene.address(1, port));
+    let first = [("at-once", at_once, ""), ("in-steps", in_steps, ""), ("moved", moved, "")];
+    let weir = Weir::start(&scene, &text(first));
+    let mut tunnels = [at_once, in_steps, moved].map(|at| http::Connection::open(at).unwrap());
+    for tunnel in &mut tunnels {
+        assert_eq!(tunnel.get("/", &[]).unwrap().status, 200);
+    }
+    // A new name alone, twice, ends no tunnel.
+    for name in ["renamed", "renamed-again"] {
+        reload(&scene, &weir, &text([first[0], (name, in_steps, ""), first[2]]));
+        wait::measure_for(DRAIN + Duration::from_millis(200));
+        assert_eq!(tunnels[1].get("/", &[]).unwrap().status, 200);
+    }
+
+    let changed = std::time::Instant::now();
+    let last = [
+        ("another", at_once, &*secured),
+        ("renamed-again", in_steps, &*secured),
+        ("moved", elsewhere, &*secured),
+    ];
+    reload(&scene, &weir, &text(last));
+    for tunnel in &mut tunnels {
+        assert_eq!(tunnel.get("/", &[]).unwrap().status, 200, "until its time is over");
+    }
+    for (tunnel, (name, ..)) in tunnels.iter_mut().zip(first) {
+        assert!(tunnel.is_closed_within(DRAIN + SOON), "{name}");
+        assert!(changed.elapsed() >= DRAIN, "{name} after {:?}", changed.elapsed());
+    }
+    for (name, ..) in first {
+        let line = wait::until("its line", SOON, || {
+            weir.access().into_iter().find(|line| line["listener"] == name)
+        });
+        assert_eq!(line["cause"], "listener_changed", "{line}");
+    }
+}
+
 #[test]
 fn a_removed_service_does_not_come_back_into_the_metrics() {
     let Some(scene) = Scene::new("secure-metrics", &["python3"]) else {

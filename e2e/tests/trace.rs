@@ -60,6 +60,54 @@ fn every_case() {
         format!("{name}, its frame {}", number - first)
     });
     println!("trace: {} cases, {compared} frames", cases.len());
+    syns_are_counted_as_by_tshark(&path);
+}
+
+/// SYNs and SYN+ACKs sent again, each as in the column of its own: in JSON, in CSV and in the text.
+fn syns_are_counted_as_by_tshark(path: &Path) {
+    let counted = ["0", "1"].map(|ack| {
+        let filter =
+            format!("tcp.flags.syn==1 && tcp.flags.ack=={ack} && tcp.analysis.retransmission");
+        let tshark = Command::new("tshark")
+            .arg("-r")
+            .arg(path)
+            .args(["-Y", &filter, "-T", "fields", "-e", "frame.number"])
+            .stderr(Stdio::null())
+            .output()
+            .expect("tshark");
+        String::from_utf8_lossy(&tshark.stdout).lines().count() as u64
+    });
+    assert!(counted.iter().all(|count| *count > 0) && counted[0] != counted[1], "{counted:?}");
+    let weir = |words: &[&str]| {
+        let output = Command::new(e2e::binary()).arg("trace").args(words).arg(path).output();
+        String::from_utf8(output.expect("weir").stdout).expect("UTF-8")
+    };
+    let report: serde_json::Value = serde_json::from_str(&weir(&["--json"])).expect("JSON");
+    let names = ["syn_retransmissions", "syn_ack_retransmissions"];
+    assert_eq!(names.map(|name| report["totals"][name].as_u64()), counted.map(Some));
+    let csv = weir(&["--csv"]);
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let heading = lines.next().expect("a heading");
+    let places = names.map(|name| heading.iter().position(|one| *one == name).expect("its column"));
+    let mut sums = [0, 0];
+    for line in lines {
+        for (sum, place) in sums.iter_mut().zip(places) {
+            *sum += line[place].parse::<u64>().expect("a count");
+        }
+    }
+    assert_eq!(sums, counted);
+    let text = weir(&[]);
+    let headed = text.lines().any(|line| line.trim_end().ends_with("SYN  SYN+ACK"));
+    assert!(headed, "{text}");
+    let page = path.with_extension("html");
+    weir(&["--html", &page.to_string_lossy()]);
+    let page = std::fs::read_to_string(page).expect("the page");
+    for heading in ["SYN again", "SYN+ACK again"] {
+        assert!(page.contains(&format!(">{heading}</th>")), "{heading}");
+    }
+    let all = text.lines().find(|line| line.trim_start().starts_with("in all")).expect("the sum");
+    let cells: Vec<&str> = all.split_whitespace().rev().take(2).collect();
+    assert_eq!(cells, [counted[1].to_string(), counted[0].to_string()], "{all}");
 }
 
 #[test]

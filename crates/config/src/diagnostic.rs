@@ -30,6 +30,16 @@ pub enum Severity {
     Warning,
 }
 
+/// What a diagnostic is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The configuration's text: the same on every machine.
+    File,
+    /// What the text names on this machine: a file that is missing or cannot be used there, or this
+    /// machine's clock. The same text may be valid elsewhere.
+    Machine,
+}
+
 /// A place in the text and what is to be said of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
@@ -84,6 +94,8 @@ pub(crate) fn boundary_before(text: &str, at: usize) -> usize {
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
+    /// What it is about.
+    pub subject: Subject,
     /// What is wrong, in one line.
     pub title: String,
     /// Where.
@@ -99,6 +111,7 @@ impl Diagnostic {
         let primary = Label { span, text: label.into() };
         Diagnostic {
             severity: Severity::Error,
+            subject: Subject::File,
             title: title.into(),
             primary,
             others: Vec::new(),
@@ -108,6 +121,12 @@ impl Diagnostic {
 
     pub(crate) fn warning(title: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(title, span, label) }
+    }
+
+    /// The same, about what the text names on this machine.
+    pub(crate) fn on_machine(mut self) -> Self {
+        self.subject = Subject::Machine;
+        self
     }
 
     pub(crate) fn other(mut self, span: Span, text: impl Into<String>) -> Self {

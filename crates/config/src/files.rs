@@ -13,7 +13,7 @@ use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
 use crate::diagnostic::{At, Diagnostic, Problems, Span};
 use crate::raw::{Document, RawCertificate, RawListenerTls, RawServiceTls};
-use crate::{Surroundings, Unreadable};
+use crate::{Found, Surroundings, Unreadable};
 
 /// Where systems keep the authorities they know: Debian, Alpine and Arch; Fedora and its kin;
 /// `SUSE`; Alpine again. The first that can be read is taken.
@@ -188,7 +188,8 @@ impl Reader<'_> {
                 )
                 .help(
                     "many clients will not trust it; each certificate is followed by its issuer's",
-                ),
+                )
+                .on_machine(),
             );
         }
         self.is_valid_today(&facts, &at.span).then(|| Usable {
@@ -229,7 +230,7 @@ impl Reader<'_> {
                 (error.help("clients refuse it until then; is this machine's clock right?"), false)
             }
         };
-        self.problems.report(diagnostic);
+        self.problems.report(diagnostic.on_machine());
         valid
     }
 
@@ -249,7 +250,8 @@ impl Reader<'_> {
                         usable.span.clone(),
                         "never shown for this name",
                     )
-                    .other(first.span.clone(), "shown: it stands first"),
+                    .other(first.span.clone(), "shown: it stands first")
+                    .on_machine(),
                 );
             }
             for name in &usable.facts.names {
@@ -271,13 +273,15 @@ impl Reader<'_> {
     }
 
     fn affinity_key(&self, at: &At<PathBuf>) -> Option<AffinityKeyFile> {
-        let Material { path, bytes } = self.file(at)?;
+        let found = self.surroundings.secret(&at.value, AffinityKey::FILE_MAX_BYTES);
+        let Material { path, bytes } = self.material(at, found)?;
         let key = AffinityKey::parse(&bytes);
         if key.is_none() {
             let title = format!("no key in {}", at.value.display());
             let what = "a key is 32 hexadecimal digits";
             let help = "make one with: openssl rand -hex 16";
-            self.problems.report(Diagnostic::error(title, at.span.clone(), what).help(help));
+            let diagnostic = Diagnostic::error(title, at.span.clone(), what).help(help);
+            self.problems.report(diagnostic.on_machine());
         }
         Some(AffinityKeyFile { path, key: key? })
     }
@@ -297,14 +301,20 @@ impl Reader<'_> {
                 .help(format!(
                     "install the package ca-certificates, or name those that are believed: ca = \"…\" (looked for: {})",
                     SYSTEM_AUTHORITIES.join(", ")
-                )),
+                ))
+                .on_machine(),
             );
         }
         found
     }
 
     fn file(&self, at: &At<PathBuf>) -> Option<Material> {
-        match self.surroundings.file(&at.value) {
+        self.material(at, self.surroundings.file(&at.value))
+    }
+
+    /// What was found where `at` names a file; it is reported if it was not, or only by root.
+    fn material(&self, at: &At<PathBuf>, found: Result<Found, Unreadable>) -> Option<Material> {
+        match found {
             Ok(found) => {
                 if let Some(user) = self.user.filter(|_| found.only_root) {
                     self.problems.report(
@@ -315,7 +325,8 @@ impl Reader<'_> {
                         )
                         .help(format!(
                             "Weir becomes user \"{user}\" after its start, so that a reload or an upgrade could not read it: let that user read it"
-                        )),
+                        ))
+                        .on_machine(),
                     );
                 }
                 Some(found.material)
@@ -331,7 +342,7 @@ impl Reader<'_> {
                     }
                     _ => diagnostic.help.extend(help),
                 }
-                self.problems.report(diagnostic);
+                self.problems.report(diagnostic.on_machine());
                 None
             }
         }
@@ -348,7 +359,7 @@ impl Reader<'_> {
         let title = format!("unusable {what} in {}", at.value.display());
         let mut diagnostic = Diagnostic::error(title, at.span.clone(), message);
         diagnostic.help.extend(help);
-        self.problems.report(diagnostic);
+        self.problems.report(diagnostic.on_machine());
     }
 }
 

@@ -24,7 +24,7 @@ use std::path::Path;
 
 use model::Material;
 
-pub use diagnostic::{Diagnostic, Label, Lines, Severity, Span};
+pub use diagnostic::{Diagnostic, Label, Lines, Severity, Span, Subject};
 pub use diff::{Changed, Changes, Diff, diff};
 pub use files::SYSTEM_AUTHORITIES;
 pub use raw::units::{SIZE_UNITS, show_duration, show_size};
@@ -38,6 +38,13 @@ pub trait Surroundings {
     /// The file that the configuration calls `path`. A relative path begins at the configuration's
     /// own folder.
     fn file(&self, path: &Path) -> Result<Found, Unreadable>;
+
+    /// As [`Surroundings::file`], for a file that holds a secret of at most `bytes_max` bytes: refused
+    /// if other users may read or change it.
+    fn secret(&self, path: &Path, bytes_max: u64) -> Result<Found, Unreadable> {
+        let _ = bytes_max;
+        self.file(path)
+    }
 
     /// Seconds since 1970-01-01 UTC, which certificates are compared with. `None`: unknown, and
     /// they are not.
@@ -83,6 +90,21 @@ pub struct Checked {
     pub snapshot: model::Snapshot,
     /// What it says but probably does not mean, in order of the text.
     pub warnings: Vec<Diagnostic>,
+}
+
+/// Checks a configuration's text alone: neither the files that it names nor any clock. Returns its
+/// warnings, in order of the text.
+///
+/// # Errors
+/// Every mistake and warning of the text; at least one is an error.
+pub fn check_text(text: &str, name: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let mut found = match check(text, name, &()) {
+        Ok(checked) => return Ok(checked.warnings),
+        Err(found) => found,
+    };
+    found.retain(|diagnostic| diagnostic.subject == Subject::File);
+    let is_wrong = found.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    if is_wrong { Err(found) } else { Ok(found) }
 }
 
 /// Reads and checks a configuration; `name` is the file's, for messages that need it.

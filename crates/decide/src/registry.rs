@@ -118,15 +118,15 @@ impl Registry {
         let _ = self.affinity_key.set(key);
     }
 
-    /// Whether this instance's key has been set.
-    pub fn has_affinity_key(&self) -> bool {
-        self.affinity_key.get().is_some()
+    /// This instance's key, if it has been set.
+    pub fn affinity_key(&self) -> Option<AffinityKey> {
+        self.affinity_key.get().copied()
     }
 
     /// The key of a service's affinity cookies: that of its file, else this instance's.
     fn affinity_key_of(&self, spec: &Service) -> AffinityKey {
         let of_file = spec.affinity.as_ref().and_then(|affinity| affinity.key_file.as_ref());
-        let own = || self.affinity_key.get().copied();
+        let own = || self.affinity_key();
         // Who publishes a service that needs this instance's key has set it.
         let none = AffinityKey::new([0; AffinityKey::LENGTH]);
         of_file.map(|file| file.key).or_else(own).unwrap_or(none)

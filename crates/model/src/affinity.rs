@@ -32,6 +32,9 @@ impl AffinityKey {
     /// Bytes of a key.
     pub const LENGTH: usize = 16;
 
+    /// More than any file with a key holds, in bytes.
+    pub const FILE_MAX_BYTES: u64 = 128;
+
     /// The key of these bytes.
     pub fn new(bytes: [u8; AffinityKey::LENGTH]) -> AffinityKey {
         AffinityKey(bytes)

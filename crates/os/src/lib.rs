@@ -22,6 +22,7 @@ pub mod notify;
 pub mod poll;
 pub mod privileges;
 pub mod process;
+pub mod secret_file;
 pub mod sock_diag;
 pub mod socket;
 pub mod splice;

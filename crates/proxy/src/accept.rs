@@ -63,7 +63,8 @@ impl Acceptor {
     /// Takes what the kernel has already accepted, then closes the socket: closing it with
     /// connections in its queue would reset them.
     ///
-    /// If another listener goes on with the same socket, what is in its queue is left to that.
+    /// If a listener with other security settings replaces it, the queue is left to that one, or
+    /// reset if that one has other sockets: nothing more is accepted by the old rules.
     pub(crate) fn finish(self, worker: &Rc<Worker>) {
         self.task.abort();
         if self.listener.is_replaced() {

@@ -74,12 +74,15 @@ pub struct ListenerSockets {
     pub sockets: Vec<TcpListener>,
 }
 
-/// A listener that is gone, or whose place is taken by one of its name.
+/// A listener that is gone, or replaced by others.
 #[derive(Debug)]
 pub struct RemovedListener {
     /// Its name in the configuration.
     pub name: Arc<str>,
-    /// One of its name goes on accepting on the same sockets, with other security settings
+    /// The names of the listeners that replace it: the one that has its name, and the one that
+    /// accepts on its sockets. Empty if it is gone.
+    pub next: Vec<Arc<str>>,
+    /// Whether one of these has other security settings
     /// ([`model::Listener::has_security_of`]).
     pub security_changed: bool,
 }
@@ -121,7 +124,7 @@ pub fn start(options: Options) -> io::Result<Handle> {
         })
         .unzip();
     let shared = Arc::new(Shared::new(registry, peers, may_explain, identity));
-    shared.listen(listeners, &[]);
+    shared.listen(listeners, &[], &[]);
     let mut workers = Vec::with_capacity(inboxes.len());
     for (id, inbox) in inboxes.into_iter().enumerate() {
         let shared = Arc::clone(&shared);
@@ -166,9 +169,10 @@ impl Handle {
 
     /// Follows a configuration that has just been published: begins to accept on the `added`
     /// listeners; takes what the kernel has already accepted for the `removed` and closes them.
-    /// Connections of removed listeners end after the exchange they are in. One that moved to
-    /// another address, or has other security settings, is removed and added; of the latter kind,
-    /// tunnels and connections in tcp mode end at `tunnels_end`.
+    /// Connections of removed listeners end after the exchange they are in. One that has another
+    /// name, address or other security settings is removed and added. Tunnels and connections in
+    /// tcp mode end at `tunnels_end` if the security settings changed; otherwise they follow the
+    /// listeners that replace theirs, and end when the security settings of one of those change.
     pub fn apply(
         &self,
         added: Vec<ListenerSockets>,
@@ -176,7 +180,7 @@ impl Handle {
         tunnels_end: Moment,
     ) {
         let closed = self.shared.unlisten(removed, tunnels_end);
-        self.shared.listen(added, &closed);
+        self.shared.listen(added, removed, &closed);
     }
 
     /// Stops accepting, since another process accepts in our place. Exchanges under way are

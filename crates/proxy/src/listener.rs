@@ -1,7 +1,7 @@
 //! A listener at run time: it outlives configurations by its name, and its connections outlive it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use decide::Published;
 use model::{ListenerId, Moment, Snapshot};
@@ -12,8 +12,12 @@ pub(crate) struct LiveListener {
     /// Client connections that came by it, and by those that it replaced.
     pub(crate) connections: Arc<AtomicUsize>,
     closing: AtomicBool,
-    /// When its tunnels end, if another of its name has replaced it.
+    /// When its tunnels end: once a listener with other security settings has replaced it.
     tunnels_end: OnceLock<Moment>,
+    /// Those that it replaced with the same security settings, directly or over others, and that
+    /// still have connections: their tunnels end with its own. Weak, so that they go with their
+    /// last connection.
+    before: Vec<Weak<LiveListener>>,
     /// The last configuration that it was part of: what its connections end under when there is
     /// no newer one.
     last: Mutex<Arc<Published>>,
@@ -27,15 +31,28 @@ impl LiveListener {
             connections: Arc::default(),
             closing: AtomicBool::new(false),
             tunnels_end: OnceLock::new(),
+            before: Vec::new(),
             last: Mutex::new(published),
         }
     }
 
-    /// The one that replaces it, with other security settings in `published`. Its connections count
-    /// towards the limit of that.
-    pub(crate) fn successor(&self, published: Arc<Published>) -> LiveListener {
-        let new = LiveListener::new(Arc::clone(&self.name), published);
-        LiveListener { connections: Arc::clone(&self.connections), ..new }
+    /// Makes it replace those `before` it. The connections of one that had its name and other
+    /// security settings count towards its limit. Tunnels of those with the same security settings
+    /// end when it is replaced by one with others.
+    pub(crate) fn replacing<'a>(
+        mut self,
+        before: impl Iterator<Item = &'a Arc<LiveListener>>,
+    ) -> LiveListener {
+        for old in before {
+            if !old.is_replaced() {
+                let earlier = old.before.iter().filter(|one| one.strong_count() > 0);
+                self.before.extend(earlier.cloned());
+                self.before.push(Arc::downgrade(old));
+            } else if old.name == self.name {
+                self.connections = Arc::clone(&old.connections);
+            }
+        }
+        self
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
@@ -58,10 +75,15 @@ impl LiveListener {
         self.closing.store(true, Relaxed);
     }
 
-    /// One of its name has replaced it on the same sockets, with other security settings: its
-    /// connections end after the exchange they are in, tunnels at `tunnels_end`.
+    /// A listener with other security settings has replaced it: its connections end after the
+    /// exchange they are in, its tunnels and those of the listeners that it replaced at
+    /// `tunnels_end`.
     pub(crate) fn replace(&self, tunnels_end: Moment) {
-        // It is replaced once, by whoever removes it from the list of all.
+        for old in self.before.iter().filter_map(Weak::upgrade) {
+            // Set already if it has two successors, and the other one was replaced earlier.
+            let _ = old.tunnels_end.set(tunnels_end);
+        }
+        // The only call for this listener: it is removed from the list of all with it.
         let _ = self.tunnels_end.set(tunnels_end);
         self.close();
     }

@@ -134,21 +134,24 @@ impl Shared {
     }
 
     /// Deals the sockets of new listeners out to the workers; those that were there stay in the
-    /// configuration in force.
-    /// `closed`: those that were there until now.
-    pub(crate) fn listen(&self, added: Vec<ListenerSockets>, closed: &[Arc<LiveListener>]) {
+    /// configuration in force. `removed`: the listeners that the new ones replace; `closed`: what
+    /// [`Shared::unlisten`] returned for these.
+    pub(crate) fn listen(
+        &self,
+        added: Vec<ListenerSockets>,
+        removed: &[RemovedListener],
+        closed: &[Arc<LiveListener>],
+    ) {
         let published = self.registry.load_full();
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         for listener in &*listeners {
             listener.stay(&published);
         }
         for ListenerSockets { name, sockets } in added {
-            let before = closed.iter().find(|old| *old.name() == name && old.is_replaced());
-            let listener = match before {
-                Some(before) => before.successor(Arc::clone(&published)),
-                None => LiveListener::new(name, Arc::clone(&published)),
-            };
-            let listener = Arc::new(listener);
+            let replaced = removed.iter().filter(|old| old.next.contains(&name));
+            let before = replaced.filter_map(|old| closed.iter().find(|c| *c.name() == old.name));
+            let listener = LiveListener::new(Arc::clone(&name), Arc::clone(&published));
+            let listener = Arc::new(listener.replacing(before));
             for (socket, peer) in sockets.into_iter().zip(self.peers.iter().cycle()) {
                 let dealt = Dealt { listener: Arc::clone(&listener), socket };
                 peer.dealt.lock().unwrap_or_else(PoisonError::into_inner).push(dealt);

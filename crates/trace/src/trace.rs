@@ -1,7 +1,7 @@
 //! The whole walk of a record: decoded, given to its connection, judged, counted.
 
 use crate::analysis::{Connection, Flags, Opening};
-use crate::decode::{Decoded, Decoder, Segment, Tally, bits};
+use crate::decode::{Decoded, Decoder, Segment, Tally};
 use crate::flow::{Ends, Table};
 use crate::reader::Record;
 use crate::summary::{Counts, Intervals, Story};
@@ -152,17 +152,17 @@ impl Trace {
                 frame.flags = flags;
                 frame.was_captured =
                     followed.story.take(frame.number, frame.from, &segment, flags, record.time_ns);
-                counts.segment(segment.length, segment.has(bits::SYN), flags);
+                counts.segment(&segment, flags);
                 frame.segment = Some(segment);
             }
             (Decoded::Segment(segment), None) => {
-                counts.segment(segment.length, segment.has(bits::SYN), Flags::NONE);
+                counts.segment(&segment, Flags::NONE);
             }
             (Decoded::Mention(segment), stream) => {
                 if let Some(stream) = stream {
                     frame.flags.add(self.followed[stream as usize].connection.mention(&segment));
                 }
-                counts.flags(segment.has(bits::SYN), frame.flags);
+                counts.flags(&segment, frame.flags);
             }
             (Decoded::Other(kind), _) => self.undecoded.take(kind, record.wire_bytes),
         }

@@ -2,44 +2,102 @@
 //! survives a restart and an upgrade. Services with a `key_file` do not need it.
 
 use std::env;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use model::{AffinityKey, Snapshot};
+use os::secret_file::{self, Links, SecretError};
 
 /// Its name in the state directory.
 const FILE: &str = "affinity.key";
 /// The state directory where neither the configuration nor the environment names one.
 const DIRECTORY: &str = "/var/lib/weir";
-/// More than any key file holds, in bytes.
-const FILE_MAX_BYTES: u64 = 128;
+/// Where random bytes come from.
+const RANDOM: &str = "/dev/urandom";
 
 /// Sets the registry's key if `snapshot` has a service that needs it. `owner` (user and group ids):
 /// whom this process, still root, is about to become; a new file belongs to them.
 ///
-/// Without a usable state directory the key holds until this process ends, which is logged: clients
-/// then lose their servers at a restart or an upgrade, but nothing fails.
-pub(crate) fn ensure(snapshot: &Snapshot, registry: &decide::Registry, owner: Option<(u32, u32)>) {
-    let mut affinities = snapshot.services.iter().filter_map(|service| service.affinity.as_ref());
-    if registry.has_affinity_key() || affinities.all(|affinity| affinity.key_file.is_some()) {
-        return;
+/// `handed`: the key of the process that this one takes over from. It is used unless the state
+/// directory holds one, and kept there if that is possible.
+///
+/// Without a usable state directory the key holds until this process and those that take over from
+/// it end, which is logged: clients then lose their servers at a restart, but nothing fails.
+///
+/// # Errors
+/// One line, when the file there must not be used, or there are no random bytes for a key.
+pub(crate) fn ensure(
+    snapshot: &Snapshot,
+    registry: &decide::Registry,
+    owner: Option<(u32, u32)>,
+    handed: Option<AffinityKey>,
+) -> Result<(), String> {
+    if registry.affinity_key().is_some() || !is_needed(snapshot) {
+        return Ok(());
     }
     let path = directory(snapshot).join(FILE);
-    let key = kept(&path, owner).or_else(|error| {
-        tracing::warn!(
-            file = %path.display(),
-            %error,
-            "cannot keep the key of affinity cookies; clients may change servers at the next \
-             restart or upgrade; create the directory, or set `state_directory` or \
-             `affinity.key_file`"
-        );
-        random()
-    });
-    match key {
-        Ok(key) => registry.set_affinity_key(key),
-        Err(error) => tracing::error!(%error, "no random bytes for the key of affinity cookies"),
+    let new = || handed.map_or_else(random, Ok);
+    let key = match kept(&path, owner, new) {
+        Err(KeyError::NotKept(error)) => {
+            tracing::warn!(
+                file = %path.display(),
+                %error,
+                "cannot keep the key of affinity cookies; clients may change servers at the next \
+                 restart; create the directory, or set `state_directory` or `affinity.key_file`"
+            );
+            new()
+        }
+        other => other,
+    };
+    registry.set_affinity_key(key.map_err(|error| error.to_string())?);
+    Ok(())
+}
+
+/// What would make [`ensure`] fail, as far as that can be told without making the file.
+pub(crate) fn obstacle(snapshot: &Snapshot) -> Option<String> {
+    if !is_needed(snapshot) {
+        return None;
+    }
+    match read(&directory(snapshot).join(FILE)) {
+        Ok(Some(_)) => None,
+        Ok(None) | Err(KeyError::NotKept(_)) => random().err().map(|error| error.to_string()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// Whether a service has affinity and no key file.
+fn is_needed(snapshot: &Snapshot) -> bool {
+    let mut affinities = snapshot.services.iter().filter_map(|service| service.affinity.as_ref());
+    affinities.any(|affinity| affinity.key_file.is_none())
+}
+
+/// Why there is no key. Prints as one line.
+#[derive(Debug)]
+enum KeyError {
+    /// The state directory cannot be used: a key is made all the same.
+    NotKept(io::Error),
+    /// The file must not be used: why, and what to do.
+    Refused(String),
+    /// There are no random bytes.
+    NotRandom(io::Error),
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyError::NotKept(error) => {
+                write!(f, "cannot keep the key of affinity cookies: {error}")
+            }
+            KeyError::Refused(line) => f.write_str(line),
+            KeyError::NotRandom(error) => write!(
+                f,
+                "cannot make a key for affinity cookies: no random bytes from {RANDOM}: {error}; \
+                 make that device available, or set `affinity.key_file`"
+            ),
+        }
     }
 }
 
@@ -54,20 +112,32 @@ fn directory(snapshot: &Snapshot) -> PathBuf {
     configured.or_else(from_environment).unwrap_or_else(|| PathBuf::from(DIRECTORY))
 }
 
-/// The key in the file at `path`, which is created with a new key if it does not exist.
-fn kept(path: &Path, owner: Option<(u32, u32)>) -> io::Result<AffinityKey> {
+/// The key in the file at `path`, which is created with a `new` key if it does not exist.
+fn kept(
+    path: &Path,
+    owner: Option<(u32, u32)>,
+    new: impl FnOnce() -> Result<AffinityKey, KeyError>,
+) -> Result<AffinityKey, KeyError> {
+    if let Some(key) = read(path)? {
+        return Ok(key);
+    }
+    let key = new()?;
+    // With O_EXCL no link is followed either, and it is certain that this call created the file.
     let mut create = OpenOptions::new();
     match create.write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => {
-            let key = random()?;
-            write(file, key, owner).inspect_err(|_| {
+            write(file, key, owner).map_err(|error| {
                 // Half a key would be in the way of the next start.
                 let _ = std::fs::remove_file(path);
+                KeyError::NotKept(error)
             })?;
             Ok(key)
         }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(path),
-        Err(error) => Err(error),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // Another process has made it in the meantime.
+            read(path)?.ok_or(KeyError::NotKept(error))
+        }
+        Err(error) => Err(KeyError::NotKept(error)),
     }
 }
 
@@ -79,20 +149,34 @@ fn write(mut file: File, key: AffinityKey, owner: Option<(u32, u32)>) -> io::Res
     file.sync_all()
 }
 
-fn read(path: &Path) -> io::Result<AffinityKey> {
-    // A FIFO would keep the start waiting for a writer.
-    if !std::fs::symlink_metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    let mut text = Vec::new();
-    File::open(path)?.take(FILE_MAX_BYTES).read_to_end(&mut text)?;
-    let why = "it does not hold 32 hexadecimal digits; remove it to have a new key made";
-    AffinityKey::parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, why))
+/// The key in the file at `path`; `None` if there is no such file.
+fn read(path: &Path) -> Result<Option<AffinityKey>, KeyError> {
+    const WHAT: &str = "key file";
+    let secret = match secret_file::read(path, AffinityKey::FILE_MAX_BYTES, Links::Refused) {
+        Ok(secret) => secret,
+        Err(SecretError::Unreadable(error)) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(SecretError::Unreadable(error)) => return Err(KeyError::NotKept(error)),
+        Err(error @ (SecretError::TooLarge { .. } | SecretError::NotAFile)) => {
+            let line = error.line(WHAT, path);
+            return Err(KeyError::Refused(format!("{line}; remove it to have a new key made")));
+        }
+        Err(error) => return Err(KeyError::Refused(error.line(WHAT, path))),
+    };
+    AffinityKey::parse(&secret.bytes).map(Some).ok_or_else(|| {
+        KeyError::Refused(format!(
+            "the {WHAT} {} does not hold 32 hexadecimal digits; remove it to have a new key made",
+            path.display()
+        ))
+    })
 }
 
-fn random() -> io::Result<AffinityKey> {
+fn random() -> Result<AffinityKey, KeyError> {
     let mut bytes = [0; AffinityKey::LENGTH];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    File::open(RANDOM)
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(KeyError::NotRandom)?;
     Ok(AffinityKey::new(bytes))
 }
 
@@ -107,14 +191,22 @@ mod tests {
         let folder = env::temp_dir().join(format!("weir-affinity-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join(FILE);
-        let key = kept(&path, None).unwrap();
-        assert_eq!(kept(&path, None).unwrap(), key);
+        let key = kept(&path, None, random).unwrap();
+        assert_eq!(kept(&path, None, random).unwrap(), key);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::remove_file(&path).unwrap();
-        assert_ne!(kept(&path, None).unwrap(), key);
+        assert_ne!(kept(&path, None, random).unwrap(), key);
+        assert_ne!(kept(&path, None, || Ok(key)).unwrap(), key, "the file's stays");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(kept(&path, None, || Ok(key)).unwrap(), key);
+        assert_eq!(kept(&path, None, random).unwrap(), key, "it has been written");
         std::fs::write(&path, "nonsense").unwrap();
-        assert!(kept(&path, None).unwrap_err().to_string().contains("hexadecimal"));
-        assert!(kept(&folder.join("absent/key"), None).is_err());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(kept(&path, None, random).unwrap_err().to_string().contains("chmod 600"));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(kept(&path, None, random).unwrap_err().to_string().contains("hexadecimal"));
+        let absent = kept(&folder.join("absent/key"), None, random).unwrap_err();
+        assert!(matches!(absent, KeyError::NotKept(_)), "{absent}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -4,17 +4,17 @@
 //! those of libraries, and those of the crates that serve connections.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::io::stderr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use observe::log_limit::{LogLimit, WINDOW};
-use tracing::callsite::Identifier;
+use observe::log_limit::{Held, LogLimit, WINDOW};
 use tracing::field::{Field, Visit};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
-use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::flags::{Common, LogForm, LogLevel};
@@ -28,24 +28,57 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The place in the program that logs a line, and the server that it is about, if it is about one:
 /// many servers that fail at once are all named.
-type Kind = (Identifier, String);
+#[derive(Clone, Debug)]
+struct Kind {
+    /// Of the place, which always logs at one level.
+    metadata: &'static Metadata<'static>,
+    server: String,
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Kind) -> bool {
+        self.metadata.callsite() == other.metadata.callsite() && self.server == other.server
+    }
+}
+
+impl Eq for Kind {}
+
+impl Hash for Kind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.metadata.callsite().hash(state);
+        self.server.hash(state);
+    }
+}
 
 /// What has been logged of late.
 static LIMIT: OnceLock<Mutex<LogLimit<Kind>>> = OnceLock::new();
 
 /// Starts the log. Later calls change nothing.
 pub(crate) fn start(common: Common) {
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter(common.log_level))
-        .with_ansi(common.colours_stderr())
-        .with_target(false)
-        .with_writer(stderr);
-    let started = match common.log_format {
-        LogForm::Text => log.compact().finish().with(Limited).try_init(),
-        LogForm::Json => log.json().flatten_event(true).finish().with(Limited).try_init(),
-    };
+    let (level, colours) = (common.log_level, common.colours_stderr());
+    let log = subscriber(common.log_format, level, colours, stderr);
     // An error only says that there is a log already.
-    let _ = started;
+    let _ = tracing::subscriber::set_global_default(log);
+}
+
+fn subscriber<W>(
+    form: LogForm,
+    level: LogLevel,
+    colours: bool,
+    writer: W,
+) -> Box<dyn Subscriber + Send + Sync>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter(level))
+        .with_ansi(colours)
+        .with_target(false)
+        .with_writer(writer);
+    match form {
+        LogForm::Text => Box::new(log.compact().finish().with(Limited)),
+        LogForm::Json => Box::new(log.json().flatten_event(true).finish().with(Limited)),
+    }
 }
 
 /// Logs how many lines have been held back, before the process ends.
@@ -78,14 +111,15 @@ impl<S: Subscriber> Layer<S> for Limited {
         }
         let mut line = Line::default();
         event.record(&mut line);
-        limit().admit(&(metadata.callsite(), line.server), os::clock::now(), || line.message)
+        let kind = Kind { metadata, server: line.server };
+        limit().admit(&kind, os::clock::now(), || line.message)
     }
 }
 
 /// Whether a peer can cause such lines. Debugging is for people who ask for all of them.
 fn is_limited(metadata: &Metadata<'_>) -> bool {
     let room = metadata.target().split("::").next().unwrap_or_default();
-    *metadata.level() <= tracing::Level::INFO && !UNLIMITED.contains(&room)
+    *metadata.level() <= Level::INFO && !UNLIMITED.contains(&room)
 }
 
 fn limit() -> MutexGuard<'static, LogLimit<Kind>> {
@@ -110,8 +144,27 @@ fn summarise(all: bool) {
     // Not held while a line is written.
     let due = limit().take_due((!all).then(os::clock::now));
     for held in due {
-        let seconds = WINDOW.as_secs();
-        tracing::warn!("{} … and {} more within {seconds} s", held.example, grouped(held.lines));
+        summary(&held);
+    }
+}
+
+/// Logs one summary: at the level of the lines that it stands for, which is one level for each
+/// kind. `kind` is the part of the program that logs them (`tracing`'s target).
+fn summary(held: &Held<Kind>) {
+    let Held { kind: Kind { metadata, server }, lines, example } = held;
+    let (kind, seconds) = (metadata.target(), WINDOW.as_secs());
+    let server = (!server.is_empty()).then_some(server.as_str());
+    let text = format!("{example} … and {} more within {seconds} s", grouped(*lines));
+    macro_rules! at {
+        ($level:ident) => {
+            tracing::$level!(kind, server, held_back = lines, seconds, "{text}")
+        };
+    }
+    match *metadata.level() {
+        Level::ERROR => at!(error),
+        Level::WARN => at!(warn),
+        // Debugging is not limited.
+        Level::INFO | Level::DEBUG | Level::TRACE => at!(info),
     }
 }
 
@@ -147,7 +200,77 @@ fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::sync::Arc;
+
     use super::*;
+
+    /// What is logged.
+    #[derive(Clone, Default)]
+    struct Logged(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Logged {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The summary lines of 15 lines at each level, as they are logged.
+    fn summaries(form: LogForm) -> Vec<String> {
+        let logged = Logged::default();
+        let writer = logged.clone();
+        let log = subscriber(form, LogLevel::Info, false, move || writer.clone());
+        tracing::subscriber::with_default(log, || {
+            for number in 0..15 {
+                tracing::error!(target: "transport::dial", server = %"a:80", "no {number}");
+                tracing::warn!(target: "h2::proto", "odd {number}");
+                tracing::info!(target: "proxy::worker", "news {number}");
+                // Of these no peer can cause many.
+                tracing::info!(target: "weir::reload", "reload {number}");
+            }
+            summarise(true);
+        });
+        let text = String::from_utf8(logged.0.lock().unwrap().clone()).unwrap();
+        let (held, all) = (|line: &&str| line.contains("more within"), text.lines());
+        assert_eq!(all.clone().filter(|line| line.contains("reload")).count(), 15, "{text}");
+        assert_eq!(all.clone().count(), 15 + 3 * 10 + 3, "{text}");
+        all.filter(held).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_summary_has_the_level_of_its_lines_and_stable_fields() {
+        let expected = [
+            ("ERROR", "no 10", "transport::dial", Some("a:80")),
+            ("WARN", "odd 10", "h2::proto", None),
+            ("INFO", "news 10", "proxy::worker", None),
+        ];
+        let text = summaries(LogForm::Text);
+        let json = summaries(LogForm::Json);
+        assert_eq!((text.len(), json.len()), (3, 3), "{text:?} {json:?}");
+        for (level, example, kind, server) in expected {
+            let message = format!("{example} … and 5 more within 10 s");
+            let line = text.iter().find(|line| line.contains(&message)).unwrap();
+            assert!(line.contains(&format!("{level} ")), "{line}");
+            let fields = [format!("kind=\"{kind}\""), "held_back=5".into(), "seconds=10".into()];
+            for field in fields.into_iter().chain(server.map(|name| format!("server=\"{name}\""))) {
+                assert!(line.contains(&field), "{field}: {line}");
+            }
+            let values = json.iter().map(|line| serde_json::from_str(line).unwrap());
+            let value: serde_json::Value = values
+                .into_iter()
+                .find(|value: &serde_json::Value| value["message"] == *message)
+                .unwrap();
+            let seen = [&value["level"], &value["kind"], &value["held_back"], &value["seconds"]];
+            assert_eq!(*seen[0], *level, "{value}");
+            assert_eq!(*seen[1], *kind, "{value}");
+            assert_eq!((seen[2].as_u64(), seen[3].as_u64()), (Some(5), Some(10)), "{value}");
+            assert_eq!(value["server"].as_str(), server, "{value}");
+        }
+    }
 
     #[test]
     fn numbers_are_grouped() {

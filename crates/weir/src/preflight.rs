@@ -3,7 +3,7 @@
 
 use model::{AccessLog, Snapshot};
 
-use crate::sockets;
+use crate::{affinity_key, sockets};
 
 /// What would keep `snapshot` from being served by this user on this host, a line each, as
 /// `weir serve` says it.
@@ -24,6 +24,7 @@ pub(crate) fn obstacles(snapshot: &Snapshot) -> Vec<String> {
     {
         lines.push(error.to_string());
     }
+    lines.extend(affinity_key::obstacle(snapshot));
     if let Some((user, group)) = &snapshot.run_as
         && let Err(error) = os::privileges::ids(user, group.as_deref())
     {

@@ -38,10 +38,20 @@ fn what_is_not_decoded_is_named_with_its_share() {
     };
     let tcp = Segment { ports: [4_000, 80], flags: ACK, length: 100, ..Segment::default() };
     // The bytes of one packet, and what it is called.
-    let cases: [(Vec<u8>, &str); 10] = [
+    // CAPWAP's short header, an Ethernet frame in it, and a fragment's first piece.
+    let inside = ethernet(0x0800, &tcp.ipv4());
+    let capwap = |flags: u8| [&[0, 16, 2, flags, 0, 1, 0, 0], &inside[..]].concat();
+    let cases: [(Vec<u8>, &str); 14] = [
         (over_udp(443, &[0x40; 400]), "UDP port 443 (QUIC)"),
         (over_udp(2_152, &[0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0]), "GTP-U"),
-        (over_udp(5_247, &[0, 16, 2, 0x80, 0, 1, 0, 0]), "CAPWAP"),
+        (over_udp(5_247, &[0, 16, 2, 0x80, 0, 1, 0, 0]), "CAPWAP, fragments"),
+        (over_udp(5_247, &capwap(0x80)), "CAPWAP, fragments"),
+        (over_udp(5_247, &capwap(0xc0)), "CAPWAP, fragments"),
+        (over_udp(5_247, &capwap(0x08)), "CAPWAP, keep-alives"),
+        (
+            over_udp(5_247, &[&[1, 0, 0, 0, 23, 0xfe, 0xfd][..], &[9; 90]].concat()),
+            "CAPWAP, encrypted (DTLS)",
+        ),
         (ethernet(0x0806, &[0; 28]), "Ethernet type 0x0806 (ARP)"),
         (ethernet(0x88e5, &[0; 200]), "Ethernet type 0x88e5 (MACsec)"),
         (ethernet(0x0800, &ipv4([1; 4], [2; 4], 50, 1, 0, &[9; 300])), "IP protocol 50 (ESP)"),

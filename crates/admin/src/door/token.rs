@@ -1,11 +1,10 @@
 //! The token: a secret in a file, and how what a client presents is compared with it.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use os::secret_file::{self, Links, SecretError};
 use subtle::ConstantTimeEq;
 
 /// Shorter ones can be guessed.
@@ -14,8 +13,8 @@ const LENGTH_MIN_BYTES: usize = 16;
 /// Longer ones are no tokens.
 const LENGTH_MAX_BYTES: usize = 512;
 
-/// Permission bits of users who are neither the file's owner nor of its group.
-const OTHERS: u32 = 0o007;
+/// Room for a line end, and for white space around it.
+const FILE_MAX_BYTES: u64 = LENGTH_MAX_BYTES as u64 + 8;
 
 /// A secret that every request must bear. Kept with zeros up to its largest length, so that
 /// comparing takes the same time whatever is presented.
@@ -30,19 +29,8 @@ impl Token {
     /// the owner and the group may read or change the file.
     pub fn read(path: &Path) -> Result<Token, TokenError> {
         let error = |why| TokenError { path: path.to_path_buf(), why };
-        let unreadable = |source| error(Why::Unreadable(source));
-        let file = File::open(path).map_err(unreadable)?;
-        // Of the open file, which nobody can exchange any more.
-        let metadata = file.metadata().map_err(unreadable)?;
-        if !metadata.is_file() {
-            return Err(error(Why::NoFile));
-        }
-        if metadata.mode() & OTHERS != 0 {
-            return Err(error(Why::OthersMayReadIt));
-        }
-        // Room for a line end, and for one byte that is too much.
-        let mut text = Vec::with_capacity(LENGTH_MAX_BYTES + 8);
-        file.take(LENGTH_MAX_BYTES as u64 + 8).read_to_end(&mut text).map_err(unreadable)?;
+        let secret = secret_file::read(path, FILE_MAX_BYTES, Links::Followed);
+        let text = secret.map_err(|why| error(Why::File(why)))?.bytes;
         Token::parse(text.trim_ascii()).ok_or_else(|| error(Why::NoToken))
     }
 
@@ -89,9 +77,7 @@ pub struct TokenError {
 
 #[derive(Debug)]
 enum Why {
-    Unreadable(io::Error),
-    NoFile,
-    OthersMayReadIt,
+    File(SecretError),
     NoToken,
 }
 
@@ -99,24 +85,18 @@ impl fmt::Display for TokenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match &self.why {
-            Why::Unreadable(source) => {
-                write!(f, "cannot read the token file {path}: {source}")?;
-                if source.kind() == io::ErrorKind::NotFound {
-                    write!(f, "; `(umask 077; openssl rand -hex 32 > {path})` makes one")?;
-                }
-                Ok(())
+            Why::File(why @ SecretError::Unreadable(source))
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                let line = why.line("token file", &self.path);
+                write!(f, "{line}; `(umask 077; openssl rand -hex 32 > {path})` makes one")
             }
-            Why::NoFile => write!(f, "the token file {path} is not a regular file"),
-            Why::OthersMayReadIt => write!(
-                f,
-                "other users of this machine may read or change the token file {path}; `chmod 600 \
-                 {path}` keeps them out"
-            ),
-            Why::NoToken => write!(
+            Why::File(SecretError::TooLarge { .. }) | Why::NoToken => write!(
                 f,
                 "there is no token in {path}: {LENGTH_MIN_BYTES} to {LENGTH_MAX_BYTES} letters, \
                  digits and -._~+/=, such as `openssl rand -hex 32` makes"
             ),
+            Why::File(why) => f.write_str(&why.line("token file", &self.path)),
         }
     }
 }
@@ -124,8 +104,8 @@ impl fmt::Display for TokenError {
 impl std::error::Error for TokenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.why {
-            Why::Unreadable(source) => Some(source),
-            _ => None,
+            Why::File(why) => Some(why),
+            Why::NoToken => None,
         }
     }
 }

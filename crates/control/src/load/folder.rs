@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use config::{Found, Surroundings, Unreadable};
 use model::Material;
+use os::secret_file::{self, Links, SecretError};
 
 /// The largest file that is read. The authorities of a whole system take a quarter of it.
 pub const NAMED_FILE_MAX_BYTES: u64 = 1 << 20;
@@ -19,6 +20,7 @@ pub const NAMED_FILE_MAX_BYTES: u64 = 1 << 20;
 pub struct Folder {
     base: PathBuf,
     read: RefCell<HashMap<PathBuf, Outcome>>,
+    secrets: RefCell<HashMap<PathBuf, Outcome>>,
     seen: RefCell<Vec<Seen>>,
 }
 
@@ -76,6 +78,7 @@ impl Folder {
         Folder {
             base: path.parent().unwrap_or(Path::new("")).to_path_buf(),
             read: RefCell::default(),
+            secrets: RefCell::default(),
             seen: RefCell::default(),
         }
     }
@@ -102,10 +105,19 @@ impl Folder {
         if bytes.len() as u64 > NAMED_FILE_MAX_BYTES {
             return Err(refused(format!("more than {NAMED_FILE_MAX_BYTES} bytes")));
         }
-        // No bit for the group or for others.
-        let only_root = metadata.uid() == 0 && metadata.mode().trailing_zeros() >= 6;
-        let material = Material { path: path.to_path_buf(), bytes: bytes.into() };
-        Ok(Found { material, only_root })
+        Ok(found_at(path, bytes, &metadata))
+    }
+
+    fn look_at_secret(&self, path: &Path, bytes_max: u64) -> Outcome {
+        self.seen.borrow_mut().push(Seen::now(path));
+        match secret_file::read(path, bytes_max, Links::Refused) {
+            Ok(secret) => Ok(found_at(path, secret.bytes, &secret.metadata)),
+            Err(SecretError::Unreadable(error)) => Err(self.unreadable(path, &error)),
+            Err(error) => {
+                let why = format!("it {error}");
+                Err(Unreadable { why, help: error.remedy(path), is_denied: false })
+            }
+        }
     }
 
     fn unreadable(&self, path: &Path, error: &io::Error) -> Unreadable {
@@ -124,6 +136,13 @@ impl Folder {
     }
 }
 
+fn found_at(path: &Path, bytes: Vec<u8>, metadata: &Metadata) -> Found {
+    // No bit for the group or for others.
+    let only_root = metadata.uid() == 0 && metadata.mode().trailing_zeros() >= 6;
+    let material = Material { path: path.to_path_buf(), bytes: bytes.into() };
+    Found { material, only_root }
+}
+
 impl Surroundings for Folder {
     fn file(&self, path: &Path) -> Outcome {
         let path = self.base.join(path);
@@ -132,6 +151,16 @@ impl Surroundings for Folder {
         }
         let outcome = self.look(&path);
         self.read.borrow_mut().insert(path, outcome.clone());
+        outcome
+    }
+
+    fn secret(&self, path: &Path, bytes_max: u64) -> Outcome {
+        let path = self.base.join(path);
+        if let Some(outcome) = self.secrets.borrow().get(&path) {
+            return outcome.clone();
+        }
+        let outcome = self.look_at_secret(&path, bytes_max);
+        self.secrets.borrow_mut().insert(path, outcome.clone());
         outcome
     }
 

@@ -65,7 +65,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             &[],
             "none",
         )
-        .verify("a new capture: tcp.flags.syn==1 && tcp.analysis.retransmission shows nothing")
+        .verify("a new capture: tcp.flags.syn==1 && tcp.flags.ack==0 && tcp.analysis.retransmission shows nothing")
         .source(&["the capture"]),
     );
 }

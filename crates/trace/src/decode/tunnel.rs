@@ -37,7 +37,7 @@ pub(super) fn udp(view: &mut View<'_>, around: &mut Around) -> Option<Next> {
         return gtp_u(view);
     }
     if tunnel(CAPWAP, "CAPWAP") {
-        return capwap(view);
+        return capwap(view, around);
     }
     around.undecoded = Some(Undecoded::Udp(ports[0].min(ports[1])));
     None
@@ -67,33 +67,52 @@ fn gtp_u(view: &mut View<'_>) -> Option<Next> {
     matches!(view.byte(0)?, 0x45..=0x4e | 0x60..=0x6f).then_some(Next::Ip)
 }
 
-/// CAPWAP's data: an Ethernet frame, or one of IEEE 802.11 with its frame control's bytes swapped,
-/// as access points send it and as tshark takes it. Fragments and DTLS are not read.
-fn capwap(view: &mut View<'_>) -> Option<Next> {
+/// CAPWAP's data (RFC 5415 section 4.3): an Ethernet frame, or one of IEEE 802.11 with its frame
+/// control's bytes swapped, as access points send it and as tshark takes it. What is encrypted or
+/// comes in fragments is named.
+fn capwap(view: &mut View<'_>, around: &mut Around) -> Option<Next> {
+    const PLAIN: u8 = 0;
+    const DTLS: u8 = 1;
     const FRAGMENT: u8 = 0x80;
     const KEEP_ALIVE: u8 = 0x08;
+    let mut named = |what| around.undecoded = Some(Undecoded::TunnelPart(what));
     let preamble = view.byte(0)?;
+    if preamble == DTLS {
+        named("CAPWAP, encrypted (DTLS)");
+        return None;
+    }
     let header = usize::from(view.byte(1)? >> 3) * 4;
     let binding = view.byte(2)?;
     let flags = view.byte(3)?;
-    if preamble != 0 || header < 8 || flags & (FRAGMENT | KEEP_ALIVE) != 0 {
+    if preamble != PLAIN || header < 8 {
+        return None;
+    }
+    if flags & (FRAGMENT | KEEP_ALIVE) != 0 {
+        let is_fragment = flags & FRAGMENT != 0;
+        named(if is_fragment { "CAPWAP, fragments" } else { "CAPWAP, keep-alives" });
         return None;
     }
     view.pass(header)?;
     let is_native = binding & 1 == 1;
     match (is_native, binding >> 1 & 0x1f) {
         (false, _) => Some(Next::Ethernet),
-        (true, 1) => wireless(view),
+        (true, 1) => wireless(view, around),
         (true, _) => None,
     }
 }
 
 /// A data frame of IEEE 802.11 that is not encrypted.
-fn wireless(view: &mut View<'_>) -> Option<Next> {
+fn wireless(view: &mut View<'_>, around: &mut Around) -> Option<Next> {
     const PROTECTED: u8 = 0x40;
+    let mut named = |what| around.undecoded = Some(Undecoded::TunnelPart(what));
     let (flags, kind) = (view.byte(0)?, view.byte(1)?);
     let is_data = kind & 0x0f == 0x08 && kind & 0x40 == 0;
-    if !is_data || flags & PROTECTED != 0 {
+    if !is_data {
+        named("CAPWAP, 802.11 without data");
+        return None;
+    }
+    if flags & PROTECTED != 0 {
+        named("CAPWAP, 802.11 encrypted");
         return None;
     }
     // A fourth address between access points, QoS, and HT control behind it.
@@ -101,6 +120,7 @@ fn wireless(view: &mut View<'_>) -> Option<Next> {
     if kind & 0x80 != 0 {
         let is_aggregate = view.byte(header)? & 0x80 != 0;
         if is_aggregate {
+            named("CAPWAP, 802.11 aggregated");
             return None;
         }
         header += if flags & 0x80 != 0 { 6 } else { 2 };

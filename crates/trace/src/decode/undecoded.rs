@@ -23,6 +23,8 @@ pub enum Undecoded {
     Udp(u16),
     /// A known tunnel's packet that holds no payload, or one that cannot be read: its name.
     Tunnel(&'static str),
+    /// A packet of a tunnel that can be named, but not read: what it is.
+    TunnelPart(&'static str),
     /// More headers around each other than [`super::LAYERS_MAX`].
     TooDeep,
     /// The packet ends, or was cut off by the capture, within its headers.
@@ -83,6 +85,7 @@ impl fmt::Display for Undecoded {
             Undecoded::Protocol(number) => write!(f, "IP protocol {number}"),
             Undecoded::Udp(port) => write!(f, "UDP port {port}"),
             Undecoded::Tunnel(name) => write!(f, "{name} without a readable payload"),
+            Undecoded::TunnelPart(name) => f.write_str(name),
             Undecoded::TooDeep => f.write_str("too many headers around each other"),
             Undecoded::Cut => f.write_str("headers cut off"),
             Undecoded::Fragment => f.write_str("IP fragments"),

@@ -1,6 +1,7 @@
 //! How often each flag was set, and how much there was of everything.
 
 use crate::analysis::Flags;
+use crate::decode::{Segment, bits};
 
 /// Counts of a stretch of time, of a direction, or of everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,8 +14,12 @@ pub struct Counts {
     pub segments: u64,
     /// The bytes of data that they carried.
     pub payload_bytes: u64,
-    /// SYNs sent again: `tcp.flags.syn==1 && tcp.analysis.retransmission`.
+    /// Clients' SYNs sent again:
+    /// `tcp.flags.syn==1 && tcp.flags.ack==0 && tcp.analysis.retransmission`.
     pub syn_retransmissions: u64,
+    /// Servers' SYNs with ACK sent again:
+    /// `tcp.flags.syn==1 && tcp.flags.ack==1 && tcp.analysis.retransmission`.
+    pub syn_ack_retransmissions: u64,
     /// By the flags' numbers.
     flags: [u64; Flags::COUNT],
 }
@@ -35,15 +40,17 @@ impl Counts {
         self.bytes += u64::from(wire_bytes);
     }
 
-    pub(crate) fn segment(&mut self, payload_bytes: u32, is_syn: bool, flags: Flags) {
+    pub(crate) fn segment(&mut self, segment: &Segment, flags: Flags) {
         self.segments += 1;
-        self.payload_bytes += u64::from(payload_bytes);
-        self.flags(is_syn, flags);
+        self.payload_bytes += u64::from(segment.length);
+        self.flags(segment, flags);
     }
 
-    pub(crate) fn flags(&mut self, is_syn: bool, flags: Flags) {
-        if is_syn && flags.has(Flags::RETRANSMISSION) {
-            self.syn_retransmissions += 1;
+    pub(crate) fn flags(&mut self, segment: &Segment, flags: Flags) {
+        if segment.has(bits::SYN) && flags.has(Flags::RETRANSMISSION) {
+            let is_answer = segment.has(bits::ACK);
+            self.syn_retransmissions += u64::from(!is_answer);
+            self.syn_ack_retransmissions += u64::from(is_answer);
         }
         for number in flags.numbers() {
             self.flags[number] += 1;
@@ -56,6 +63,7 @@ impl Counts {
         self.segments += other.segments;
         self.payload_bytes += other.payload_bytes;
         self.syn_retransmissions += other.syn_retransmissions;
+        self.syn_ack_retransmissions += other.syn_ack_retransmissions;
         for (sum, more) in self.flags.iter_mut().zip(&other.flags) {
             *sum += more;
         }

@@ -163,7 +163,7 @@ impl Direction {
         flags: Flags,
         now_ns: i64,
     ) -> bool {
-        self.counts.segment(segment.length, segment.has(bits::SYN), flags);
+        self.counts.segment(segment, flags);
         for number in flags.numbers() {
             if self.first_frames[number] == 0 {
                 self.first_frames[number] = u32::try_from(frame).unwrap_or(u32::MAX);

@@ -111,8 +111,7 @@ mod tests {
     use super::*;
 
     fn frame(kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-        let length = (payload.len() as u32).to_be_bytes();
-        [&length[1..], &[kind, 4], &stream.to_be_bytes(), payload].concat()
+        wire::http2::frames::frame_bytes(kind, 4, stream, payload)
     }
 
     fn reset(stream: u32, reason: Reason) -> Vec<u8> {

@@ -125,11 +125,7 @@ mod tests {
     use super::*;
 
     fn frame(kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-        let mut out = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-        out.extend([kind, 0]);
-        out.extend(stream.to_be_bytes());
-        out.extend(payload);
-        out
+        wire::http2::frames::frame_bytes(kind, 0, stream, payload)
     }
 
     #[test]

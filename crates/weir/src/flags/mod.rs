@@ -172,6 +172,12 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Check the file's text alone: not the files that it names, nor anything else of this machine
+    ///
+    /// For a check on another machine than the one that will serve, such as in CI.
+    #[arg(long)]
+    pub(crate) file_only: bool,
 }
 
 /// The words of `weir explain`.

@@ -1,6 +1,6 @@
 //! A configuration for programs: everything that holds, defaults included, and what was found.
 
-use config::{Diagnostic, Label, Severity};
+use config::{Diagnostic, Label, Severity, Subject};
 use model::{
     AccessLog, Action, Balance, CheckKind, FieldChanges, FieldMatch, HashOn, HttpVersion, Listener,
     LogFormat, PathMatch, Protocol, ProxyVersion, RateKey, Route, Service, Snapshot, TlsVersion,
@@ -74,6 +74,11 @@ pub(crate) fn diagnostics(found: &[Diagnostic], text: &str) -> Value {
             "severity": match diagnostic.severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
+            },
+            // "machine": the same text may be valid on another one.
+            "where": match diagnostic.subject {
+                Subject::File => "file",
+                Subject::Machine => "machine",
             },
             "title": diagnostic.title,
             "at": place(&diagnostic.primary),

@@ -34,18 +34,24 @@ impl Group {
         }
     }
 
-    /// Whether whoever accepts on this group need not notice that `next` stands in its place.
+    /// Whether the proxy keeps accepting on this group as before when `next` replaces it: same
+    /// name, same sockets, same security settings.
     pub(super) fn is_unchanged_in(&self, next: &Group) -> bool {
-        self.is_same_place_as(next) && self.settings.has_security_of(&next.settings)
+        self.name == next.name
+            && Arc::ptr_eq(&self.sockets, &next.sockets)
+            && self.has_security_of(next)
     }
 
-    /// Whether `next` stands in its place with other security settings.
-    pub(super) fn has_other_security_in(&self, next: &Group) -> bool {
-        self.is_same_place_as(next) && !self.settings.has_security_of(&next.settings)
+    /// Whether `next` replaces this listener: it has its name, or accepts on its sockets. One of
+    /// the two is enough, so that neither a new name nor a new address lets connections outlive a
+    /// change of the security settings.
+    pub(super) fn is_replaced_by(&self, next: &Group) -> bool {
+        self.name == next.name || Arc::ptr_eq(&self.sockets, &next.sockets)
     }
 
-    fn is_same_place_as(&self, next: &Group) -> bool {
-        self.name == next.name && Arc::ptr_eq(&self.sockets, &next.sockets)
+    /// Whether the security settings are those of `next`.
+    pub(super) fn has_security_of(&self, next: &Group) -> bool {
+        self.settings.has_security_of(&next.settings)
     }
 
     pub(super) fn for_proxy(&self) -> io::Result<proxy::ListenerSockets> {

@@ -180,9 +180,13 @@ impl Sockets {
             }
         }
         let gone = |old: &&Group| !change.groups.iter().any(|new| old.is_unchanged_in(new));
-        let removed = |old: &Group| proxy::RemovedListener {
-            name: Arc::clone(&old.name),
-            security_changed: change.groups.iter().any(|new| old.has_other_security_in(new)),
+        let removed = |old: &Group| {
+            let next = || change.groups.iter().filter(|new| old.is_replaced_by(new));
+            proxy::RemovedListener {
+                name: Arc::clone(&old.name),
+                next: next().map(|new| Arc::clone(&new.name)).collect(),
+                security_changed: next().any(|new| !old.has_security_of(new)),
+            }
         };
         change.removed = self.groups.iter().filter(gone).map(removed).collect();
         Ok(change)

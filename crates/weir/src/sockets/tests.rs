@@ -134,6 +134,39 @@ fn other_security_settings_replace_a_listener_on_its_own_sockets() {
     let change = sockets.prepare(&next, 2).unwrap();
     assert_eq!(names(&change), (vec!["other"], vec!["one"]));
     assert!(!change.removed[0].security_changed);
+    assert_eq!(change.removed[0].next, ["other".into()]);
+    // Another name and other security settings.
+    next.listeners[0].proxy_protocol.clear();
+    let change = sockets.prepare(&next, 2).unwrap();
+    assert!(change.removed[0].security_changed);
+}
+
+#[test]
+fn a_listener_is_replaced_by_its_name_and_by_its_address() {
+    let (sockets, mut next) = opened(&["one", "two"]);
+    // "one" moves, and "three" has its address, with other security settings.
+    let mut three = Listener { name: "three".into(), ..next.listeners[0].clone() };
+    three.proxy_protocol = vec!["10.0.0.0/8".parse().unwrap()];
+    let (free, elsewhere) = taken();
+    drop(free);
+    next.listeners[0].address = elsewhere;
+    next.listeners.push(three);
+    let change = sockets.prepare(&next, 2).unwrap();
+    assert_eq!(names(&change), (vec!["one", "three"], vec!["one"]));
+    assert_eq!(change.removed[0].next, ["one".into(), "three".into()]);
+    assert!(change.removed[0].security_changed, "of its address");
+    drop(change);
+    // It moves and has other security settings itself.
+    next.listeners.pop();
+    next.listeners[0].proxy_protocol = vec!["10.0.0.0/8".parse().unwrap()];
+    let change = sockets.prepare(&next, 2).unwrap();
+    assert_eq!(change.removed[0].next, ["one".into()]);
+    assert!(change.removed[0].security_changed, "of its name");
+    drop(change);
+    // It goes.
+    next.listeners.remove(0);
+    let change = sockets.prepare(&next, 2).unwrap();
+    assert!(change.removed[0].next.is_empty() && !change.removed[0].security_changed);
 }
 
 #[test]

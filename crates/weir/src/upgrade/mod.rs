@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use admin::ReloadError;
-use model::Moment;
+use model::{AffinityKey, Moment};
 use os::process::Ask;
 use serde_json::{Value, json};
 
@@ -122,6 +122,8 @@ fn start(balancer: &Balancer, desk: &Desk, program: &Program) -> Result<(Child, 
         })),
         "servers": states.to_json(),
         "instance": balancer.identity().id(),
+        // A secret: it goes this way alone, in memory that only the new process has.
+        "affinity_key": balancer.registry.affinity_key().map(AffinityKey::to_text),
     });
     let memory = os::handover::memory_file("weir-handover", manifest.to_string().as_bytes())
         .map_err(|error| cannot("make a file in memory", &error))?;

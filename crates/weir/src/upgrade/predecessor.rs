@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use model::AffinityKey;
 use serde_json::{Value, json};
 
 use super::{FORM, ServerStates, VARIABLE};
@@ -19,6 +20,7 @@ pub(crate) struct Predecessor {
     handed: Handed,
     servers: ServerStates,
     identity: Option<proxy::Identity>,
+    affinity_key: Option<AffinityKey>,
 }
 
 impl Predecessor {
@@ -44,6 +46,7 @@ impl Predecessor {
             handed: Handed::default(),
             servers: ServerStates::default(),
             identity: None,
+            affinity_key: None,
         };
         match predecessor.take(manifest) {
             Ok(()) => Ok(predecessor),
@@ -80,6 +83,9 @@ impl Predecessor {
         self.servers = ServerStates::from_json(&manifest["servers"]);
         // Versions before CDN-Loop have none.
         self.identity = manifest["instance"].as_str().and_then(proxy::Identity::from_id);
+        // Absent from versions that did not hand it over, and where no service needs it.
+        let key = manifest["affinity_key"].as_str();
+        self.affinity_key = key.and_then(|text| AffinityKey::parse(text.as_bytes()));
         Ok(())
     }
 
@@ -96,6 +102,11 @@ impl Predecessor {
     /// Who it was in `CDN-Loop`, if it said so.
     pub(crate) fn take_identity(&mut self) -> Option<proxy::Identity> {
         self.identity.take()
+    }
+
+    /// Its own key for affinity cookies, if it had one.
+    pub(crate) fn take_affinity_key(&mut self) -> Option<AffinityKey> {
+        self.affinity_key.take()
     }
 
     /// This process serves: the other one may leave.

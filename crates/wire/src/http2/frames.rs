@@ -98,13 +98,19 @@ impl FrameScanner {
     }
 }
 
+/// Returns a frame's bytes (RFC 9113 section 4.1). For tests that speak HTTP/2 frame by frame: of a
+/// payload longer than 2²⁴ - 1 bytes the length does not fit.
+pub fn frame_bytes(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn frame(kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-        let length = (payload.len() as u32).to_be_bytes();
-        [&length[1..], &[kind, 0xff], &stream.to_be_bytes(), payload].concat()
+        frame_bytes(kind, 0xff, stream, payload)
     }
 
     #[test]

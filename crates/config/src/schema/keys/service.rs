@@ -332,7 +332,7 @@ static AFFINITY: TableSpec = TableSpec {
             "key_file",
             Kind::Text(form("file path")),
             Absent::Then("a key of this instance, kept in `state_directory`"),
-            "A file with the secret key from which tokens are made: 32 hexadecimal digits (`openssl rand -hex 16`). Instances with the same key understand one another's cookies.",
+            "A file with the secret key from which tokens are made: 32 hexadecimal digits (`openssl rand -hex 16`), in a regular file that only its owner and group may read or change. Instances with the same key understand one another's cookies.",
         ),
     ],
 };

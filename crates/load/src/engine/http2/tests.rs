@@ -27,11 +27,7 @@ struct Frames(TcpStream);
 
 impl Frames {
     fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Option<()> {
-        let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-        frame.extend([kind, flags]);
-        frame.extend(stream.to_be_bytes());
-        frame.extend(payload);
-        self.0.write_all(&frame).ok()
+        self.0.write_all(&wire::http2::frames::frame_bytes(kind, flags, stream, payload)).ok()
     }
 
     /// The next frame: kind, stream, and the first four bytes of its payload as a number.

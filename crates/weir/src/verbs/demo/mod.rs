@@ -113,6 +113,7 @@ fn open(services: &[Service]) -> Result<Opened, Error> {
                     sockets,
                     door,
                     carried: None,
+                    affinity_key: None,
                     identity: crate::upgrade::new_identity(),
                     sources: admin::Sources::default(),
                 };

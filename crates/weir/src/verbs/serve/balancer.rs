@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use config::Diff;
 use decide::Published;
-use model::{AccessLog, AdminAddress, Snapshot};
+use model::{AccessLog, AdminAddress, AffinityKey, Snapshot};
 
 use crate::affinity_key;
 use crate::carried::{Carried, Known};
@@ -35,6 +35,8 @@ pub(crate) struct Beginning {
     pub(crate) door: Option<admin::Door>,
     /// What an earlier process knew of the servers.
     pub(crate) carried: Option<ServerStates>,
+    /// An earlier process's key for affinity cookies.
+    pub(crate) affinity_key: Option<AffinityKey>,
     /// Who it is to those who pass a request back to it: an earlier process's, or a new one.
     pub(crate) identity: proxy::Identity,
     /// What the admin API does through whoever runs the balancer.
@@ -77,7 +79,8 @@ pub(crate) struct Followed {
 impl Balancer {
     /// Starts one on its sockets. What prevents it is told, a line each.
     pub(crate) fn start(beginning: Beginning) -> Result<Balancer, Vec<String>> {
-        let Beginning { snapshot, mut sockets, door, mut carried, identity, sources } = beginning;
+        let Beginning { snapshot, mut sockets, door, mut carried, affinity_key, identity, sources } =
+            beginning;
         let workers = sockets::workers(&snapshot);
 
         // What only root may do comes first, and all of it.
@@ -86,7 +89,8 @@ impl Balancer {
             .and_then(proxy::AccessSink::start)
             .map_err(|error| vec![error.to_string()])?;
         let registry = Arc::new(decide::Registry::new());
-        affinity_key::ensure(&snapshot, &registry, owner);
+        affinity_key::ensure(&snapshot, &registry, owner, affinity_key)
+            .map_err(|line| vec![line])?;
         let explain_token = ExplainToken::new(door.as_ref());
         let may_explain = explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
         drop_privileges(&snapshot)?;
@@ -171,11 +175,11 @@ impl Balancer {
             .map_err(|error| vec![error.to_string()])?;
         let may_explain =
             self.explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
+        affinity_key::ensure(&snapshot, &self.registry, None, None).map_err(|line| vec![line])?;
         let unavailable =
             |error: control::Unavailable| vec![format!("nothing has changed: {error}")];
         self.control.prepare(Arc::clone(&snapshot)).map_err(unavailable)?;
         wait_resolved(&self.control);
-        affinity_key::ensure(&snapshot, &self.registry, None);
         let known = Known::of(&before);
         self.proxy.set_may_explain(may_explain);
 

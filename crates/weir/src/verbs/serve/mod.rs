@@ -62,7 +62,9 @@ pub(crate) fn run(args: &ServeArgs, common: Common) -> Exit {
             let sources = reloader.sources(&desk);
             let identity = predecessor.as_mut().and_then(Predecessor::take_identity);
             let identity = identity.unwrap_or_else(upgrade::new_identity);
-            let beginning = Beginning { snapshot, sockets, door, carried, identity, sources };
+            let affinity_key = predecessor.as_mut().and_then(Predecessor::take_affinity_key);
+            let beginning =
+                Beginning { snapshot, sockets, door, carried, affinity_key, identity, sources };
             Ok((Balancer::start(beginning)?, events))
         });
     match started {

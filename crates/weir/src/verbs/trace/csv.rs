@@ -16,8 +16,10 @@ pub(super) fn intervals(trace: &Trace) -> String {
 
 /// The line of names.
 pub(super) fn heading() -> String {
-    let mut out =
-        String::from("start_s,end_s,frames,bytes,segments,payload_bytes,syn_retransmissions");
+    let mut out = String::from(
+        "start_s,end_s,frames,bytes,segments,payload_bytes,syn_retransmissions,\
+         syn_ack_retransmissions",
+    );
     for (_, name) in Flags::NAMED {
         _ = write!(out, ",{name}");
     }
@@ -33,12 +35,13 @@ pub(super) fn row(intervals: &Intervals, interval: &Interval) -> String {
     let end_s = (start_s + length_s).min(duration_s.max(start_s));
     let counts = &interval.counts;
     let mut out = format!(
-        "{start_s},{end_s},{},{},{},{},{}",
+        "{start_s},{end_s},{},{},{},{},{},{}",
         counts.frames,
         counts.bytes,
         counts.segments,
         counts.payload_bytes,
-        counts.syn_retransmissions
+        counts.syn_retransmissions,
+        counts.syn_ack_retransmissions
     );
     for (_, count) in counts.named() {
         _ = write!(out, ",{count}");

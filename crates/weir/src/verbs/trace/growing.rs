@@ -168,7 +168,10 @@ fn trouble(counts: &Counts) -> Vec<String> {
     ];
     let named = NAMED.into_iter().map(|(name, flag)| (name, counts.of(flag)));
     named
-        .chain([("SYN again", counts.syn_retransmissions)])
+        .chain([
+            ("SYN again", counts.syn_retransmissions),
+            ("SYN+ACK again", counts.syn_ack_retransmissions),
+        ])
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| format!("{name} {}", thousands(count)))
         .collect()

@@ -78,6 +78,7 @@ fn counts(counts: &Counts) -> Map<String, Value> {
     put("segments", counts.segments);
     put("payload_bytes", counts.payload_bytes);
     put("syn_retransmissions", counts.syn_retransmissions);
+    put("syn_ack_retransmissions", counts.syn_ack_retransmissions);
     for (name, count) in counts.named() {
         put(name, count);
     }

@@ -186,7 +186,10 @@ fn both(trace: &Trace, figure: impl Fn(&Direction) -> u64) -> u64 {
     trace.stories().flat_map(|story| &story.directions).map(figure).sum()
 }
 
-const HEADINGS: [&str; 12] = [
+/// Columns of the table by intervals.
+const COLUMNS: usize = 13;
+
+const HEADINGS: [&str; COLUMNS] = [
     "seconds",
     "packets",
     "bytes",
@@ -199,10 +202,11 @@ const HEADINGS: [&str; 12] = [
     "ACK of unseen",
     "zero window",
     "SYN again",
+    "SYN+ACK again",
 ];
 
 /// The intervals, or of many those with the most trouble; and what is then to be said of it.
-pub(super) fn over_time(trace: &Trace) -> (Figures<12>, Option<String>) {
+pub(super) fn over_time(trace: &Trace) -> (Figures<COLUMNS>, Option<String>) {
     let rows = trace.intervals().rows();
     let mut shown: Vec<usize> = (0..rows.len()).collect();
     shown.sort_by_key(|at| Reverse(trouble(&rows[*at].counts)));
@@ -220,7 +224,7 @@ pub(super) fn over_time(trace: &Trace) -> (Figures<12>, Option<String>) {
 pub(super) fn intervals<'a>(
     trace: &Trace,
     shown: impl Iterator<Item = &'a Interval>,
-) -> Figures<12> {
+) -> Figures<COLUMNS> {
     let mut table = Figures::headed(HEADINGS);
     for row in shown {
         table.row(cells(stretch(trace, row), &row.counts));
@@ -251,7 +255,7 @@ fn trouble(counts: &Counts) -> u64 {
     flags.into_iter().map(|flag| counts.of(flag)).sum()
 }
 
-fn cells(when: String, counts: &Counts) -> [String; 12] {
+fn cells(when: String, counts: &Counts) -> [String; COLUMNS] {
     let of = |flag| thousands(counts.of(flag));
     [
         when,
@@ -266,6 +270,7 @@ fn cells(when: String, counts: &Counts) -> [String; 12] {
         of(Flags::ACK_LOST_SEGMENT),
         of(Flags::ZERO_WINDOW),
         thousands(counts.syn_retransmissions),
+        thousands(counts.syn_ack_retransmissions),
     ]
 }
 

@@ -163,3 +163,58 @@ fn a_client_that_hardly_sends_loses_its_slot_to_those_who_wait() {
     let waited = slow["total_ms"].as_f64().unwrap();
     assert!(waited >= 5_000.0, "not before five seconds of waiting for it: {waited} ms");
 }
+
+#[test]
+fn no_disguise_keeps_a_slot_for_a_slow_client() {
+    let Some(scene) = Scene::new("slow-bodies-disguise", &["python3"]) else { return };
+    let post = "POST /one HTTP/1.1\r\nHost: a\r\n";
+    let grpc = format!("{post}Content-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n");
+    // Bulk is spliced past the program, and what follows it comes slowly.
+    let bulk = format!("{post}Content-Length: 300000\r\n\r\n{}", "1".repeat(100_000));
+    // The second service has no place to wait, and refuses.
+    let plain = format!("{post}Transfer-Encoding: chunked\r\n\r\n");
+    let cases = [(11, grpc, "/one", 200), (12, bulk, "/one", 200), (13, plain, "/two", 429)];
+    std::thread::scope(|scope| {
+        for (host, upload, other, at_first) in cases {
+            let scene = &scene;
+            scope.spawn(move || loses_its_slot(scene, host, &upload, other, at_first));
+        }
+    });
+}
+
+/// Sends the beginning of `upload` to a server of one slot, which two services share, and then a byte
+/// every second; meanwhile a GET of `other` is answered with `at_first`, and one with 200.
+fn loses_its_slot(scene: &Scene, host: u8, upload: &str, other: &str, at_first: u16) {
+    let app = App::start(scene, host, &[]);
+    let service = |name: &str, queue: &str| {
+        let servers = e2e::server_tables(name, [app.address()]);
+        format!(
+            "[[route]]\npath = \"/{name}\"\nservice = \"{name}\"\n[service.{name}]\n\
+             in_flight_max = 1\nqueue = {{ {queue} }}\n{servers}"
+        )
+    };
+    let services = service("one", "wait_max = \"30s\"") + &service("two", "length_max = 0");
+    let front = scene.address(host + 100, 8080);
+    let config = format!(
+        "[[listener]]\naddress = \"{front}\"\n[admin]\naddress = \"{}\"\n[log]\naccess = \"off\"\n\
+         {services}",
+        scene.address(host + 100, 9900)
+    );
+    let _weir = Weir::start_at(scene, &format!("weir-{host}"), &config);
+    let mut hog = Connection::open(front).unwrap();
+    hog.send(upload.as_bytes()).unwrap();
+    wait::until("the slot to be taken", Duration::from_secs(5), || {
+        (app.stat("in_flight") == 1).then_some(())
+    });
+    let trickle = std::thread::spawn(move || {
+        // Until it is cut off.
+        while hog.send(b"1").is_ok() {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    assert_eq!(http::get(front, other).unwrap().status, at_first, "{host}");
+    wait::until("the slot to be free", Duration::from_secs(20), || {
+        (http::get(front, other).unwrap().status == 200).then_some(())
+    });
+    trickle.join().unwrap();
+}

@@ -9,33 +9,36 @@ pub const BYTES_PER_S_MIN: u64 = 500;
 /// packet takes to be sent again three times.
 pub const WINDOW: Duration = Duration::from_secs(5);
 /// How often a client that is waited for is looked at: others may begin to want its slot at any time.
-pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// The rate at which one body comes in, by the time in which it was waited for: as long as the
 /// server takes nothing, nothing is asked of the client.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyRate {
-    bytes: u64,
-    waited: Duration,
-    is_slow: bool,
+    /// What had come, and how long it had been waited for, when the present window began.
+    began: (u64, Duration),
+    was_slow: bool,
 }
 
 impl BodyRate {
     /// From here on; `bytes` have come already.
     pub fn new(bytes: u64) -> BodyRate {
-        BodyRate { bytes, waited: Duration::ZERO, is_slow: false }
+        BodyRate { began: (bytes, Duration::ZERO), was_slow: false }
     }
 
-    /// Whether the last full window was too slow. `bytes` have come in all, and the client has been
-    /// waited for `waited` since [`BodyRate::new`].
+    /// Whether the last full window was too slow, and the present one is so far. `bytes` have come
+    /// in all, and the client has been waited for `waited` since [`BodyRate::new`].
     pub fn is_slow(&mut self, bytes: u64, waited: Duration) -> bool {
-        let window = waited.saturating_sub(self.waited);
-        if window >= WINDOW {
-            let least = BYTES_PER_S_MIN as f64 * window.as_secs_f64();
-            self.is_slow = (bytes.saturating_sub(self.bytes) as f64) < least;
-            (self.bytes, self.waited) = (bytes, waited);
+        let (bytes_before, waited_before) = self.began;
+        let (came, took) =
+            (bytes.saturating_sub(bytes_before), waited.saturating_sub(waited_before));
+        let is_slow = (came as f64) < BYTES_PER_S_MIN as f64 * took.as_secs_f64();
+        if took < WINDOW {
+            return self.was_slow && is_slow;
         }
-        self.is_slow
+        self.began = (bytes, waited);
+        self.was_slow = is_slow;
+        is_slow
     }
 }
 
@@ -72,7 +75,8 @@ mod tests {
     fn who_becomes_quick_again_is_slow_no_more() {
         let mut body = BodyRate::new(100);
         assert!(body.is_slow(100, WINDOW));
-        assert!(body.is_slow(2_700, WINDOW + LOOK_AGAIN), "until a whole window is quick");
+        assert!(body.is_slow(101, WINDOW + POLL_EVERY));
+        assert!(!body.is_slow(2_700, WINDOW + POLL_EVERY * 2));
         assert!(!body.is_slow(2_700, WINDOW * 2));
     }
 

@@ -49,6 +49,8 @@ pub(crate) trait Taker: std::fmt::Debug + Send + Sync {
     /// Gives a slot that is already counted to the ticket that has waited longest; false if
     /// nobody waits for it after all.
     fn give(&self, address: SocketAddr) -> bool;
+    /// Requests it has refused for want of a slot.
+    fn refused(&self) -> u64;
     /// The limit it asks for per server; `Some(0)`: none; `None`: it has left the configuration
     /// and has no say.
     fn limit(&self) -> Option<u32>;
@@ -92,6 +94,13 @@ impl Slots {
     pub fn idle_changed(&self, before: u32, now: u32) {
         // Both directions in one step: additions wrap.
         self.idle.fetch_add(now.wrapping_sub(before), Relaxed);
+    }
+
+    /// Requests that the services which name this address have refused so far because all their
+    /// servers and the queue were full.
+    pub fn refused(&self) -> u64 {
+        let takers = self.takers.load();
+        takers.iter().filter_map(Weak::upgrade).map(|taker| taker.refused()).sum()
     }
 
     /// Whether somebody waits for a slot here, in any service's queue.

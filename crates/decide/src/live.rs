@@ -140,12 +140,6 @@ impl LiveService {
         self.queue.length()
     }
 
-    /// Requests refused so far because every server was at its limit and the queue was full, or
-    /// there is none.
-    pub fn refused(&self) -> u64 {
-        self.refused.load(Relaxed)
-    }
-
     /// Slots handed out per second while it was full, as last measured; 0.0 before it ever was.
     pub fn drain_rate(&self, now: Moment) -> f64 {
         self.observe_drain(now).unwrap_or(0.0)
@@ -325,6 +319,10 @@ impl Taker for LiveService {
             }
         }
         false
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
     }
 
     fn limit(&self) -> Option<u32> {

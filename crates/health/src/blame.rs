@@ -85,6 +85,13 @@ pub struct Ended {
     pub judged: bool,
 }
 
+impl Ended {
+    /// An attempt whose connection no other request used.
+    pub fn alone(outcome: Outcome, waiting_for: WaitingFor, sent: Sent) -> Ended {
+        Ended { outcome, waiting_for, sent, shared: false, among_others: false, judged: false }
+    }
+}
+
 /// What an outcome says about the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
@@ -183,7 +190,7 @@ mod tests {
     const WAITING: [WaitingFor; 2] = [WaitingFor::Client, WaitingFor::Server];
 
     fn ended(outcome: Outcome, waiting_for: WaitingFor, sent: Sent) -> Ended {
-        Ended { outcome, waiting_for, sent, shared: false, among_others: false, judged: false }
+        Ended::alone(outcome, waiting_for, sent)
     }
 
     /// Every cause and status, everyone who could be waited for, every stage.

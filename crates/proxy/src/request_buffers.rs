@@ -36,17 +36,21 @@ impl Charge {
         Charge { buffers: Arc::clone(buffers), bytes: 0, max }
     }
 
-    /// Whether this request may hold `bytes` in all. Counts those that it may not.
+    /// Whether this request may hold `bytes` in all; if so, they are its own.
     pub(crate) fn covers(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let before = self.buffers.used_bytes.fetch_add(more, Relaxed);
         if before.saturating_add(more) > self.max {
             self.buffers.used_bytes.fetch_sub(more, Relaxed);
-            self.buffers.exhausted.fetch_add(1, Relaxed);
             return false;
         }
         self.bytes += more;
         true
+    }
+
+    /// Counts a request that may not hold what it needs.
+    pub(crate) fn note_exhausted(&self) {
+        self.buffers.exhausted.fetch_add(1, Relaxed);
     }
 }
 
@@ -66,7 +70,8 @@ mod tests {
         let (mut one, mut other) = (Charge::new(&buffers, 100), Charge::new(&buffers, 100));
         assert!(one.covers(60) && one.covers(50) && other.covers(40));
         assert!(!other.covers(41) && !one.covers(61));
-        assert_eq!((buffers.used_bytes(), buffers.exhausted()), (100, 2));
+        one.note_exhausted();
+        assert_eq!((buffers.used_bytes(), buffers.exhausted()), (100, 1));
         drop(one);
         assert!(other.covers(100));
         drop(other);

@@ -26,7 +26,7 @@ pub(crate) enum Direction {
 #[derive(Default)]
 pub(crate) struct Limits {
     ends: [Cell<Option<(Moment, Cause)>>; 3],
-    look: Cell<Option<Moment>>,
+    poll_again: Cell<Option<Moment>>,
 }
 
 impl Limits {
@@ -41,19 +41,19 @@ impl Limits {
     }
 
     /// Has the work polled again at this moment, unless it ends before.
-    pub(crate) fn look_at(&self, at: Moment) {
-        self.look.set(Some(at));
+    pub(crate) fn poll_again_at(&self, at: Moment) {
+        self.poll_again.set(Some(at));
     }
 
-    /// Nobody needs to look again.
-    pub(crate) fn clear_look(&self) {
-        self.look.set(None);
+    /// It need not be polled again for that.
+    pub(crate) fn clear_poll_again(&self) {
+        self.poll_again.set(None);
     }
 
     /// What is due first, with the cause it would end by.
     fn next(&self) -> Option<(Moment, Option<Cause>)> {
         let ends = self.ends.iter().filter_map(Cell::get).map(|(at, cause)| (at, Some(cause)));
-        ends.chain(self.look.get().map(|at| (at, None))).min_by_key(|(at, _)| *at)
+        ends.chain(self.poll_again.get().map(|at| (at, None))).min_by_key(|(at, _)| *at)
     }
 }
 
@@ -101,7 +101,7 @@ impl Watchdog {
                     Fired::Early => {}
                     Fired::Due => match cause {
                         Some(cause) => return Poll::Ready(Err(cause)),
-                        None => limits.clear_look(),
+                        None => limits.clear_poll_again(),
                     },
                 }
             }

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use health::blame::{Ended, Outcome, Sent, WaitingFor, cause_to_report};
-use model::{Cause, Service};
+use model::{Cause, HttpVersion, Service};
 use wire::http1::{RequestBody, RequestHead, Version};
 
 use super::attempt::request_failure;
@@ -35,7 +35,6 @@ pub(super) async fn read_ahead(
     if max == 0 {
         return Ok(None);
     }
-    upload.keep(length as usize);
     // Who has sent some of it already does not wait to be asked (RFC 9110 section 10.1.1).
     let waits = head.expects_continue() && client.buffer.is_empty();
     request.continued = head.expects_continue();
@@ -46,7 +45,8 @@ pub(super) async fn read_ahead(
     let mut detail = "";
     let Client { stream, buffer, watchdog, .. } = client;
     let reading = poll_fn(|cx| {
-        let read = upload.poll_read_ahead(cx, stream, buffer, &request.limits, &mut charge);
+        let (from, limits) = ((&*stream, &mut *buffer), &request.limits);
+        let read = upload.poll_read_ahead(cx, from, limits, length as usize, &mut charge);
         read.map_err(|error| {
             let (cause, why) = request_failure(&error);
             detail = why;
@@ -55,17 +55,16 @@ pub(super) async fn read_ahead(
     });
     let read = watchdog.guard(&request.limits, reading).await;
     read.map_err(|cause| {
-        let ended = Ended {
-            outcome: Outcome::Failed(cause),
-            waiting_for: WaitingFor::Client,
-            sent: Sent::Nothing,
-            shared: false,
-            among_others: false,
-            judged: false,
-        };
+        let ended = Ended::alone(Outcome::Failed(cause), WaitingFor::Client, Sent::Nothing);
         (cause_to_report(ended, cause, upload.waited_for_sender()), detail)
     })?;
     Ok(Some(charge))
+}
+
+/// Whether request and response may go on beside each other, so that nobody can say who is slow: a
+/// call of gRPC, which takes HTTP/2 on both sides. Its media type alone anybody can send.
+pub(super) fn is_conversation(head: &RequestHead, service: &Service, client: &Client) -> bool {
+    head.is_grpc() && client.stream.is_exchange() && service.http == HttpVersion::Http2
 }
 
 /// How long the body is that is to be read first; `None`: the server gets it as it comes. Never what
@@ -75,5 +74,6 @@ fn length_to_read(head: &RequestHead, service: &Service, client: &Client) -> Opt
     let RequestBody::Length(length) = head.body() else { return None };
     let is_small = length <= u64::from(service.retries.body_kept_max_bytes);
     let is_here = !client.stream.is_exchange() && length <= client.buffer.len() as u64;
-    (is_small && !is_here && !head.is_grpc() && head.upgrade().is_none()).then_some(length)
+    (is_small && !is_here && !is_conversation(head, service, client) && head.upgrade().is_none())
+        .then_some(length)
 }

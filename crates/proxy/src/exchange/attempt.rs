@@ -263,9 +263,6 @@ async fn await_head(
             let until = os::clock::now() + response_timeout;
             limits.set(Direction::Down, until, Cause::HttpResponseTimeout);
         }
-        if sending && way.pace.as_ref().is_some_and(|pace| pace.must_yield(upload, limits)) {
-            return Poll::Ready(Err(Cause::HttpRequestBodySlow));
-        }
         loop {
             if !server.buffer.is_empty() {
                 match http1::parse_response(
@@ -314,11 +311,14 @@ async fn await_head(
         if may_leave && upload.can_rewind() && way.is_to_leave() {
             return Poll::Ready(Err(Cause::ServerMarkedDown));
         }
+        if sending && way.pace.as_ref().is_some_and(|pace| pace.must_yield(upload, limits)) {
+            return Poll::Ready(Err(Cause::HttpRequestBodySlow));
+        }
         if sending { Poll::Pending } else { client_gone(stream, buffer, looks_again, cx).map(Err) }
     });
     let result = watchdog.guard(limits, waiting).await;
     limits.clear(Direction::Down);
-    limits.clear_look();
+    limits.clear_poll_again();
     result.map_err(|cause| Failure { detail, ..failure(cause, upload, server, request.service) })
 }
 

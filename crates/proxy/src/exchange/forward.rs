@@ -13,7 +13,7 @@ use transport::Stream;
 use wire::http1::{ChunkLimits, ChunkedDecoder, RequestBody};
 use wire::http2::can_carry_authority;
 
-use super::ahead::read_ahead;
+use super::ahead::{is_conversation, read_ahead};
 use super::attempt::{Way, attempt};
 use super::local::respond_self;
 use super::pace::Pace;
@@ -86,6 +86,7 @@ pub(super) async fn forward(
     let mut upload = upload(client, scratch, service);
     let hash = balance::key(service, &scratch.request, client.origin.peer.ip());
     let affinity = balance::affinity(service, &scratch.request);
+    let is_conversation = is_conversation(&scratch.request, service, client);
     let mut tries = Tries::new(service);
     let mut judgement = Judgement::new(live, service);
     let mut now = record.started;
@@ -134,13 +135,14 @@ pub(super) async fn forward(
             tries: &tries,
             live,
             was_up: slot.endpoint().state.health() != Health::Down,
-            pace: Pace::of(&slot, live, &scratch.request, &upload),
+            pace: if is_conversation { None } else { Pace::of(&slot, &upload) },
         };
         let failure =
             match attempt(worker, &request, client, scratch, record, &mut upload, way).await {
                 Ok(server) => {
                     upload.keep_no_more();
-                    drop(charge);
+                    // Where the server has answered early, some of the body is still held.
+                    let _charge = charge.filter(|_| !upload.is_done());
                     let exchange = Answered { slot, server, upload, affinity, judgement };
                     return respond(worker, request, client, scratch, record, exchange).await;
                 }

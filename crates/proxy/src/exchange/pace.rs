@@ -2,9 +2,8 @@
 
 use std::cell::RefCell;
 
-use decide::body_rate::{BodyRate, LOOK_AGAIN};
-use decide::{LiveService, Slot};
-use wire::http1::RequestHead;
+use decide::Slot;
+use decide::body_rate::{BodyRate, POLL_EVERY};
 
 use crate::pump::Pump;
 use crate::watchdog::Limits;
@@ -12,39 +11,31 @@ use crate::watchdog::Limits;
 /// How quickly an attempt's body comes, and who would like to have its slot.
 pub(super) struct Pace<'a> {
     slot: &'a Slot,
-    live: &'a LiveService,
     rate: RefCell<BodyRate>,
     /// Those who had been refused for want of a slot when the attempt began.
     refused: u64,
 }
 
 impl<'a> Pace<'a> {
-    /// `None` where it does not matter: without a limit, and in calls of gRPC, which are
-    /// conversations.
-    pub(super) fn of(
-        slot: &'a Slot,
-        live: &'a LiveService,
-        head: &RequestHead,
-        upload: &Pump,
-    ) -> Option<Pace<'a>> {
+    /// `None` where there is no limit.
+    pub(super) fn of(slot: &'a Slot, upload: &Pump) -> Option<Pace<'a>> {
+        let slots = &slot.endpoint().slots;
         let rate = RefCell::new(BodyRate::new(upload.bytes()));
-        let matters = slot.endpoint().slots.max() > 0 && !head.is_grpc();
-        matters.then(|| Pace { slot, live, rate, refused: live.refused() })
+        (slots.max() > 0).then(|| Pace { slot, rate, refused: slots.refused() })
     }
 
     /// Whether the client is to give up the slot: it is waited for, has sent too little of late, and
-    /// others wait for a slot or have been refused one. If not, has this asked again in time.
+    /// others wait for a slot or have been refused one. If not, the work is polled again in time.
     pub(super) fn must_yield(&self, upload: &Pump, limits: &Limits) -> bool {
         if !upload.is_starved() {
             return false;
         }
+        let slots = &self.slot.endpoint().slots;
         let is_slow = self.rate.borrow_mut().is_slow(upload.bytes(), upload.waited_for_sender());
-        let others =
-            || self.slot.endpoint().slots.is_waited_for() || self.live.refused() > self.refused;
-        if is_slow && others() {
+        if is_slow && (slots.is_waited_for() || slots.refused() > self.refused) {
             return true;
         }
-        limits.look_at(os::clock::now() + LOOK_AGAIN);
+        limits.poll_again_at(os::clock::now() + POLL_EVERY);
         false
     }
 }

@@ -68,18 +68,13 @@ pub(super) async fn respond(
     // The two sides must agree on where the request ends and the new protocol begins.
     let is_unasked =
         status == 101 && (!head::agrees(&scratch.request, &scratch.response) || !upload.is_done());
-    let ended = Ended {
-        outcome: if is_unasked {
-            Outcome::Failed(Cause::HttpUpgradeFailed)
-        } else {
-            Outcome::Answered(status)
-        },
-        waiting_for: waiting_for(&upload),
-        sent: if upload.is_done() { Sent::Whole } else { Sent::Part },
-        shared: false,
-        among_others: false,
-        judged: false,
+    let outcome = if is_unasked {
+        Outcome::Failed(Cause::HttpUpgradeFailed)
+    } else {
+        Outcome::Answered(status)
     };
+    let sent = if upload.is_done() { Sent::Whole } else { Sent::Part };
+    let ended = Ended::alone(outcome, waiting_for(&upload), sent);
     let bound = slot.endpoint().is_named_by(affinity);
     judgement.ended(&slot, ended, bound, (record.begun_at(), record.head_at()));
     drop(judgement);

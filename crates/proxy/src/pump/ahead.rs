@@ -10,25 +10,31 @@ use crate::request_buffers::Charge;
 use crate::watchdog::Limits;
 
 impl Pump {
-    /// Reads the body to its end, or as far as `charge` covers, and keeps it until it is sent. To be
-    /// called before anything else, with [`Pump::keep`] set to hold all of it.
+    /// Reads the body, of at most `length` bytes, to its end, or as far as `charge` covers, and holds
+    /// it until it is sent. To be called before anything else.
     pub(crate) fn poll_read_ahead(
         &mut self,
         cx: &mut Context<'_>,
-        from: &Stream,
-        buffer: &mut Buffer,
+        (from, buffer): (&Stream, &mut Buffer),
         limits: &Limits,
+        length: usize,
         charge: &mut Charge,
     ) -> Poll<Result<(), PumpError>> {
-        self.is_ahead = true;
+        if !self.unframed {
+            self.unframed = true;
+            self.sent_once = self.kept.is_none();
+            self.kept_max = length;
+        }
         loop {
             let kept = self.kept.get_or_insert_default();
-            let needed = (kept.len() + buffer.len()).min(self.kept_max);
+            let needed = (kept.len() + buffer.len()).min(length);
             if needed > kept.capacity() {
-                let room = needed.max(kept.capacity() * 2).min(self.kept_max);
-                if !charge.covers(room as u64) {
+                let roomy = needed.max(kept.capacity() * 2).min(length);
+                let Some(room) = [roomy, needed].into_iter().find(|&n| charge.covers(n as u64))
+                else {
+                    charge.note_exhausted();
                     break;
-                }
+                };
                 kept.reserve_exact(room - kept.len());
             }
             let starved = self.gather(buffer)?;

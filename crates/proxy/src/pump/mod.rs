@@ -93,8 +93,10 @@ pub(crate) struct Pump {
     /// Decoded bytes kept for another attempt; `None` when nothing is kept (any more).
     kept: Option<Vec<u8>>,
     kept_max: usize,
-    /// What has been read is in `kept` alone, and has yet to be sent for the first time.
-    is_ahead: bool,
+    /// What has been read stands in `kept` alone: it was read ahead and not framed yet.
+    unframed: bool,
+    /// Nothing is kept for a second attempt, only what was read ahead for the first.
+    sent_once: bool,
 }
 
 impl Pump {
@@ -130,7 +132,8 @@ impl Pump {
             bytes_said: None,
             kept: None,
             kept_max: 0,
-            is_ahead: false,
+            unframed: false,
+            sent_once: false,
         }
     }
 
@@ -168,7 +171,7 @@ impl Pump {
         self.pipe = None;
         self.blocked = Blocked::No;
         self.waited_for_sender = Duration::ZERO;
-        if !self.has_sent && !self.is_ahead {
+        if !self.has_sent && !self.unframed {
             // What follows the head, and a run still in the buffer, wait where they are.
             let body = self.pending.split_off(self.head_bytes);
             self.pending.clear();
@@ -188,10 +191,14 @@ impl Pump {
         if let Some(kept) = self.kept.as_deref().filter(|kept| !kept.is_empty()) {
             frame_run(self.framing, kept, &mut self.pending);
         }
+        if self.sent_once {
+            self.kept = None;
+        }
         if self.ended {
             self.finish();
         }
         self.has_sent = false;
+        self.unframed = false;
     }
 
     /// What is written before the body: the place for the message's head.

@@ -70,7 +70,7 @@ impl Pump {
                     }
                 }
             }
-            self.blocked = Blocked::No;
+            self.unblock();
         }
         Poll::Ready(Ok(()))
     }

@@ -4,8 +4,18 @@
 
 #[path = "doctor/agreement.rs"]
 mod agreement;
+#[path = "doctor/both.rs"]
+mod both;
+#[path = "doctor/faults.rs"]
+#[allow(dead_code, reason = "the other faults are those of make prove")]
+mod faults;
+#[path = "doctor/make.rs"]
+#[allow(dead_code, reason = "the other faults are those of make prove")]
+mod make;
 #[path = "doctor/stage.rs"]
 mod stage;
+#[path = "doctor/witness.rs"]
+mod witness;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -27,6 +37,22 @@ fn a_quiet_host_has_no_finding_of_weight() {
         report.expect_weight(&[]);
         // The machine as a whole may suffer all the same, as from those that it shares processors with.
         assert_eq!(report.code, Some(i32::from(report.has_weight())), "{:#}", report.report);
+    });
+}
+
+/// Each in networks of its own, all at the same time.
+#[test]
+fn dead_peers_are_seen_and_nothing_false_is_said() {
+    std::thread::scope(|scope| {
+        let judge = |(number, fault): (usize, &'static faults::Fault)| {
+            scope.spawn(move || faults::judge(fault, &format!("doctor-dead-{number}")))
+        };
+        let threads: Vec<_> = faults::DEAD_OR_FALSE.iter().enumerate().map(judge).collect();
+        for outcome in threads.into_iter().flat_map(|thread| thread.join().expect("no panic")) {
+            let (fault, side) = (outcome.fault, outcome.expected.side);
+            assert!(outcome.is_found, "{fault}, {side:?}: missed {:?}", outcome.expected.finds);
+            assert!(outcome.wrong.is_empty(), "{fault}, {side:?}: {:#?}", outcome.wrong);
+        }
     });
 }
 

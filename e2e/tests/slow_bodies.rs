@@ -167,40 +167,39 @@ fn a_client_that_hardly_sends_loses_its_slot_to_those_who_wait() {
 #[test]
 fn no_disguise_keeps_a_slot_for_a_slow_client() {
     let Some(scene) = Scene::new("slow-bodies-disguise", &["python3"]) else { return };
-    let post = "POST /one HTTP/1.1\r\nHost: a\r\n";
-    let grpc = format!("{post}Content-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n");
-    // Bulk is spliced past the program, and what follows it comes slowly.
-    let bulk = format!("{post}Content-Length: 300000\r\n\r\n{}", "1".repeat(100_000));
-    // The second service has no place to wait, and refuses.
-    let plain = format!("{post}Transfer-Encoding: chunked\r\n\r\n");
-    let cases = [(11, grpc, "/one", 200), (12, bulk, "/one", 200), (13, plain, "/two", 429)];
-    std::thread::scope(|scope| {
-        for (host, upload, other, at_first) in cases {
-            let scene = &scene;
-            scope.spawn(move || loses_its_slot(scene, host, &upload, other, at_first));
-        }
-    });
-}
-
-/// Sends the beginning of `upload` to a server of one slot, which two services share, and then a byte
-/// every second; meanwhile a GET of `other` is answered with `at_first`, and one with 200.
-fn loses_its_slot(scene: &Scene, host: u8, upload: &str, other: &str, at_first: u16) {
-    let app = App::start(scene, host, &[]);
-    let service = |name: &str, queue: &str| {
+    let hosts = [11, 12, 13];
+    let apps = hosts.map(|host| App::start(&scene, host, &[]));
+    let service = |name: &str, queue: &str, app: &App| {
         let servers = e2e::server_tables(name, [app.address()]);
         format!(
             "[[route]]\npath = \"/{name}\"\nservice = \"{name}\"\n[service.{name}]\n\
              in_flight_max = 1\nqueue = {{ {queue} }}\n{servers}"
         )
     };
-    let services = service("one", "wait_max = \"30s\"") + &service("two", "length_max = 0");
-    let front = scene.address(host + 100, 8080);
-    let config = format!(
-        "[[listener]]\naddress = \"{front}\"\n[admin]\naddress = \"{}\"\n[log]\naccess = \"off\"\n\
-         {services}",
-        scene.address(host + 100, 9900)
-    );
-    let _weir = Weir::start_at(scene, &format!("weir-{host}"), &config);
+    // Two services share each server's slot; the second has no place to wait, and refuses.
+    let services = hosts.iter().zip(&apps).map(|(host, app)| {
+        service(&format!("one{host}"), "wait_max = \"30s\"", app)
+            + &service(&format!("two{host}"), "length_max = 0", app)
+    });
+    let weir = Weir::start(&scene, &scene.config("", &services.collect::<String>()));
+    let head = |host| format!("POST /one{host} HTTP/1.1\r\nHost: a\r\n");
+    let chunked = "Transfer-Encoding: chunked\r\n\r\n";
+    let grpc = format!("{}Content-Type: application/grpc\r\n{chunked}", head(11));
+    // Bulk is spliced past the program, and what follows it comes slowly.
+    let bulk = format!("{}Content-Length: 300000\r\n\r\n{}", head(12), "1".repeat(100_000));
+    let plain = format!("{}{chunked}", head(13));
+    let cases = [(&grpc, "/one11", 200), (&bulk, "/one12", 200), (&plain, "/two13", 429)];
+    std::thread::scope(|scope| {
+        for ((upload, other, at_first), app) in cases.into_iter().zip(&apps) {
+            let front = weir.front();
+            scope.spawn(move || loses_its_slot(front, app, upload, other, at_first));
+        }
+    });
+}
+
+/// Sends the beginning of `upload`, and then a byte now and then; meanwhile a first GET of `other` is
+/// answered with `at_first`, and one in the end with 200.
+fn loses_its_slot(front: SocketAddr, app: &App, upload: &str, other: &str, at_first: u16) {
     let mut hog = Connection::open(front).unwrap();
     hog.send(upload.as_bytes()).unwrap();
     wait::until("the slot to be taken", Duration::from_secs(5), || {
@@ -212,7 +211,7 @@ fn loses_its_slot(scene: &Scene, host: u8, upload: &str, other: &str, at_first: 
             std::thread::sleep(Duration::from_millis(300));
         }
     });
-    assert_eq!(http::get(front, other).unwrap().status, at_first, "{host}");
+    assert_eq!(http::get(front, other).unwrap().status, at_first, "{other}");
     wait::until("the slot to be free", Duration::from_secs(20), || {
         (http::get(front, other).unwrap().status == 200).then_some(())
     });

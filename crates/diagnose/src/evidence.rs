@@ -50,26 +50,10 @@ impl Units {
         self.exceeds_at(limit, ALARM_CHANCE / peers.max(1) as f64)
     }
 
-    /// The same at an error level of the caller's.
-    pub fn exceeds_at(self, limit: f64, alarm_chance: f64) -> bool {
+    /// The same at another error level.
+    fn exceeds_at(self, limit: f64, alarm_chance: f64) -> bool {
         self.share() > limit
             && self.of as f64 * divergence(self.share(), limit) >= -alarm_chance.ln()
-    }
-
-    /// Lower confidence bound of the true share, when `peers` peers are judged at the same look: the
-    /// largest limit that is proven to be exceeded.
-    pub fn at_least(self, peers: usize) -> f64 {
-        const STEPS: usize = 40;
-        let (mut proven, mut unproven) = (0.0, self.share());
-        for _ in 0..STEPS {
-            let middle = f64::midpoint(proven, unproven);
-            if middle > 0.0 && self.exceeds(middle, peers) {
-                proven = middle;
-            } else {
-                unproven = middle;
-            }
-        }
-        proven
     }
 
     /// Whether a share that has exceeded `limit` has ended, by `newest`, the units since the last look:
@@ -133,18 +117,6 @@ mod tests {
         assert!(Units::new(5, 5).exceeds(0.01, 100));
         assert!(!Units::new(0, 0).exceeds(0.01, 1) && !Units::new(0, 1_000_000).exceeds(0.01, 1));
         assert!(!Units::new(10_000, 1_000_000).exceeds(0.01, 1), "the limit itself");
-    }
-
-    #[test]
-    fn the_bound_is_what_is_just_proven() {
-        for (affected, of) in [(4, 4), (20, 20), (80, 1000), (3, 500), (0, 9), (u64::MAX, u64::MAX)]
-        {
-            let units = Units::new(affected, of);
-            let bound = units.at_least(3);
-            assert!((0.0..=units.share()).contains(&bound), "{units:?}: {bound}");
-            assert!(bound == 0.0 || units.exceeds(bound * 0.99, 3), "{units:?}: {bound}");
-            assert!(!units.exceeds((bound * 1.01).max(1e-12), 3), "{units:?}: {bound}");
-        }
     }
 
     /// At a level that a simulation can see: shares at the limit, of any number of units, raise no more

@@ -11,6 +11,7 @@ pub mod checks;
 pub mod evidence;
 pub mod facts;
 pub mod finding;
+pub mod kinds;
 pub mod render;
 pub mod rules;
 mod segments;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::checks::{EndpointLoad, Load};
 use crate::finding::{Evidence, Figure, Finding, Report};
+use crate::kinds::{grouped, others};
 use crate::rules::Page;
 use crate::sysctl::{Effect, Kernel, Machine, Reviewed, Setting};
 use crate::words;
@@ -17,12 +18,17 @@ const INDENT: usize = 10;
 /// Evidence whose name is longer pushes its figure to the right instead of aligning it.
 const NAME_MAX: usize = 40;
 
-/// All findings, then what could not be checked, then one line that counts them.
+/// All findings, those of one rule and severity as one entry, then what could not be checked, then one line
+/// that counts them.
 pub fn report(report: &Report, width: usize) -> String {
     let mut out = String::new();
-    for one in &report.findings {
-        out.push_str(&finding(one, width));
-        out.push('\n');
+    let keyed = report.findings.iter().map(|one| ((one.severity, &one.rule), one));
+    for (_, alike) in grouped(keyed) {
+        if let [worst, rest @ ..] = alike.as_slice() {
+            let subjects: Vec<String> = rest.iter().map(|one| subject(one)).collect();
+            out.push_str(&entry(worst, others(&subjects).as_deref(), width));
+            out.push('\n');
+        }
     }
     for one in &report.could_not_check {
         wrap(&mut out, &format!("{one}."), 0, 2, width);
@@ -62,8 +68,21 @@ pub fn count(report: &Report) -> String {
     out
 }
 
+/// What a finding is about, and in which network namespace.
+fn subject(finding: &Finding) -> String {
+    match &finding.namespace {
+        Some(namespace) => format!("{} in namespace {namespace}", finding.subject),
+        None => finding.subject.clone(),
+    }
+}
+
 /// One finding.
 pub fn finding(finding: &Finding, width: usize) -> String {
+    entry(finding, None, width)
+}
+
+/// One finding, with a line about others of its kind.
+fn entry(finding: &Finding, others: Option<&str>, width: usize) -> String {
     let mut out = String::new();
     titled(&mut out, &finding.severity.name().to_uppercase(), &finding.what, width);
     let mut about = format!("{}, {}", finding.rule, finding.certainty.name());
@@ -71,6 +90,7 @@ pub fn finding(finding: &Finding, width: usize) -> String {
         let _ = write!(about, ", in namespace {namespace}");
     }
     titled(&mut out, "", &about, width);
+    titled(&mut out, "", &others.map(|others| format!("and {others}")).unwrap_or_default(), width);
     evidence(&mut out, &finding.evidence, width);
     titled(&mut out, "why", &finding.why, width);
     let several = finding.remedy.len() > 1;

@@ -12,18 +12,20 @@ use diagnose::sysctl::{Machine, Setting};
 const RULES: &str = "\
 # Rules
 
-`weir doctor` reads what the kernel knows and asks these rules about it; `weir serve` asks them too, \
-about its own traffic as well. A finding names its rule, and `weir doctor --explain RULE` prints the \
-page below in a terminal.
+`weir doctor` and `weir serve` apply these rules to what the kernel counts. `weir serve` also applies \
+them to its own traffic. Each finding names its rule; `weir doctor --explain RULE` prints that rule's page \
+in a terminal.
 
-A finding has a severity: a **note** is worth knowing and asks for nothing; **advice** would make \
-something better; a **warning** costs something now, or will soon; **critical** means that traffic is \
-being lost now. From a warning on, `weir doctor` ends with exit code 1. It also says how sure it is: \
-*certain*, *likely* (the usual explanation of the figures) or *possible* (one of several). What could \
-not be looked at is said so, with the reason, and is never taken for fine.
+A finding has a severity. A **note** is worth knowing and needs no action. **Advice** suggests an \
+improvement. A **warning** means that something costs performance now, or soon will. **Critical** means \
+that traffic is being lost now. With a warning or a critical finding, `weir doctor` ends with exit code 1.
 
-Rules take the difference between two samples, or more. Counters belong to a network namespace, so each \
-container is looked at by itself; processors, memory and neighbours are the machine's.
+A finding also has a certainty: *certain*, *likely* (the usual explanation of the figures) or *possible* \
+(one of several explanations). If something could not be checked, the report says so and gives the reason.
+
+Rules compare two or more samples. Each network namespace has its own counters, so the doctor checks each \
+container separately. Processors, memory and the neighbour tables belong to the whole machine. \
+[doctor-situations.md](doctor-situations.md) shows which faults the rules find in real situations.
 
 <!-- What follows is generated: UPDATE_EXPECT=1 cargo test -p weir-diagnose -->
 ";

@@ -79,6 +79,8 @@ pub(crate) fn nft(rules: &str) {
 pub(crate) struct Looked {
     pub(crate) code: Option<i32>,
     pub(crate) report: Value,
+    /// Statements that the kernel's counters contradict, where they were held against them.
+    pub(crate) contradictions: Vec<String>,
 }
 
 impl Stage<'_> {
@@ -155,7 +157,7 @@ impl Stage<'_> {
         let Finished { code, stdout, stderr } = doctor.wait(time + Duration::from_secs(20));
         let report = serde_json::from_str(&stdout);
         let report = report.unwrap_or_else(|error| panic!("no report: {error}\n{stdout}{stderr}"));
-        Looked { code, report }
+        Looked { code, report, contradictions: Vec::new() }
     }
 }
 
@@ -168,6 +170,20 @@ impl Looked {
     pub(crate) fn finding(&self, rule: &str) -> &Value {
         let found = self.findings().find(|finding| finding["rule"] == rule);
         found.unwrap_or_else(|| panic!("no {rule} in {:#}", self.report))
+    }
+
+    /// Findings that are not about the machine as a whole.
+    pub(crate) fn of_the_network(&self) -> impl Iterator<Item = &Value> {
+        self.findings().filter(|one| !OF_THE_MACHINE.iter().any(|rule| one["rule"] == *rule))
+    }
+
+    /// The rules of these findings, each once.
+    pub(crate) fn rules(&self) -> Vec<String> {
+        let rules = self.of_the_network().filter_map(|one| one["rule"].as_str());
+        let mut rules: Vec<String> = rules.map(str::to_owned).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        rules
     }
 
     /// Whether any finding has weight, the machine's too.

@@ -63,6 +63,23 @@ No findings; 1 thing could not be checked.
 }
 
 #[test]
+fn findings_of_one_kind_share_an_entry() {
+    let at = |subject: &str| Finding { subject: subject.to_owned(), ..overflow() };
+    let elsewhere = Finding { namespace: Some("web".to_owned()), ..at("0.0.0.0:82") };
+    let other = Finding { rule: "loss".into(), ..overflow() };
+    let advice = Finding { severity: Severity::Advice, ..at("0.0.0.0:84") };
+    let findings = vec![overflow(), other, at("0.0.0.0:81"), elsewhere, advice];
+    let text = report(&Report { findings, could_not_check: Vec::new() }, 100);
+    let others = "listener_overflow, certain
+          and 2 more of this kind: 0.0.0.0:81 and 0.0.0.0:82 in namespace web
+";
+    assert!(text.contains(others), "{text}");
+    // The entry of the rule, that of the other rule, and that of the other severity.
+    assert_eq!(text.matches("drops 12.4 new connections").count(), 3, "{text}");
+    assert!(text.ends_with("5 findings: 4 critical, 1 advice.\n"), "{text}");
+}
+
+#[test]
 fn commands_are_never_wrapped() {
     let mut long = overflow();
     long.remedy[0].commands = vec!["x".repeat(200)];

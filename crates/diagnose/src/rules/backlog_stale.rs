@@ -39,7 +39,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 if pressed { Severity::Warning } else { Severity::Advice },
                 Certainty::Possible,
                 format!(
-                    "{} still has a backlog of 128 though somaxconn is {} now.",
+                    "{} has a backlog of 128, although somaxconn allows {}.",
                     listening.name(),
                     words::thousands(somaxconn)
                 ),
@@ -47,11 +47,11 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             .evidence(Evidence::count("backlog", u64::from(OLD_SOMAXCONN), "connections"))
             .evidence(Evidence::count("net.core.somaxconn", somaxconn, "connections"))
             .why(
-                "A backlog is fixed when a program begins to listen: this socket was opened before \
+                "A backlog is fixed when a program begins to listen: either this socket was opened before \
                  somaxconn was raised, or its program asks for 128 itself.",
             )
             .remedy(
-                format!("Restart {}, so that it listens anew", listening.program()),
+                format!("Restart {}, so that it listens again", listening.program()),
                 &[],
                 "a restart closes the socket for a moment",
             );

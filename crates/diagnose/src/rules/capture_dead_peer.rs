@@ -1,18 +1,19 @@
-//! Data is sent again and again, and nothing comes back: the peer, or the path to it, is dead.
+//! A peer no longer responds: data is retransmitted and never acknowledged.
 //!
-//! **When.** A capture shows a segment that is sent again at least three times and is not acknowledged before
-//! the capture ends, and nothing of the other end from its first repetition on, on that connection. It is
-//! possible only if the other host was heard on other connections since, or if the first data after the
-//! handshake is concerned. Full-size segments alone that do not arrive are `capture_mtu`.
+//! **When.** A capture shows a segment that is retransmitted at least three times and not acknowledged before
+//! the capture ends. From the first retransmission on, nothing arrives from the peer on that connection. The
+//! finding is only *possible* if the same host sent packets on other connections in the meantime, or if the
+//! peer has acknowledged nothing but the handshake. If only full-size segments get lost, `capture_mtu`
+//! reports it instead.
 //!
-//! **Why.** A host that has crashed, a cable that is out, a firewall or a connection tracking that has
-//! forgotten the connection and drops its packets: none of them sends a reset. The sender goes on for a
-//! quarter of an hour on Linux (`net.ipv4.tcp_retries2`), and whoever waits for the answer waits as long,
-//! unless a time limit of its own ends it.
+//! **Why.** A crashed host, an unplugged cable, or a firewall that has lost its connection state sends no
+//! reset. On Linux, the sender retransmits for about 15 minutes (`net.ipv4.tcp_retries2`). Programs that wait
+//! for a response wait as long, unless they have a timeout.
 //!
-//! **What to do.** See whether the host answers at all, from here and from elsewhere. Capture at the peer: if
-//! the data arrives there, its answers are lost. Where it happens after a silence, a middlebox has forgotten
-//! the connection: keep-alives shorter than its time limit help. Bound the waiting by `TCP_USER_TIMEOUT`.
+//! **What to do.** Check whether the host responds at all, from here and from another place. Capture at the
+//! peer: if the data arrives there, its acknowledgements are lost on the way back. If the connection was idle
+//! before, a firewall or NAT gateway has probably expired it: send keep-alives more often than its idle
+//! timeout. Use `TCP_USER_TIMEOUT` to limit how long a program waits.
 
 use crate::captured::{by_hosts, found, frames, host, needs_both, sum, which};
 use crate::facts::Capture;
@@ -22,7 +23,7 @@ use crate::words;
 
 use super::capture_mtu::is_black_hole;
 
-/// The timer has run out three times: 1.4 s after the segment at least, on Linux.
+/// Three retransmission timeouts: on Linux at least 1.4 s after the segment was first sent.
 const REPEATS_MIN: u64 = 3;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
@@ -53,28 +54,28 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Critical,
             if is_sure { Certainty::Likely } else { Certainty::Possible },
             format!(
-                "Data is sent again on {} and nothing comes back: the peer, or the path to it, is dead.",
+                "The peer of {} no longer responds: data is retransmitted and never acknowledged.",
                 words::plural(found.len() as u64, "connection")
             ),
         )
         .evidences(which(&found))
-        .evidence(Evidence::count("sent again in a row, at most", found[0].sent.repeats_max, "times"))
+        .evidence(Evidence::count("retransmissions in a row, at most", found[0].sent.repeats_max, "times"))
         .evidence(Evidence::count("retransmissions", sum(&found, |side| side.of("retransmission")), "segments"))
-        .evidence(Evidence::count("peer heard on others since", heard, "connections"))
+        .evidence(Evidence::count("peer active on other connections", heard, "connections"))
         .evidence(Evidence::count("only the handshake acknowledged", unanswered as u64, "connections"))
         .evidences(frames(&found, "retransmission"))
-        .why("The sender repeats for up to a quarter of an hour, and whoever waits for an answer waits as long.")
+        .why("The sender retransmits for up to 15 minutes, and programs without a timeout wait as long.")
         .remedy(
-            "See whether the peer answers, from here and from elsewhere, and capture there at the same time",
+            "Check whether the peer responds, from here and from another place, and capture there at the same time",
             &["ping PEER", "tcpdump -i any host PEER"],
             "none",
         )
         .remedy(
-            "Bound how long a dead connection is waited for",
+            "Limit how long the kernel retransmits on a dead connection",
             &["sysctl -w net.ipv4.tcp_retries2=8"],
-            "a path that fails for longer than that loses its connections",
+            "connections do not survive an outage of the path that lasts longer",
         )
-        .verify("a new capture shows acknowledgements of what is sent")
+        .verify("a new capture shows that the peer acknowledges data")
         .source(&["the capture"]),
     );
 }

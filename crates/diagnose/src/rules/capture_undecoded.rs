@@ -1,14 +1,14 @@
-//! Much of the capture is not TCP, or in a form that is not decoded.
+//! Much of the capture is not TCP, or uses an encapsulation that is not decoded.
 //!
-//! **When.** At least a tenth of a capture's packets, or of their bytes, hold no TCP segment that could be
-//! read. Advice if it is half or more, otherwise a note.
+//! **When.** At least 10 % of a capture's packets, or of their bytes, contain no TCP segment that could be
+//! decoded. This is advice from 50 %, otherwise a note.
 //!
-//! **Why.** Nothing is said of these packets. A capture of a tunnel that is not decoded, or of encrypted
-//! packets, looks as if nothing were wrong with the connections in it.
+//! **Why.** These packets are not analysed. A capture of a tunnel that is not decoded, or of encrypted
+//! packets, would otherwise look as if its connections had no problems.
 //!
-//! **What to do.** Look at what they are. For what is encrypted or in an unknown tunnel, capture where the
-//! packets are plain: on the tunnel's own interface, or at the ends of the connections. If they are
-//! UDP or other traffic that does not matter here, filter: `tcpdump ... tcp`.
+//! **What to do.** Look at the kinds of packets listed. If they are encrypted or use an unknown tunnel,
+//! capture where the packets are plain: on the tunnel's own interface, or at the ends of the connections. If
+//! they are UDP or other irrelevant traffic, filter them out: `tcpdump ... tcp`.
 
 use crate::captured::needs_both;
 use crate::facts::Capture;
@@ -16,11 +16,11 @@ use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::Out;
 use crate::words;
 
-/// A tenth.
+/// From 10 % on there is a finding.
 const SHARE_MIN: f64 = 0.1;
-/// From here on it is more than worth knowing.
+/// From 50 % on the finding is advice instead of a note.
 const ADVICE_MIN: f64 = 0.5;
-/// Kinds that are named.
+/// Kinds of packets that are listed.
 const NAMED_MAX: usize = 5;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
@@ -43,20 +43,20 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             if is_much { Severity::Advice } else { Severity::Note },
             Certainty::Certain,
             format!(
-                "{} hold no TCP that could be read, {} of all and {} of the bytes.",
+                "{} contain no TCP segment that could be decoded: {} of all packets, {} of all bytes.",
                 words::plural(packets, "packet"),
                 words::percent(of_packets),
                 words::percent(of_bytes)
             ),
         )
         .evidences(named)
-        .why("Nothing is said of these packets, whatever is wrong with them.")
+        .why("These packets were not analysed, so problems in them are not reported.")
         .remedy(
-            "Capture where packets are plain, or only what matters",
+            "Capture where the packets are plain, or filter out irrelevant traffic",
             &["tcpdump -i TUNNEL -w FILE tcp"],
             "none",
         )
-        .verify("weir trace of the new capture says nothing of packets that could not be read")
+        .verify("weir trace no longer reports this finding for a new capture")
         .source(&["the capture"]);
     out.push(finding);
 }

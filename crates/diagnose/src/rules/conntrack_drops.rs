@@ -1,17 +1,18 @@
-//! Connection tracking drops packets of new connections.
+//! Connection tracking drops packets, or evicts connections from its full table.
 //!
-//! **When.** `drop` of `/proc/net/stat/nf_conntrack` rises between the samples; certain, and critical,
-//! where a sample shows the table more than 90 % full, or entries are evicted at the same time; the
-//! kernel's log then says `nf_conntrack: table full`. `early_drop` alone is a warning: the table is full,
-//! but an entry that was not answered yet made room, and the new connection was let through.
-//! `insert_failed` alone is said as advice: two packets of one flow raced, as DNS queries for A and AAAA
-//! from one socket do, and one was lost.
+//! **When.** A counter of `/proc/net/stat/nf_conntrack` rises between the samples. If `drop` rises, packets
+//! of new connections were dropped. The finding is *certain* and critical if a sample shows the table more
+//! than 90 % full, or if entries are evicted at the same time; the kernel then logs `nf_conntrack: table
+//! full`. Otherwise it is a *possible* warning. If only `early_drop` rises, it is a warning: the table is
+//! full, but the kernel evicted an entry that had seen no reply yet, so the new connection was accepted. If
+//! only `insert_failed` rises, it is advice: two packets of one flow were processed at the same time, as
+//! happens to DNS queries for A and AAAA from the same socket, and one was dropped.
 //!
-//! **Why.** `drop`: the packet is gone, a client tries again after a second. `early_drop`: the evicted
-//! connection is no longer known; rules and NAT treat its next packet as a stranger's.
+//! **Why.** After a `drop`, the client retransmits a second later. After an `early_drop`, the evicted
+//! connection is unknown: firewall rules and NAT treat its next packet as a new connection.
 //!
-//! **What to do.** As for `conntrack_full`: do not track what need not be, enlarge the table, look
-//! for what fills it (many short UDP flows, a scan).
+//! **What to do.** As for `conntrack_full`: exclude traffic that needs no tracking, enlarge the table, and
+//! find out what fills it (many short UDP flows, a port scan).
 
 use super::conntrack_full::{CRITICAL_SHARE, figures, with_remedies};
 use crate::facts::Conntrack;
@@ -54,14 +55,14 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
 
 type Said = (Severity, Certainty, String, &'static str);
 
-/// What the three counters say together.
+/// Combines the three counters into one statement.
 fn says(
     dropped: Option<Change>,
     early: Option<Change>,
     failed: Option<Change>,
     is_full: bool,
 ) -> Option<Said> {
-    const LOST: &str = "A dropped packet is a client that waits a second, or a DNS answer that comes after 5 s.";
+    const LOST: &str = "After a dropped packet, a client waits a second before it retransmits, and a DNS resolver about 5 s.";
     let rising = |one: Option<Change>| one.filter(|one| one.is_rising());
     Some(match (rising(dropped), rising(early), rising(failed)) {
         (Some(dropped), early, _) if is_full || early.is_some() => (
@@ -77,25 +78,25 @@ fn says(
             Severity::Warning,
             Certainty::Possible,
             format!(
-                "Connection tracking drops {} packets a second, though its table is not full now.",
+                "Connection tracking drops {} packets a second, although its table is not full now.",
                 words::number(dropped.per_s())
             ),
-            "Packets of one flow raced each other, or the table was full for a moment between the samples.",
+            "Either packets of one flow were processed at the same time, or the table was full for a moment between the samples.",
         ),
         (None, Some(early), _) => (
             Severity::Warning,
             Certainty::Certain,
             format!(
-                "The table of tracked connections is full: {} entries a second are evicted for new ones.",
+                "The connection tracking table is full: {} entries a second are evicted for new ones.",
                 words::number(early.per_s())
             ),
-            "New connections get through. An evicted one is forgotten: rules and NAT treat its next packet as a stranger's.",
+            "New connections are accepted. Firewall rules and NAT no longer know the evicted ones, and treat their next packet as a new connection.",
         ),
         (None, None, Some(failed)) => (
             Severity::Advice,
             Certainty::Possible,
             format!(
-                "Connection tracking loses {} packets a second that raced each other.",
+                "Connection tracking loses {} packets a second: two packets of a flow were processed at the same time.",
                 words::number(failed.per_s())
             ),
             LOST,
@@ -104,7 +105,7 @@ fn says(
     })
 }
 
-/// Whether any sample shows the table nearly full.
+/// Returns whether any sample shows the table nearly full.
 fn is_full(view: View<'_>) -> bool {
     let share = |table: &Conntrack| Some(*table.count.get()? as f64 / (*table.max.get()?).max(1) as f64);
     let tables = view.namespace.samples.iter().filter_map(|one| one.conntrack.get()?.as_ref());

@@ -1,17 +1,17 @@
-//! The table of tracked connections fills up.
+//! The connection tracking table is nearly full.
 //!
 //! **When.** `nf_conntrack_count` is above 75 % (warning) or 90 % (critical) of `nf_conntrack_max`.
 //!
-//! **Why.** When it is full, entries that were not answered yet make room; when there is none, packets of
-//! new connections are dropped: clients see a server that does not answer, and nothing but the kernel's
-//! log and the table's own counters shows it.
+//! **Why.** When the table is full, the kernel evicts entries that have seen no reply yet. If there are none,
+//! it drops packets of new connections. Clients then see a server that does not respond. Only the kernel's
+//! log and the table's own counters show the cause.
 //!
-//! **What to do.** Do not track what need not be (`notrack` for the balancer's own traffic and for
-//! DNS), shorten timeouts, or enlarge the table together with its buckets. An entry takes about 400
+//! **What to do.** Exclude traffic that needs no tracking (`notrack` for the balancer's own traffic and for
+//! DNS), shorten timeouts, or enlarge the table together with its number of buckets. An entry takes about 400
 //! bytes.
 //!
-//! **See also.** `conntrack_drops` once it happens; `conntrack_timeout` for entries that stay five
-//! days. Inside a container `nf_conntrack_max` is read-only: change it on the host.
+//! **See also.** `conntrack_drops` reports evictions and drops. `conntrack_timeout` reports entries that are
+//! kept for five days. In a container `nf_conntrack_max` is read-only: change it on the host.
 
 use crate::facts::Conntrack;
 use crate::finding::{Certainty, Evidence, Finding, Severity};
@@ -38,13 +38,13 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             "nf_conntrack",
             severity,
             Certainty::Certain,
-            format!("The table of tracked connections is {} full.", words::percent(share)),
+            format!("The connection tracking table is {} full.", words::percent(share)),
         )
-        .why("When it is full and no unanswered entry can make room, packets of new connections are dropped.");
+        .why("When it is full and has no entry without a reply to evict, packets of new connections are dropped.");
     out.push(with_remedies(finding.evidences(figures(table))));
 }
 
-/// How full the table is.
+/// Lists how full the table is.
 pub(super) fn figures(table: &Conntrack) -> Vec<Evidence> {
     let count = |name, fact: &crate::facts::Known<u64>, unit| {
         fact.get().map(|&figure| Evidence::count(name, figure, unit))
@@ -59,11 +59,11 @@ pub(super) fn figures(table: &Conntrack) -> Vec<Evidence> {
     .collect()
 }
 
-/// What to do about a table that is too small.
+/// Adds the remedies for a table that is too small.
 pub(super) fn with_remedies(finding: Finding) -> Finding {
     finding
         .remedy(
-            "Do not track what needs no tracking, such as DNS and the balancer's own traffic",
+            "Exclude traffic that needs no tracking, such as DNS and the balancer's own traffic",
             &[
                 "nft add table inet untracked",
                 "nft add chain inet untracked out '{ type filter hook output priority raw; }'",
@@ -74,7 +74,7 @@ pub(super) fn with_remedies(finding: Finding) -> Finding {
             "rules that match on connection state (ct state), and NAT, no longer see that traffic",
         )
         .remedy(
-            "Enlarge the table, and its buckets with it",
+            "Enlarge the table and its number of buckets",
             &["sysctl -w net.netfilter.nf_conntrack_max=1048576 net.netfilter.nf_conntrack_buckets=262144"],
             "about 400 bytes an entry: 1,048,576 entries take 400 MiB when full",
         )

@@ -1,13 +1,13 @@
-//! Connection tracking keeps dead connections for five days.
+//! Connection tracking keeps entries of dead connections for five days.
 //!
-//! **When.** `nf_conntrack_tcp_timeout_established` is a day or more (the default is 432,000 s),
-//! and the table is above a quarter of its maximum.
+//! **When.** `nf_conntrack_tcp_timeout_established` is a day or more (the default is 432,000 s), and the table
+//! is more than 25 % full.
 //!
-//! **Why.** Connections whose peers vanish without a word stay in the table that long, and with
-//! many short-lived clients it fills up with them.
+//! **Why.** If a peer disappears without closing its connection, the entry stays in the table until this
+//! timeout. With many short-lived clients, such entries fill the table.
 //!
-//! **What to do.** A few hours suffice where programs send keep-alives; a connection that is silent
-//! for longer is cut by a firewall that follows state.
+//! **What to do.** Lower the timeout. A few hours are enough if programs send keep-alives. Stateful firewall
+//! rules cut connections that are idle for longer.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};
@@ -32,16 +32,16 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             SETTING,
             Severity::Advice,
             Certainty::Possible,
-            format!("Silent connections stay tracked for {} hours.", words::number(timeout as f64 / 3600.0)),
+            format!("Idle connections stay in the connection tracking table for {} hours.", words::number(timeout as f64 / 3600.0)),
         )
         .evidence(Evidence::count(SETTING, timeout, "s"))
         .evidence(Evidence::count("nf_conntrack_count", count, "entries"))
         .evidence(Evidence::count("nf_conntrack_max", max, "entries"))
-        .why("Peers that vanish leave entries behind, and the table fills up with them.")
+        .why("Peers that disappear without closing their connections leave entries behind, which fill the table.")
         .remedy(
-            "Keep them for two hours",
+            "Reduce the timeout to two hours",
             &["sysctl -w net.netfilter.nf_conntrack_tcp_timeout_established=7200"],
-            "connections silent for longer, and without keep-alive, are cut by rules that follow state",
+            "stateful firewall rules cut connections that are idle for longer and send no keep-alives",
         )
         .verify("sysctl net.netfilter.nf_conntrack_count falls over the next hours")
         .source(&["/proc/sys/net/netfilter"]),

@@ -72,7 +72,7 @@ rules! {
     Namespace loss;
     Namespace nic_drops;
     Namespace slow_reader;
-    Namespace receive_buffer_small;
+    Namespace receive_buffer_small absorbs [buffer_caps];
     Namespace peer_slow_reader;
     Namespace conntrack_full absorbs_all [conntrack_timeout];
     Namespace ena_conntrack_left;

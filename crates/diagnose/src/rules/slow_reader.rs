@@ -1,17 +1,18 @@
-//! A program on this host reads its connections too slowly.
+//! A program on this host reads from its connections too slowly.
 //!
-//! **When.** Between the samples this host told peers to stop sending (`TcpExtTCPToZeroWindowAdv`),
-//! or dropped what had arrived for want of room (`TcpExtRcvPruned`, `TCPBacklogDrop`); or in every
-//! sample more than 64 KiB had arrived on a peer's connections that no program had read, after such
-//! a stop at some time. Where `tcp_rmem` allows less than 128 KiB, only unread data counts (a quarter of
-//! the buffer): `receive_buffer_small` speaks of the rest. Where more segments came before their turn
-//! (`TcpExtTCPOFOQueue`), those filled the buffers, and it is advice: loss or reordering is the cause.
+//! **When.** Between the samples this host told peers to stop sending (`TcpExtTCPToZeroWindowAdv`), or
+//! dropped data because a receive buffer was full (`TcpExtRcvPruned`, `TCPBacklogDrop`, `TCPRcvQDrop`). Or
+//! in every sample more than 64 KiB of data from one peer was unread, and this host has told peers to stop
+//! at some time. If `tcp_rmem` allows less than 128 KiB, only unread data counts (from a quarter of the
+//! buffer), and `receive_buffer_small` reports the rest. If more segments arrived out of order
+//! (`TcpExtTCPOFOQueue`) than peers were told to stop, those segments filled the buffers: then the finding
+//! is advice, and loss or reordering is the cause.
 //!
-//! **Why.** The network has done its part: the peer waits for this host. Seen from the peer it
-//! looks like a slow network, and a balancer in between holds the data meanwhile.
+//! **Why.** The network has delivered the data, and the peer waits for this host. To the peer it looks like a
+//! slow network, and a balancer in between buffers the data meanwhile.
 //!
-//! **What to do.** Find the program (`ss -tnp`, Recv-Q above 0) and what it waits for: CPU, a disk,
-//! a lock, or its own peer. Larger buffers hide it for a while and do not mend it.
+//! **What to do.** Find the program (`ss -tnp`, Recv-Q above 0) and what it waits for: CPU, a disk, a lock, or
+//! another server. Larger buffers only hide the problem for a while.
 
 use super::receive_buffer_small::small_buffer;
 use crate::facts::{Direction, PeerSockets};
@@ -19,9 +20,9 @@ use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};
 use crate::words;
 
-/// What may wait unread for a moment in any busy program.
+/// Any busy program leaves less than this unread for a moment.
 const UNREAD_MIN_BYTES: u64 = 64 << 10;
-/// Stops a second from which it is more than a hiccup.
+/// From this rate of stops on, the finding is a warning.
 const WARNING_PER_S: f64 = 1.0;
 const PEERS_SHOWN_MAX: usize = 3;
 
@@ -39,23 +40,23 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     if !is_counted && unread.is_empty() {
         return;
     }
-    // Segments that came before their turn fill the buffer too, and no program can read those.
+    // Segments that arrive out of order fill the buffer too. No program can read them yet.
     let ahead = view.counter_if_any("TcpExtTCPOFOQueue");
     let ahead = ahead.filter(|one| unread.is_empty() && one.by > stops.by);
     let is_heavy = ahead.is_none()
         && (stops.per_s() >= WARNING_PER_S || !drops.is_empty() || !unread.is_empty());
     let what = match unread.first() {
         None if ahead.is_some() => format!(
-            "Peers are told to stop {} times a second, while segments out of order fill receive buffers.",
+            "This host tells peers to stop sending {} times a second, while segments that arrive out of order fill its receive buffers.",
             words::number(stops.per_s())
         ),
         Some((bytes, peer)) => format!(
-            "A program leaves {} from {} unread.",
+            "A program does not read {} that have arrived from {}.",
             words::bytes(*bytes),
             server_or_client(peer)
         ),
         None => format!(
-            "Peers are told to stop {} times a second: a program reads slowly, or has a small receive buffer.",
+            "This host tells peers to stop sending {} times a second: a program reads slowly, or has a small receive buffer.",
             words::number(stops.per_s())
         ),
     };
@@ -83,13 +84,25 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 ),
             )
         }))
-        .why("The peers wait for this host, and to them it looks like a slow network.")
+        .why(if ahead.is_some() {
+            "These segments wait in the buffer until the missing ones arrive; no program can read them before."
+        } else {
+            "The peers wait for this host, and to them it looks like a slow network."
+        })
         .remedy(
-            "Find the program whose Recv-Q stays above 0, and what it waits for",
-            &["ss -tnp state established '( not sport = :22 )' | awk '$1 > 0'"],
+            if ahead.is_some() {
+                "Look for loss or reordering on the path from the peers"
+            } else {
+                "Find the program whose Recv-Q stays above 0, and what it waits for"
+            },
+            &[if ahead.is_some() {
+                "nstat -az TcpExtTCPOFOQueue TcpExtTCPOFOMerge"
+            } else {
+                "ss -tnp state established '( not sport = :22 )' | awk '$1 > 0'"
+            }],
             "none",
         )
-        .verify("nstat TcpExtTCPToZeroWindowAdv rises no more; ss -tn shows Recv-Q near 0")
+        .verify("nstat shows that TcpExtTCPToZeroWindowAdv no longer rises; ss -tn shows Recv-Q near 0")
         .source(&["/proc/net/netstat", "sock_diag (idiag_rqueue)"]),
     );
 }
@@ -104,7 +117,7 @@ pub(super) fn server_or_client(peer: &PeerSockets) -> String {
     }
 }
 
-/// Peers of which too much was unread in every sample, most first.
+/// Lists peers with too much unread data in every sample, the most first.
 fn unread(view: View<'_>, min_bytes: u64) -> Vec<(u64, &PeerSockets)> {
     let of = |sockets: &[PeerSockets], peer: &PeerSockets| {
         sockets

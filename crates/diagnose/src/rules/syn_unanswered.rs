@@ -4,8 +4,9 @@
 //! **When.** Connections prove that more than 1 % of those begun between the samples had a SYN sent
 //! again (`TcpExtTCPSynRetrans`), with at most one false alarm a month; 4 of 4 are enough. A connection
 //! counts once, however often its SYN is repeated. The counter holds both SYNs of this host and its
-//! answers to others' SYNs; only the first count in `TcpExtTCPTimeouts` too. Not said where `loss`
-//! speaks and explains it: up to four times its share.
+//! answers to others' SYNs; only the first count in `TcpExtTCPTimeouts` too. SYNs that were sent again
+//! because the kernel dropped a refusal by ICMP (`TcpExtLockDroppedIcmps`) do not count. Not said where
+//! `loss` speaks and explains it: up to four times its share.
 //!
 //! **Why.** A SYN is sent again after 1 s (3 s before Linux 3.1). Since Linux 6.5 SYNs leave at 0,
 //! 1, 2, 3, 4, 5, 7 and 11 s, before that at 0, 1, 3 and 7 s, before 3.1 at 0, 3 and 9 s; connect
@@ -61,6 +62,9 @@ impl Handshakes {
             by("TcpExtTCPTimeouts").map_or(mostly_begun, |timeouts| timeouts.min(again.by))
         };
         let answers_again = again.by - repeated;
+        // A refusal by ICMP that meets a locked socket is dropped, so that its SYN is sent again: that
+        // server did answer.
+        let repeated = repeated.saturating_sub(by("TcpExtLockDroppedIcmps").unwrap_or(0));
         let connections = |repeats: u64, moments: &[f64]| {
             let in_a_row = moments.iter().filter(|&&one| one <= view.seconds()).count().max(1);
             repeats.div_ceil(in_a_row as u64)

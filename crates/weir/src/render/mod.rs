@@ -13,9 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod json;
 pub(crate) mod status;
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::hash::Hash;
 use std::sync::Arc;
 
 use health::report::Report;
@@ -126,21 +124,6 @@ fn spoken(listener: &Listener) -> String {
         None => protocol.to_owned(),
         Some(_) => format!("{protocol} over TLS"),
     }
-}
-
-/// Values by key, in order of the first of each.
-fn grouped<K: Clone + Eq + Hash, V>(items: impl Iterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
-    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
-    let mut places: HashMap<K, usize> = HashMap::new();
-    for (key, value) in items {
-        if let Some((_, values)) = places.get(&key).and_then(|place| groups.get_mut(*place)) {
-            values.push(value);
-        } else {
-            places.insert(key.clone(), groups.len());
-            groups.push((key, vec![value]));
-        }
-    }
-    groups
 }
 
 /// The first few names, then how many more.

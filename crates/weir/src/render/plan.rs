@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use diagnose::kinds::grouped;
 use health::report::{Endpoint, Report, Row};
 
 use super::columns::Columns;
-use super::{few, grouped};
+use super::few;
 
 const ENDPOINTS_SHOWN_MAX: usize = 4;
 const SERVICES_SHOWN_MAX: usize = 3;

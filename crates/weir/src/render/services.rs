@@ -4,10 +4,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use diagnose::kinds::grouped;
 use model::{Balance, CheckKind, HashOn, ServerSpec, ServerTarget, Service, Snapshot};
 
 use super::columns::Columns;
-use super::{few, grouped};
+use super::few;
 
 /// Names on one line; the JSON form has all.
 const NAMES_SHOWN_MAX: usize = 4;

@@ -4,10 +4,10 @@
 
 use std::fmt::Write as _;
 
+use diagnose::kinds::{grouped, others};
 use serde_json::Value;
 
 use super::columns::Columns;
-use super::grouped;
 
 /// Causes named per service; the rest is one number.
 const CAUSES_SHOWN_MAX: usize = 8;
@@ -68,10 +68,9 @@ fn findings(doctor: &Value) -> String {
     );
     for ((severity, rule), alike) in kinds {
         let what = alike.first().map(|first| word(&first["what"])).unwrap_or_default();
-        let more = match alike.len().saturating_sub(1) {
-            0 => String::new(),
-            more => format!("; and {more} more of this kind"),
-        };
+        let subjects = alike.iter().skip(1).map(|finding| word(&finding["subject"]).to_owned());
+        let others = others(&subjects.collect::<Vec<_>>());
+        let more = others.map(|others| format!("; and {others}")).unwrap_or_default();
         let _ = writeln!(out, "  {severity}: {what} ({rule}{more})");
     }
     out
@@ -375,15 +374,19 @@ app: 0 of 2 servers take new work, no server takes new work;  of  wait
 
     #[test]
     fn findings_of_one_kind_share_a_line() {
-        let finding = |rule: &str, what: &str| json!({ "is_present": true, "severity": "warning", "rule": rule, "what": what });
+        let finding = |rule: &str, subject: &str, what: &str| {
+            json!({
+                "is_present": true, "severity": "warning", "rule": rule, "subject": subject, "what": what
+            })
+        };
         let doctor = json!({ "findings": [
-            finding("server_loss", "10.0.0.1:80 loses 8 %"),
-            finding("listener_overflow", "a queue overflows"),
-            finding("server_loss", "10.0.0.2:80 loses 9 %"),
-            finding("server_loss", "10.0.0.3:80 loses 7 %"),
+            finding("server_loss", "10.0.0.1:80", "10.0.0.1:80 loses 8 %"),
+            finding("listener_overflow", "0.0.0.0:80", "a queue overflows"),
+            finding("server_loss", "10.0.0.2:80", "10.0.0.2:80 loses 9 %"),
+            finding("server_loss", "10.0.0.3:80", "10.0.0.3:80 loses 7 %"),
         ] });
         let expected = "\
-  warning: 10.0.0.1:80 loses 8 % (server_loss; and 2 more of this kind)
+  warning: 10.0.0.1:80 loses 8 % (server_loss; and 2 more of this kind: 10.0.0.2:80 and 10.0.0.3:80)
   warning: a queue overflows (listener_overflow)
 ";
         let text = findings(&doctor);

@@ -1,11 +1,12 @@
 //! What TLS will do: the certificates of each listener with their names and ends, names that are
 //! passed through, and how servers are spoken to.
 
+use diagnose::kinds::grouped;
 use model::{Certificate, HostPattern, Protocol, Service, ServiceTls, Snapshot, TlsVersion};
 use serde_json::{Value, json};
 
 use super::columns::Columns;
-use super::{few, grouped};
+use super::few;
 
 /// Names on one line; the JSON form has all.
 const NAMES_SHOWN_MAX: usize = 4;

@@ -234,9 +234,9 @@ fn three_packets_in_a_hundred_are_lost() {
         // Segments as on a wire: what is lost is one of them, not 64 KiB at once.
         stage::offloads_off("zone1");
         let report = stage.look(Duration::from_secs(2), || {
-            for _ in 0..4 {
+            for _ in 0..20 {
                 let mut to = TcpStream::connect("10.99.1.11:80").expect("a connection");
-                to.write_all(&vec![0; 2_000_000]).expect("a server that reads");
+                to.write_all(&vec![0; 400_000]).expect("a server that reads");
             }
         });
         let finding = report.expect_weight(&["loss"]);

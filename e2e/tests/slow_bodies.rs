@@ -4,6 +4,7 @@
 #![allow(clippy::float_cmp, reason = "counts, which metrics carry as numbers, are whole")]
 
 use std::net::SocketAddr;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use e2e::frames::{END_HEADERS, END_STREAM, Frames, kind, request};
@@ -205,15 +206,18 @@ fn loses_its_slot(front: SocketAddr, app: &App, upload: &str, other: &str, at_fi
     wait::until("the slot to be taken", Duration::from_secs(5), || {
         (app.stat("in_flight") == 1).then_some(())
     });
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let trickle = std::thread::spawn(move || {
-        // Until it is cut off.
-        while hog.send(b"1").is_ok() {
-            std::thread::sleep(Duration::from_millis(300));
+        while stopped.recv_timeout(Duration::from_millis(300)) == Err(RecvTimeoutError::Timeout) {
+            if hog.send(b"1").is_err() {
+                return;
+            }
         }
     });
     assert_eq!(http::get(front, other).unwrap().status, at_first, "{other}");
     wait::until("the slot to be free", Duration::from_secs(20), || {
         (http::get(front, other).unwrap().status == 200).then_some(())
     });
+    drop(stop);
     trickle.join().unwrap();
 }

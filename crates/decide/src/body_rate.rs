@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// A client that sends less than this many bytes per second of waiting is slow: a tenth of the
-/// slowest modem, and more than an attacker wants to spend on thousands of connections.
+/// A client that sends less than this many bytes per second of waiting is slow: 4 kbit/s,
+/// less than any link over which people upload, and dear for an attacker with thousands of connections.
 pub const BYTES_PER_S_MIN: u64 = 500;
 /// Over how long the rate is taken, and how long a client may be silent at first: longer than a lost
 /// packet takes to be sent again three times.

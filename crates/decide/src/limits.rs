@@ -103,7 +103,7 @@ impl Slots {
         takers.iter().filter_map(Weak::upgrade).map(|taker| taker.refused()).sum()
     }
 
-    /// Whether somebody waits for a slot here, in any service's queue.
+    /// Whether a request waits for a slot at this address, in the queue of any service.
     pub fn is_waited_for(&self) -> bool {
         self.tickets.any_waiting() && self.longest_waiting().is_some()
     }

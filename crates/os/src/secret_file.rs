@@ -65,7 +65,7 @@ pub fn read(path: &Path, bytes_max: u64, links: Links) -> Result<Secret, SecretE
         Some(libc::ENXIO) => SecretError::NotAFile,
         _ => SecretError::Unreadable(error),
     })?;
-    // Of the open file, which nobody can exchange any more.
+    // Read from the open file: by now the path may name another one.
     let metadata = file.metadata().map_err(SecretError::Unreadable)?;
     if !metadata.is_file() {
         return Err(SecretError::NotAFile);

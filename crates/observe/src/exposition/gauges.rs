@@ -16,7 +16,7 @@ pub struct Gauges<'a> {
     pub workers: u64,
     /// Client connections that each of them serves, if somebody knows.
     pub worker_connections: Option<Vec<u64>>,
-    /// The memory for request bodies that wait for a server, if somebody knows.
+    /// The memory for request bodies that wait for a server, where it is known.
     pub request_buffers: Option<RequestBufferGauges>,
     /// The process, if its numbers could be read.
     pub process: Option<ProcessGauges>,

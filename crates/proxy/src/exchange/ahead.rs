@@ -61,10 +61,11 @@ pub(super) async fn read_ahead(
     Ok(Some(charge))
 }
 
-/// Whether request and response may go on beside each other, so that nobody can say who is slow: a
-/// call of gRPC, which takes HTTP/2 on both sides. Its media type alone anybody can send.
+/// Whether this is a gRPC call over HTTP/2 on both sides. It may stream in both directions, so that a
+/// pause of the client is no sign of slowness. The media type alone proves nothing: any client can
+/// send it.
 pub(super) fn is_conversation(head: &RequestHead, service: &Service, client: &Client) -> bool {
-    head.is_grpc() && client.stream.is_exchange() && service.http == HttpVersion::Http2
+    client.stream.is_exchange() && service.http == HttpVersion::Http2 && head.is_grpc()
 }
 
 /// How long the body is that is to be read first; `None`: the server gets it as it comes. Never what

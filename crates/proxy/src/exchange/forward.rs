@@ -86,7 +86,8 @@ pub(super) async fn forward(
     let mut upload = upload(client, scratch, service);
     let hash = balance::key(service, &scratch.request, client.origin.peer.ip());
     let affinity = balance::affinity(service, &scratch.request);
-    let is_conversation = is_conversation(&scratch.request, service, client);
+    let has_rate = !matches!(scratch.request.body(), RequestBody::None)
+        && !is_conversation(&scratch.request, service, client);
     let mut tries = Tries::new(service);
     let mut judgement = Judgement::new(live, service);
     let mut now = record.started;
@@ -135,7 +136,7 @@ pub(super) async fn forward(
             tries: &tries,
             live,
             was_up: slot.endpoint().state.health() != Health::Down,
-            pace: if is_conversation { None } else { Pace::of(&slot, &upload) },
+            pace: if has_rate { Pace::of(&slot, &upload) } else { None },
         };
         let failure =
             match attempt(worker, &request, client, scratch, record, &mut upload, way).await {

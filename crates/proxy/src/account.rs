@@ -163,7 +163,7 @@ impl Record {
     }
 
     /// Weir answers itself.
-    pub(crate) fn answered(&mut self, answer: &Answer<'_>) {
+    pub(crate) fn answered(&mut self, answer: &Answer) {
         self.status = answer.status;
         self.detail = answer.detail;
         self.end(answer.cause);
@@ -228,7 +228,7 @@ pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) 
 pub(crate) fn refused(
     worker: &Worker,
     client: &Client,
-    answer: &Answer<'_>,
+    answer: &Answer,
     id: RequestId,
     started: Moment,
 ) {

@@ -13,8 +13,8 @@ use transport::Stream;
 use wire::http1::RequestHead;
 
 use crate::accept::Accepted;
-use crate::blame::client_failed;
 use crate::buffer::Buffer;
+use crate::failure::client_failed;
 use crate::head::{Origin, RequestId, Scheme};
 use crate::in_flight::Flight;
 use crate::linger::{Patience, linger};
@@ -252,4 +252,37 @@ impl Client {
             None => Err(Cause::ClientWriteTimeout),
         }
     }
+}
+
+/// Ready when the client has gone while it waits, with what that is called. What it sends
+/// meanwhile is kept for its turn, as long as there is room: beyond that nobody listens, and the
+/// kernel holds the sender back.
+pub(crate) fn client_gone(
+    stream: &Stream,
+    buffer: &mut Buffer,
+    looks_again: bool,
+    cx: &mut Context<'_>,
+) -> Poll<Cause> {
+    if let Poll::Ready(kind) = stream.poll_abandoned(cx) {
+        return Poll::Ready(client_failed(kind));
+    }
+    // A response that comes soon makes it needless to have this connection watched; if it does not,
+    // the watchdog looks again.
+    if looks_again && stream.is_first_wait() {
+        return Poll::Pending;
+    }
+    // The end of what a stream's client sends is no sign that it has left.
+    while buffer.has_room() && !stream.is_exchange() {
+        // Asked first, so that no memory is taken for a client that only waits.
+        let filled = match ready!(stream.poll_read_ready(cx)) {
+            Ok(()) => ready!(buffer.poll_fill(stream, cx)),
+            Err(error) => Err(error),
+        };
+        match filled {
+            Ok(0) => return Poll::Ready(Cause::ClientClosed),
+            Ok(_) => {}
+            Err(error) => return Poll::Ready(client_failed(error.kind())),
+        }
+    }
+    Poll::Pending
 }

@@ -18,8 +18,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use transport::http2::Http2Client;
 use wire::http1::RequestBody;
 
-use crate::blame::server_failed;
 use crate::buffer::{Buffer, BufferPool};
+use crate::failure::server_failed;
 use crate::tcp_sample::Told;
 use crate::upstream::{Key, NoConnection, Reach, ServerConnection, dial};
 use crate::watchdog::Watchdog;

@@ -5,24 +5,21 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, ready};
 
-use decide::{Ask, LiveService, Slot};
 use health::blame::{Ended, Outcome, Sent, WaitingFor};
-use model::{Cause, Fault, Health, Moment, Protocol, ServiceId};
-use transport::Stream;
+use model::{Cause, Protocol, ServiceId};
 use wire::tls::client_hello::{self, Peeked};
 
 use crate::accept::Accepted;
 use crate::account::{self, Record};
-use crate::admission::{self, Place, client_gone};
 use crate::balance;
 use crate::buffer::Buffer;
-use crate::client;
+use crate::client::{self, client_gone};
+use crate::failure::Failure;
 use crate::greeting::{Greeted, greet};
 use crate::head::RequestId;
 use crate::in_flight::Flight;
-use crate::judgement::Judgement;
 use crate::roster::{Entry, Phase};
-use crate::tries::{self, Tries};
+use crate::servers::{Attempt, Chosen, Place, Resend, Servers};
 use crate::tunnel::{self, End};
 use crate::upstream::{self, Introduced, Reach, ServerConnection};
 use crate::watchdog::{Direction, Limits, Watchdog};
@@ -123,8 +120,16 @@ async fn passed(
         attempts: 0,
     });
     let cause = {
-        let place = (&mut buffer, &mut watchdog);
-        let mut carry = pin!(carry(worker, &accepted, place, id, &entry, &mut record));
+        let carried = Carried {
+            worker,
+            accepted: &accepted,
+            buffer: &mut buffer,
+            watchdog: &mut watchdog,
+            entry: &entry,
+            record: &mut record,
+            id,
+        };
+        let mut carry = pin!(carried.carry());
         poll_fn(|cx| {
             if worker.shared.stopped() {
                 return Poll::Ready(Cause::ShuttingDown);
@@ -141,135 +146,86 @@ async fn passed(
     }
 }
 
-async fn carry(
-    worker: &Rc<Worker>,
-    accepted: &Accepted,
-    (buffer, watchdog): (&mut Buffer, &mut Watchdog),
+/// A connection on its way to a service.
+struct Carried<'a> {
+    worker: &'a Rc<Worker>,
+    accepted: &'a Accepted,
+    buffer: &'a mut Buffer,
+    watchdog: &'a mut Watchdog,
+    entry: &'a Entry,
+    record: &'a mut Record,
     id: ServiceId,
-    entry: &Entry,
-    record: &mut Record,
-) -> Cause {
-    let plane = &accepted.plane;
-    let service = plane.published.snapshot.service(id);
-    let live = &plane.published.services[id.0 as usize];
-    let key = balance::client_key(service, accepted.peer.ip());
-    let mut tries = Tries::new(service);
-    let mut judgement = Judgement::new(live, service);
-    let mut now = record.started;
-    live.retries().note_request(worker.id, now);
-    record.to_end = service.timeouts.total.map(|total| (now + total, Cause::TotalTimeout));
-    loop {
-        let ask = Ask { key, affinity: None, avoid: &tries.failed };
-        entry.set(Phase::Queued);
-        record.considers(live, &ask, now);
-        let place = Place {
-            stream: &accepted.stream,
-            buffer: &mut *buffer,
-            watchdog: &mut *watchdog,
-            record,
-            half_close: true,
-        };
-        let elsewhere = tries.elsewhere(worker, live, key);
-        let is_elsewhere = elsewhere.is_some();
-        let admitted = match elsewhere {
-            Some(slot) => Ok((slot, now)),
-            None => admission::admit(worker, live, service, &ask, place, now).await,
-        };
-        record.decided(admitted.as_ref().ok(), is_elsewhere, now);
-        let (slot, dialled) = match admitted {
-            Ok(admitted) => admitted,
-            Err(refused) => return refused.cause,
-        };
-        record.server(&slot, dialled);
-        entry.attempt(slot.endpoint().row.address);
-        entry.set(Phase::Connecting);
-        let client = Introduced { peer: accepted.peer, stream: &accepted.stream };
-        let reach = Reach { service, tls: plane.tls.services[id.0 as usize].as_ref(), client };
-        let dialling = upstream::dial(&reach, slot.endpoint(), &worker.buffers);
-        let place = (&accepted.stream, &mut *buffer, &mut *watchdog);
-        let dial = awaited(dialling, place, (live, &tries, &slot), record.to_end).await;
-        now = os::clock::now();
-        record.dialled(now - dialled, dial.is_ok());
-        match dial {
-            Ok(mut server) => {
-                judgement.ended(&slot, connected(None), false, (dialled, now));
-                entry.set(Phase::Tunnel);
-                let client = End { stream: &accepted.stream, buffer };
-                let far = End { stream: &server.stream, buffer: &mut server.buffer };
-                let ended = tunnel::run(client, far, service, &accepted.live, watchdog).await;
-                record.ask_tcp(&mut server, slot.endpoint());
-                record.body_in = ended.bytes_up;
-                record.body_out = ended.bytes_down;
-                if !ended.is_orderly() {
-                    server.stream.reset();
-                }
-                return ended.cause;
-            }
-            Err(cause) if cause.fault() == Fault::Client || cause == Cause::TotalTimeout => {
-                return cause;
-            }
-            Err(cause) => {
-                judgement.ended(&slot, connected(Some(cause)), false, (dialled, now));
-                // A connection without a byte in it can be made again whatever it is for.
-                let failure = tries::Failure {
-                    cause,
-                    sent: false,
-                    idempotent: false,
-                    kept: true,
-                    shared_connection: false,
-                };
-                if let Err(why) = tries.again(live, slot.endpoint(), &failure, now) {
-                    record.not_retried = Some(why.name());
-                    return cause;
-                }
-                record.failed_attempt(slot.endpoint().row.address, cause);
-            }
-        }
-    }
 }
 
-/// How an attempt to connect ended, as blame sees it: with a connection, or why not.
-fn connected(failed: Option<Cause>) -> Ended {
-    Ended {
+impl Carried<'_> {
+    /// Finds a server that accepts a connection, and moves bytes both ways.
+    async fn carry(mut self) -> Cause {
+        let (worker, accepted, now) = (self.worker, self.accepted, self.record.started);
+        let service = accepted.plane.published.snapshot.service(self.id);
+        self.record.to_end = service.timeouts.total.map(|total| (now + total, Cause::TotalTimeout));
+        let key = balance::client_key(service, accepted.peer.ip());
+        let mut servers = Servers::new(worker, &accepted.plane, self.id, key, None);
+        let (slot, mut server) = match servers.reach(&mut self, now).await {
+            Ok(reached) => reached,
+            Err(none) => return none.reason.cause,
+        };
         // A connection is all that is asked of a server here.
-        outcome: failed.map_or(Outcome::Answered(200), Outcome::Failed),
-        waiting_for: WaitingFor::Server,
-        sent: Sent::Connecting,
-        shared: false,
-        among_others: false,
-        judged: false,
+        let accepts = Ended::alone(Outcome::Answered(200), WaitingFor::Server, Sent::Connecting);
+        servers.judge(&slot, accepts, (self.record.begun_at(), os::clock::now()));
+        drop(servers);
+        let Carried { buffer, watchdog, entry, record, .. } = self;
+        entry.set(Phase::Tunnel);
+        let near = End { stream: &accepted.stream, buffer };
+        let far = End { stream: &server.stream, buffer: &mut server.buffer };
+        let ended = tunnel::run(near, far, service, &accepted.live, watchdog).await;
+        record.ask_tcp(&mut server, slot.endpoint());
+        record.body_in = ended.bytes_up;
+        record.body_out = ended.bytes_down;
+        if !ended.is_orderly() {
+            server.stream.reset();
+        }
+        ended.cause
     }
 }
 
-/// Waits for a connection to a server, until the client has reset its own, the server is marked
-/// down while there is another, or the service's `timeouts.total` has passed. A client that has
-/// only said all it has to say is still there: each direction ends by itself.
-async fn awaited(
-    dialling: impl Future<Output = Result<ServerConnection, Cause>>,
-    (stream, buffer, watchdog): (&Stream, &mut Buffer, &mut Watchdog),
-    (live, tries, slot): (&LiveService, &Tries, &Slot),
-    to_end: Option<(Moment, Cause)>,
-) -> Result<ServerConnection, Cause> {
-    let limits = Limits::default();
-    if let Some((at, cause)) = to_end {
-        limits.set(Direction::Whole, at, cause);
+impl Attempt for Carried<'_> {
+    fn place(&mut self) -> Place<'_> {
+        let Carried { accepted, buffer, watchdog, entry, record, .. } = self;
+        Place { stream: &accepted.stream, buffer, watchdog, entry, record, half_close: true }
     }
-    let endpoint = slot.endpoint();
-    let is_down = || endpoint.state.health() == Health::Down;
-    let was_down = is_down();
-    let mut dialling = pin!(dialling);
-    let dialled = poll_fn(|cx| {
-        if let Poll::Ready(cause) = client_gone(stream, buffer, false, cx)
-            && cause != Cause::ClientClosed
-        {
-            return Poll::Ready(Err(cause));
+
+    /// Connects to the server of `to`, until the client has reset its own connection or the
+    /// service's `timeouts.total` has passed.
+    async fn attempt(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure> {
+        let Carried { worker, accepted, buffer, watchdog, entry, record, id } = self;
+        entry.set(Phase::Connecting);
+        let limits = Limits::default();
+        if let Some((at, cause)) = record.to_end {
+            limits.set(Direction::Whole, at, cause);
         }
-        match dialling.as_mut().poll(cx) {
-            Poll::Pending if !was_down && is_down() && tries.may_leave(live, endpoint) => {
-                Poll::Ready(Err(Cause::ServerMarkedDown))
+        let plane = &accepted.plane;
+        let reach = Reach {
+            service: plane.published.snapshot.service(*id),
+            tls: plane.tls.services[id.0 as usize].as_ref(),
+            client: Introduced { peer: accepted.peer, stream: &accepted.stream },
+        };
+        let dialling = upstream::dial(&reach, to.slot.endpoint(), &worker.buffers);
+        let mut dialling = pin!(to.connected(dialling));
+        let begun = os::clock::now();
+        let dialled = poll_fn(|cx| {
+            // A client that has closed its sending side still waits: each direction ends by itself.
+            match client_gone(&accepted.stream, buffer, false, cx) {
+                Poll::Ready(cause) if cause != Cause::ClientClosed => Poll::Ready(Err(cause)),
+                _ => dialling.as_mut().poll(cx),
             }
-            dialled => dialled,
-        }
-    });
-    watchdog.guard(&limits, dialled).await
+        });
+        let dialled = watchdog.guard(&limits, dialled).await;
+        record.dialled(os::clock::now() - begun, dialled.is_ok());
+        dialled.map_err(|cause| Failure::new(cause, Sent::Connecting))
+    }
+
+    fn resend(&self) -> Resend {
+        // A connection without a byte in it can be made again whatever it is for.
+        Resend { idempotent: false, kept: true }
+    }
 }

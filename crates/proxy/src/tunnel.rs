@@ -4,26 +4,21 @@
 //! is told so and may go on talking.
 
 use std::future::poll_fn;
-use std::io::ErrorKind;
 use std::task::{Context, Poll, ready};
 
-use decide::Slot;
 use model::{Cause, Service};
 use os::splice::Pipe;
 use transport::Stream;
 
-use crate::account::Record;
-use crate::blame::{client_failed, server_failed};
 use crate::buffer::Buffer;
-use crate::client::{After, Client};
-use crate::head;
+use crate::failure::{self, Sender};
 use crate::listener::LiveListener;
 use crate::pipes;
-use crate::pump::TURN_BYTES;
-use crate::roster::Phase;
-use crate::scratch::Scratch;
-use crate::upstream::ServerConnection;
+use crate::pump::{PumpError, TURN_BYTES};
 use crate::watchdog::{Direction, Limits, Watchdog};
+
+/// The server of a tunnel: a TLS connection that ends without `close_notify` counts as reset.
+const BY_SERVER: Sender = Sender::Server { early_end: Cause::ConnectionReset, write_failed: None };
 
 /// One end of a tunnel.
 pub(crate) struct End<'a> {
@@ -64,18 +59,11 @@ pub(crate) async fn run(
             limits.set(Direction::Whole, end, Cause::ListenerChanged);
         }
         let before = (up.bytes, down.bytes);
-        let up_done = match up.poll(cx, client.stream, client.buffer, server.stream) {
-            Poll::Ready(Err(Side::From(kind))) => return Poll::Ready(Err(client_failed(kind))),
-            Poll::Ready(Err(Side::To(kind))) => return Poll::Ready(Err(server_failed(kind))),
-            Poll::Ready(Ok(())) => true,
-            Poll::Pending => false,
-        };
-        let down_done = match down.poll(cx, server.stream, server.buffer, client.stream) {
-            Poll::Ready(Err(Side::From(kind))) => return Poll::Ready(Err(server_failed(kind))),
-            Poll::Ready(Err(Side::To(kind))) => return Poll::Ready(Err(client_failed(kind))),
-            Poll::Ready(Ok(())) => true,
-            Poll::Pending => false,
-        };
+        let up_done = up.poll(cx, client.stream, client.buffer, server.stream);
+        let up_done = up_done.map_err(|error| failure::reason(&error, Sender::Client).cause)?;
+        let down_done = down.poll(cx, server.stream, server.buffer, client.stream);
+        let down_done = down_done.map_err(|error| failure::reason(&error, BY_SERVER).cause)?;
+        let (up_done, down_done) = (up_done.is_ready(), down_done.is_ready());
         if up_done && down_done {
             return Poll::Ready(Ok(()));
         }
@@ -87,50 +75,6 @@ pub(crate) async fn run(
     let result = watchdog.guard(&limits, moving).await;
     let cause = result.err().unwrap_or(Cause::Completed);
     Ended { bytes_up: up.bytes, bytes_down: down.bytes, cause }
-}
-
-/// Passes a 101 on, and then whatever the two sides say to each other. The slot is held to the
-/// end: a tunnel occupies its server as a request does.
-pub(crate) async fn upgraded(
-    service: &Service,
-    client: &mut Client,
-    scratch: &mut Scratch,
-    record: &mut Record,
-    (slot, mut server): (Slot, ServerConnection),
-) -> After {
-    scratch.down.clear();
-    head::write_informational(&scratch.response, &mut scratch.down);
-    if let Err(cause) = client.send(&scratch.down).await {
-        record.end(cause);
-        return After::Close;
-    }
-    client.entry.set(Phase::Tunnel);
-    let Client { stream, buffer, watchdog, live, .. } = client;
-    let ended = run(
-        End { stream, buffer },
-        End { stream: &server.stream, buffer: &mut server.buffer },
-        service,
-        live,
-        watchdog,
-    )
-    .await;
-    record.ask_tcp(&mut server, slot.endpoint());
-    drop(slot);
-    record.body_in = ended.bytes_up;
-    record.body_out = ended.bytes_down;
-    record.end(ended.cause);
-    if ended.is_orderly() {
-        return After::Close;
-    }
-    // A plain close would tell either side that all is said.
-    server.stream.reset();
-    After::Reset
-}
-
-/// Which side's connection failed.
-enum Side {
-    From(ErrorKind),
-    To(ErrorKind),
 }
 
 #[derive(Default)]
@@ -159,7 +103,7 @@ impl Half {
         from: &Stream,
         buffer: &mut Buffer,
         to: &Stream,
-    ) -> Poll<Result<(), Side>> {
+    ) -> Poll<Result<(), PumpError>> {
         let turn_ends = self.bytes + TURN_BYTES;
         loop {
             if self.bytes >= turn_ends {
@@ -170,8 +114,8 @@ impl Half {
             match &mut self.stage {
                 Stage::Copying => {
                     while !buffer.is_empty() {
-                        let sent =
-                            ready!(to.poll_write(cx, buffer)).map_err(|e| Side::To(e.kind()))?;
+                        let sent = ready!(to.poll_write(cx, buffer))
+                            .map_err(|e| PumpError::Write(e.kind()))?;
                         buffer.consume(sent);
                         self.bytes += sent as u64;
                     }
@@ -193,22 +137,22 @@ impl Half {
                         }
                         Poll::Ready(Ok(0)) => self.stage = Stage::Closing,
                         Poll::Ready(Ok(_)) => {}
-                        Poll::Ready(Err(e)) => return Poll::Ready(Err(Side::From(e.kind()))),
+                        Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Read(e.kind()))),
                     }
                 }
                 Stage::Splicing(pipe) => {
                     while !pipe.is_empty() {
                         let sent = ready!(to.poll_splice_out(cx, pipe, false))
-                            .map_err(|e| Side::To(e.kind()))?;
+                            .map_err(|e| PumpError::Write(e.kind()))?;
                         self.bytes += sent as u64;
                     }
                     let taken = ready!(from.poll_splice_in(cx, pipe, usize::MAX));
-                    if taken.map_err(|e| Side::From(e.kind()))? == 0 {
+                    if taken.map_err(|e| PumpError::Read(e.kind()))? == 0 {
                         self.stage = Stage::Closing;
                     }
                 }
                 Stage::Closing => {
-                    ready!(to.poll_close_write(cx)).map_err(|e| Side::To(e.kind()))?;
+                    ready!(to.poll_close_write(cx)).map_err(|e| PumpError::Write(e.kind()))?;
                     buffer.release();
                     self.stage = Stage::Done;
                 }

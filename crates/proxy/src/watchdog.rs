@@ -78,16 +78,16 @@ impl Watchdog {
     }
 
     /// Runs `work` until it ends or one of `limits` passes, which yields that limit's cause.
-    pub(crate) async fn guard<T>(
+    pub(crate) async fn guard<T, E: From<Cause>>(
         &mut self,
         limits: &Limits,
-        work: impl Future<Output = Result<T, Cause>>,
-    ) -> Result<T, Cause> {
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         if let Some((at, cause)) = limits.ends[Direction::Whole as usize].get()
             && os::clock::now() >= at
         {
             // Nothing is begun that has no time left.
-            return Err(cause);
+            return Err(cause.into());
         }
         let mut work = pin!(work);
         poll_fn(|cx| {
@@ -100,7 +100,7 @@ impl Watchdog {
                     Fired::No => return Poll::Pending,
                     Fired::Early => {}
                     Fired::Due => match cause {
-                        Some(cause) => return Poll::Ready(Err(cause)),
+                        Some(cause) => return Poll::Ready(Err(cause.into())),
                         None => limits.clear_poll_again(),
                     },
                 }

@@ -15,7 +15,7 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use e2e::http::{Connection, Response};
@@ -27,6 +27,9 @@ pub(crate) use expected::Expected;
 
 /// Long enough for anything that happens at once, on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
+
+/// Held while metrics are read.
+static METRICS: Mutex<()> = Mutex::new(());
 
 /// The request whose end is looked at. Others of a situation ask for another path.
 const IT: &str = "/it";
@@ -416,9 +419,12 @@ fn make(situation: &Situation, stage: &Stage<'_>, outlives: bool) -> (Seen, Vec<
     if outlives {
         let listener = format!("listener=\"{}\"", situation.name);
         let cause = format!("cause=\"{}\"", expected.cause);
-        // A whole number, and small.
-        let counted =
-            || stage.weir.metric("weir_listener_requests_total", &[&listener, &cause]) as usize;
+        // A whole number, and small. One at a time: more situations end together than the admin
+        // API takes connections.
+        let counted = || {
+            let _one = METRICS.lock().unwrap_or_else(PoisonError::into_inner);
+            stage.weir.metric("weir_listener_requests_total", &[&listener, &cause]) as usize
+        };
         // Each request is counted once, and has one line; those beside it may still be ending.
         let logged = || {
             let lines = stage.weir.access();

@@ -35,22 +35,28 @@ pub(super) fn table() -> Vec<Situation> {
             connection.rest().expect("an orderly end");
             Seen::Left
         }),
-        Situation::new("tcp-total-while-connecting", Expected::closed("total_timeout"))
-            .tcp()
-            .service("timeouts = { connect = \"20s\", total = \"300ms\" }")
-            .full_listen_queue()
-            .act(talk),
-        Situation::new("tcp-client-resets-while-connecting", Expected::gone("client_reset", None))
-            .tcp()
-            .service("timeouts = { connect = \"20s\" }")
-            .full_listen_queue()
-            .act(|stage| {
-                let connection = stage.send("hello");
-                stage.wait_for_in_flight(1);
-                reset_on_close(&connection.stream);
-                drop(connection);
-                Seen::Left
-            }),
+        Situation::new(
+            "tcp-total-while-connecting",
+            Expected::closed("total_timeout").not_retried("no use"),
+        )
+        .tcp()
+        .service("timeouts = { connect = \"20s\", total = \"300ms\" }")
+        .full_listen_queue()
+        .act(talk),
+        Situation::new(
+            "tcp-client-resets-while-connecting",
+            Expected::gone("client_reset", None).not_retried("no use"),
+        )
+        .tcp()
+        .service("timeouts = { connect = \"20s\" }")
+        .full_listen_queue()
+        .act(|stage| {
+            let connection = stage.send("hello");
+            stage.wait_for_in_flight(1);
+            reset_on_close(&connection.stream);
+            drop(connection);
+            Seen::Left
+        }),
         Situation::new(
             "tcp-server-down-while-connecting",
             Expected::gone("completed", None).failed(&["server_marked_down"]),

@@ -22,7 +22,7 @@ use body::Facts;
 use reason::reason;
 
 /// What is answered.
-pub(crate) struct Answer<'a> {
+pub(crate) struct Answer {
     /// 0: nothing is answered, as nobody is there to read it.
     pub(crate) status: u16,
     pub(crate) cause: Cause,
@@ -32,7 +32,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) received_status: Option<u16>,
     pub(crate) retry_after: Option<Duration>,
     /// Where a redirect points to; a redirect has no body.
-    pub(crate) location: Option<&'a str>,
+    pub(crate) location: Option<String>,
 }
 
 /// What is to be known of the exchange that an answer ends.
@@ -49,9 +49,9 @@ pub(crate) struct Occasion<'a> {
     pub(crate) close: bool,
 }
 
-impl<'a> Answer<'a> {
+impl Answer {
     /// The answer that stands for `cause`.
-    pub(crate) fn of(cause: Cause) -> Answer<'a> {
+    pub(crate) fn of(cause: Cause) -> Answer {
         Answer {
             status: cause.status(),
             cause,
@@ -69,7 +69,7 @@ impl<'a> Answer<'a> {
 
     /// The same at a time in seconds since the epoch.
     fn write_at(&self, now_s: u64, occasion: &Occasion<'_>, out: &mut Vec<u8>) {
-        let form = match (self.location, occasion.request) {
+        let form = match (&self.location, occasion.request) {
             (Some(_), _) => None,
             (None, Some(request)) => Some(accept::form(request)),
             (None, None) => Some(Form::Text),
@@ -109,7 +109,7 @@ impl<'a> Answer<'a> {
         out.extend_from_slice(b"Date: ");
         out.extend_from_slice(&wire::date::imf_fixdate(now_s));
         out.extend_from_slice(b"\r\n");
-        if let Some(location) = self.location {
+        if let Some(location) = &self.location {
             let _ = write!(Bytes(out), "Location: {location}\r\n");
         }
         if let Some(form) = form {

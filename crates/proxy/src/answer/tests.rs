@@ -24,7 +24,7 @@ fn occasion(request: Option<&RequestHead>) -> Occasion<'_> {
     Occasion { request, request_id: b"00ff", proxy_status: true, hsts: None, close: false }
 }
 
-fn written(answer: &Answer<'_>, occasion: &Occasion<'_>) -> String {
+fn written(answer: &Answer, occasion: &Occasion<'_>) -> String {
     // What is there already stays.
     let mut out = b"before".to_vec();
     answer.write_at(NOW_S, occasion, &mut out);
@@ -144,8 +144,11 @@ fn http1_details() -> Vec<&'static str> {
 
 #[test]
 fn a_redirect_is_no_error() {
-    let answer =
-        Answer { status: 308, location: Some("http://b/"), ..Answer::of(Cause::Redirected) };
+    let answer = Answer {
+        status: 308,
+        location: Some("http://b/".to_owned()),
+        ..Answer::of(Cause::Redirected)
+    };
     let expected = "HTTP/1.1 308 Permanent Redirect\r\n\
         Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
         Location: http://b/\r\n\

@@ -1,65 +1,59 @@
 //! What Weir answers itself, in the servers' place.
 
-use std::rc::Rc;
-
 use model::{Cause, Redirect, Route};
-use wire::http1::RequestBody;
+use wire::http1::{RequestBody, RequestHead};
 
-use crate::account::{self, Record};
+use super::Exchange;
+use crate::account;
 use crate::answer::{Answer, Occasion};
-use crate::client::{After, Client};
+use crate::client::After;
 use crate::head::{self, Scheme};
-use crate::scratch::Scratch;
-use crate::worker::Worker;
 
-/// Answers in the servers' place.
-pub(super) async fn respond_self(
-    worker: &Rc<Worker>,
-    client: &mut Client,
-    scratch: &mut Scratch,
-    record: &mut Record,
-    answer: Answer<'_>,
-) -> After {
-    record.answered(&answer);
-    if answer.status == 0 {
-        return After::Close;
-    }
-    // What is left of a body would be taken for the next request.
-    let whole = match scratch.request.body() {
-        // How far a walk that panicked has read is not known.
-        _ if answer.cause == Cause::ProxyInternalError => false,
-        RequestBody::None => true,
-        // A stream ends with its exchange, whatever of it was read.
-        _ if client.stream.is_exchange() => false,
-        _ if record.body_read => true,
-        RequestBody::Length(length) => {
-            let all_here = record.body_in == 0 && length <= client.buffer.len() as u64;
-            if all_here {
-                client.buffer.consume(length as usize);
-            }
-            all_here
+impl Exchange<'_> {
+    /// Answers in the servers' place.
+    pub(super) async fn answer(&mut self, answer: Answer) -> After {
+        let Exchange { worker, client, scratch, record, .. } = self;
+        record.answered(&answer);
+        if answer.status == 0 {
+            return After::Close;
         }
-        RequestBody::Chunked => false,
-    };
-    let keep = whole && scratch.request.keep_alive() && !client.is_last(worker);
-    let occasion = Occasion {
-        request: Some(&scratch.request),
-        request_id: account::request_id(client, &scratch.request, &record.id),
-        proxy_status: client.settings().proxy_status,
-        hsts: client.hsts(),
-        close: !keep,
-    };
-    scratch.down.clear();
-    answer.write(&occasion, &mut scratch.down);
-    let sent = client.send_last(&scratch.down).await;
-    record.ended = os::clock::now();
-    match sent {
-        Ok(()) if keep => After::Keep,
-        Ok(()) if whole => client.after_last(worker),
-        Ok(()) => After::Linger,
-        Err(cause) => {
-            record.end(cause);
-            After::Close
+        // What is left of a body would be taken for the next request.
+        let whole = match scratch.request.body() {
+            // How far a walk that panicked has read is not known.
+            _ if answer.cause == Cause::ProxyInternalError => false,
+            RequestBody::None => true,
+            // A stream ends with its exchange, whatever of it was read.
+            _ if client.stream.is_exchange() => false,
+            _ if record.body_read => true,
+            RequestBody::Length(length) => {
+                let all_here = record.body_in == 0 && length <= client.buffer.len() as u64;
+                if all_here {
+                    client.buffer.consume(length as usize);
+                }
+                all_here
+            }
+            RequestBody::Chunked => false,
+        };
+        let keep = whole && scratch.request.keep_alive() && !client.is_last(worker);
+        let occasion = Occasion {
+            request: Some(&scratch.request),
+            request_id: account::request_id(client, &scratch.request, &record.id),
+            proxy_status: client.settings().proxy_status,
+            hsts: client.hsts(),
+            close: !keep,
+        };
+        scratch.down.clear();
+        answer.write(&occasion, &mut scratch.down);
+        let sent = client.send_last(&scratch.down).await;
+        record.ended = os::clock::now();
+        match sent {
+            Ok(()) if keep => After::Keep,
+            Ok(()) if whole => client.after_last(worker),
+            Ok(()) => After::Linger,
+            Err(cause) => {
+                record.end(cause);
+                After::Close
+            }
         }
     }
 }
@@ -68,10 +62,9 @@ pub(super) async fn respond_self(
 pub(super) fn location(
     redirect: &Redirect,
     route: &Route,
-    scratch: &Scratch,
+    request: &RequestHead,
     scheme: Scheme,
 ) -> String {
-    let request = &scratch.request;
     let scheme = redirect.scheme.as_deref().unwrap_or(scheme.name());
     let mut out = format!("{scheme}://").into_bytes();
     match (&redirect.host, redirect.port, &redirect.scheme) {

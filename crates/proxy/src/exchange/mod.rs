@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! run ─ route ─┬─ answer (deny, redirect, refusal)
-//!              └─ forward ─ admit ─ attempt ─ respond ─┬─ (next request)
-//!                     ^                  │             └─ tunnel (101)
-//!                     └── another server ┘
+//!              └─ Forwarding::run ─ read ahead ─ Servers::reach ─ respond ─┬─ settle (next request)
+//!                                                  │       ^               └─ tunnel (101)
+//!                                    admit ─ attempt       │
+//!                                               └──────────┘ another server
 //! ```
 
 mod ahead;
@@ -14,6 +15,9 @@ mod forward;
 mod local;
 mod pace;
 mod respond;
+mod response_head;
+mod upgrade;
+mod upload;
 
 #[cfg(test)]
 mod panics;
@@ -26,7 +30,7 @@ use std::task::Poll;
 
 use decide::rate;
 use model::path::has_dot_segments;
-use model::{Action, Cause};
+use model::{Action, Cause, Forward, Route};
 use wire::http1::{Known, RequestBody, RequestHead};
 
 use crate::account::{self, Record};
@@ -36,27 +40,31 @@ use crate::head::RequestId;
 use crate::scratch::Scratch;
 use crate::worker::{Plane, Worker};
 
-use forward::forward;
-use local::{location, respond_self};
+use forward::Forwarding;
+use local::location;
 
 /// How often a request may have passed this instance before it is refused as a loop: it may come back
 /// by way of an authenticating proxy, for instance.
 const PASSES_MAX: usize = 5;
 
+/// A request and its response: everything that its walk works with.
+pub(crate) struct Exchange<'a> {
+    worker: &'a Rc<Worker>,
+    plane: &'a Plane,
+    client: &'a mut Client,
+    /// The request's head, the response's when there is one, and storage.
+    scratch: &'a mut Scratch,
+    record: Record,
+}
+
 /// Carries one request, whose head is in `scratch`, to its end.
 pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> After {
     let plane = Rc::clone(&client.plane);
-    let random = worker.rng.borrow_mut().u128(..);
-    let id = RequestId::new(random);
-    let mut record = Record::new(os::clock::now(), id);
-    record.asks_tcp = plane.sampling.asks_tcp(random);
-    record.raises_tcp = plane.sampling.is_raised();
-    record.explanation = plane.explanation(random, Some(&scratch.request));
-    client.entry.begin(client.flight(&scratch.request, id, record.started));
+    let mut exchange = Exchange::begin(worker, &plane, client, scratch);
     #[cfg(test)]
-    let panics = panics::is_to_panic(&scratch.request);
+    let panics = panics::is_to_panic(&exchange.scratch.request);
     let walked = {
-        let mut walk = pin!(walk(worker, &plane, client, scratch, &mut record));
+        let mut walk = pin!(exchange.walk());
         poll_fn(|cx| {
             if worker.shared.stopped() {
                 return Poll::Ready(Err(Cause::ShuttingDown));
@@ -76,102 +84,121 @@ pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut 
     };
     let after = match walked {
         Ok(after) => after,
-        Err(cause) => cut_off(worker, client, scratch, &mut record, cause).await,
+        Err(cause) => exchange.cut_off(cause).await,
     };
-    client.entry.end();
-    account::finish(worker, &plane, client, &scratch.request, &record);
+    exchange.close();
     after
 }
 
-/// The exchange ends here, whatever its stage: who has not been answered yet is told why.
-async fn cut_off(
-    worker: &Rc<Worker>,
-    client: &mut Client,
-    scratch: &mut Scratch,
-    record: &mut Record,
-    cause: Cause,
-) -> After {
-    if record.status == 0 {
-        return respond_self(worker, client, scratch, record, Answer::of(cause)).await;
+impl<'a> Exchange<'a> {
+    fn begin(
+        worker: &'a Rc<Worker>,
+        plane: &'a Plane,
+        client: &'a mut Client,
+        scratch: &'a mut Scratch,
+    ) -> Exchange<'a> {
+        let random = worker.rng.borrow_mut().u128(..);
+        let id = RequestId::new(random);
+        let mut record = Record::new(os::clock::now(), id);
+        record.asks_tcp = plane.sampling.asks_tcp(random);
+        record.raises_tcp = plane.sampling.is_raised();
+        record.explanation = plane.explanation(random, Some(&scratch.request));
+        client.entry.begin(client.flight(&scratch.request, id, record.started));
+        Exchange { worker, plane, client, scratch, record }
     }
-    record.end(cause);
-    After::Reset
-}
 
-/// What is refused whatever routes there are.
-fn refusal<'a>(worker: &Worker, client: &Client, request: &RequestHead) -> Option<Answer<'a>> {
-    if request.cdn_loop_passes(worker.shared.identity.id().as_bytes()) >= PASSES_MAX {
-        return Some(Answer::of(Cause::ProxyLoopDetected));
-    }
-    // Towards HTTP/1.1 a request for another protocol is a wish that may be ignored. An extended
-    // CONNECT has no other meaning.
-    let is_refused_protocol = client.stream.is_exchange()
-        && request.known(Known::Upgrade).is_some()
-        && request.upgrade().is_none();
-    if is_refused_protocol {
-        let detail = "extended CONNECT for a protocol that is not in upgrade_protocols";
-        return Some(Answer { detail, ..Answer::of(Cause::HttpRequestNotImplemented) });
-    }
-    match (request.body(), client.settings().body_max_bytes) {
-        (RequestBody::Length(length), Some(max)) if length > max => {
-            Some(Answer::of(Cause::HttpRequestBodyTooLarge))
+    async fn walk(&mut self) -> After {
+        match self.route() {
+            Ok((route, forward)) => Forwarding::new(self, route, forward).run().await,
+            Err(answer) => self.answer(answer).await,
         }
-        _ => None,
     }
-}
 
-async fn walk(
-    worker: &Rc<Worker>,
-    plane: &Plane,
-    client: &mut Client,
-    scratch: &mut Scratch,
-    record: &mut Record,
-) -> After {
-    let request: &RequestHead = &scratch.request;
-    if let Some(answer) = refusal(worker, client, request) {
-        return respond_self(worker, client, scratch, record, answer).await;
-    }
-    let published = &plane.published;
-    let Some(index) = published.router.find(request, client.listener) else {
-        // Servers disagree on what such a path is; what one takes for public may be another's
-        // secret.
-        let answer = if has_dot_segments(request.path()) {
-            Answer { detail: "dot segments in the path", ..Answer::of(Cause::HttpRequestError) }
-        } else {
-            Answer::of(Cause::DestinationNotFound)
+    /// Finds out where the request is to go, or what Weir answers in the servers' place.
+    fn route(&self) -> Result<(&'a Route, &'a Forward), Answer> {
+        self.refusal()?;
+        let published = &self.plane.published;
+        let request = &*self.scratch.request;
+        let Some(index) = published.router.find(request, self.client.listener) else {
+            // Servers disagree on what such a path is; what one takes for public may be another's
+            // secret.
+            return Err(if has_dot_segments(request.path()) {
+                Answer { detail: "dot segments in the path", ..Answer::of(Cause::HttpRequestError) }
+            } else {
+                Answer::of(Cause::DestinationNotFound)
+            });
         };
-        return respond_self(worker, client, scratch, record, answer).await;
-    };
-    let route = &published.snapshot.routes[index];
-    if let Some(limit) = &route.rate_limit {
-        let key = rate::rate_key(&limit.by, client.origin.peer.ip(), request);
-        let table = worker.shared.registry.rate();
-        let id = decide::hash_key(route.name.as_bytes());
-        if let Err(wait) = table.take(id, limit, key, record.started) {
-            let answer = Answer { retry_after: Some(wait), ..Answer::of(Cause::RateLimited) };
-            return respond_self(worker, client, scratch, record, answer).await;
+        let route = &published.snapshot.routes[index];
+        self.take_of_rate(route)?;
+        match &route.action {
+            Action::Deny(status) => {
+                Err(Answer { status: *status, ..Answer::of(Cause::HttpRequestDenied) })
+            }
+            Action::Redirect(redirect) => {
+                let location = location(redirect, route, request, self.client.origin.scheme);
+                let location = Some(location);
+                let status = redirect.status;
+                Err(Answer { status, location, ..Answer::of(Cause::Redirected) })
+            }
+            Action::Forward(_)
+                if request.method() == "TRACE"
+                    && route.matches.method.as_deref() != Some("TRACE") =>
+            {
+                Err(Answer::of(Cause::HttpMethodNotAllowed))
+            }
+            Action::Forward(forward) => Ok((route, forward)),
         }
     }
-    match &route.action {
-        Action::Deny(status) => {
-            let answer = Answer { status: *status, ..Answer::of(Cause::HttpRequestDenied) };
-            respond_self(worker, client, scratch, record, answer).await
+
+    /// Refuses what is refused whatever routes there are.
+    fn refusal(&self) -> Result<(), Answer> {
+        let (client, request): (&Client, &RequestHead) = (self.client, &self.scratch.request);
+        if request.cdn_loop_passes(self.worker.shared.identity.id().as_bytes()) >= PASSES_MAX {
+            return Err(Answer::of(Cause::ProxyLoopDetected));
         }
-        Action::Redirect(redirect) => {
-            let location = location(redirect, route, scratch, client.origin.scheme);
-            let answer = Answer {
-                status: redirect.status,
-                location: Some(&location),
-                ..Answer::of(Cause::Redirected)
-            };
-            respond_self(worker, client, scratch, record, answer).await
+        // Towards HTTP/1.1 a request for another protocol is a wish that may be ignored. An extended
+        // CONNECT has no other meaning.
+        let is_refused_protocol = client.stream.is_exchange()
+            && request.known(Known::Upgrade).is_some()
+            && request.upgrade().is_none();
+        if is_refused_protocol {
+            let detail = "extended CONNECT for a protocol that is not in upgrade_protocols";
+            return Err(Answer { detail, ..Answer::of(Cause::HttpRequestNotImplemented) });
         }
-        Action::Forward(_)
-            if request.method() == "TRACE" && route.matches.method.as_deref() != Some("TRACE") =>
-        {
-            let answer = Answer::of(Cause::HttpMethodNotAllowed);
-            respond_self(worker, client, scratch, record, answer).await
+        match (request.body(), client.settings().body_max_bytes) {
+            (RequestBody::Length(length), Some(max)) if length > max => {
+                Err(Answer::of(Cause::HttpRequestBodyTooLarge))
+            }
+            _ => Ok(()),
         }
-        Action::Forward(to) => forward(worker, plane, client, scratch, record, route, to).await,
+    }
+
+    /// Counts the request against the route's rate limit, if it has one.
+    fn take_of_rate(&self, route: &Route) -> Result<(), Answer> {
+        let Some(limit) = &route.rate_limit else { return Ok(()) };
+        let request = &*self.scratch.request;
+        let key = rate::rate_key(&limit.by, self.client.origin.peer.ip(), request);
+        let table = self.worker.shared.registry.rate();
+        let id = decide::hash_key(route.name.as_bytes());
+        table
+            .take(id, limit, key, self.record.started)
+            .map_err(|wait| Answer { retry_after: Some(wait), ..Answer::of(Cause::RateLimited) })
+    }
+
+    /// Ends the exchange at whatever stage it is. A client that has not been answered yet is
+    /// answered with the cause.
+    async fn cut_off(&mut self, cause: Cause) -> After {
+        if self.record.status == 0 {
+            return self.answer(Answer::of(cause)).await;
+        }
+        self.record.end(cause);
+        After::Reset
+    }
+
+    /// Counts and logs the exchange.
+    fn close(self) {
+        self.client.entry.end();
+        let Exchange { worker, plane, client, scratch, record } = self;
+        account::finish(worker, plane, client, &scratch.request, &record);
     }
 }

@@ -250,9 +250,9 @@ impl Pump {
         trailers(&self.source, &self.trailers)
     }
 
-    /// The vector that framing was gathered in, to be used again.
-    pub(crate) fn into_pending(self) -> Vec<u8> {
-        self.pending
+    /// Takes the vector that framing was gathered in, to be used again. The body ends with it.
+    pub(crate) fn take_pending(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.pending)
     }
 
     /// Moves what can be moved. Ready when the whole body has been handed to the kernel.

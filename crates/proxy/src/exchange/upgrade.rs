@@ -1,0 +1,76 @@
+//! What follows a 101, or comes in the place of one that was asked for.
+
+use decide::Slot;
+use model::Cause;
+
+use super::Exchange;
+use super::forward::Forwarding;
+use crate::answer::Answer;
+use crate::client::{After, Client};
+use crate::head;
+use crate::roster::Phase;
+use crate::tunnel::{self, End};
+use crate::upstream::ServerConnection;
+
+impl Forwarding<'_, '_> {
+    /// Whether the response is a 101 that the request does not allow. The two sides must agree on
+    /// where the request ends and the new protocol begins.
+    pub(super) fn is_unasked_upgrade(&self) -> bool {
+        let scratch = &*self.exchange.scratch;
+        scratch.response.status() == 101
+            && !(head::agrees(&scratch.request, &scratch.response) && self.upload.pump.is_done())
+    }
+
+    /// Whether the response is a success without an upgrade that the client, of HTTP/2, would take
+    /// for one (RFC 8441 section 4).
+    pub(super) fn is_false_consent(&self) -> bool {
+        let Exchange { client, scratch, .. } = &*self.exchange;
+        client.stream.is_exchange()
+            && scratch.request.upgrade().is_some()
+            && (200..300).contains(&scratch.response.status())
+    }
+
+    /// Passes a 101 on, and then whatever the two sides say to each other. The slot is held to the
+    /// end: a tunnel occupies its server as a request does.
+    pub(super) async fn upgrade(&mut self, slot: Slot, mut server: ServerConnection) -> After {
+        self.exchange.record.body_in = self.upload.pump.bytes();
+        if self.is_unasked_upgrade() {
+            return self
+                .refuse_upgrade(
+                    "101 without the Upgrade that was asked for, or before the end of the request",
+                )
+                .await;
+        }
+        let Exchange { client, scratch, record, .. } = &mut *self.exchange;
+        scratch.up = self.upload.pump.take_pending();
+        scratch.down.clear();
+        head::write_informational(&scratch.response, &mut scratch.down);
+        if let Err(cause) = client.send(&scratch.down).await {
+            record.end(cause);
+            return After::Close;
+        }
+        client.entry.set(Phase::Tunnel);
+        let Client { stream, buffer, watchdog, live, .. } = &mut **client;
+        let near = End { stream, buffer };
+        let far = End { stream: &server.stream, buffer: &mut server.buffer };
+        let ended = tunnel::run(near, far, self.service, live, watchdog).await;
+        record.ask_tcp(&mut server, slot.endpoint());
+        drop(slot);
+        record.body_in = ended.bytes_up;
+        record.body_out = ended.bytes_down;
+        record.end(ended.cause);
+        if ended.is_orderly() {
+            return After::Close;
+        }
+        // A plain close would tell either side that all is said.
+        server.stream.reset();
+        After::Reset
+    }
+
+    /// Answers in the place of a response that does not fit an upgrade.
+    pub(super) async fn refuse_upgrade(&mut self, detail: &'static str) -> After {
+        let received_status = Some(self.exchange.scratch.response.status());
+        let cause = Cause::HttpUpgradeFailed;
+        self.refuse(Answer { detail, received_status, ..Answer::of(cause) }).await
+    }
+}

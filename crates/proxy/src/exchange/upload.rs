@@ -1,0 +1,127 @@
+//! The request on its way up, beside whatever else an exchange waits for.
+
+use std::io::ErrorKind;
+use std::task::{Context, Poll, ready};
+
+use health::blame::{Sent, WaitingFor};
+use model::{Cause, HttpVersion, Service};
+use transport::Stream;
+use wire::http1::{ChunkLimits, ChunkedDecoder, RequestBody, RequestHead};
+
+use crate::buffer::Buffer;
+use crate::client::Client;
+use crate::failure::{self, Reason, Sender};
+use crate::head::upgrade_towards;
+use crate::pump::{Framing, Patience, Pump, PumpError, Source};
+use crate::scratch::Scratch;
+use crate::watchdog::{Direction, Limits};
+
+/// A request's upload, over all its attempts.
+pub(super) struct Upload {
+    pub(super) pump: Pump,
+    /// There is more to send, and the server has not stopped reading.
+    is_sending: bool,
+    /// The server has stopped reading, with this.
+    write_failed: Option<ErrorKind>,
+}
+
+impl Upload {
+    /// The upload of the request in `scratch`, with what another attempt would need.
+    pub(super) fn new(client: &Client, scratch: &mut Scratch, service: &Service) -> Upload {
+        let listener = client.settings();
+        let body = scratch.request.body();
+        let source = match body {
+            RequestBody::None => Source::Length(0),
+            _ if client.stream.is_exchange() => Source::UntilClose,
+            RequestBody::Length(length) => Source::Length(length),
+            RequestBody::Chunked => {
+                Source::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default())))
+            }
+        };
+        let framing = match (service.http, body) {
+            // What follows an upgrade is no body, and the stream goes on.
+            (http @ HttpVersion::Http2, _) if upgrade_towards(&scratch.request, http).is_none() => {
+                Framing::Stream
+            }
+            (HttpVersion::Http11, RequestBody::Chunked) => Framing::Chunked,
+            _ => Framing::Raw,
+        };
+        let patience = Patience {
+            direction: Direction::Up,
+            read: (listener.timeouts.body, Cause::HttpRequestBodyTimeout),
+            write: (service.timeouts.idle, Cause::ConnectionWriteTimeout),
+        };
+        let mut pump = Pump::new(source, framing, patience, std::mem::take(&mut scratch.up));
+        if let RequestBody::Length(length) = body {
+            pump.expect_bytes(length);
+        }
+        if let Some(max) = listener.body_max_bytes {
+            pump.limit_bytes(max);
+        }
+        // Servers of HTTP/2 may refuse a stream of any method, and it may then be sent again.
+        if scratch.request.is_idempotent() || service.http == HttpVersion::Http2 {
+            pump.keep(service.retries.body_kept_max_bytes as usize);
+        }
+        Upload { pump, is_sending: true, write_failed: None }
+    }
+
+    /// Goes back to the start of the request, towards another connection.
+    pub(super) fn rewind(&mut self, buffer: &mut Buffer, write_head: impl FnOnce(&mut Vec<u8>)) {
+        self.pump.rewind(buffer, write_head);
+        self.is_sending = true;
+        self.write_failed = None;
+    }
+
+    /// Whether there is more to send, and a server that reads it.
+    pub(super) fn is_sending(&self) -> bool {
+        self.is_sending
+    }
+
+    /// Sends what can be sent. Ready when there is no more to send, or a server that stopped reading
+    /// may have answered before: its response is what counts then.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        (from, buffer): (&Stream, &mut Buffer),
+        to: &Stream,
+        limits: &Limits,
+    ) -> Poll<Result<(), Reason>> {
+        match ready!(self.pump.poll(cx, from, buffer, to, limits)) {
+            Ok(()) => {}
+            Err(PumpError::Write(kind)) => self.write_failed = Some(kind),
+            Err(error) => return Poll::Ready(Err(failure::reason(&error, Sender::Client))),
+        }
+        self.is_sending = false;
+        limits.clear(Direction::Up);
+        Poll::Ready(Ok(()))
+    }
+
+    /// The server, as the sender of a response to this request: `early_end` is what it is called
+    /// when its connection ends too early.
+    pub(super) fn answered_by(&self, early_end: Cause) -> Sender {
+        Sender::Server { early_end, write_failed: self.write_failed }
+    }
+
+    /// Who has to act next as far as the request is concerned.
+    pub(super) fn waiting_for(&self) -> WaitingFor {
+        if self.pump.is_starved() { WaitingFor::Client } else { WaitingFor::Server }
+    }
+
+    /// How much of the request the server may have seen.
+    pub(super) fn sent(&self) -> Sent {
+        if !self.pump.has_sent() {
+            Sent::Nothing
+        } else if self.pump.is_done() {
+            Sent::Whole
+        } else {
+            Sent::Part
+        }
+    }
+}
+
+/// Whether this is a gRPC call over HTTP/2 on both sides. It may stream in both directions, so that a
+/// pause of the client is no sign of slowness. The media type alone proves nothing: any client can
+/// send it.
+pub(super) fn is_conversation(head: &RequestHead, service: &Service, client: &Client) -> bool {
+    client.stream.is_exchange() && service.http == HttpVersion::Http2 && head.is_grpc()
+}

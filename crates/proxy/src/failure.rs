@@ -1,0 +1,164 @@
+//! What failed, and what it is called: the one place that gives a failed read or write its cause, by
+//! whose connection it was.
+
+use std::io::ErrorKind;
+use std::rc::Rc;
+use std::time::Duration;
+
+use health::blame::{Ended, Outcome, Sent, WaitingFor};
+use model::Cause;
+use transport::http2::{FLOODED, PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE};
+use wire::http1::ChunkError;
+
+use crate::multiplex::Carrier;
+use crate::pump::PumpError;
+use crate::upstream::ServerConnection;
+
+/// Why an exchange, or a part of it, came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reason {
+    pub(crate) cause: Cause,
+    /// What exactly, where there is more to say than the cause does.
+    pub(crate) detail: &'static str,
+}
+
+impl From<Cause> for Reason {
+    fn from(cause: Cause) -> Reason {
+        Reason { cause, detail: "" }
+    }
+}
+
+/// Whose bytes were being moved to the other side.
+#[derive(Clone, Copy)]
+pub(crate) enum Sender {
+    Client,
+    Server {
+        /// What it is called when the server's connection ends too early.
+        early_end: Cause,
+        /// An earlier write to the server failed with this. The kernel reports an error once, to
+        /// the first call that asks; later calls find just an end.
+        write_failed: Option<ErrorKind>,
+    },
+}
+
+/// Returns what a failed transfer from `sender` to the other side is called.
+pub(crate) fn reason(error: &PumpError, sender: Sender) -> Reason {
+    let cause = match (sender, error) {
+        (Sender::Client, PumpError::Malformed(error)) => {
+            return Reason { cause: Cause::HttpRequestError, detail: error.detail() };
+        }
+        (Sender::Client, PumpError::TooLarge) => Cause::HttpRequestBodyTooLarge,
+        (Sender::Client, PumpError::Incomplete) => Cause::HttpRequestIncomplete,
+        (Sender::Client, PumpError::Read(kind))
+        | (Sender::Server { .. }, PumpError::Write(kind)) => client_failed(*kind),
+        // TLS without close_notify, and a stream that was reset without an error, are early ends.
+        (
+            Sender::Server { early_end, write_failed },
+            PumpError::Incomplete
+            | PumpError::Read(ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe),
+        ) => match write_failed {
+            None | Some(ErrorKind::BrokenPipe | ErrorKind::WriteZero) => early_end,
+            Some(kind) => server_failed(kind),
+        },
+        (Sender::Client, PumpError::Write(kind))
+        | (Sender::Server { .. }, PumpError::Read(kind)) => server_failed(*kind),
+        (Sender::Server { .. }, PumpError::Malformed(ChunkError::TrailersTooLarge)) => {
+            Cause::HttpResponseTrailerTooLarge
+        }
+        (Sender::Server { .. }, PumpError::Malformed(_) | PumpError::TooLarge) => {
+            Cause::HttpResponseTransferCoding
+        }
+    };
+    cause.into()
+}
+
+/// Returns what an error of a server's connection is called; not for an orderly close.
+pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
+    match kind {
+        // Acknowledgements have stopped, or a router reports that there is no route any more.
+        ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+            Cause::ConnectionLost
+        }
+        // The kernel never reports this for a connection; TLS does, for an alert of the server.
+        ErrorKind::ConnectionAborted => Cause::TlsAlertReceived,
+        STREAM_REFUSED => Cause::HttpStreamRefused,
+        PROTOCOL_VIOLATED => Cause::HttpProtocolError,
+        UNENCODABLE => Cause::HttpRequestError,
+        // An extended CONNECT.
+        ErrorKind::Unsupported => Cause::HttpUpgradeFailed,
+        _ => Cause::ConnectionReset,
+    }
+}
+
+/// Returns what an error of a client's connection is called; not for an orderly close.
+pub(crate) fn client_failed(kind: ErrorKind) -> Cause {
+    match kind {
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
+            Cause::ClientReset
+        }
+        // Weir has closed, not the client.
+        PROTOCOL_VIOLATED => Cause::Http2ProtocolError,
+        FLOODED => Cause::EnhanceYourCalm,
+        _ => Cause::ClientClosed,
+    }
+}
+
+/// A failed attempt: why a server gave no connection or no response head.
+pub(crate) struct Failure {
+    pub(crate) reason: Reason,
+    /// The connection on which the server may still be working on the request.
+    pub(crate) server: Option<ServerConnection>,
+    /// How far the request had got.
+    pub(crate) sent: Sent,
+    /// Who had to act next.
+    pub(crate) waiting_for: WaitingFor,
+    /// How long the client has let the attempt wait for the body.
+    pub(crate) waited: Duration,
+    /// The shared connection that has ended with this stream.
+    pub(crate) ended_shared: Option<Rc<Carrier>>,
+    /// Another request that waited for the same connection has been judged for it.
+    pub(crate) judged: bool,
+    /// The server was told who the client is before the connection was ready (PROXY protocol), and
+    /// may have refused it for that.
+    pub(crate) introduced: bool,
+    /// Other requests use the same connection.
+    pub(crate) shared: bool,
+    /// The client has received an informational response of this attempt.
+    pub(crate) informed: bool,
+}
+
+impl Failure {
+    /// A failure while Weir waited for the server.
+    pub(crate) fn new(reason: impl Into<Reason>, sent: Sent) -> Failure {
+        Failure {
+            reason: reason.into(),
+            server: None,
+            sent,
+            waiting_for: WaitingFor::Server,
+            waited: Duration::ZERO,
+            ended_shared: None,
+            judged: false,
+            introduced: false,
+            shared: false,
+            informed: false,
+        }
+    }
+
+    /// Whether the server may have seen any of the request.
+    pub(crate) fn may_have_been_seen(&self) -> bool {
+        matches!(self.sent, Sent::Part | Sent::Whole)
+    }
+
+    /// The failure as the blame table reads it.
+    pub(crate) fn ended(&self) -> Ended {
+        Ended {
+            outcome: Outcome::Failed(self.reason.cause),
+            waiting_for: self.waiting_for,
+            sent: if self.introduced { Sent::Part } else { self.sent },
+            shared: self.shared,
+            among_others: self.ended_shared.as_ref().is_some_and(|carrier| carrier.streams() > 1),
+            judged: self.judged
+                || self.ended_shared.as_ref().is_some_and(|carrier| carrier.is_judged()),
+        }
+    }
+}

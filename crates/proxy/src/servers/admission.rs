@@ -1,0 +1,96 @@
+//! A place at a server: at once, after a wait in the service's queue, or not at all.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use decide::{Admission, Ask, Refusal, Slot, Waiter};
+use model::{Cause, Moment, Service};
+
+use super::{NoServer, Place, Servers};
+use crate::client::client_gone;
+use crate::roster::Phase;
+
+impl Servers<'_> {
+    /// Returns a slot at a server, and when it was granted: at once, or after a wait in the queue if
+    /// the service has one. A client that closes meanwhile leaves the queue.
+    pub(crate) async fn admit(
+        &self,
+        mut client: Place<'_>,
+        now: Moment,
+    ) -> Result<(Slot, Moment), NoServer> {
+        let ask = Ask { key: self.key, affinity: self.affinity, avoid: &self.tries.failed };
+        client.entry.set(Phase::Queued);
+        client.record.considers(self.live, &ask, now);
+        let elsewhere = self.tries.elsewhere(self.worker, self.live, self.key);
+        let is_elsewhere = elsewhere.is_some();
+        let admitted = match elsewhere {
+            Some(slot) => Ok((slot, now)),
+            None => self.slot_or_wait(&ask, &mut client, now).await,
+        };
+        client.record.decided(admitted.as_ref().ok(), is_elsewhere, now);
+        match &admitted {
+            Ok((slot, granted)) => {
+                client.record.server(slot, *granted);
+                client.entry.attempt(slot.endpoint().row.address);
+            }
+            Err(_) => client.entry.set(Phase::Busy),
+        }
+        admitted
+    }
+
+    async fn slot_or_wait(
+        &self,
+        ask: &Ask<'_>,
+        client: &mut Place<'_>,
+        now: Moment,
+    ) -> Result<(Slot, Moment), NoServer> {
+        let admission = self.live.admit(ask, &mut self.worker.rng.borrow_mut(), now);
+        match admission {
+            Admission::Go(slot) => Ok((slot, now)),
+            Admission::Wait(waiter) => wait(waiter, self.service, client, now).await,
+            Admission::Refused(Refusal::NoServerReady) => {
+                // Only names that never resolved leave a service without a single server.
+                let unknown = self.live.endpoints().all.is_empty();
+                Err(if unknown { Cause::DnsError } else { Cause::DestinationUnavailable }.into())
+            }
+            Admission::Refused(Refusal::Full { retry_after }) => {
+                Err(NoServer { reason: Cause::QueueFull.into(), retry_after: Some(retry_after) })
+            }
+        }
+    }
+}
+
+/// Waits in the queue, as long as the service and the request's own time allow.
+async fn wait(
+    mut waiter: Waiter,
+    service: &Service,
+    client: &mut Place<'_>,
+    now: Moment,
+) -> Result<(Slot, Moment), NoServer> {
+    let Place { stream, buffer, watchdog, record, half_close, .. } = client;
+    let waiting = poll_fn(|cx| {
+        // Asked first: a slot must not go to a client that has left.
+        if let Poll::Ready(cause) = client_gone(stream, buffer, false, cx)
+            && !(*half_close && cause == Cause::ClientClosed)
+        {
+            return Poll::Ready(Err(cause));
+        }
+        waiter.poll_slot(cx).map(Ok)
+    });
+    let wait_ends = now + service.queue.wait_max;
+    let (ends, cause) = match record.to_end {
+        Some((total_ends, cause)) if total_ends < wait_ends => (total_ends, cause),
+        _ => (wait_ends, Cause::QueueWaitExceeded),
+    };
+    let waited = watchdog.until(ends, waiting).await;
+    let until = os::clock::now();
+    record.queued(until - now);
+    match waited {
+        Some(Ok(slot)) => Ok((slot, until)),
+        Some(Err(cause)) => Err(cause.into()),
+        None => {
+            let retry_after = Some(waiter.retry_after(until));
+            Err(NoServer { reason: cause.into(), retry_after })
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The loop over servers, the same for requests and for connections in TCP mode: a slot, an attempt,
+//! and another server if that is safe.
+
+mod admission;
+mod judgement;
+mod tries;
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use decide::retry::WhyNot;
+use decide::{LiveService, Slot};
+use health::blame::{Ended, cause_to_report};
+use model::{Cause, Health, Moment, Service, ServiceId};
+use transport::Stream;
+
+use crate::abandon::abandon;
+use crate::account::Record;
+use crate::buffer::Buffer;
+use crate::failure::{Failure, Reason};
+use crate::roster::Entry;
+use crate::upstream::ServerConnection;
+use crate::watchdog::Watchdog;
+use crate::worker::{Plane, Worker};
+
+use judgement::Judgement;
+use tries::Tries;
+
+/// What is given to a server: a request, or a connection in TCP mode.
+pub(crate) trait Attempt {
+    /// Who waits for a slot, and where that is recorded.
+    fn place(&mut self) -> Place<'_>;
+
+    /// Tries the server of `to`.
+    async fn attempt(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure>;
+
+    /// Whether another attempt would be safe and possible.
+    fn resend(&self) -> Resend;
+}
+
+/// Whether something can be sent again.
+pub(crate) struct Resend {
+    /// Sending it twice is the same as once (RFC 9110 section 9.2.2).
+    pub(crate) idempotent: bool,
+    /// All of it can be sent again.
+    pub(crate) kept: bool,
+}
+
+/// The server of an attempt.
+pub(crate) struct Chosen<'a> {
+    pub(crate) slot: &'a Slot,
+    pub(crate) tries: &'a Tries,
+    live: &'a LiveService,
+    /// It was up, or not known to be down, when it was chosen: when all are down, all are tried.
+    was_up: bool,
+}
+
+impl Chosen<'_> {
+    /// Whether the server has been marked down since, and another may do better.
+    pub(crate) fn is_to_leave(&self) -> bool {
+        let endpoint = self.slot.endpoint();
+        self.was_up
+            && endpoint.state.health() == Health::Down
+            && self.tries.may_leave(self.live, endpoint)
+    }
+
+    /// Waits for `connecting`, as long as the server is worth waiting for.
+    pub(crate) async fn connected<E: From<Cause>>(
+        &self,
+        connecting: impl Future<Output = Result<ServerConnection, E>>,
+    ) -> Result<ServerConnection, E> {
+        let mut connecting = pin!(connecting);
+        poll_fn(|cx| match connecting.as_mut().poll(cx) {
+            Poll::Pending if self.is_to_leave() => Poll::Ready(Err(Cause::ServerMarkedDown.into())),
+            connected => connected,
+        })
+        .await
+    }
+}
+
+/// A client that waits for a slot, and may leave while it waits.
+pub(crate) struct Place<'a> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) buffer: &'a mut Buffer,
+    pub(crate) watchdog: &'a mut Watchdog,
+    pub(crate) entry: &'a Entry,
+    pub(crate) record: &'a mut Record,
+    /// A client that has closed its sending side still waits for an answer: in TCP mode, where each
+    /// direction ends by itself.
+    pub(crate) half_close: bool,
+}
+
+/// Why no server serves it, or serves it any more.
+pub(crate) struct NoServer {
+    pub(crate) reason: Reason,
+    /// When it would be worth asking again, as far as that can be predicted.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl<R: Into<Reason>> From<R> for NoServer {
+    fn from(reason: R) -> NoServer {
+        NoServer { reason: reason.into(), retry_after: None }
+    }
+}
+
+/// A service's servers, as one request or connection goes through them.
+pub(crate) struct Servers<'a> {
+    pub(crate) worker: &'a Rc<Worker>,
+    pub(crate) service: &'a Service,
+    pub(crate) live: &'a Arc<LiveService>,
+    /// The key under `balance = "hash"`.
+    pub(crate) key: Option<u64>,
+    /// The server that an affinity cookie names.
+    pub(crate) affinity: Option<u64>,
+    pub(crate) tries: Tries,
+    judgement: Judgement<'a>,
+}
+
+impl<'a> Servers<'a> {
+    pub(crate) fn new(
+        worker: &'a Rc<Worker>,
+        plane: &'a Plane,
+        id: ServiceId,
+        key: Option<u64>,
+        affinity: Option<u64>,
+    ) -> Servers<'a> {
+        let service = plane.published.snapshot.service(id);
+        let live = &plane.published.services[id.0 as usize];
+        let (tries, judgement) = (Tries::new(service), Judgement::new(live, service));
+        Servers { worker, service, live, key, affinity, tries, judgement }
+    }
+
+    /// Gives `call` to servers until one has taken it: has sent a response head, or in TCP mode has
+    /// accepted the connection.
+    pub(crate) async fn reach(
+        &mut self,
+        call: &mut impl Attempt,
+        mut now: Moment,
+    ) -> Result<(Slot, ServerConnection), NoServer> {
+        self.live.retries().note_request(self.worker.id, now);
+        loop {
+            let (slot, chosen_at) = self.admit(call.place(), now).await?;
+            let was_up = slot.endpoint().state.health() != Health::Down;
+            let to = Chosen { slot: &slot, tries: &self.tries, live: self.live, was_up };
+            let failure = match call.attempt(&to).await {
+                Ok(server) => return Ok((slot, server)),
+                Err(failure) => failure,
+            };
+            now = os::clock::now();
+            self.failed(call, slot, failure, (chosen_at, now))?;
+        }
+    }
+
+    /// Draws the consequences of a failed attempt. Fails if there is to be no other.
+    fn failed(
+        &mut self,
+        call: &mut impl Attempt,
+        slot: Slot,
+        failure: Failure,
+        (chosen_at, now): (Moment, Moment),
+    ) -> Result<(), NoServer> {
+        let endpoint = Arc::clone(slot.endpoint());
+        let ended = failure.ended();
+        self.judge(&slot, ended, (chosen_at, now));
+        if let Some(carrier) = &failure.ended_shared {
+            carrier.judge();
+        }
+        let cause = cause_to_report(ended, failure.reason.cause, failure.waited);
+        let sent = failure.may_have_been_seen();
+        let shared_connection = failure.ended_shared.is_some() && cause != Cause::HttpStreamRefused;
+        match failure.server {
+            Some(server) => abandon(self.service, slot, server),
+            None => drop(slot),
+        }
+        let Resend { idempotent, kept } = call.resend();
+        let failed = tries::Failure { cause, sent, idempotent, kept, shared_connection };
+        let again = if failure.informed {
+            // The client has seen part of an answer: a second server's would be another.
+            Err(WhyNot::NoUse)
+        } else {
+            self.tries.again(self.live, &endpoint, &failed, now)
+        };
+        let record = call.place().record;
+        match again {
+            Ok(()) => {
+                record.failed_attempt(endpoint.row.address, cause);
+                Ok(())
+            }
+            Err(why) => {
+                record.not_retried = Some(why.name());
+                Err(Reason { cause, ..failure.reason }.into())
+            }
+        }
+    }
+
+    /// Tells passive health how an attempt at the slot's server ended. `times`: when the server was
+    /// chosen, and when the attempt ended.
+    pub(crate) fn judge(&mut self, slot: &Slot, ended: Ended, times: (Moment, Moment)) {
+        let bound = slot.endpoint().is_named_by(self.affinity);
+        self.judgement.ended(slot, ended, bound, times);
+    }
+}

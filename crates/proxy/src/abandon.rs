@@ -8,7 +8,7 @@ use decide::Slot;
 use model::Service;
 
 use crate::linger::{Patience, linger};
-use crate::upstream::ServerConnection;
+use crate::server_connection::ServerConnection;
 use crate::watchdog::Watchdog;
 
 /// Of a response that nobody wants, this much is read; a server that sends more is cut off.

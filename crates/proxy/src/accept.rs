@@ -7,21 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{Listener, ListenerId, Protocol};
-use observe::ListenerCounters;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
 use transport::{Stream, watched};
 
-use crate::buffer::Buffer;
-use crate::connection;
 use crate::listener::LiveListener;
-use crate::parked::park;
+use crate::parked;
 use crate::shared::{Counted, Handed};
-use crate::tcp;
-use crate::worker::{Plane, Worker};
+use crate::via::Via;
+use crate::worker::Worker;
 
 /// How long accepting pauses when a limit is reached: clients wait in the listen queue meanwhile.
 const PAUSE_AT_LIMIT: Duration = Duration::from_millis(10);
@@ -81,8 +77,7 @@ async fn accept(worker: Rc<Worker>, listener: Arc<LiveListener>, socket: Rc<Asyn
             Batch::Emptied => ready.clear_ready(),
             Batch::More => tokio::task::yield_now().await,
             Batch::AtLimit => {
-                let (plane, id) = worker.plane_of(&listener);
-                plane.listeners[id.0 as usize].accept_pauses.increment();
+                Via::new(&worker, Arc::clone(&listener)).counters().accept_pauses.increment();
                 tokio::time::sleep(PAUSE_AT_LIMIT).await;
             }
             Batch::Failed(error) => {
@@ -178,90 +173,5 @@ fn start(worker: &Rc<Worker>, handed: Handed) {
         }
     };
     let worker = Rc::clone(worker);
-    tokio::task::spawn_local(async move {
-        let live = Arc::clone(&counted.listener);
-        let (plane, listener) = worker.plane_of(&live);
-        let counters = Arc::clone(&plane.listeners[listener.0 as usize]);
-        counters.connections_accepted.increment();
-        let held = Held { counted, _closes: Closes(counters) };
-        let is_http =
-            plane.published.snapshot.listeners[listener.0 as usize].protocol == Protocol::Http;
-        let buffer = Buffer::new(Rc::clone(&worker.buffers));
-        let tls_before = false;
-        let accepted = Accepted { stream, peer, tls_before, buffer, live, plane, listener };
-        if !is_http {
-            tcp::serve(&worker, accepted).await;
-        } else if let Some(silent) = connection::serve(&worker, accepted).await {
-            park(&worker, silent, held);
-        }
-    });
-}
-
-/// What a connection is counted by for as long as it lives, whatever task it is in.
-pub(crate) struct Held {
-    counted: Counted,
-    _closes: Closes,
-}
-
-impl Held {
-    /// By which it came.
-    pub(crate) fn listener(&self) -> &Arc<LiveListener> {
-        &self.counted.listener
-    }
-}
-
-/// Counts a connection as closed, however it ends.
-struct Closes(Arc<ListenerCounters>);
-
-impl Drop for Closes {
-    fn drop(&mut self) {
-        self.0.connections_closed.increment();
-    }
-}
-
-/// A connection as it was accepted.
-pub(crate) struct Accepted {
-    pub(crate) stream: Stream,
-    /// The client's address: that of the other end, or what a PROXY header says.
-    pub(crate) peer: SocketAddr,
-    /// Whether the client spoke TLS to whoever sent the PROXY header.
-    pub(crate) tls_before: bool,
-    /// What has been read and not yet used.
-    pub(crate) buffer: Buffer,
-    pub(crate) live: Arc<LiveListener>,
-    /// The configuration that holds for it, and its listener's place there.
-    pub(crate) plane: Rc<Plane>,
-    pub(crate) listener: ListenerId,
-}
-
-/// A connection without its stream, while a handshake has that.
-pub(crate) struct Rest {
-    pub(crate) peer: SocketAddr,
-    tls_before: bool,
-    buffer: Buffer,
-    live: Arc<LiveListener>,
-    pub(crate) plane: Rc<Plane>,
-    pub(crate) listener: ListenerId,
-}
-
-impl Accepted {
-    /// The listener as its configuration has it.
-    pub(crate) fn settings(&self) -> &Listener {
-        // `plane` and `listener` are only ever set together.
-        &self.plane.published.snapshot.listeners[self.listener.0 as usize]
-    }
-
-    /// The stream, and what is left.
-    pub(crate) fn split(self) -> (Stream, Rest) {
-        let Accepted { stream, peer, tls_before, buffer, live, plane, listener } = self;
-        (stream, Rest { peer, tls_before, buffer, live, plane, listener })
-    }
-}
-
-impl Rest {
-    /// Whole again.
-    pub(crate) fn with(self, stream: Stream) -> Accepted {
-        let Rest { peer, tls_before, buffer, live, plane, listener } = self;
-        Accepted { stream, peer, tls_before, buffer, live, plane, listener }
-    }
+    tokio::task::spawn_local(async move { parked::begin(&worker, stream, peer, counted).await });
 }

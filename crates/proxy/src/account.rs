@@ -10,14 +10,16 @@ use observe::{AccessRecord, TcpRecord, TcpSide, TlsRecord};
 use transport::Stream;
 use wire::http1::{Known, RequestHead, Version};
 
-use crate::accept::{Accepted, Rest};
 use crate::answer::Answer;
-use crate::client::{Client, Common};
+use crate::client::Client;
 use crate::explain::Explanation;
+use crate::failure::Reason;
 use crate::head::RequestId;
+use crate::plane::Plane;
+use crate::server_connection::ServerConnection;
 use crate::tcp_sample;
-use crate::upstream::ServerConnection;
-use crate::worker::{Plane, Worker};
+use crate::via::{Accepted, Via};
+use crate::worker::Worker;
 
 /// An exchange's account while it is open.
 pub(crate) struct Record {
@@ -133,10 +135,11 @@ impl Record {
 
     /// This is the last that is needed of the server's connection, or nearly.
     pub(crate) fn ask_tcp(&mut self, connection: &mut ServerConnection, endpoint: &Endpoint) {
+        let ServerConnection { stream, told, .. } = connection;
         if self.asks_tcp {
-            self.tcp_server = tcp_sample::server(connection, endpoint);
+            self.tcp_server = tcp_sample::server(stream, told, endpoint);
         } else if self.raises_tcp {
-            tcp_sample::server_extra(connection, endpoint, os::clock::now());
+            tcp_sample::server_extra(stream, told, endpoint, os::clock::now());
         }
     }
 
@@ -203,7 +206,7 @@ pub(crate) fn finish(
 ) {
     let line = Line {
         client: client.origin.peer,
-        listener: client.listener,
+        listener: client.via.listener,
         request_id: request_id(client, request, &record.id),
         method: request.method().as_bytes(),
         host: request.authority().as_bytes(),
@@ -219,9 +222,9 @@ pub(crate) fn finish(
 pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) {
     let tcp_client = tcp_client(&accepted.stream, record);
     let tls = tls_record(&accepted.stream);
-    let bare = Line::bare(accepted.peer, accepted.listener, record.id.as_bytes());
+    let bare = Line::bare(accepted.peer, accepted.via.listener, record.id.as_bytes());
     let line = Line { protocol: "TCP", tls, tcp_client, ..bare };
-    close(worker, &accepted.plane, &line, record);
+    close(worker, &accepted.via.plane, &line, record);
 }
 
 /// The same for what was refused before it was a request.
@@ -234,58 +237,33 @@ pub(crate) fn refused(
 ) {
     let mut record = Record::new(started, id);
     record.answered(answer);
-    let line = Line::bare(client.origin.peer, client.listener, id.as_bytes());
-    close(worker, &client.plane, &line, &record);
+    let line = Line::bare(client.origin.peer, client.via.listener, id.as_bytes());
+    close(worker, &client.via.plane, &line, &record);
 }
 
-/// The same for a connection that came to nothing before its protocol began.
-pub(crate) fn ungreeted(worker: &Worker, accepted: &Accepted, cause: Cause, detail: &'static str) {
-    let Accepted { peer, plane, listener, .. } = accepted;
-    count_ungreeted(worker, plane, *listener, *peer, (cause, detail));
-}
-
-/// The same where the stream is gone.
-pub(crate) fn ungreeted_rest(worker: &Worker, rest: &Rest, cause: Cause, detail: &'static str) {
-    let Rest { peer, plane, listener, .. } = rest;
-    count_ungreeted(worker, plane, *listener, *peer, (cause, detail));
-}
-
-/// The same for a connection that ended beside its exchanges.
-pub(crate) fn ended(worker: &Worker, common: &Common, cause: Cause) {
-    let (plane, listener, peer) = common.place();
-    count_ungreeted(worker, plane, listener, peer, (cause, ""));
+/// The same for a connection that has ended before or beside its exchanges, for `reason`.
+pub(crate) fn ungreeted(worker: &Worker, via: &Via, peer: SocketAddr, reason: Reason) {
+    let id = RequestId::new(worker.rng.borrow_mut().u128(..));
+    let mut record = Record::new(os::clock::now(), id);
+    record.detail = reason.detail;
+    record.end(reason.cause);
+    close(worker, &via.plane, &Line::bare(peer, via.listener, id.as_bytes()), &record);
 }
 
 /// The same for a stream that was refused before it was a request; `status`: what it was answered
 /// with, 0 for a reset.
 pub(crate) fn refused_stream(
     worker: &Worker,
-    common: &Common,
-    cause: Cause,
-    status: u16,
-    detail: &'static str,
-) {
-    let (plane, listener, peer) = common.place();
-    let id = RequestId::new(worker.rng.borrow_mut().u128(..));
-    let mut record = Record::new(os::clock::now(), id);
-    (record.status, record.detail) = (status, detail);
-    record.end(cause);
-    let line = Line { protocol: "HTTP/2", ..Line::bare(peer, listener, id.as_bytes()) };
-    close(worker, plane, &line, &record);
-}
-
-fn count_ungreeted(
-    worker: &Worker,
-    plane: &Plane,
-    listener: ListenerId,
+    via: &Via,
     peer: SocketAddr,
-    (cause, detail): (Cause, &'static str),
+    (reason, status): (Reason, u16),
 ) {
     let id = RequestId::new(worker.rng.borrow_mut().u128(..));
     let mut record = Record::new(os::clock::now(), id);
-    record.detail = detail;
-    record.end(cause);
-    close(worker, plane, &Line::bare(peer, listener, id.as_bytes()), &record);
+    (record.status, record.detail) = (status, reason.detail);
+    record.end(reason.cause);
+    let line = Line { protocol: "HTTP/2", ..Line::bare(peer, via.listener, id.as_bytes()) };
+    close(worker, &via.plane, &line, &record);
 }
 
 /// What a line says of who asked for what.

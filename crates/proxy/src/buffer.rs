@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 use transport::Stream;
 
-use crate::pipes::{Lent, Pipes};
+use crate::pipes::{self, Lent, Pipes};
 use crate::shelf::Shelf;
 
 /// Holds any accepted head and small bodies whole.
@@ -18,7 +18,7 @@ pub(crate) const SMALL_BYTES: usize = 16 * 1024;
 /// instead of copied.
 const HEAD_BYTES: usize = 2 * 1024;
 /// For bulk: fewer system calls per byte, and still within the cache.
-pub(crate) const LARGE_BYTES: usize = 64 * 1024;
+pub(crate) const LARGE_BYTES: usize = pipes::WIDE_BYTES_MIN;
 
 /// A worker's unused buffers, and its pipes.
 #[derive(Default)]

@@ -2,26 +2,24 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use model::{Cause, Listener, ListenerId, Moment};
+use model::{Cause, Listener, Moment};
 use transport::Stream;
 use wire::http1::RequestHead;
 
-use crate::accept::Accepted;
 use crate::buffer::Buffer;
 use crate::failure::client_failed;
+use crate::flight::Flight;
 use crate::head::{Origin, RequestId, Scheme};
-use crate::in_flight::Flight;
 use crate::linger::{Patience, linger};
-use crate::listener::LiveListener;
+use crate::parking::{Held, Parked};
 use crate::roster::Entry;
+use crate::via::{Accepted, Via};
 use crate::watchdog::Watchdog;
-use crate::worker::{Plane, Worker};
+use crate::worker::Worker;
 
 /// How long a client that was refused is still listened to: closing with bytes unread would reset
 /// the connection and take our answer with it (RFC 9112 section 9.6).
@@ -36,10 +34,8 @@ pub(crate) struct Client {
     pub(crate) stream: Stream,
     pub(crate) buffer: Buffer,
     pub(crate) origin: Rc<Origin>,
-    pub(crate) live: Arc<LiveListener>,
-    /// The configuration that holds for the present exchange, and the listener's place there.
-    pub(crate) plane: Rc<Plane>,
-    pub(crate) listener: ListenerId,
+    /// Its listener, and the configuration that holds for the present exchange.
+    pub(crate) via: Via,
     pub(crate) entry: Entry,
     pub(crate) watchdog: Watchdog,
 }
@@ -55,49 +51,6 @@ pub(crate) enum After {
     Linger,
     /// The client must not take what it got for whole.
     Reset,
-}
-
-/// What the exchanges of a connection have in common, where they are streams.
-pub(crate) struct Common {
-    origin: Rc<Origin>,
-    live: Arc<LiveListener>,
-    plane: Rc<Plane>,
-    listener: ListenerId,
-    /// The connection's own place, so that it is woken when it is to end.
-    _entry: Entry,
-}
-
-impl Common {
-    /// The listener as its configuration had it when the connection began.
-    pub(crate) fn settings(&self) -> &Listener {
-        &self.plane.published.snapshot.listeners[self.listener.0 as usize]
-    }
-
-    /// Whether the listener is gone.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.live.is_closing()
-    }
-
-    /// What accounts are closed with.
-    pub(crate) fn place(&self) -> (&Rc<Plane>, ListenerId, SocketAddr) {
-        (&self.plane, self.listener, self.origin.peer)
-    }
-
-    /// A stream as a client connection.
-    pub(crate) fn client(&self, worker: &Worker, stream: Stream, entry: Entry) -> Client {
-        let mut client = Client {
-            stream,
-            buffer: Buffer::new(Rc::clone(&worker.buffers)),
-            origin: Rc::clone(&self.origin),
-            live: Arc::clone(&self.live),
-            plane: Rc::clone(&self.plane),
-            listener: self.listener,
-            entry,
-            watchdog: Watchdog::new(),
-        };
-        client.follow(worker);
-        client
-    }
 }
 
 /// What is said before a connection is closed: TLS says that this is the end and nothing was cut off
@@ -117,28 +70,35 @@ fn shown_certificate(stream: &Stream) -> Option<&[u8]> {
 
 impl Client {
     pub(crate) async fn new(worker: &Rc<Worker>, accepted: Accepted, watchdog: Watchdog) -> Client {
-        let settings = accepted.settings();
-        let (trusted, fields) = (&settings.trusted, settings.forward_fields);
-        let scheme = if accepted.tls_before { Scheme::Https } else { Scheme::of(&accepted.stream) };
-        let origin = Origin::new(accepted.peer, trusted, fields, scheme);
-        let origin = Rc::new(origin.with_certificate(shown_certificate(&accepted.stream)));
+        let Accepted { stream, peer, tls_before, buffer, via } = accepted;
+        let Listener { trusted, forward_fields, .. } = via.settings();
+        let scheme = if tls_before { Scheme::Https } else { Scheme::of(&stream) };
+        let origin = Origin::new(peer, trusted, *forward_fields, scheme);
+        let origin = Rc::new(origin.with_certificate(shown_certificate(&stream)));
         let entry = worker.roster.enter().await;
-        let Accepted { stream, buffer, live, plane, listener, .. } = accepted;
-        Client { stream, buffer, origin, live, plane, listener, entry, watchdog }
+        Client { stream, buffer, origin, via, entry, watchdog }
     }
 
-    /// The connection alone, with the client's address and whether the client spoke TLS to whoever
-    /// sent the PROXY header; its place in the roster is given up.
-    pub(crate) fn without_place(self) -> (Stream, SocketAddr, bool) {
+    /// A stream of HTTP/2 as a connection that carries one exchange: of the client that `origin`
+    /// describes, on a connection that came by `via`.
+    pub(crate) fn of_stream(
+        worker: &Worker,
+        stream: Stream,
+        (origin, via): (&Rc<Origin>, &Via),
+        entry: Entry,
+    ) -> Client {
+        let buffer = Buffer::new(Rc::clone(&worker.buffers));
+        let (origin, via) = (Rc::clone(origin), via.clone());
+        let mut client = Client { stream, buffer, origin, via, entry, watchdog: Watchdog::new() };
+        client.follow(worker);
+        client
+    }
+
+    /// The connection without what serves its requests; its place in the roster is given up.
+    pub(crate) fn park(self, begun: bool, until: Moment, held: Held) -> Parked {
         let Client { stream, origin, .. } = self;
         let tls_before = origin.scheme == Scheme::Https && stream.tls().is_none();
-        (stream, origin.peer, tls_before)
-    }
-
-    /// The stream, and what its streams have in common.
-    pub(crate) fn share(self) -> (Stream, Rc<Common>) {
-        let Client { stream, origin, live, plane, listener, entry, .. } = self;
-        (stream, Rc::new(Common { origin, live, plane, listener, _entry: entry }))
+        Parked { stream, peer: origin.peer, tls_before, begun, until, held }
     }
 
     /// Ends the connection after its last exchange.
@@ -163,8 +123,8 @@ impl Client {
             id,
             client: self.origin.peer,
             trusted: self.origin.trusted,
-            plane: Rc::clone(&self.plane),
-            listener: self.listener,
+            plane: Rc::clone(&self.via.plane),
+            listener: self.via.listener,
             request: Some(Rc::clone(request)),
             service: None,
             server: None,
@@ -174,28 +134,21 @@ impl Client {
 
     /// Goes over to the configuration in force, as long as its listener is part of it.
     pub(crate) fn follow(&mut self, worker: &Worker) {
-        let plane = worker.plane();
-        if !Rc::ptr_eq(&plane, &self.plane)
-            && !self.live.is_closing()
-            && let Some(listener) = self.live.place_in(&plane.published.snapshot)
+        let Some(before) = self.via.follow(worker) else { return };
+        let Listener { trusted, forward_fields, .. } = self.via.settings();
+        if (trusted, forward_fields)
+            != (&before.settings().trusted, &before.settings().forward_fields)
         {
-            let before = std::mem::replace(&mut self.plane, plane);
-            let before = &before.published.snapshot.listeners[self.listener.0 as usize];
-            self.listener = listener;
-            let Listener { trusted, forward_fields, .. } = self.settings();
-            if (trusted, forward_fields) != (&before.trusted, &before.forward_fields) {
-                let Origin { peer, scheme, .. } = *self.origin;
-                let origin = Origin::new(peer, trusted, *forward_fields, scheme);
-                let certificate = shown_certificate(&self.stream);
-                self.origin = Rc::new(origin.with_certificate(certificate));
-            }
+            let Origin { peer, scheme, .. } = *self.origin;
+            let origin = Origin::new(peer, trusted, *forward_fields, scheme);
+            let certificate = shown_certificate(&self.stream);
+            self.origin = Rc::new(origin.with_certificate(certificate));
         }
     }
 
     /// The listener as its configuration has it.
     pub(crate) fn settings(&self) -> &Listener {
-        // `plane` and `listener` are only ever set together.
-        &self.plane.published.snapshot.listeners[self.listener.0 as usize]
+        self.via.settings()
     }
 
     /// Whether the client uses HTTPS, towards Weir or towards whoever sent the PROXY header.
@@ -211,7 +164,7 @@ impl Client {
 
     /// Whether the present exchange is to be the connection's last.
     pub(crate) fn is_last(&self, worker: &Worker) -> bool {
-        worker.shared.leaving() || self.live.is_closing()
+        worker.shared.leaving() || self.via.live.is_closing()
     }
 
     /// How to end after an answer that said so to a request read to its end. Nothing unread is

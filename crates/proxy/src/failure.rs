@@ -1,18 +1,13 @@
-//! What failed, and what it is called: the one place that gives a failed read or write its cause, by
-//! whose connection it was.
+//! What a failed read or write is called: the one place that gives it a cause, by whose connection it
+//! was.
 
 use std::io::ErrorKind;
-use std::rc::Rc;
-use std::time::Duration;
 
-use health::blame::{Ended, Outcome, Sent, WaitingFor};
 use model::Cause;
 use transport::http2::{FLOODED, PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE};
 use wire::http1::ChunkError;
 
-use crate::multiplex::Carrier;
 use crate::pump::PumpError;
-use crate::upstream::ServerConnection;
 
 /// Why an exchange, or a part of it, came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,65 +95,5 @@ pub(crate) fn client_failed(kind: ErrorKind) -> Cause {
         PROTOCOL_VIOLATED => Cause::Http2ProtocolError,
         FLOODED => Cause::EnhanceYourCalm,
         _ => Cause::ClientClosed,
-    }
-}
-
-/// A failed attempt: why a server gave no connection or no response head.
-pub(crate) struct Failure {
-    pub(crate) reason: Reason,
-    /// The connection on which the server may still be working on the request.
-    pub(crate) server: Option<ServerConnection>,
-    /// How far the request had got.
-    pub(crate) sent: Sent,
-    /// Who had to act next.
-    pub(crate) waiting_for: WaitingFor,
-    /// How long the client has let the attempt wait for the body.
-    pub(crate) waited: Duration,
-    /// The shared connection that has ended with this stream.
-    pub(crate) ended_shared: Option<Rc<Carrier>>,
-    /// Another request that waited for the same connection has been judged for it.
-    pub(crate) judged: bool,
-    /// The server was told who the client is before the connection was ready (PROXY protocol), and
-    /// may have refused it for that.
-    pub(crate) introduced: bool,
-    /// Other requests use the same connection.
-    pub(crate) shared: bool,
-    /// The client has received an informational response of this attempt.
-    pub(crate) informed: bool,
-}
-
-impl Failure {
-    /// A failure while Weir waited for the server.
-    pub(crate) fn new(reason: impl Into<Reason>, sent: Sent) -> Failure {
-        Failure {
-            reason: reason.into(),
-            server: None,
-            sent,
-            waiting_for: WaitingFor::Server,
-            waited: Duration::ZERO,
-            ended_shared: None,
-            judged: false,
-            introduced: false,
-            shared: false,
-            informed: false,
-        }
-    }
-
-    /// Whether the server may have seen any of the request.
-    pub(crate) fn may_have_been_seen(&self) -> bool {
-        matches!(self.sent, Sent::Part | Sent::Whole)
-    }
-
-    /// The failure as the blame table reads it.
-    pub(crate) fn ended(&self) -> Ended {
-        Ended {
-            outcome: Outcome::Failed(self.reason.cause),
-            waiting_for: self.waiting_for,
-            sent: if self.introduced { Sent::Part } else { self.sent },
-            shared: self.shared,
-            among_others: self.ended_shared.as_ref().is_some_and(|carrier| carrier.streams() > 1),
-            judged: self.judged
-                || self.ended_shared.as_ref().is_some_and(|carrier| carrier.is_judged()),
-        }
     }
 }

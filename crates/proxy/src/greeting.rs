@@ -11,10 +11,11 @@ use model::{Cause, Moment};
 use transport::{Stream, TlsError};
 use wire::proxy_protocol::{self, Origin, Parsed};
 
-use crate::accept::Accepted;
 use crate::account;
 use crate::buffer::Buffer;
+use crate::failure::Reason;
 use crate::linger::{Patience, linger};
+use crate::via::Accepted;
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
@@ -39,7 +40,7 @@ pub(crate) async fn greet(
     mut accepted: Accepted,
     watchdog: &mut Watchdog,
 ) -> Greeted {
-    let settings = accepted.settings();
+    let settings = accepted.via.settings();
     let proxied = {
         let peer = accepted.peer.ip().to_canonical();
         settings.proxy_protocol.iter().any(|net| net.contains(&peer))
@@ -57,7 +58,8 @@ pub(crate) async fn greet(
                 accepted.tls_before = introduced.tls;
             }
             Err(detail) => {
-                account::ungreeted(worker, &accepted, Cause::ProxyProtocolError, detail);
+                let reason = Reason { cause: Cause::ProxyProtocolError, detail };
+                account::ungreeted(worker, &accepted.via, accepted.peer, reason);
                 return Greeted::Gone;
             }
         }
@@ -65,42 +67,53 @@ pub(crate) async fn greet(
     if !is_tls {
         return Greeted::Ready(accepted);
     }
-    let place = accepted.listener.0 as usize;
-    let Some(config) = accepted.plane.tls.listeners.get(place).cloned().flatten() else {
-        account::ungreeted(worker, &accepted, Cause::ProxyInternalError, "no TLS configuration");
+    handshake(worker, accepted, watchdog, until).await
+}
+
+/// Shakes hands by TLS.
+async fn handshake(
+    worker: &Rc<Worker>,
+    accepted: Accepted,
+    watchdog: &mut Watchdog,
+    until: Moment,
+) -> Greeted {
+    let Accepted { stream, peer, tls_before, mut buffer, via } = accepted;
+    let config = via.plane.tls.listeners.get(via.listener.0 as usize).cloned().flatten();
+    let Some(config) = config else {
+        let detail = "no TLS configuration";
+        let reason = Reason { cause: Cause::ProxyInternalError, detail };
+        account::ungreeted(worker, &via, peer, reason);
         return Greeted::Gone;
     };
-    let before = accepted.buffer.to_vec();
-    accepted.buffer.release();
-    let (stream, rest) = accepted.split();
+    let before = buffer.to_vec();
+    buffer.release();
     match watchdog.until(until, Box::pin(stream.accept_tls(config, &before))).await {
         Some(Ok(stream)) => {
-            let counters = &rest.plane.listeners[place];
-            counters.tls_handshakes.increment();
+            via.counters().tls_handshakes.increment();
             if stream.tls().is_some_and(|tls| tls.resumed) {
-                counters.tls_handshakes_resumed.increment();
+                via.counters().tls_handshakes_resumed.increment();
             }
-            Greeted::Ready(rest.with(stream))
+            Greeted::Ready(Accepted { stream, peer, tls_before, buffer, via })
         }
         Some(Err(refused)) if matches!(refused.error, TlsError::NotTls) => {
-            Greeted::ClearText(rest.with(refused.stream))
+            Greeted::ClearText(Accepted { stream: refused.stream, peer, tls_before, buffer, via })
         }
         Some(Err(refused)) => {
-            let accepted = rest.with(refused.stream);
             let detail = refused.error.text();
-            account::ungreeted(worker, &accepted, Cause::ClientTlsError, detail);
+            let reason = Reason { cause: Cause::ClientTlsError, detail };
+            account::ungreeted(worker, &via, peer, reason);
             // The alert has been sent. Closing with bytes unread would reset the connection, and
             // the client might never read it.
             let until = os::clock::now() + ALERT_MAX;
             let patience =
                 Patience { until, quiet_max: ALERT_MAX, bytes_max: ALERT_UNREAD_MAX_BYTES };
-            let Accepted { stream, mut buffer, .. } = accepted;
-            linger(&stream, &mut buffer, watchdog, patience).await;
+            linger(&refused.stream, &mut buffer, watchdog, patience).await;
             Greeted::Gone
         }
         None => {
             let detail = "the TLS handshake was not complete in time";
-            account::ungreeted_rest(worker, &rest, Cause::ClientTlsError, detail);
+            let reason = Reason { cause: Cause::ClientTlsError, detail };
+            account::ungreeted(worker, &via, peer, reason);
             Greeted::Gone
         }
     }

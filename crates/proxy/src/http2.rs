@@ -16,10 +16,13 @@ use transport::http2::{
 
 use crate::account;
 use crate::buffer::Buffer;
-use crate::client::{Client, Common};
-use crate::connection;
+use crate::client::Client;
+use crate::failure::Reason;
+use crate::head::Origin;
 use crate::linger::{Patience, linger};
+use crate::requests;
 use crate::roster::Phase;
+use crate::via::Via;
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
@@ -29,6 +32,13 @@ const ABANDONED_FREE: u32 = 100;
 /// How long a client is still listened to after the last stream: closing with bytes unread would
 /// reset the connection and take our last words with it.
 const LINGER_MAX: Duration = Duration::from_secs(2);
+
+/// What the streams of a connection have in common.
+#[derive(Clone)]
+struct Common {
+    origin: Rc<Origin>,
+    via: Via,
+}
 
 /// What the connection's task and those of its streams tell each other.
 struct Tally {
@@ -71,8 +81,9 @@ pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
     let before = client.buffer.to_vec();
     client.buffer.release();
     client.entry.set(Phase::Idle);
-    let (stream, common) = client.share();
+    let Client { stream, origin, via, entry: _entry, .. } = client;
     let stream = Rc::new(stream);
+    let common = Common { origin, via };
     let mut watchdog = Watchdog::new();
     let accepting = Box::pin(Http2Server::accept(Rc::clone(&stream), &before, settings));
     let accepted = watchdog.until(os::clock::now() + patience, accepting).await;
@@ -93,10 +104,10 @@ pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
 async fn streams(
     worker: &Rc<Worker>,
     mut connection: Http2Server,
-    common: &Rc<Common>,
+    common: &Common,
     watchdog: &mut Watchdog,
 ) {
-    let idle_max = common.settings().timeouts.idle;
+    let idle_max = common.via.settings().timeouts.idle;
     let tally = Rc::new(Tally::new(os::clock::now()));
     let mut gone = false;
     // Once it is to end for being idle: what crosses with our saying so is still served.
@@ -104,7 +115,7 @@ async fn streams(
     let mut acknowledged = 0;
     loop {
         let next = poll_fn(|cx| {
-            if !gone && (worker.shared.leaving() || common.is_closing()) {
+            if !gone && (worker.shared.leaving() || common.via.live.is_closing()) {
                 gone = true;
                 connection.go_away();
             }
@@ -120,8 +131,7 @@ async fn streams(
             }
             Some(None) if tally.is_flooded() => {
                 tell_refusals(worker, common, &mut connection);
-                let cause = Cause::EnhanceYourCalm;
-                account::ended(worker, common, cause);
+                tell_end(worker, common, Cause::EnhanceYourCalm);
                 connection.refuse();
                 break;
             }
@@ -170,16 +180,22 @@ fn tell_refusal(worker: &Worker, common: &Common, refusal: Refusal) {
         Refusal::TooManyStreams => (Cause::Http2StreamsExceeded, 0, ""),
         Refusal::Flood => (Cause::EnhanceYourCalm, 0, ""),
     };
-    account::refused_stream(worker, common, cause, status, detail);
+    let peer = common.origin.peer;
+    account::refused_stream(worker, &common.via, peer, (Reason { cause, detail }, status));
 }
 
 /// Closes the account of a connection that has ended by `error`, if this side has ended it.
 fn tell_error(worker: &Worker, common: &Common, error: &io::Error) {
     match error.kind() {
-        FLOODED => account::ended(worker, common, Cause::EnhanceYourCalm),
-        PROTOCOL_VIOLATED => account::ended(worker, common, Cause::Http2ProtocolError),
+        FLOODED => tell_end(worker, common, Cause::EnhanceYourCalm),
+        PROTOCOL_VIOLATED => tell_end(worker, common, Cause::Http2ProtocolError),
         _ => {}
     }
+}
+
+/// Closes the account of a connection that this side has ended.
+fn tell_end(worker: &Worker, common: &Common, cause: Cause) {
+    account::ungreeted(worker, &common.via, common.origin.peer, cause.into());
 }
 
 /// Whether the client has acknowledged more than when this was last asked.
@@ -189,12 +205,13 @@ fn progresses(connection: &Http2Server, acknowledged: &mut u64) -> bool {
 }
 
 /// Serves one stream beside the others.
-fn begin(worker: &Rc<Worker>, stream: Stream, common: &Rc<Common>, tally: &Rc<Tally>) {
-    let (worker, common, tally) = (Rc::clone(worker), Rc::clone(common), Rc::clone(tally));
+fn begin(worker: &Rc<Worker>, stream: Stream, common: &Common, tally: &Rc<Tally>) {
+    let (worker, common, tally) = (Rc::clone(worker), common.clone(), Rc::clone(tally));
     tokio::task::spawn_local(async move {
         let entry = worker.roster.enter().await;
-        let client = common.client(&worker, stream, entry);
-        let abandoned = connection::serve_exchange(&worker, client).await;
+        let of = (&common.origin, &common.via);
+        let client = Client::of_stream(&worker, stream, of, entry);
+        let abandoned = requests::serve_exchange(&worker, client).await;
         tally.ends(abandoned, os::clock::now());
     });
 }

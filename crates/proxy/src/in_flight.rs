@@ -2,69 +2,45 @@
 //! is about: a few stores per request, two of them pointers. Texts are copied only when somebody
 //! asks, on the worker's own thread and for so many that its requests hardly notice.
 
-use std::net::SocketAddr;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use model::{ListenerId, Moment, ServiceId};
+use model::Moment;
 use observe::{InFlight, InFlightTold, InFlightWanted, Stage};
-use wire::http1::{Known, RequestHead};
+use wire::http1::Known;
 
-use crate::head::RequestId;
+use crate::asking::{Asking, Waiting};
+use crate::flight::Flight;
 use crate::request_buffers::RequestBuffers;
 use crate::roster::{Phase, Roster};
 use crate::shared::Shared;
-use crate::worker::Plane;
 
 /// Told of one worker: of what is asked for, those under way for longest. Copying so many takes about a millisecond.
 const TOLD_MAX: usize = 2048;
 /// Bytes of a host, a path or a request id that are told.
-const TEXT_MAX_BYTES: usize = 256;
+pub(crate) const TEXT_MAX_BYTES: usize = 256;
 /// How long a worker may take to tell.
 const TELL_MAX: Duration = Duration::from_secs(1);
 
-/// What an exchange under way is about.
-pub(crate) struct Flight {
-    pub(crate) since: Moment,
-    pub(crate) id: RequestId,
-    pub(crate) client: SocketAddr,
-    /// Whether the client's own request id is believed.
-    pub(crate) trusted: bool,
-    pub(crate) plane: Rc<Plane>,
-    pub(crate) listener: ListenerId,
-    /// `None` in tcp mode.
-    pub(crate) request: Option<Rc<RequestHead>>,
-    pub(crate) service: Option<ServiceId>,
-    /// The server of the present attempt.
-    pub(crate) server: Option<SocketAddr>,
-    pub(crate) attempts: u32,
-}
-
-impl Flight {
-    fn service(&self) -> Option<&Arc<str>> {
-        self.service.map(|id| &self.plane.published.snapshot.service(id).name)
-    }
-
-    fn tell(&self, phase: Phase) -> InFlight {
-        let snapshot = &self.plane.published.snapshot;
-        let request = self.request.as_deref();
-        let believed = request.filter(|_| self.trusted).and_then(|r| r.known(Known::XRequestId));
-        InFlight {
-            since: self.since,
-            stage: stage(phase),
-            request_id: text(believed.unwrap_or(self.id.as_bytes())),
-            client: self.client,
-            listener: Arc::clone(&snapshot.listeners[self.listener.0 as usize].name),
-            method: request.map_or_else(String::new, |r| r.method().to_owned()),
-            host: request.map_or_else(String::new, |r| text(r.authority().as_bytes())),
-            path: request.map_or_else(String::new, |r| text(r.path().as_bytes())),
-            service: self.service().cloned(),
-            server: self.server,
-            attempts: self.attempts,
-        }
+/// Copies what is told of `flight`.
+fn describe(flight: &Flight, phase: Phase) -> InFlight {
+    let snapshot = &flight.plane.published.snapshot;
+    let request = flight.request.as_deref();
+    let believed = request.filter(|_| flight.trusted).and_then(|r| r.known(Known::XRequestId));
+    InFlight {
+        since: flight.since,
+        stage: stage(phase),
+        request_id: text(believed.unwrap_or(flight.id.as_bytes())),
+        client: flight.client,
+        listener: Arc::clone(&snapshot.listeners[flight.listener.0 as usize].name),
+        method: request.map_or_else(String::new, |r| r.method().to_owned()),
+        host: request.map_or_else(String::new, |r| text(r.authority().as_bytes())),
+        path: request.map_or_else(String::new, |r| text(r.path().as_bytes())),
+        service: flight.service().cloned(),
+        server: flight.server,
+        attempts: flight.attempts,
     }
 }
 
@@ -98,35 +74,15 @@ fn tell(roster: &Roster, wanted: &InFlightWanted, now: Moment) -> InFlightTold {
         seats.select_nth_unstable_by_key(TOLD_MAX, |(since, _)| *since);
         seats.truncate(TOLD_MAX);
     }
-    let requests = seats.iter().filter_map(|(_, seat)| seat.flight(Flight::tell)).collect();
+    let requests = seats.iter().filter_map(|(_, seat)| seat.flight(describe)).collect();
     InFlightTold { in_flight, matching, requests, workers_silent: 0 }
 }
 
-/// One that waits to be told by a worker.
-struct Waiting {
-    wanted: Arc<InFlightWanted>,
-    told: Sender<InFlightTold>,
-}
-
-/// Whoever waits to be told by a worker.
-#[derive(Default)]
-pub(crate) struct Asking(Mutex<Vec<Waiting>>);
-
-impl Asking {
-    fn ask(&self, wanted: &Arc<InFlightWanted>) -> Receiver<InFlightTold> {
-        let (told, receiver) = channel();
-        let waiting = Waiting { wanted: Arc::clone(wanted), told };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
-        receiver
-    }
-
-    /// Tells all who wait. By the worker, when it was signalled.
-    pub(crate) fn answer(&self, roster: &Roster) {
-        let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for Waiting { wanted, told } in waiting {
-            // Who has stopped waiting is not told.
-            let _ = told.send(tell(roster, &wanted, os::clock::now()));
-        }
+/// Answers all who ask the worker of `roster`.
+pub(crate) fn answer(asking: &Asking, roster: &Roster) {
+    for Waiting { wanted, told } in asking.take() {
+        // Who has stopped waiting is not told.
+        let _ = told.send(tell(roster, &wanted, os::clock::now()));
     }
 }
 
@@ -169,15 +125,22 @@ fn gather(asked: &[Receiver<InFlightTold>], deadline: Moment) -> InFlightTold {
 #[cfg(test)]
 mod tests {
     use std::future::Future;
+    use std::net::SocketAddr;
     use std::pin::pin;
+    use std::rc::Rc;
+    use std::sync::mpsc::channel;
     use std::task::{Context, Poll, Waker};
 
     use decide::Registry;
-    use model::{ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot};
-    use wire::http1::{HeadLimits, parse_request};
+    use model::{
+        ClientTimeouts, ForwardFields, Listener, ListenerId, Protocol, ServiceId, Snapshot,
+    };
+    use wire::http1::{HeadLimits, RequestHead, parse_request};
 
     use super::*;
+    use crate::head::RequestId;
     use crate::identity::Identity;
+    use crate::plane::Plane;
     use crate::roster::Entry;
 
     fn plane() -> Rc<Plane> {

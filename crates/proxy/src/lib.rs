@@ -10,13 +10,16 @@ mod accept;
 mod access_log;
 mod account;
 mod answer;
+mod asking;
 mod balance;
 mod buffer;
+mod carrier;
 mod client;
 mod connection;
 mod exchange;
 mod explain;
 mod failure;
+mod flight;
 mod greeting;
 mod head;
 mod http2;
@@ -26,11 +29,15 @@ mod linger;
 mod listener;
 mod multiplex;
 mod parked;
+mod parking;
 mod pipes;
+mod plane;
 mod pump;
 mod request_buffers;
+mod requests;
 mod roster;
 mod scratch;
+mod server_connection;
 mod servers;
 mod shared;
 mod shelf;
@@ -39,8 +46,10 @@ mod tcp_sample;
 mod tls;
 mod tunnel;
 mod upstream;
+mod via;
 mod watchdog;
 mod worker;
+mod worker_thread;
 
 use std::io;
 use std::net::TcpListener;
@@ -129,8 +138,8 @@ pub fn start(options: Options) -> io::Result<Handle> {
         let access = access.clone();
         let shard = counters.add_shard();
         let work = move || {
-            let start = Start { id, shared, inbox, access, shard };
-            if let Err(error) = worker::run(start) {
+            let start = Start { id, shared, access, shard };
+            if let Err(error) = worker_thread::run(start, inbox) {
                 tracing::error!(worker = id, %error, "a worker could not start");
             }
         };

@@ -19,9 +19,10 @@ use transport::http2::Http2Client;
 use wire::http1::RequestBody;
 
 use crate::buffer::{Buffer, BufferPool};
+use crate::carrier::Carrier;
 use crate::failure::server_failed;
+use crate::server_connection::{Key, NoConnection, Reach, ServerConnection, dial};
 use crate::tcp_sample::Told;
-use crate::upstream::{Key, NoConnection, Reach, ServerConnection, dial};
 use crate::watchdog::Watchdog;
 
 /// The largest response head that is taken, in bytes as RFC 9113 section 6.5.2 counts them.
@@ -52,42 +53,6 @@ struct Connection {
     busy: Busy,
     used: Cell<Moment>,
     keep_alive: Duration,
-}
-
-/// A connection, as its streams know it.
-pub(crate) struct Carrier {
-    client: Http2Client,
-    /// One of its streams has been counted for the connection's end.
-    judged: Cell<bool>,
-    /// It carries one request only; held until that is over.
-    private: Option<OwnedSemaphorePermit>,
-}
-
-impl Carrier {
-    /// Whether it lives and takes further requests.
-    pub(crate) fn is_open(&self) -> bool {
-        self.client.is_open()
-    }
-
-    /// Requests on it that are not over.
-    pub(crate) fn streams(&self) -> usize {
-        self.client.streams()
-    }
-
-    /// Whether it carries no other request than the one that it was made for.
-    pub(crate) fn is_private(&self) -> bool {
-        self.private.is_some()
-    }
-
-    /// Whether its end has been counted.
-    pub(crate) fn is_judged(&self) -> bool {
-        self.judged.get()
-    }
-
-    /// Its end has been counted, for all of its streams.
-    pub(crate) fn judge(&self) {
-        self.judged.set(true);
-    }
 }
 
 impl Connection {
@@ -257,6 +222,6 @@ async fn start(
     });
     let used = Cell::new(os::clock::now());
     let keep_alive = reach.service.timeouts.keep_alive;
-    let carrier = Rc::new(Carrier { client, judged: Cell::new(false), private });
+    let carrier = Rc::new(Carrier::new(client, private));
     Ok(Connection { carrier, busy, used, keep_alive })
 }

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use os::splice::Pipe;
 
-use crate::buffer::LARGE_BYTES;
 use crate::shelf::Shelf;
 
 /// What a pipe may hold between two connections: as much as a socket buffer has ready at a time.
@@ -16,10 +15,13 @@ pub(crate) const PIPE_BYTES: usize = 256 * 1024;
 /// (fs.pipe-user-pages-soft).
 pub const BODY_PIPES_MAX: usize = 64;
 
+/// A smaller pipe moves less at a time than copying through a large buffer does.
+pub(crate) const WIDE_BYTES_MIN: usize = 64 * 1024;
+
 /// A pipe that is worth it: where the system grants only a small one, copying through a large buffer
 /// is cheaper.
 pub(crate) fn wide() -> Option<Pipe> {
-    Pipe::new(PIPE_BYTES).ok().filter(|pipe| pipe.capacity_bytes() >= LARGE_BYTES)
+    Pipe::new(PIPE_BYTES).ok().filter(|pipe| pipe.capacity_bytes() >= WIDE_BYTES_MIN)
 }
 
 /// A worker's pipes for bodies.

@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 
 use model::Moment;
 
-use crate::in_flight::Flight;
+use crate::flight::Flight;
 
 /// What a connection is doing, as far as an event could concern it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

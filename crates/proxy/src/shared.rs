@@ -9,9 +9,9 @@ use decide::Registry;
 use model::Moment;
 use tokio::sync::{Notify, mpsc};
 
+use crate::asking::Asking;
 use crate::explain::MayExplain;
 use crate::identity::Identity;
-use crate::in_flight::Asking;
 use crate::listener::LiveListener;
 use crate::request_buffers::RequestBuffers;
 use crate::tls::TlsConfigs;

@@ -9,19 +9,19 @@ use health::blame::{Ended, Outcome, Sent, WaitingFor};
 use model::{Cause, Protocol, ServiceId};
 use wire::tls::client_hello::{self, Peeked};
 
-use crate::accept::Accepted;
 use crate::account::{self, Record};
 use crate::balance;
 use crate::buffer::Buffer;
 use crate::client::{self, client_gone};
-use crate::failure::Failure;
+use crate::failure::Reason;
+use crate::flight::Flight;
 use crate::greeting::{Greeted, greet};
 use crate::head::RequestId;
-use crate::in_flight::Flight;
 use crate::roster::{Entry, Phase};
-use crate::servers::{Attempt, Chosen, Place, Resend, Servers};
+use crate::server_connection::{self, Introduced, Reach, ServerConnection};
+use crate::servers::{Attempt, Chosen, Failure, Place, Resend, Servers};
 use crate::tunnel::{self, End};
-use crate::upstream::{self, Introduced, Reach, ServerConnection};
+use crate::via::Accepted;
 use crate::watchdog::{Direction, Limits, Watchdog};
 use crate::worker::Worker;
 
@@ -32,31 +32,29 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
         Greeted::Ready(accepted) => accepted,
         Greeted::ClearText(accepted) => {
             let detail = "clear text where TLS is spoken";
-            return account::ungreeted(worker, &accepted, Cause::ClientTlsError, detail);
+            let reason = Reason { cause: Cause::ClientTlsError, detail };
+            return account::ungreeted(worker, &accepted.via, accepted.peer, reason);
         }
         Greeted::Gone => return,
     };
-    if accepted.live.is_replaced() {
+    if accepted.via.live.is_replaced() {
         // It was greeted by rules that are no longer in force.
         return client::close(&accepted.stream);
     }
     match service(&mut accepted, &mut watchdog).await {
         Ok(id) => passed(worker, accepted, watchdog, id).await,
-        Err((cause, detail)) => account::ungreeted(worker, &accepted, cause, detail),
+        Err(reason) => account::ungreeted(worker, &accepted.via, accepted.peer, reason),
     }
 }
 
 /// The service that a connection is for: the listener's, or that of the server name which the
 /// client's first TLS message asks for.
-async fn service(
-    accepted: &mut Accepted,
-    watchdog: &mut Watchdog,
-) -> Result<ServiceId, (Cause, &'static str)> {
-    let settings = accepted.settings();
+async fn service(accepted: &mut Accepted, watchdog: &mut Watchdog) -> Result<ServiceId, Reason> {
+    let settings = accepted.via.settings();
     let (names, otherwise) = match &settings.protocol {
         Protocol::Tcp(id) => return Ok(*id),
         // Not served here.
-        Protocol::Http => return Err((Cause::ProxyInternalError, "")),
+        Protocol::Http => return Err(Cause::ProxyInternalError.into()),
         Protocol::TlsPassthrough { names, otherwise } => (names.clone(), *otherwise),
     };
     let until = os::clock::now() + settings.timeouts.head;
@@ -78,16 +76,16 @@ async fn service(
     let read = watchdog.until(until, reading).await;
     let hello = read
         .unwrap_or(Err("the ClientHello did not come in time"))
-        .map_err(|detail| (Cause::ClientTlsError, detail))?;
+        .map_err(|detail| Reason { cause: Cause::ClientTlsError, detail })?;
     let asked = hello.server_name();
     let named = asked.and_then(|asked| names.iter().find(|(pattern, _)| pattern.covers(asked)));
-    match named.map(|(_, id)| *id).or(otherwise) {
-        Some(id) => Ok(id),
-        None if asked.is_some() => {
-            Err((Cause::DestinationNotFound, "no service has the server name asked for (SNI)"))
-        }
-        None => Err((Cause::DestinationNotFound, "the client asked for no server name (SNI)")),
-    }
+    named.map(|(_, id)| *id).or(otherwise).ok_or_else(|| {
+        let detail = match asked {
+            Some(_) => "no service has the server name asked for (SNI)",
+            None => "the client asked for no server name (SNI)",
+        };
+        Reason { cause: Cause::DestinationNotFound, detail }
+    })
 }
 
 /// Passes a connection on to a service.
@@ -102,9 +100,9 @@ async fn passed(
     let random = worker.rng.borrow_mut().u128(..);
     let request_id = RequestId::new(random);
     let mut record = Record::new(os::clock::now(), request_id);
-    record.asks_tcp = accepted.plane.sampling.asks_tcp(random);
-    record.raises_tcp = accepted.plane.sampling.is_raised();
-    record.explanation = accepted.plane.explanation(random, None);
+    record.asks_tcp = accepted.via.plane.sampling.asks_tcp(random);
+    record.raises_tcp = accepted.via.plane.sampling.is_raised();
+    record.explanation = accepted.via.plane.explanation(random, None);
     record.service = Some(id);
     let entry = worker.roster.enter().await;
     entry.begin(Flight {
@@ -112,8 +110,8 @@ async fn passed(
         id: request_id,
         client: accepted.peer,
         trusted: false,
-        plane: Rc::clone(&accepted.plane),
-        listener: accepted.listener,
+        plane: Rc::clone(&accepted.via.plane),
+        listener: accepted.via.listener,
         request: None,
         service: Some(id),
         server: None,
@@ -161,10 +159,10 @@ impl Carried<'_> {
     /// Finds a server that accepts a connection, and moves bytes both ways.
     async fn carry(mut self) -> Cause {
         let (worker, accepted, now) = (self.worker, self.accepted, self.record.started);
-        let service = accepted.plane.published.snapshot.service(self.id);
+        let service = accepted.via.plane.published.snapshot.service(self.id);
         self.record.to_end = service.timeouts.total.map(|total| (now + total, Cause::TotalTimeout));
         let key = balance::client_key(service, accepted.peer.ip());
-        let mut servers = Servers::new(worker, &accepted.plane, self.id, key, None);
+        let mut servers = Servers::new(worker, &accepted.via.plane, self.id, key, None);
         let (slot, mut server) = match servers.reach(&mut self, now).await {
             Ok(reached) => reached,
             Err(none) => return none.reason.cause,
@@ -177,7 +175,7 @@ impl Carried<'_> {
         entry.set(Phase::Tunnel);
         let near = End { stream: &accepted.stream, buffer };
         let far = End { stream: &server.stream, buffer: &mut server.buffer };
-        let ended = tunnel::run(near, far, service, &accepted.live, watchdog).await;
+        let ended = tunnel::run(near, far, service, &accepted.via.live, watchdog).await;
         record.ask_tcp(&mut server, slot.endpoint());
         record.body_in = ended.bytes_up;
         record.body_out = ended.bytes_down;
@@ -203,13 +201,13 @@ impl Attempt for Carried<'_> {
         if let Some((at, cause)) = record.to_end {
             limits.set(Direction::Whole, at, cause);
         }
-        let plane = &accepted.plane;
+        let plane = &accepted.via.plane;
         let reach = Reach {
             service: plane.published.snapshot.service(*id),
             tls: plane.tls.services[id.0 as usize].as_ref(),
             client: Introduced { peer: accepted.peer, stream: &accepted.stream },
         };
-        let dialling = upstream::dial(&reach, to.slot.endpoint(), &worker.buffers);
+        let dialling = server_connection::dial(&reach, to.slot.endpoint(), &worker.buffers);
         let mut dialling = pin!(to.connected(dialling));
         let begun = os::clock::now();
         let dialled = poll_fn(|cx| {

@@ -10,8 +10,6 @@ use observe::TcpSide;
 use os::tcp_info::TcpInfo;
 use transport::Stream;
 
-use crate::upstream::ServerConnection;
-
 /// A dial that took less cannot have sent its SYN twice: Linux waits a second for an answer (RFC
 /// 6298 section 2), and by no setting less than this, its smallest timeout. So that no connection
 /// that comes about as it should costs a system call more.
@@ -93,21 +91,21 @@ pub(crate) fn connected(stream: &Stream, endpoint: &Endpoint, took: Duration) ->
 }
 
 /// Asks about the connection to a server, and notes what is new of it.
-pub(crate) fn server(connection: &mut ServerConnection, endpoint: &Endpoint) -> Option<TcpSide> {
-    let info = connection.stream.tcp_info().ok()?;
+pub(crate) fn server(stream: &Stream, told: &mut Told, endpoint: &Endpoint) -> Option<TcpSide> {
+    let info = stream.tcp_info().ok()?;
     // A stream's connection is shared: what it tells of one exchange it tells of the others, too.
-    if !connection.stream.is_exchange() {
-        endpoint.state.tcp.note(&connection.told.since(&info));
+    if !stream.is_exchange() {
+        endpoint.state.tcp.note(&told.since(&info));
     }
     Some(side(&info))
 }
 
 /// Asks about the connection to a server beyond the configured share, for what is counted of the server
 /// only, where it was not asked about in the last [`EXTRA_EVERY`].
-pub(crate) fn server_extra(connection: &mut ServerConnection, endpoint: &Endpoint, now: Moment) {
+pub(crate) fn server_extra(stream: &Stream, told: &mut Told, endpoint: &Endpoint, now: Moment) {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     if endpoint.state.tcp.claims_extra(millis(now.since(Moment::ZERO)), millis(EXTRA_EVERY)) {
-        server(connection, endpoint);
+        server(stream, told, endpoint);
     }
 }
 

@@ -13,11 +13,11 @@ use super::forward::Forwarding;
 use super::pace::Pace;
 use super::response_head::{NoHead, poll_read};
 use crate::client::{Client, client_gone};
-use crate::failure::{self, Failure, Reason};
+use crate::failure::{self, Reason};
 use crate::head::{self, RequestChanges};
 use crate::roster::Phase;
-use crate::servers::Chosen;
-use crate::upstream::{self, Introduced, NoConnection, Reach, ServerConnection, Want};
+use crate::server_connection::{self, Introduced, NoConnection, Reach, ServerConnection, Want};
+use crate::servers::{Chosen, Failure};
 use crate::watchdog::Direction;
 
 /// Informational responses before a final one; a server that sends more is broken.
@@ -62,7 +62,8 @@ impl Forwarding<'_, '_> {
         entry.set(Phase::Connecting);
         // Of an attempt before this one.
         self.limits.clear(Direction::Up);
-        let opening = upstream::open(worker, &reach, endpoint, want, to.tries.private);
+        let private = to.tries.private;
+        let opening = worker.pool.open(&reach, endpoint, want, &worker.buffers, private);
         let fresh = watchdog.guard(&self.limits, to.connected(opening)).await;
         record.dialled(os::clock::now() - dialled, fresh.is_ok());
         fresh.map_err(|none| not_connected(&none, self.service))
@@ -185,7 +186,7 @@ impl Forwarding<'_, '_> {
     fn failure(&self, reason: Reason, server: &ServerConnection) -> Failure {
         let is_unread = reason.cause == Cause::ConnectionLost
             && self.upload.pump.is_held_up()
-            && upstream::is_unread(server, self.service);
+            && server_connection::is_unread(server, self.service);
         let cause = if is_unread { Cause::ConnectionWriteTimeout } else { reason.cause };
         // By the server's own word, none of a refused stream was looked at.
         let is_refused = cause == Cause::HttpStreamRefused;

@@ -16,10 +16,10 @@ use super::upload::{Upload, is_conversation};
 use crate::answer::Answer;
 use crate::balance;
 use crate::client::{After, Client};
-use crate::failure::{Failure, Reason};
+use crate::failure::Reason;
 use crate::request_buffers::Charge;
-use crate::servers::{Attempt, Chosen, NoServer, Place, Resend, Servers};
-use crate::upstream::{Introduced, Reach, ServerConnection};
+use crate::server_connection::{Introduced, Reach, ServerConnection};
+use crate::servers::{Attempt, Chosen, Failure, NoServer, Place, Resend, Servers};
 use crate::watchdog::{Direction, Limits};
 
 /// A request on its way to a service.

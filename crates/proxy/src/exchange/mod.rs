@@ -37,8 +37,9 @@ use crate::account::{self, Record};
 use crate::answer::Answer;
 use crate::client::{After, Client};
 use crate::head::RequestId;
+use crate::plane::Plane;
 use crate::scratch::Scratch;
-use crate::worker::{Plane, Worker};
+use crate::worker::Worker;
 
 use forward::Forwarding;
 use local::location;
@@ -59,7 +60,7 @@ pub(crate) struct Exchange<'a> {
 
 /// Carries one request, whose head is in `scratch`, to its end.
 pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> After {
-    let plane = Rc::clone(&client.plane);
+    let plane = Rc::clone(&client.via.plane);
     let mut exchange = Exchange::begin(worker, &plane, client, scratch);
     #[cfg(test)]
     let panics = panics::is_to_panic(&exchange.scratch.request);
@@ -119,7 +120,7 @@ impl<'a> Exchange<'a> {
         self.refusal()?;
         let published = &self.plane.published;
         let request = &*self.scratch.request;
-        let Some(index) = published.router.find(request, self.client.listener) else {
+        let Some(index) = published.router.find(request, self.client.via.listener) else {
             // Servers disagree on what such a path is; what one takes for public may be another's
             // secret.
             return Err(if has_dot_segments(request.path()) {

@@ -19,7 +19,7 @@ use crate::client::{After, Client, client_gone};
 use crate::failure;
 use crate::head::{self, Additions, ResponseForm};
 use crate::pump::{Framing, Patience, Pump, Source};
-use crate::upstream::ServerConnection;
+use crate::server_connection::ServerConnection;
 use crate::watchdog::Direction;
 
 /// A response on its way to the client.

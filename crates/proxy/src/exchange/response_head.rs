@@ -8,7 +8,7 @@ use wire::http1::{self, HeadLimits, Parsed, ResponseError, ResponseHead};
 use crate::buffer::LARGE_BYTES;
 use crate::failure::Reason;
 use crate::pump::PumpError;
-use crate::upstream::ServerConnection;
+use crate::server_connection::ServerConnection;
 
 /// The largest response head that is taken from a server.
 const RESPONSE_HEAD_LIMITS: HeadLimits =

@@ -9,8 +9,8 @@ use crate::answer::Answer;
 use crate::client::{After, Client};
 use crate::head;
 use crate::roster::Phase;
+use crate::server_connection::ServerConnection;
 use crate::tunnel::{self, End};
-use crate::upstream::ServerConnection;
 
 impl Forwarding<'_, '_> {
     /// Whether the response is a 101 that the request does not allow. The two sides must agree on
@@ -50,10 +50,10 @@ impl Forwarding<'_, '_> {
             return After::Close;
         }
         client.entry.set(Phase::Tunnel);
-        let Client { stream, buffer, watchdog, live, .. } = &mut **client;
+        let Client { stream, buffer, watchdog, via, .. } = &mut **client;
         let near = End { stream, buffer };
         let far = End { stream: &server.stream, buffer: &mut server.buffer };
-        let ended = tunnel::run(near, far, self.service, live, watchdog).await;
+        let ended = tunnel::run(near, far, self.service, &via.live, watchdog).await;
         record.ask_tcp(&mut server, slot.endpoint());
         drop(slot);
         record.body_in = ended.bytes_up;

@@ -1,0 +1,34 @@
+//! What an exchange under way is about: a few stores per request, two of them pointers.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::{ListenerId, Moment, ServiceId};
+use wire::http1::RequestHead;
+
+use crate::head::RequestId;
+use crate::plane::Plane;
+
+/// What an exchange under way is about.
+pub(crate) struct Flight {
+    pub(crate) since: Moment,
+    pub(crate) id: RequestId,
+    pub(crate) client: SocketAddr,
+    /// Whether the client's own request id is believed.
+    pub(crate) trusted: bool,
+    pub(crate) plane: Rc<Plane>,
+    pub(crate) listener: ListenerId,
+    /// `None` in tcp mode.
+    pub(crate) request: Option<Rc<RequestHead>>,
+    pub(crate) service: Option<ServiceId>,
+    /// The server of the present attempt.
+    pub(crate) server: Option<SocketAddr>,
+    pub(crate) attempts: u32,
+}
+
+impl Flight {
+    pub(crate) fn service(&self) -> Option<&Arc<str>> {
+        self.service.map(|id| &self.plane.published.snapshot.service(id).name)
+    }
+}

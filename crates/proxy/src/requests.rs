@@ -1,0 +1,170 @@
+//! One request on a client's connection or stream: its head is read, and it is carried out or refused.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use model::{Cause, Moment};
+use wire::http1::{self, HeadLimits, Parsed};
+
+use crate::account;
+use crate::answer::{Answer, Occasion};
+use crate::client::{After, Client};
+use crate::exchange;
+use crate::failure::Reason;
+use crate::head::RequestId;
+use crate::scratch::Scratch;
+use crate::worker::Worker;
+
+/// The longest request target; what nginx and Apache accept by default.
+const TARGET_MAX_BYTES: usize = 8 * 1024;
+/// Fields in a head.
+const FIELDS_MAX: usize = 128;
+
+/// Serves a stream of HTTP/2; returns whether the client has abandoned it.
+pub(crate) async fn serve_exchange(worker: &Rc<Worker>, mut client: Client) -> bool {
+    let after = serve_one(worker, &mut client).await;
+    let mut context = Context::from_waker(Waker::noop());
+    let abandoned = after != After::Keep && client.stream.poll_abandoned(&mut context).is_ready();
+    if after == After::Reset {
+        client.stream.reset();
+    }
+    abandoned
+}
+
+/// Serves one request; returns what becomes of the connection.
+pub(crate) async fn serve_one(worker: &Rc<Worker>, client: &mut Client) -> After {
+    let mut scratch = worker.scratch.take();
+    let after = match head(client, &mut scratch).await {
+        Ok(()) => {
+            // Nobody else holds it between exchanges.
+            let request = Rc::make_mut(&mut scratch.request);
+            request.keep_upgrade(&client.settings().upgrade_protocols);
+            exchange::run(worker, client, &mut scratch).await
+        }
+        Err(refusal) => refuse(worker, client, &mut scratch, refusal).await,
+    };
+    worker.scratch.give(scratch);
+    after
+}
+
+/// Refuses a client that speaks clear text where TLS is spoken.
+pub(crate) async fn refuse_clear_text(worker: &Rc<Worker>, client: &mut Client) -> After {
+    let refused =
+        Refused::new(Cause::HttpRequestError, "clear text where TLS is spoken: use https");
+    let mut scratch = worker.scratch.take();
+    let after = refuse(worker, client, &mut scratch, refused).await;
+    worker.scratch.give(scratch);
+    after
+}
+
+/// A request that is refused before it could be routed.
+struct Refused {
+    reason: Reason,
+    /// Since when the client has been waiting, where that is not now: its head began then.
+    since: Option<Moment>,
+}
+
+impl Refused {
+    fn new(cause: Cause, detail: &'static str) -> Refused {
+        Refused { reason: Reason { cause, detail }, since: None }
+    }
+}
+
+/// Reads and parses a whole request head.
+async fn head(client: &mut Client, scratch: &mut Scratch) -> Result<(), Refused> {
+    let patience = client.settings().timeouts.head;
+    let limits = HeadLimits {
+        head_max_bytes: client.settings().head_max_bytes as usize,
+        target_max_bytes: TARGET_MAX_BYTES,
+        fields_max: FIELDS_MAX,
+    };
+    // Nobody else holds it between exchanges.
+    let request = Rc::make_mut(&mut scratch.request);
+    match http1::parse_request(&client.buffer, &limits, request) {
+        Ok(Parsed::Complete { consumed }) => {
+            client.buffer.consume(consumed);
+            return Ok(());
+        }
+        Ok(Parsed::Partial) => {}
+        Err(error) => return Err(refusal_of(error)),
+    }
+    let Client { stream, buffer, watchdog, .. } = client;
+    // Its first byte is there: the head is waited for from here on.
+    let began = os::clock::now();
+    let reading = poll_fn(|cx| {
+        loop {
+            if !buffer.has_room() && !buffer.grow() {
+                // Larger than any head that the limits let through, and still no end.
+                let cause = Cause::HttpRequestHeadTooLarge;
+                return Poll::Ready(Err(Refused::new(cause, "the request head does not end")));
+            }
+            match ready!(buffer.poll_fill(stream, cx)) {
+                // It had begun to ask for something.
+                Ok(0) | Err(_) => {
+                    let cause = Cause::HttpRequestIncomplete;
+                    return Poll::Ready(Err(Refused::new(cause, "")));
+                }
+                Ok(_) => {}
+            }
+            match http1::parse_request(buffer, &limits, request) {
+                Ok(Parsed::Complete { consumed }) => {
+                    buffer.consume(consumed);
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(Parsed::Partial) => {}
+                Err(error) => return Poll::Ready(Err(refusal_of(error))),
+            }
+        }
+    });
+    match watchdog.until(began + patience, reading).await {
+        Some(result) => result,
+        None => Err(Refused {
+            since: Some(began),
+            ..Refused::new(Cause::HttpRequestTimeout, "the request head was not complete in time")
+        }),
+    }
+}
+
+fn refusal_of(error: http1::RequestError) -> Refused {
+    let cause = match error.status() {
+        413 => Cause::HttpRequestBodyTooLarge,
+        414 => Cause::UriTooLong,
+        417 => Cause::HttpExpectationFailed,
+        431 => Cause::HttpRequestHeadTooLarge,
+        501 => Cause::HttpRequestNotImplemented,
+        505 => Cause::HttpVersionNotSupported,
+        _ => Cause::HttpRequestError,
+    };
+    Refused::new(cause, error.detail())
+}
+
+async fn refuse(
+    worker: &Rc<Worker>,
+    client: &mut Client,
+    scratch: &mut Scratch,
+    refused: Refused,
+) -> After {
+    let started = refused.since.unwrap_or_else(os::clock::now);
+    let Reason { cause, detail } = refused.reason;
+    let answer = Answer { detail, ..Answer::of(cause) };
+    let id = RequestId::new(worker.rng.borrow_mut().u128(..));
+    let occasion = Occasion {
+        request: None,
+        request_id: id.as_bytes(),
+        proxy_status: client.settings().proxy_status,
+        hsts: client.hsts(),
+        close: true,
+    };
+    Rc::make_mut(&mut scratch.request).clear();
+    scratch.down.clear();
+    let mut after = After::Close;
+    if answer.status > 0 {
+        answer.write(&occasion, &mut scratch.down);
+        if client.send_last(&scratch.down).await.is_ok() {
+            after = After::Linger;
+        }
+    }
+    account::refused(worker, client, &answer, id, started);
+    after
+}

@@ -1,0 +1,231 @@
+//! One connection to a server: how it is reached, how it is made, and what an exchange holds of it.
+
+use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use decide::Endpoint;
+use decide::reuse::Busy;
+use model::{Cause, HttpVersion, ProxyVersion, Service};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use transport::Stream;
+use transport::dial::{self, DialOptions};
+use wire::http1::RequestBody;
+use wire::proxy_protocol::{self, Header, Origin, Ssl};
+
+use crate::buffer::{Buffer, BufferPool};
+use crate::carrier::Carrier;
+use crate::tcp_sample::{self, Told};
+
+/// How long the kernel keeps sending to a server that acknowledges nothing, beyond the response
+/// timeout: a server whose host vanished is noticed by `TCP_USER_TIMEOUT`, not by keep-alives.
+const USER_TIMEOUT_MIN: Duration = Duration::from_secs(5);
+/// An open connection to a server, while an exchange uses it.
+pub(crate) struct ServerConnection {
+    pub(crate) stream: Stream,
+    pub(crate) buffer: Buffer,
+    /// What the learner needs to know of it.
+    pub(crate) busy: Busy,
+    /// Whether it carried an exchange before this one, or carries others.
+    pub(crate) reused: bool,
+    /// Whether its last response was bulk, as the next one may be.
+    pub(crate) brought_bulk: bool,
+    /// What has been counted of it.
+    pub(crate) told: Told,
+    /// The connection that this is one stream of (HTTP/2).
+    pub(crate) carrier: Option<Rc<Carrier>>,
+}
+
+/// What a connection is wanted for.
+#[derive(Clone, Copy)]
+pub(crate) struct Want {
+    pub(crate) body: RequestBody,
+    /// The request may be sent again.
+    pub(crate) repeatable: bool,
+}
+
+/// What a connection is good for: a server, spoken to in a certain way.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    address: SocketAddr,
+    /// Also the name that was verified: one address may answer for several.
+    tls: Option<(ByPointer, Option<ServerName<'static>>)>,
+    http: HttpVersion,
+}
+
+/// A configuration that is the same object is the same (`crate::tls`).
+#[derive(Clone)]
+struct ByPointer(Arc<ClientConfig>);
+
+impl PartialEq for ByPointer {
+    fn eq(&self, other: &ByPointer) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ByPointer {}
+
+impl Hash for ByPointer {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+/// How the servers of a service are reached, for a client.
+#[derive(Clone, Copy)]
+pub(crate) struct Reach<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) tls: Option<&'a Arc<ClientConfig>>,
+    /// Whom a PROXY header tells of.
+    pub(crate) client: Introduced<'a>,
+}
+
+/// A client, as a server is told of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Introduced<'a> {
+    pub(crate) peer: SocketAddr,
+    pub(crate) stream: &'a Stream,
+}
+
+impl Reach<'_> {
+    /// What its connections are good for.
+    pub(crate) fn key(&self, endpoint: &Endpoint) -> Key {
+        let tls =
+            self.tls.map(|config| (ByPointer(Arc::clone(config)), self.server_name(endpoint).ok()));
+        Key { address: endpoint.row.address, tls, http: self.service.http }
+    }
+
+    /// Whether a connection is good for other clients, too.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.service.send_proxy.is_none()
+    }
+
+    /// The PROXY header that begins a connection; empty: none does.
+    fn header(&self) -> Vec<u8> {
+        let Introduced { peer, stream } = self.client;
+        let mut out = Vec::new();
+        let Some(version) = self.service.send_proxy else { return out };
+        let origin = stream
+            .local()
+            .map_or(Origin::Unknown, |destination| Origin::Tcp { source: peer, destination });
+        match version {
+            ProxyVersion::V1 => proxy_protocol::write_v1(&mut out, origin),
+            ProxyVersion::V2 => {
+                let tls = stream.tls();
+                let shown = tls.is_some_and(|tls| tls.peer_certificate.is_some());
+                let name = tls.and_then(|tls| tls.peer_certificate.as_deref());
+                let name = name.and_then(tls::common_name);
+                let ssl = tls.map(|tls| Ssl {
+                    tls: true,
+                    certificate_in_connection: shown && !tls.resumed,
+                    certificate_in_session: shown,
+                    verify: 0,
+                    version: Some(tls.version),
+                    cipher: Some(tls.cipher),
+                    common_name: name.as_deref().map(str::as_bytes),
+                });
+                let header = Header {
+                    origin,
+                    authority: tls.and_then(|tls| tls.server_name.as_deref()),
+                    alpn: tls.and_then(|tls| tls.alpn.as_deref()),
+                    unique_id: None,
+                    ssl,
+                };
+                proxy_protocol::write_v2(&mut out, &header);
+            }
+        }
+        out
+    }
+
+    /// The name that TLS asks `endpoint` for: as configured, else the server's host name or
+    /// address.
+    fn server_name(&self, endpoint: &Endpoint) -> Result<ServerName<'static>, Cause> {
+        let configured = self.service.tls.as_ref().and_then(|tls| tls.name.as_deref());
+        let address = || ServerName::IpAddress(endpoint.row.address.ip().into());
+        let host = match configured {
+            Some(name) => Some(name),
+            None => endpoint.row.name.rsplit_once(':').map(|(host, _)| host),
+        };
+        match host.map(|host| ServerName::try_from(host.to_owned())) {
+            Some(Ok(name)) => Ok(name),
+            Some(Err(_)) if configured.is_some() => Err(Cause::ProxyInternalError),
+            _ => Ok(address()),
+        }
+    }
+}
+
+/// Why there is no connection.
+pub(crate) struct NoConnection {
+    pub(crate) cause: Cause,
+    /// Another request waited for the same connection, and has been judged for it.
+    pub(crate) judged: bool,
+}
+
+impl From<Cause> for NoConnection {
+    fn from(cause: Cause) -> NoConnection {
+        NoConnection { cause, judged: false }
+    }
+}
+
+/// How long a server may acknowledge nothing of what it was sent (`TCP_USER_TIMEOUT`, tcp(7)).
+fn user_timeout(service: &Service) -> Duration {
+    service.timeouts.response.max(USER_TIMEOUT_MIN)
+}
+
+/// Whether a connection that the kernel gave up belongs to a server that does not read, not to one
+/// that is gone: the kernel gives up in the same way. The former has closed its window and has
+/// acknowledged the last probe but one, which is sent within half of the time, since their intervals
+/// double.
+pub(crate) fn is_unread(connection: &ServerConnection, service: &Service) -> bool {
+    connection.stream.tcp_info().is_ok_and(|info| {
+        info.snd_wnd_bytes == Some(0) && info.last_ack_recv < user_timeout(service) * 3 / 4
+    })
+}
+
+/// Makes a connection.
+pub(crate) async fn dial(
+    reach: &Reach<'_>,
+    endpoint: &Endpoint,
+    buffers: &Rc<BufferPool>,
+) -> Result<ServerConnection, Cause> {
+    let timeouts = &reach.service.timeouts;
+    let tls = match reach.tls {
+        Some(config) => Some((Arc::clone(config), reach.server_name(endpoint)?)),
+        None => None,
+    };
+    let options = DialOptions {
+        connect_timeout: timeouts.connect,
+        user_timeout: Some(user_timeout(reach.service)),
+        tls,
+    };
+    let begun = os::clock::now();
+    let dialled = dial::dial_with(endpoint.row.address, &options, &reach.header()).await;
+    let now = os::clock::now();
+    let learner = &endpoint.slots.learner;
+    match dialled {
+        Ok(stream) => {
+            let buffer = Buffer::new(Rc::clone(buffers));
+            let told = tcp_sample::connected(&stream, endpoint, now - begun);
+            let busy = learner.connected(now - begun);
+            Ok(ServerConnection {
+                stream,
+                buffer,
+                busy,
+                reused: false,
+                brought_bulk: false,
+                told,
+                carrier: None,
+            })
+        }
+        Err(error) => {
+            if error.cause == Cause::ConnectionRefused {
+                learner.restarted(now);
+            }
+            endpoint.state.tcp.note_dial(error.syn_retries);
+            Err(error.cause)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Where a connection stands: the listener that it came by, and the configuration that holds for it.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::{Listener, ListenerId};
+use observe::ListenerCounters;
+use transport::Stream;
+
+use crate::buffer::Buffer;
+use crate::listener::LiveListener;
+use crate::plane::Plane;
+use crate::worker::Worker;
+
+/// A listener, and the configuration that its connections follow.
+#[derive(Clone)]
+pub(crate) struct Via {
+    pub(crate) live: Arc<LiveListener>,
+    pub(crate) plane: Rc<Plane>,
+    /// The listener's place in `plane`.
+    pub(crate) listener: ListenerId,
+}
+
+impl Via {
+    /// `live` as the configuration in force has it, or for a listener that is gone, the last
+    /// configuration that it was part of.
+    pub(crate) fn new(worker: &Worker, live: Arc<LiveListener>) -> Via {
+        let (plane, listener) = worker.plane_of(&live);
+        Via { live, plane, listener }
+    }
+
+    /// The listener as its configuration has it.
+    pub(crate) fn settings(&self) -> &Listener {
+        // `plane` and `listener` are only ever set together.
+        &self.plane.published.snapshot.listeners[self.listener.0 as usize]
+    }
+
+    /// What is counted of the listener.
+    pub(crate) fn counters(&self) -> &Arc<ListenerCounters> {
+        &self.plane.listeners[self.listener.0 as usize]
+    }
+
+    /// Goes over to the configuration in force, as long as its listener is part of it. Returns the
+    /// one that held before if it is another.
+    pub(crate) fn follow(&mut self, worker: &Worker) -> Option<Via> {
+        let plane = worker.plane();
+        if Rc::ptr_eq(&plane, &self.plane) || self.live.is_closing() {
+            return None;
+        }
+        let listener = self.live.place_in(&plane.published.snapshot)?;
+        let live = Arc::clone(&self.live);
+        Some(std::mem::replace(self, Via { live, plane, listener }))
+    }
+}
+
+/// A client's connection before its protocol begins.
+pub(crate) struct Accepted {
+    pub(crate) stream: Stream,
+    /// The client's address: that of the other end, or what a PROXY header says.
+    pub(crate) peer: SocketAddr,
+    /// Whether the client spoke TLS to the proxy that sent the PROXY header.
+    pub(crate) tls_before: bool,
+    /// What has been read and not yet used.
+    pub(crate) buffer: Buffer,
+    pub(crate) via: Via,
+}

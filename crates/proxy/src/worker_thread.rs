@@ -1,0 +1,146 @@
+//! A worker's thread: one runtime, what runs on it beside the connections, and how it ends.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use decide::Published;
+use tokio::runtime::LocalOptions;
+use tokio::sync::mpsc;
+
+use crate::accept::{self, Acceptor};
+use crate::in_flight;
+use crate::parked;
+use crate::roster::Phase;
+use crate::shared::{Dealt, Handed};
+use crate::worker::{Start, Worker};
+
+/// How often idle server connections are looked through for those that closed or grew too old.
+const SWEEP_EVERY: Duration = Duration::from_millis(100);
+/// How often it is looked whether something new is known of a server's habits.
+const NEWS_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether the time of parked connections is over, and so how late they may
+/// end: a timer for each would hold more than they do.
+const PARKED_EVERY: Duration = Duration::from_secs(1);
+/// How often what nobody needed of late is given back to the system.
+const TRIM_EVERY: Duration = Duration::from_secs(5);
+/// How long exchanges that are cut off may take to tell their clients.
+const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
+/// The longest that an access line waits in a worker before it is handed to the writer.
+const ACCESS_FLUSH_EVERY: Duration = Duration::from_millis(50);
+
+/// A worker's whole life, on the calling thread. `inbox`: connections that other workers accepted.
+pub(crate) fn run(start: Start, inbox: mpsc::Receiver<Handed>) -> io::Result<()> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build_local(LocalOptions::default())?;
+    runtime.block_on(async {
+        live(Rc::new(Worker::new(start)?), inbox).await;
+        Ok(())
+    })
+}
+
+async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
+    tokio::task::spawn_local(accept::take_handed(Rc::clone(&worker), inbox));
+    tokio::task::spawn_local(housekeeping(Rc::clone(&worker)));
+    tokio::task::spawn_local(parked::attend(Rc::clone(&worker)));
+    let mut acceptors: Vec<Acceptor> = Vec::new();
+    while !worker.shared.leaving() {
+        take_sockets(&worker, &mut acceptors);
+        heed(&worker);
+        worker.peer().signalled().await;
+    }
+    take_sockets(&worker, &mut acceptors);
+    for acceptor in acceptors {
+        acceptor.finish(&worker);
+    }
+    while worker.peer().connections.load(Relaxed) > 0 && !worker.shared.stopped() {
+        heed(&worker);
+        if worker.shared.draining() {
+            close_idle(&worker);
+        }
+        worker.peer().signalled().await;
+    }
+    worker.roster.wake_all();
+    parked::close_last(&worker);
+    let ended = async {
+        while worker.peer().connections.load(Relaxed) > 0 {
+            worker.peer().signalled().await;
+        }
+    };
+    // Whoever has not heard its last word by then does not hear it.
+    let _ = tokio::time::timeout(LAST_WORDS_MAX, ended).await;
+    flush(&worker);
+}
+
+/// Lets exchanges that wait for a server look whether it is still up, if any was marked down, and
+/// tells whoever asks what is in flight.
+fn heed(worker: &Rc<Worker>) {
+    if worker.peer().take_servers_changed() {
+        worker.roster.wake(Phase::awaits_server);
+    }
+    in_flight::answer(&worker.peer().asking, &worker.roster);
+}
+
+/// Begins to accept on the sockets that were dealt to this worker, and ends on those whose
+/// listener is gone.
+fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
+    for Dealt { listener, socket } in worker.peer().take_dealt() {
+        acceptors.extend(Acceptor::start(worker, listener, socket));
+    }
+    if worker.peer().take_listeners_gone() {
+        for acceptor in acceptors.extract_if(.., |acceptor| acceptor.is_closing()) {
+            acceptor.finish(worker);
+        }
+        // Those that came by them are not to wait for another request, and tunnels may have an end.
+        close_idle(worker);
+        worker.roster.wake(|phase| phase == Phase::Tunnel);
+    }
+}
+
+/// Ends connections that wait for a request, where none is to come any more.
+fn close_idle(worker: &Rc<Worker>) {
+    worker.roster.wake(|phase| phase == Phase::Idle);
+    parked::close_last(worker);
+}
+
+/// What must be done now and then, whether or not requests come.
+async fn housekeeping(worker: Rc<Worker>) {
+    let mut sweep = tokio::time::interval(SWEEP_EVERY);
+    let mut flush_due = tokio::time::interval(ACCESS_FLUSH_EVERY);
+    let mut news = tokio::time::interval(NEWS_EVERY);
+    let mut trim = tokio::time::interval(TRIM_EVERY);
+    let mut parked_due = tokio::time::interval(PARKED_EVERY);
+    loop {
+        tokio::select! {
+            // One worker tells what all have learned together.
+            _ = news.tick(), if worker.id == 0 => tell_news(&worker.plane().published),
+            _ = sweep.tick() => worker.pool.sweep(os::clock::now()),
+            _ = flush_due.tick() => flush(&worker),
+            _ = parked_due.tick() => parked::close_due(&worker, os::clock::now()),
+            _ = trim.tick() => {
+                worker.buffers.trim();
+                worker.scratch.trim();
+                worker.parking.trim();
+            }
+        }
+    }
+}
+
+/// Hands the access lines on, and counts those that nobody took.
+fn flush(worker: &Worker) {
+    worker.access.flush();
+    worker.shard.access_lines_dropped.add(worker.access.take_dropped());
+}
+
+/// Says what has been learned of servers' habits since it was last asked.
+fn tell_news(published: &Published) {
+    let now = os::clock::now();
+    for (service, live) in published.snapshot.services.iter().zip(&published.services) {
+        for endpoint in &live.endpoints().all {
+            if let Some(news) = endpoint.slots.learner.news(service.timeouts.keep_alive, now) {
+                tracing::info!(server = %endpoint.row.name, "{news}");
+            }
+        }
+    }
+}

@@ -17,11 +17,9 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::flags::{Common, LogForm, LogLevel};
-
 /// Our crates whose lines no peer can cause in numbers: what they log is about configurations,
 /// checks (at their interval), what people change, and the process.
-const UNLIMITED: [&str; 5] = ["weir", "admin", "control", "collect", "lab"];
+const UNLIMITED: [&str; 6] = ["weir", "balancer", "admin", "control", "collect", "lab"];
 
 /// How often it is looked whether a window is over.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -53,31 +51,37 @@ impl Hash for Kind {
 /// What has been logged of late.
 static LIMIT: OnceLock<Mutex<LogLimit<Kind>>> = OnceLock::new();
 
+/// What is logged, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogOptions {
+    /// The least level that is logged; `None`: nothing.
+    pub(crate) level: Option<Level>,
+    /// A JSON object a line, for programs; otherwise text, for people.
+    pub(crate) json: bool,
+    /// Whether text is coloured.
+    pub(crate) colours: bool,
+}
+
 /// Starts the log. Later calls change nothing.
-pub(crate) fn start(common: Common) {
-    let (level, colours) = (common.log_level, common.colours_stderr());
-    let log = subscriber(common.log_format, level, colours, stderr);
+pub(crate) fn start(options: LogOptions) {
+    let log = subscriber(options, stderr);
     // An error only says that there is a log already.
     let _ = tracing::subscriber::set_global_default(log);
 }
 
-fn subscriber<W>(
-    form: LogForm,
-    level: LogLevel,
-    colours: bool,
-    writer: W,
-) -> Box<dyn Subscriber + Send + Sync>
+fn subscriber<W>(options: LogOptions, writer: W) -> Box<dyn Subscriber + Send + Sync>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let log = tracing_subscriber::fmt()
-        .with_env_filter(filter(level))
-        .with_ansi(colours)
+        .with_env_filter(filter(options.level))
+        .with_ansi(options.colours)
         .with_target(false)
         .with_writer(writer);
-    match form {
-        LogForm::Text => Box::new(log.compact().finish().with(Limited)),
-        LogForm::Json => Box::new(log.json().flatten_event(true).finish().with(Limited)),
+    if options.json {
+        Box::new(log.json().flatten_event(true).finish().with(Limited))
+    } else {
+        Box::new(log.compact().finish().with(Limited))
     }
 }
 
@@ -87,16 +91,16 @@ pub(crate) fn finish() {
 }
 
 /// Libraries are heard only when something is wrong, except at `trace`.
-fn filter(level: LogLevel) -> EnvFilter {
+fn filter(level: Option<Level>) -> EnvFilter {
     EnvFilter::new(match level {
-        LogLevel::Off => "off",
-        LogLevel::Error => "error",
-        LogLevel::Warn => "warn",
-        LogLevel::Info => "info,hickory_net=warn,hickory_proto=warn,hickory_resolver=warn",
-        LogLevel::Debug => {
+        None => "off",
+        Some(Level::ERROR) => "error",
+        Some(Level::WARN) => "warn",
+        Some(Level::INFO) => "info,hickory_net=warn,hickory_proto=warn,hickory_resolver=warn",
+        Some(Level::DEBUG) => {
             "debug,hickory_net=warn,hickory_proto=warn,hickory_resolver=warn,hyper_util=warn"
         }
-        LogLevel::Trace => "trace",
+        Some(Level::TRACE) => "trace",
     })
 }
 
@@ -220,17 +224,18 @@ mod tests {
     }
 
     /// The summary lines of 15 lines at each level, as they are logged.
-    fn summaries(form: LogForm) -> Vec<String> {
+    fn summaries(json: bool) -> Vec<String> {
+        let options = LogOptions { level: Some(Level::INFO), json, colours: false };
         let logged = Logged::default();
         let writer = logged.clone();
-        let log = subscriber(form, LogLevel::Info, false, move || writer.clone());
+        let log = subscriber(options, move || writer.clone());
         tracing::subscriber::with_default(log, || {
             for number in 0..15 {
                 tracing::error!(target: "transport::dial", server = %"a:80", "no {number}");
                 tracing::warn!(target: "h2::proto", "odd {number}");
                 tracing::info!(target: "proxy::worker", "news {number}");
                 // Of these no peer can cause many.
-                tracing::info!(target: "weir::reload", "reload {number}");
+                tracing::info!(target: "balancer::reload", "reload {number}");
             }
             summarise(true);
         });
@@ -248,8 +253,8 @@ mod tests {
             ("WARN", "odd 10", "h2::proto", None),
             ("INFO", "news 10", "proxy::worker", None),
         ];
-        let text = summaries(LogForm::Text);
-        let json = summaries(LogForm::Json);
+        let text = summaries(false);
+        let json = summaries(true);
         assert_eq!((text.len(), json.len()), (3, 3), "{text:?} {json:?}");
         for (level, example, kind, server) in expected {
             let message = format!("{example} … and 5 more within 10 s");

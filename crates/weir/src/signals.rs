@@ -1,4 +1,4 @@
-//! The signals that end a balancer, and those that ask something of it.
+//! The signals that end a process (SIGTERM, SIGINT), and SIGHUP while a balancer stops.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-use crate::desk::{Errand, Errands};
 
 /// SIGTERM and SIGINT, caught from the moment this is made.
 pub(crate) struct Signals {
@@ -24,6 +22,12 @@ impl Signals {
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
         };
         Ok(Signals { runtime, terminate, interrupt })
+    }
+
+    /// Also catches `kind`, from now on.
+    pub(crate) fn also(&self, kind: SignalKind) -> io::Result<Signal> {
+        let _inside = self.runtime.enter();
+        signal(kind)
     }
 
     /// Blocks until the next signal, but not longer than `time`, and yields its name.
@@ -66,70 +70,16 @@ async fn ending(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str 
     }
 }
 
-/// What a balancer is told while it serves.
-pub(crate) enum Event {
-    /// Stop; the signal's name.
-    Stop(&'static str),
-    /// SIGHUP: load the configuration anew.
-    Reload,
-    /// SIGUSR2: let a new process take over.
-    Upgrade,
-    /// Another thread asks.
-    Asked(Errand),
-}
-
-/// Everything that a balancer is told while it serves, in one place.
-pub(crate) struct Events {
-    /// Those that end it; also for the stop itself.
-    pub(crate) signals: Signals,
-    hangup: Signal,
-    upgrade: Signal,
-    errands: Errands,
-}
-
-impl Events {
-    pub(crate) fn catch(errands: Errands) -> io::Result<Events> {
-        let signals = Signals::catch()?;
-        let (hangup, upgrade) = {
-            let _inside = signals.runtime.enter();
-            (signal(SignalKind::hangup())?, signal(SignalKind::user_defined2())?)
-        };
-        Ok(Events { signals, hangup, upgrade, errands })
-    }
-
-    /// Blocks until there is something, but not longer than `time`.
-    pub(crate) fn next(&mut self, time: Duration) -> Option<Event> {
-        let Events { signals, hangup, upgrade, errands } = self;
-        let Signals { runtime, terminate, interrupt } = signals;
-        let event = async {
-            tokio::select! {
-                // An end comes before what would be in vain.
-                biased;
-                signal = ending(terminate, interrupt) => Event::Stop(signal),
-                Some(errand) = errands.recv() => Event::Asked(errand),
-                _ = hangup.recv() => Event::Reload,
-                _ = upgrade.recv() => Event::Upgrade,
-            }
-        };
-        runtime.block_on(async { tokio::time::timeout(time, event).await.ok() })
-    }
-
-    /// Answers no more: whoever asks is told that it is stopping.
-    pub(crate) fn close(self) -> LastSignals {
-        LastSignals { signals: self.signals, hangup: Some(self.hangup) }
-    }
-}
-
-/// What is heard to the very end.
+/// The signals that a balancer handles while it stops.
 pub(crate) struct LastSignals {
     signals: Signals,
-    /// `None`: it was not caught before either.
+    /// `None`: SIGHUP was not caught before either.
     hangup: Option<Signal>,
 }
 
-/// What a balancer that ends is told.
+/// What a signal asks of a balancer that stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LastWish {
+pub(crate) enum LastSignal {
     /// To stop at once; the signal's name.
     Stop(&'static str),
     /// SIGHUP: the access log was moved away.
@@ -137,8 +87,13 @@ pub(crate) enum LastWish {
 }
 
 impl LastSignals {
+    /// Goes on with `signals`, and with SIGHUP if it was caught.
+    pub(crate) fn new(signals: Signals, hangup: Option<Signal>) -> LastSignals {
+        LastSignals { signals, hangup }
+    }
+
     /// Blocks until the next signal, but not longer than `time`.
-    pub(crate) fn wait_at_most(&mut self, time: Duration) -> Option<LastWish> {
+    pub(crate) fn wait_at_most(&mut self, time: Duration) -> Option<LastSignal> {
         let LastSignals { signals: Signals { runtime, terminate, interrupt }, hangup } = self;
         let hung_up = async {
             match hangup {
@@ -146,19 +101,19 @@ impl LastSignals {
                 None => std::future::pending().await,
             }
         };
-        let wish = async {
+        let asked = async {
             tokio::select! {
                 biased;
-                signal = ending(terminate, interrupt) => LastWish::Stop(signal),
-                _ = hung_up => LastWish::Reopen,
+                signal = ending(terminate, interrupt) => LastSignal::Stop(signal),
+                _ = hung_up => LastSignal::Reopen,
             }
         };
-        runtime.block_on(async { tokio::time::timeout(time, wish).await.ok() })
+        runtime.block_on(async { tokio::time::timeout(time, asked).await.ok() })
     }
 }
 
 impl From<Signals> for LastSignals {
     fn from(signals: Signals) -> LastSignals {
-        LastSignals { signals, hangup: None }
+        LastSignals::new(signals, None)
     }
 }

@@ -14,8 +14,9 @@ use control::load::{Load, Seen};
 use observe::TimestampCache;
 use serde_json::{Value, json};
 
-use crate::desk::{Answer, Desk};
-use crate::verbs::serve::{Balancer, Followed, told};
+use crate::commands::{Answer, CommandSender};
+use crate::instance::{Applied, Balancer};
+use crate::service_manager;
 
 use history::{Ending, History, Use};
 use watch::Watch;
@@ -60,8 +61,8 @@ impl Reloader {
     }
 
     /// What the admin API does and shows of reloads and upgrades.
-    pub(crate) fn sources(&self, desk: &Desk) -> admin::Sources {
-        let (reload, upgrade) = (desk.clone(), desk.clone());
+    pub(crate) fn sources(&self, commands: &CommandSender) -> admin::Sources {
+        let (reload, upgrade) = (commands.clone(), commands.clone());
         let (receipts, gauges) = (Arc::clone(&self.history), Arc::clone(&self.history));
         admin::Sources {
             reload: Some(Arc::new(move || reload.reload())),
@@ -80,7 +81,7 @@ impl Reloader {
 
     /// Loads the file and puts it into force, or leaves everything as it is and says why.
     pub(crate) fn reload(&mut self, balancer: &mut Balancer, trigger: Trigger) -> Answer {
-        told(os::notify::reloading());
+        service_manager::notify(os::notify::reloading());
         let began = os::clock::now();
         let Load { outcome: loaded, seen } = control::load::load(self.watch.file(), false);
         self.watch.has_read(seen);
@@ -88,8 +89,8 @@ impl Reloader {
         let outcome = match loaded {
             Err(error) => Err(error.to_string()),
             Ok(loaded) if *loaded.snapshot == *balancer.published().snapshot => Ok(None),
-            Ok(loaded) => match balancer.follow(loaded.snapshot) {
-                Ok(followed) => Ok(Some(followed)),
+            Ok(loaded) => match balancer.apply(loaded.snapshot) {
+                Ok(applied) => Ok(Some(applied)),
                 Err(lines) => Err(lines.join("\n")),
             },
         };
@@ -97,11 +98,11 @@ impl Reloader {
             // Whoever rotates logs sends it too.
             balancer.reopen_access_log();
         }
-        told(os::notify::ready());
+        service_manager::notify(os::notify::ready());
         let took = os::clock::now() - began;
         let took_ms = (took.as_secs_f64() * 1e6).round() / 1e3;
         let (ending, what) = match &outcome {
-            Ok(Some(followed)) => (Ending::Applied, applied(followed)),
+            Ok(Some(applied)) => (Ending::Applied, changes(applied)),
             Ok(None) => (Ending::Unchanged, json!({})),
             Err(why) => (Ending::Refused, json!({ "why": why })),
         };
@@ -140,26 +141,26 @@ impl Reloader {
     }
 }
 
-fn applied(followed: &Followed) -> Value {
+fn changes(applied: &Applied) -> Value {
     json!({
-        "changes": receipt::changes(&followed.diff),
-        "carried": followed.carried.to_json(),
-        "waiting_for_upgrade": followed.waiting,
+        "changes": receipt::changes(&applied.diff),
+        "carried": applied.preserved.to_json(),
+        "waiting_for_upgrade": applied.waiting,
     })
 }
 
 /// One line, whatever came of it; the mistakes of a refused file, and warnings, below it.
-fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Followed>, String>, warnings: &str) {
+fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Applied>, String>, warnings: &str) {
     let trigger = trigger.name();
     match outcome {
-        Ok(Some(followed)) => {
-            let Followed { diff, carried, waiting, generation, first_use: _ } = followed;
+        Ok(Some(applied)) => {
+            let Applied { diff, preserved, waiting, generation, first_use: _ } = applied;
             tracing::info!(
                 trigger,
                 generation,
                 took_ms,
                 changes = receipt::line(diff),
-                carried = receipt::carried(carried),
+                carried = receipt::preserved(preserved),
                 "reloaded"
             );
             if !waiting.is_empty() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use config::{Changes, Diff};
 use serde_json::{Value, json};
 
-use crate::carried::Carried;
+use crate::preserved::Preserved;
 
 /// Names of one kind that a log line holds; the receipt has all.
 const NAMES_SHOWN_MAX: usize = 8;
@@ -77,10 +77,10 @@ fn some(names: &[String]) -> String {
     text
 }
 
-/// What was carried over, in one line.
-pub(super) fn carried(carried: &Carried) -> String {
-    let Carried { connections, in_flight, waiting, servers, verdicts, ejected, set_by_hand } =
-        carried;
+/// What was preserved, in one line.
+pub(super) fn preserved(preserved: &Preserved) -> String {
+    let Preserved { connections, in_flight, waiting, servers, verdicts, ejected, set_by_hand } =
+        preserved;
     let mut line = format!(
         "{connections} connections, {in_flight} requests in flight, {verdicts} verdicts on \
          {servers} servers"
@@ -127,9 +127,9 @@ mod tests {
 
     #[test]
     fn what_is_nought_is_told_only_where_it_matters() {
-        let all = Carried { connections: 200, servers: 3, ejected: 1, ..Carried::default() };
+        let all = Preserved { connections: 200, servers: 3, ejected: 1, ..Preserved::default() };
         assert_eq!(
-            carried(&all),
+            preserved(&all),
             "200 connections, 0 requests in flight, 0 verdicts on 3 servers, 1 ejections"
         );
     }

@@ -9,8 +9,8 @@ mod routes;
 mod services;
 mod tls;
 
+pub(crate) mod diagnostics;
 pub(crate) mod doctor;
-pub(crate) mod json;
 pub(crate) mod status;
 
 use std::fmt::Write as _;

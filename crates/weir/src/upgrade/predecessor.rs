@@ -8,8 +8,14 @@ use std::sync::Arc;
 use model::AffinityKey;
 use serde_json::{Value, json};
 
-use super::{FORM, ServerStates, VARIABLE};
+use crate::server_states::ServerStates;
 use crate::sockets::Handed;
+
+/// Names the descriptor of what is handed over.
+pub(super) const VARIABLE: &str = "WEIR_HANDOVER";
+
+/// Form of what is handed over; a program that knows only another one refuses to take over.
+pub(super) const FORM: u64 = 1;
 
 /// The largest description of what is handed over: some 100,000 servers.
 const MANIFEST_MAX_BYTES: u64 = 64 * 1024 * 1024;

@@ -1,5 +1,5 @@
-//! What looks at a balancer from outside while it runs: the admin API, the pushing of metrics, and
-//! the doctor, each with what it shows.
+//! The management side of a running balancer: the admin API, the push of metrics, and the built-in
+//! doctor, each with its sources.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,11 +10,11 @@ use std::sync::atomic::AtomicBool;
 use admin::push;
 use model::Snapshot;
 
-use crate::house_doctor::{self, Findings};
-use crate::{render, report};
+use crate::built_in_doctor::{self, Findings};
+use crate::{configuration, probe_report};
 
-/// What there is to look at.
-pub(crate) struct Inside<'a> {
+/// What of a balancer is managed.
+pub(crate) struct Managed<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) registry: &'a Arc<decide::Registry>,
     pub(crate) counters: &'a Arc<observe::Registry>,
@@ -27,11 +27,11 @@ pub(crate) struct Inside<'a> {
     pub(crate) sources: admin::Sources,
 }
 
-/// Those who look.
-pub(crate) struct Outside {
+/// The admin API, the push of metrics and the doctor, as far as they run.
+pub(crate) struct Management {
     pub(crate) admin: Option<admin::Handle>,
     metrics: Option<push::Handle>,
-    doctor: Option<house_doctor::Handle>,
+    doctor: Option<built_in_doctor::Handle>,
 }
 
 fn push(
@@ -53,32 +53,29 @@ fn idle_connections(registry: &decide::Registry) -> HashMap<SocketAddr, u32> {
     endpoints.map(|endpoint| (endpoint.row.address, endpoint.slots.idle())).collect()
 }
 
-impl Outside {
+impl Management {
     /// Starts the API, if it has a door, and the pushing, if there is somewhere to push to.
     pub(crate) fn start(
-        inside: Inside<'_>,
+        managed: Managed<'_>,
         door: Option<admin::Door>,
-    ) -> Result<Outside, Vec<String>> {
-        let Inside { snapshot, registry, counters, control, ready, workers, onlooker, sources } =
-            inside;
+    ) -> Result<Management, Vec<String>> {
+        let Managed { snapshot, registry, counters, control, ready, workers, onlooker, sources } =
+            managed;
         let findings = Findings::default();
-        let watched = house_doctor::Sources {
+        let watched = built_in_doctor::Sources {
             registry: Arc::clone(registry),
             counters: Arc::clone(counters),
             control: Arc::clone(&control),
         };
-        let doctor = house_doctor::start(watched, findings.clone())
+        let doctor = built_in_doctor::start(watched, findings.clone())
             .map_err(|error| vec![format!("doctor: {error}")])?;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
         let onlooker = Arc::new(onlooker);
         let (spread, bodies) = (Arc::clone(&onlooker), Arc::clone(&onlooker));
         let sources = admin::Sources {
-            plan: Arc::new(move || report::running_plan(&control)),
-            configuration: Arc::new(|snapshot| {
-                let plan = health::report::of_snapshot(snapshot);
-                render::json::explained(snapshot, report::plan(&plan))
-            }),
-            probes: Arc::new(move || report::probes(&probed)),
+            plan: Arc::new(move || probe_report::running_plan(&control)),
+            configuration: Arc::new(configuration::to_json),
+            probes: Arc::new(move || probe_report::probes(&probed)),
             in_flight: Some(Arc::new(move |wanted| onlooker.in_flight(wanted))),
             worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
             request_buffers: Some(Arc::new(move || {
@@ -106,11 +103,11 @@ impl Outside {
         let admin = admin.transpose().map_err(|error| vec![format!("admin: {error}")])?;
         let metrics = push(snapshot, registry, counters)
             .map_err(|error| vec![format!("metrics: {error}")])?;
-        Ok(Outside { admin, metrics, doctor: Some(doctor) })
+        Ok(Management { admin, metrics, doctor: Some(doctor) })
     }
 
-    /// Follows another configuration: metrics may go elsewhere now. The API stays as it is.
-    pub(crate) fn follow(
+    /// Applies another configuration: metrics may be pushed elsewhere now. The API stays as it is.
+    pub(crate) fn apply(
         &mut self,
         before: &Snapshot,
         after: &Snapshot,

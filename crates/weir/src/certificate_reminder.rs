@@ -9,14 +9,14 @@ use model::{Moment, Snapshot};
 const EVERY: Duration = Duration::from_hours(24);
 
 /// When it is to be said again.
-pub(crate) struct Reminder {
+pub(crate) struct CertificateReminder {
     next: Moment,
 }
 
-impl Reminder {
+impl CertificateReminder {
     /// Begins a day after the start, which has said it itself.
-    pub(crate) fn new() -> Reminder {
-        Reminder { next: os::clock::now() + EVERY }
+    pub(crate) fn new() -> CertificateReminder {
+        CertificateReminder { next: os::clock::now() + EVERY }
     }
 
     /// Says it, if it is time.

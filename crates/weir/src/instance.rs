@@ -3,6 +3,7 @@
 //!
 //! Each step's work is done elsewhere; here is the order, and why it is this one.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -13,13 +14,14 @@ use decide::Published;
 use model::{AccessLog, AdminAddress, AffinityKey, Snapshot};
 
 use crate::affinity_key;
-use crate::carried::{Carried, Known};
 use crate::explain_token::ExplainToken;
-use crate::outside::{Inside, Outside};
+use crate::management::{Managed, Management};
 use crate::preflight;
-use crate::signals::{LastSignals, LastWish};
-use crate::sockets::{self, Sockets};
-use crate::upgrade::ServerStates;
+use crate::preserved::{Before, Preserved};
+use crate::server_states::ServerStates;
+use crate::service_manager;
+use crate::signals::{LastSignal, LastSignals};
+use crate::sockets::{self, Handed, OpenError, Sockets};
 
 /// How long servers given by name may keep a start, or a reload, waiting for their first
 /// resolution.
@@ -28,22 +30,41 @@ const RESOLVE_MAX: Duration = Duration::from_secs(5);
 /// How often a stop looks whether the last connection has ended, or a second signal has come.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
 
-/// What a balancer is started with.
-pub(crate) struct Beginning {
+/// What a balancer is started with: everything that can fail for reasons outside of it is opened.
+pub(crate) struct StartOptions {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) sockets: Sockets,
     pub(crate) door: Option<admin::Door>,
-    /// What an earlier process knew of the servers.
-    pub(crate) carried: Option<ServerStates>,
-    /// An earlier process's key for affinity cookies.
+    /// The state of the servers as the predecessor knew it.
+    pub(crate) server_states: Option<ServerStates>,
+    /// The predecessor's key for affinity cookies.
     pub(crate) affinity_key: Option<AffinityKey>,
-    /// Who it is to those who pass a request back to it: an earlier process's, or a new one.
-    pub(crate) identity: proxy::Identity,
-    /// What the admin API does through whoever runs the balancer.
+    /// The predecessor's id in `CDN-Loop`; `None`: a new one is made.
+    pub(crate) identity: Option<proxy::Identity>,
+    /// What the admin API shows and does beyond the balancer itself, such as reloads.
     pub(crate) sources: admin::Sources,
 }
 
-/// A whole balancer at work.
+impl StartOptions {
+    /// Opens the sockets of a balancer that takes over from no other process.
+    ///
+    /// # Errors
+    /// Every address that cannot be bound.
+    pub(crate) fn open(snapshot: Arc<Snapshot>) -> Result<StartOptions, OpenError> {
+        let (sockets, door) = sockets::open(&snapshot, Handed::default())?;
+        Ok(StartOptions {
+            snapshot,
+            sockets,
+            door,
+            server_states: None,
+            affinity_key: None,
+            identity: None,
+            sources: admin::Sources::default(),
+        })
+    }
+}
+
+/// A running balancer.
 pub(crate) struct Balancer {
     pub(crate) registry: Arc<decide::Registry>,
     pub(crate) counters: Arc<observe::Registry>,
@@ -56,18 +77,18 @@ pub(crate) struct Balancer {
     explain_token: ExplainToken,
     control: control::Control,
     proxy: proxy::Handle,
-    outside: Outside,
+    management: Management,
     switches: admin::Switches,
     access: proxy::AccessSink,
     access_writer: proxy::AccessWriter,
 }
 
-/// A configuration that has come into force.
-pub(crate) struct Followed {
+/// The result of a configuration that has come into force.
+pub(crate) struct Applied {
     /// What changed.
     pub(crate) diff: Diff,
-    /// What stayed.
-    pub(crate) carried: Carried,
+    /// What was preserved.
+    pub(crate) preserved: Preserved,
     /// What changed in the file but comes into force only with a new process.
     pub(crate) waiting: Vec<String>,
     /// Counts configurations.
@@ -78,9 +99,17 @@ pub(crate) struct Followed {
 
 impl Balancer {
     /// Starts one on its sockets. What prevents it is told, a line each.
-    pub(crate) fn start(beginning: Beginning) -> Result<Balancer, Vec<String>> {
-        let Beginning { snapshot, mut sockets, door, mut carried, affinity_key, identity, sources } =
-            beginning;
+    pub(crate) fn start(options: StartOptions) -> Result<Balancer, Vec<String>> {
+        let StartOptions {
+            snapshot,
+            mut sockets,
+            door,
+            mut server_states,
+            affinity_key,
+            identity,
+            sources,
+        } = options;
+        let identity = identity.unwrap_or_else(new_identity);
         let workers = sockets::workers(&snapshot);
 
         // What only root may do comes first, and all of it.
@@ -99,19 +128,19 @@ impl Balancer {
         // Then the configuration comes into force, with probes and names under way. Clients wait
         // in the listen queue until every name has been looked up.
         let counters = Arc::new(observe::Registry::new());
-        if let Some(carried) = &mut carried {
+        if let Some(states) = &mut server_states {
             // Before the first probe, so that its verdict begins with what is known.
             let now = os::clock::now();
-            carried.restore(&registry.publish(Arc::clone(&snapshot), now), now);
+            states.restore(&registry.publish(Arc::clone(&snapshot), now), now);
         }
         let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
         let options = control::Options { server_down: ring(&alarm), ..control::Options::default() };
         let control = control::start(Arc::clone(&registry), Arc::clone(&snapshot), options)
             .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
         wait_resolved(&control);
-        if let Some(mut carried) = carried {
+        if let Some(mut states) = server_states {
             // Those that have an address only now.
-            carried.restore(&registry.load_full(), os::clock::now());
+            states.restore(&registry.load_full(), os::clock::now());
         }
 
         // The workers take what waits.
@@ -134,7 +163,7 @@ impl Balancer {
         // Last the API, which shows what is there by now.
         let ready = Arc::new(AtomicBool::new(true));
         let switches = sources.switches.clone();
-        let inside = Inside {
+        let managed = Managed {
             snapshot: &snapshot,
             registry: &registry,
             counters: &counters,
@@ -144,8 +173,8 @@ impl Balancer {
             onlooker: proxy.onlooker(),
             sources,
         };
-        let outside = Outside::start(inside, door)?;
-        announce(&snapshot, workers, outside.admin.as_ref());
+        let management = Management::start(managed, door)?;
+        announce(&snapshot, workers, management.admin.as_ref());
         Ok(Balancer {
             registry,
             counters,
@@ -157,7 +186,7 @@ impl Balancer {
             explain_token,
             control,
             proxy,
-            outside,
+            management,
             switches,
             access,
             access_writer,
@@ -165,7 +194,7 @@ impl Balancer {
     }
 
     /// Puts another configuration into force, whole, or says what prevents it and changes nothing.
-    pub(crate) fn follow(&mut self, snapshot: Arc<Snapshot>) -> Result<Followed, Vec<String>> {
+    pub(crate) fn apply(&mut self, snapshot: Arc<Snapshot>) -> Result<Applied, Vec<String>> {
         let before = self.registry.load_full();
         // All that can fail comes first: what is new is bound and opened, and used by nobody yet.
         let change = self.sockets.prepare(&snapshot, self.workers).map_err(|error| error.lines)?;
@@ -180,7 +209,7 @@ impl Balancer {
             |error: control::Unavailable| vec![format!("nothing has changed: {error}")];
         self.control.prepare(Arc::clone(&snapshot)).map_err(unavailable)?;
         wait_resolved(&self.control);
-        let known = Known::of(&before);
+        let to_preserve = Before::of(&before);
         self.proxy.set_may_explain(may_explain);
 
         // One pointer is exchanged: whoever asks from here on is served by the new configuration.
@@ -198,10 +227,10 @@ impl Balancer {
             |name| published.services.iter().any(|service| **service.name() == *name),
             |name| snapshot.listeners.iter().any(|listener| *listener.name == *name),
         );
-        self.outside.follow(&before.snapshot, &snapshot, &self.registry, &self.counters);
-        Ok(Followed {
+        self.management.apply(&before.snapshot, &snapshot, &self.registry, &self.counters);
+        Ok(Applied {
             diff: config::diff(&before.snapshot, &snapshot),
-            carried: known.kept_in(&published, self.proxy.connections()),
+            preserved: to_preserve.kept_in(&published, self.proxy.connections()),
             waiting: self.waiting(&snapshot),
             generation: published.generation,
             first_use: published.first_use(),
@@ -281,7 +310,7 @@ impl Balancer {
     /// Stops accepting, finishes what runs up to the configuration's `drain_max`, or until one more
     /// signal comes.
     pub(crate) fn stop(mut self, why: &str, signals: &mut LastSignals) {
-        told(os::notify::stopping());
+        service_manager::notify(os::notify::stopping());
         self.sockets.close();
         self.proxy.begin_drain();
         // Said once it is so: whoever reads it may rely on it.
@@ -295,7 +324,7 @@ impl Balancer {
     pub(crate) fn leave(mut self, signals: &mut LastSignals) {
         self.sockets.close();
         self.proxy.leave();
-        self.outside.hand_over();
+        self.management.hand_over();
         tracing::info!(connections = self.connections(), "leaving; a signal stops at once");
         self.end(signals, true);
     }
@@ -307,12 +336,12 @@ impl Balancer {
         let mut deadline = os::clock::now() + self.registry.current().snapshot.drain_max;
         while self.proxy.connections() > 0 && os::clock::now() < deadline {
             match signals.wait_at_most(DRAIN_LOOK) {
-                Some(LastWish::Stop(signal)) => {
+                Some(LastSignal::Stop(signal)) => {
                     tracing::info!("{signal}: stopping at once");
                     deadline = os::clock::now();
                 }
                 // What still runs leaves lines, and the log may be rotated meanwhile.
-                Some(LastWish::Reopen) => self.reopen_access_log(),
+                Some(LastSignal::Reopen) => self.reopen_access_log(),
                 None => {}
             }
         }
@@ -320,7 +349,7 @@ impl Balancer {
         self.proxy.begin_drain();
         let grace = if replaced { LAST_CLOSES } else { Duration::ZERO };
         let cut_off = self.proxy.finish((deadline - os::clock::now()) + grace);
-        self.outside.stop();
+        self.management.stop();
         self.control.shutdown();
         drop(self.access);
         self.access_writer.finish();
@@ -329,6 +358,12 @@ impl Balancer {
             connections => tracing::warn!(connections, "stopped; connections were cut off"),
         }
     }
+}
+
+/// Makes an identity that no other instance has.
+fn new_identity() -> proxy::Identity {
+    // Keyed by the system's random numbers; the keys differ from call to call.
+    proxy::Identity::new(RandomState::new().hash_one(std::process::id()))
 }
 
 /// How long idle connections may take to close when a new process has taken over.
@@ -391,13 +426,8 @@ fn announce(snapshot: &Snapshot, workers: usize, admin: Option<&admin::Handle>) 
     }
     let (routes, services) = (snapshot.routes.len(), snapshot.services.len());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), workers, routes, services, "ready");
-    told(os::notify::status(&format!("{workers} workers, {routes} routes, {services} services")));
-    told(os::notify::ready());
-}
-
-/// A service manager that does not listen is no reason to stop.
-pub(crate) fn told(result: io::Result<()>) {
-    if let Err(error) = result {
-        tracing::warn!(%error, "the service manager could not be told");
-    }
+    service_manager::notify(os::notify::status(&format!(
+        "{workers} workers, {routes} routes, {services} services"
+    )));
+    service_manager::notify(os::notify::ready());
 }

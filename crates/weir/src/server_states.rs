@@ -1,7 +1,7 @@
-//! What is known of servers, on its way from one process to the next.
+//! The state of servers, on its way from one process to the next.
 //!
 //! Times are told as how long ago or how much longer: each process has a clock of its own. What is
-//! not carried: requests in flight (they end in the old process), rate limits' buckets, how far a
+//! not handed over: requests in flight (they end in the old process), rate limits' buckets, how far a
 //! slow start has come, what was learned of when servers close idle connections.
 
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use decide::Published;
 use model::{Administrative, Health, Moment, ServerState};
 use serde_json::{Value, json};
 
-/// What is known of each server of each service.
+/// The state of each server of each service.
 #[derive(Debug, Default)]
 pub(crate) struct ServerStates(Vec<Row>);
 
@@ -198,13 +198,13 @@ mod tests {
         aside.eject(then + Duration::from_secs(3));
         aside.ejections.store(2, Relaxed);
         aside.latency_us_bits.store(1500.5_f64.to_bits(), Relaxed);
-        let carried = ServerStates::of(&old.load_full(), then);
-        assert_eq!(carried.len(), 3);
-        let text = carried.to_json().to_string();
+        let handed_over = ServerStates::of(&old.load_full(), then);
+        assert_eq!(handed_over.len(), 3);
+        let text = handed_over.to_json().to_string();
 
         let new = registry(TEXT, now);
         let mut read = ServerStates::from_json(&serde_json::from_str(&text).unwrap());
-        assert_eq!(read.0, carried.0);
+        assert_eq!(read.0, handed_over.0);
         read.restore(&new.load_full(), now);
         assert_eq!(read.len(), 0);
         assert_eq!(state(&new, "app", "10.0.0.1:80").health(), Health::Down);

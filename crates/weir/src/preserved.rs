@@ -1,5 +1,5 @@
-//! What a reload keeps: connections, counts, and what is known of servers that stay. For the
-//! receipt; nothing here keeps anything.
+//! Counts what a reload preserves: connections, requests in flight, and the state of servers that
+//! stay. For the receipt; nothing is preserved by this file.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use decide::{Endpoint, Endpoints, LiveService, Published};
 use model::{Administrative, Health};
 use serde_json::{Value, json};
 
-/// The servers of a configuration, to be looked at again when another one is in force.
-pub(crate) struct Known(Vec<(Arc<LiveService>, Arc<Endpoints>)>);
+/// The servers of a configuration, to be compared with those of the next one.
+pub(crate) struct Before(Vec<(Arc<LiveService>, Arc<Endpoints>)>);
 
-/// What was carried over.
+/// What was preserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Carried {
+pub(crate) struct Preserved {
     /// Client connections that are open.
     pub(crate) connections: usize,
     /// Requests in flight at servers that stay.
@@ -26,38 +26,38 @@ pub(crate) struct Carried {
     pub(crate) verdicts: usize,
     /// Those that passive health has ejected.
     pub(crate) ejected: usize,
-    /// Those that a person has put aside or weighted anew.
+    /// Those whose state or weight was set through the admin API.
     pub(crate) set_by_hand: usize,
 }
 
-impl Known {
-    pub(crate) fn of(published: &Published) -> Known {
+impl Before {
+    pub(crate) fn of(published: &Published) -> Before {
         let services = published.services.iter();
-        Known(services.map(|service| (Arc::clone(service), service.endpoints())).collect())
+        Before(services.map(|service| (Arc::clone(service), service.endpoints())).collect())
     }
 
-    /// What of it is still there under `published`.
-    pub(crate) fn kept_in(self, published: &Published, connections: usize) -> Carried {
-        let mut carried = Carried { connections, ..Carried::default() };
+    /// Counts what of it is still there under `published`.
+    pub(crate) fn kept_in(self, published: &Published, connections: usize) -> Preserved {
+        let mut preserved = Preserved { connections, ..Preserved::default() };
         let mut addresses = HashSet::new();
         for (service, before) in self.0 {
             if !published.services.iter().any(|stays| Arc::ptr_eq(stays, &service)) {
                 continue;
             }
-            carried.waiting += u64::from(service.queue_length());
+            preserved.waiting += u64::from(service.queue_length());
             let after = service.endpoints();
             for endpoint in &before.all {
                 let same = after.by_address(endpoint.row.address);
                 if same.is_some_and(|same| Arc::ptr_eq(&same.state, &endpoint.state)) {
-                    carried.add(endpoint, addresses.insert(endpoint.row.address));
+                    preserved.add(endpoint, addresses.insert(endpoint.row.address));
                 }
             }
         }
-        carried
+        preserved
     }
 }
 
-impl Carried {
+impl Preserved {
     /// `first`: no other service has named its address yet, whose count all of them share.
     fn add(&mut self, endpoint: &Endpoint, first: bool) {
         let state = &endpoint.state;

@@ -1,17 +1,17 @@
-//! A configuration for programs: everything that holds, defaults included, and what was found.
+//! A configuration as JSON: everything that holds, defaults included. For the admin API and for
+//! `weir check --json`.
 
-use config::{Diagnostic, Label, Severity, Subject};
 use model::{
-    AccessLog, Action, Balance, CheckKind, FieldChanges, FieldMatch, HashOn, HttpVersion, Listener,
-    LogFormat, PathMatch, Protocol, ProxyVersion, RateKey, Route, Service, Snapshot, TlsVersion,
-    WhenAllDown,
+    AccessLog, Action, Balance, Certificate, CheckKind, FieldChanges, FieldMatch, HashOn,
+    HostPattern, HttpVersion, Listener, LogFormat, PathMatch, Protocol, ProxyVersion, RateKey,
+    Route, Service, ServiceTls, Snapshot, TlsVersion, WhenAllDown,
 };
 use serde_json::{Value, json};
 
-use super::tls::{certificate, pattern_text};
+use crate::probe_report;
 
-/// What a valid configuration will do; keys are in order of the text form.
-pub(crate) fn explained(snapshot: &Snapshot, plan: Value) -> Value {
+/// Describes a valid configuration; keys are in order of the text form.
+pub(crate) fn to_json(snapshot: &Snapshot) -> Value {
     let id = |id: model::ListenerId| {
         snapshot.listeners.get(id.0 as usize).map(|listener| listener.name.to_string())
     };
@@ -54,39 +54,8 @@ pub(crate) fn explained(snapshot: &Snapshot, plan: Value) -> Value {
         "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
         "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),
         "services": snapshot.services.iter().map(service).collect::<Value>(),
-        "probe_plan": plan,
+        "probe_plan": probe_report::plan(&health::report::of_snapshot(snapshot)),
     })
-}
-
-/// Mistakes or warnings, with lines and columns counted from 1.
-pub(crate) fn diagnostics(found: &[Diagnostic], text: &str) -> Value {
-    let lines = config::Lines::of(text);
-    let place = |label: &Label| {
-        let (line, column) = lines.line_column(label);
-        let (line_end, column_end) = lines.end_line_column(label);
-        json!({
-            "line": line, "column": column, "line_end": line_end, "column_end": column_end,
-            "text": label.text,
-        })
-    };
-    let one = |diagnostic: &Diagnostic| {
-        json!({
-            "severity": match diagnostic.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            },
-            // "machine": the same text may be valid on another one.
-            "where": match diagnostic.subject {
-                Subject::File => "file",
-                Subject::Machine => "machine",
-            },
-            "title": diagnostic.title,
-            "at": place(&diagnostic.primary),
-            "others": diagnostic.others.iter().map(place).collect::<Value>(),
-            "help": diagnostic.help,
-        })
-    };
-    found.iter().map(one).collect()
 }
 
 fn millis(duration: std::time::Duration) -> u64 {
@@ -262,7 +231,7 @@ fn service(service: &Service) -> Value {
             WhenAllDown::Refuse => "refuse",
             WhenAllDown::TryAll => "try-all",
         },
-        "tls": service.tls.as_deref().map(super::tls::service),
+        "tls": service.tls.as_deref().map(service_tls),
         "http": match service.http {
             HttpVersion::Http11 => "1.1",
             HttpVersion::Http2 => "2",
@@ -335,4 +304,38 @@ fn check(service: &Service) -> Value {
         }
     }
     value
+}
+
+/// A certificate for programs.
+fn certificate(certificate: &Certificate) -> Value {
+    let facts = tls::facts(&certificate.chain).ok();
+    json!({
+        "chain": certificate.chain.path,
+        "key": certificate.key.path,
+        "ocsp": certificate.ocsp.as_ref().map(|ocsp| &ocsp.path),
+        "names": facts.as_ref().map(|facts| &facts.names),
+        "subject": facts.as_ref().map(|facts| &facts.subject),
+        "issuer": facts.as_ref().map(|facts| &facts.issuer),
+        "not_before": facts.as_ref().map(|facts| tls::date(facts.not_before)),
+        "not_after": facts.as_ref().map(|facts| tls::date(facts.not_after)),
+        "not_after_unix_s": facts.as_ref().map(|facts| facts.not_after),
+    })
+}
+
+/// TLS towards a service's servers, for programs.
+fn service_tls(tls: &ServiceTls) -> Value {
+    json!({
+        "name": tls.name.as_deref(),
+        "verify": tls.verify,
+        "ca": tls.verify.then_some(&tls.ca.path),
+        "certificate": tls.certificate.as_ref().map(certificate),
+    })
+}
+
+/// `a.example.com`, `*.example.com`.
+pub(crate) fn pattern_text(pattern: &HostPattern) -> String {
+    match pattern {
+        HostPattern::Exact(host) => host.clone(),
+        HostPattern::Wildcard(suffix) => format!("*.{suffix}"),
+    }
 }

@@ -18,6 +18,8 @@ pub(crate) enum Floor {
     Transport,
     /// Tasks, clocks, files. Shells never import each other.
     Shells,
+    /// The shells put together as one program that serves.
+    Program,
     /// Words in, words out.
     Verbs,
 }
@@ -48,6 +50,7 @@ const ROOMS: &[(&str, Floor)] = &[
     ("collect", Floor::Shells),
     ("load", Floor::Shells),
     ("lab", Floor::Shells),
+    ("balancer", Floor::Program),
     ("weir", Floor::Verbs),
 ];
 

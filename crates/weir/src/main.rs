@@ -1,28 +1,8 @@
 //! `weir`: words in, words out. Reads the command line and hands over to the verb.
 
-mod affinity_key;
 mod api_client;
-mod built_in_doctor;
-mod certificate_reminder;
-mod commands;
-mod configuration;
-mod events;
-mod explain_token;
 mod flags;
-mod instance;
-mod log;
-mod management;
-mod preflight;
-mod preserved;
-mod probe_report;
-mod reload;
 mod render;
-mod serve;
-mod server_states;
-mod service_manager;
-mod signals;
-mod sockets;
-mod upgrade;
 mod verbs;
 
 use std::process::ExitCode;
@@ -60,6 +40,6 @@ fn main() -> ExitCode {
         Verb::Bench(args) => verbs::bench::run(&args, cli.common),
         Verb::Lab(args) => verbs::lab::run(&args, cli.common),
     };
-    log::finish();
+    balancer::log::finish();
     exit.into()
 }

@@ -1,7 +1,8 @@
 //! What `weir check` says of whole configurations, beside the sources as data.
 
+use balancer::configuration;
+
 use super::*;
-use crate::configuration;
 
 fn explained(text: &str) -> String {
     let checked = match config::check(text, "test", &()) {

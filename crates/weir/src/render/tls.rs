@@ -1,12 +1,12 @@
 //! What TLS will do: the certificates of each listener with their names and ends, names that are
 //! passed through, and how servers are spoken to.
 
+use balancer::configuration::pattern_text;
 use diagnose::kinds::grouped;
 use model::{Certificate, Protocol, Service, ServiceTls, Snapshot, TlsVersion};
 
 use super::columns::Columns;
 use super::few;
-use crate::configuration::pattern_text;
 
 /// Names on one line; the JSON form has all.
 const NAMES_SHOWN_MAX: usize = 4;

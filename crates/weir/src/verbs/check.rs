@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use balancer::configuration;
 use control::load::{Folder, LoadError};
 use serde_json::{Value, json};
 
 use crate::flags::{CheckArgs, Common, Exit};
-use crate::{configuration, preflight, render};
+use crate::render;
 
 /// The file name that stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -82,7 +83,7 @@ fn valid(
 ) -> Exit {
     let snapshot = &checked.snapshot;
     let warnings = || render::diagnostics::json(&checked.warnings, text);
-    let obstacles = preflight::obstacles(snapshot);
+    let obstacles = balancer::obstacles(snapshot);
     if !obstacles.is_empty() {
         if args.json {
             print_json(&json!({

@@ -1,9 +1,10 @@
 //! `weir serve`: starts a balancer as a service, and says what prevents it.
 
+use balancer::Program;
+use balancer::log;
+use balancer::serve::{self, Cause, NotServing, ServeOptions};
+
 use crate::flags::{Common, Exit, ServeArgs};
-use crate::log;
-use crate::serve::{self, Cause, NotServing, ServeOptions};
-use crate::upgrade::Program;
 
 pub(crate) fn run(args: &ServeArgs, common: Common) -> Exit {
     // Asked first: later another program may stand at our path.

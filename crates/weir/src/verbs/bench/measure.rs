@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use balancer::signals::Signals;
 use load::account::{self, Series};
 use load::engine::plan::Plan;
 use load::engine::{self, Interval, Running};
@@ -11,7 +12,6 @@ use load::report::run::Run;
 use observe::TimestampCache;
 
 use crate::flags::Common;
-use crate::signals::Signals;
 
 use super::{live::Live, words};
 

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use balancer::signals::Signals;
 use load::upload::{Endpoint, Event, Figures, PARTS_MAX, Plan, Store, figures, upload};
 use model::Moment;
 use observe::TimestampCache;
@@ -13,7 +14,6 @@ use tokio::task::LocalSet;
 
 use crate::flags::{Common, Exit, bench::UploadArgs};
 use crate::render::columns::Columns;
-use crate::signals::Signals;
 
 use super::failed;
 

@@ -12,12 +12,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use balancer::log;
+use balancer::signals::Signals;
+use balancer::{Balancer, StartOptions};
 use load::trickle::{self, Trickle};
 
 use crate::flags::{Common, DemoArgs, Exit};
-use crate::instance::{Balancer, StartOptions};
-use crate::log;
-use crate::signals::Signals;
 
 use background::Background;
 use configuration::Service;

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use balancer::signals::Signals;
 use lab::link::{Forwarder, Way, Ways, open};
 use os::tun::Packets;
 use serde_json::json;
 use tokio::signal::unix::SignalKind;
 
 use crate::flags::{Exit, LinkArgs};
-use crate::signals::Signals;
 
 use super::failed;
 

@@ -58,11 +58,11 @@ pub(crate) struct Change {
 
 /// What cannot be bound.
 #[derive(Debug, Default)]
-pub(crate) struct OpenError {
+pub struct OpenError {
     /// One line per address: what, why, how to mend it.
-    pub(crate) lines: Vec<String>,
+    pub lines: Vec<String>,
     /// Those of the addresses on which somebody else listens.
-    pub(crate) in_use: Vec<SocketAddr>,
+    pub in_use: Vec<SocketAddr>,
 }
 
 impl OpenError {

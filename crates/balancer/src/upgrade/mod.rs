@@ -15,5 +15,5 @@ mod program;
 mod successor;
 
 pub(crate) use predecessor::Predecessor;
-pub(crate) use program::Program;
+pub use program::Program;
 pub(crate) use successor::{Successor, begin, hang_up};

@@ -7,7 +7,7 @@ use crate::{affinity_key, sockets};
 
 /// What would keep `snapshot` from being served by this user on this host, a line each, as
 /// `weir serve` says it.
-pub(crate) fn obstacles(snapshot: &Snapshot) -> Vec<String> {
+pub fn obstacles(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(asked) = &snapshot.admin
         && let Err(errors) = admin::Door::check(asked)

@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// A program and its words.
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
+pub struct Program {
     path: PathBuf,
     words: Vec<OsString>,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Program {
 impl Program {
     /// How this process was started. To be asked at its start: later there may be another program
     /// at that path, which is the one that is meant.
-    pub(crate) fn this() -> Program {
+    pub fn this() -> Program {
         let mut words = std::env::args_os();
         let name = words.next().unwrap_or_default();
         let found = find(&name, std::env::var_os("PATH").as_deref());

@@ -24,18 +24,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What to serve, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct ServeOptions {
+pub struct ServeOptions {
     /// The configuration file.
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// What an upgrade starts.
-    pub(crate) program: Program,
+    pub program: Program,
     /// Whether mistakes and warnings about the file are coloured.
-    pub(crate) colours: bool,
+    pub colours: bool,
 }
 
 /// A configuration that was read and found valid, and the process to take over from, if there is
 /// one.
-pub(crate) struct Loaded {
+pub struct Loaded {
     program: Program,
     predecessor: Option<Predecessor>,
     reloader: Reloader,
@@ -45,7 +45,7 @@ pub(crate) struct Loaded {
 
 /// Why a balancer does not serve.
 #[derive(Debug)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// What the process that started this one hands over cannot be used.
     Handover(String),
     /// The configuration is unreadable or wrong.
@@ -55,9 +55,9 @@ pub(crate) enum Cause {
 }
 
 /// A balancer that does not serve. A predecessor waits for [`NotServing::tell_predecessor`].
-pub(crate) struct NotServing {
+pub struct NotServing {
     /// Why.
-    pub(crate) cause: Cause,
+    pub cause: Cause,
     predecessor: Option<Box<Predecessor>>,
 }
 
@@ -78,7 +78,7 @@ impl NotServing {
 
     /// Reports the failure to the predecessor, if there is one, which may end this process then: to
     /// be called last.
-    pub(crate) fn tell_predecessor(self) {
+    pub fn tell_predecessor(self) {
         if let Some(predecessor) = self.predecessor {
             predecessor.say_failed(&self.cause.to_string());
         }
@@ -87,7 +87,7 @@ impl NotServing {
 
 /// Reads and checks the configuration, and what a predecessor hands over. To be called before
 /// anything else is opened, and once.
-pub(crate) fn load(options: ServeOptions) -> Result<Loaded, NotServing> {
+pub fn load(options: ServeOptions) -> Result<Loaded, NotServing> {
     let ServeOptions { file, program, colours } = options;
     let predecessor =
         Predecessor::find().map_err(|why| NotServing::new(Cause::Handover(why), None))?;
@@ -108,12 +108,12 @@ pub(crate) fn load(options: ServeOptions) -> Result<Loaded, NotServing> {
 
 impl Loaded {
     /// Warnings about the configuration, as text; empty if there are none.
-    pub(crate) fn warnings(&self) -> &str {
+    pub fn warnings(&self) -> &str {
         &self.warnings
     }
 
     /// Starts the balancer, and serves until it is stopped or a new process has taken over.
-    pub(crate) fn serve(self) -> Result<(), NotServing> {
+    pub fn serve(self) -> Result<(), NotServing> {
         let Loaded { program, mut predecessor, reloader, snapshot, .. } = self;
         let (commands, received) = commands::channel();
         // Caught before anything is started, so that no signal finds a half-started balancer.

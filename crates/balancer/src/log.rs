@@ -53,17 +53,17 @@ static LIMIT: OnceLock<Mutex<LogLimit<Kind>>> = OnceLock::new();
 
 /// What is logged, and how.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogOptions {
+pub struct LogOptions {
     /// The least level that is logged; `None`: nothing.
-    pub(crate) level: Option<Level>,
+    pub level: Option<Level>,
     /// A JSON object a line, for programs; otherwise text, for people.
-    pub(crate) json: bool,
+    pub json: bool,
     /// Whether text is coloured.
-    pub(crate) colours: bool,
+    pub colours: bool,
 }
 
 /// Starts the log. Later calls change nothing.
-pub(crate) fn start(options: LogOptions) {
+pub fn start(options: LogOptions) {
     let log = subscriber(options, stderr);
     // An error only says that there is a log already.
     let _ = tracing::subscriber::set_global_default(log);
@@ -86,7 +86,7 @@ where
 }
 
 /// Logs how many lines have been held back, before the process ends.
-pub(crate) fn finish() {
+pub fn finish() {
     summarise(true);
 }
 

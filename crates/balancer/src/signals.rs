@@ -8,14 +8,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGTERM and SIGINT, caught from the moment this is made.
-pub(crate) struct Signals {
+pub struct Signals {
     runtime: Runtime,
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    pub(crate) fn catch() -> io::Result<Signals> {
+    /// Catches both from now on.
+    pub fn catch() -> io::Result<Signals> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (terminate, interrupt) = {
             let _inside = runtime.enter();
@@ -25,13 +26,13 @@ impl Signals {
     }
 
     /// Also catches `kind`, from now on.
-    pub(crate) fn also(&self, kind: SignalKind) -> io::Result<Signal> {
+    pub fn also(&self, kind: SignalKind) -> io::Result<Signal> {
         let _inside = self.runtime.enter();
         signal(kind)
     }
 
     /// Blocks until the next signal, but not longer than `time`, and yields its name.
-    pub(crate) fn wait_at_most(&mut self, time: Duration) -> Option<&'static str> {
+    pub fn wait_at_most(&mut self, time: Duration) -> Option<&'static str> {
         let Signals { runtime, terminate, interrupt } = self;
         runtime
             .block_on(async { tokio::time::timeout(time, ending(terminate, interrupt)).await.ok() })
@@ -39,7 +40,7 @@ impl Signals {
 
     /// Runs `future` to its end; `Err`: a signal came before, by its name, and the future is
     /// dropped.
-    pub(crate) fn run<T>(&mut self, future: impl Future<Output = T>) -> Result<T, &'static str> {
+    pub fn run<T>(&mut self, future: impl Future<Output = T>) -> Result<T, &'static str> {
         let Signals { runtime, terminate, interrupt } = self;
         runtime.block_on(async {
             tokio::select! {
@@ -51,7 +52,7 @@ impl Signals {
     }
 
     /// Runs `future` to its end; it is given what ends when a signal comes, with its name.
-    pub(crate) fn run_with_stop<T>(
+    pub fn run_with_stop<T>(
         &mut self,
         run: impl AsyncFnOnce(Pin<&mut dyn Future<Output = &'static str>>) -> T,
     ) -> T {
@@ -71,7 +72,7 @@ async fn ending(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str 
 }
 
 /// The signals that a balancer handles while it stops.
-pub(crate) struct LastSignals {
+pub struct LastSignals {
     signals: Signals,
     /// `None`: SIGHUP was not caught before either.
     hangup: Option<Signal>,
@@ -79,7 +80,7 @@ pub(crate) struct LastSignals {
 
 /// What a signal asks of a balancer that stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LastSignal {
+pub enum LastSignal {
     /// To stop at once; the signal's name.
     Stop(&'static str),
     /// SIGHUP: the access log was moved away.
@@ -88,12 +89,12 @@ pub(crate) enum LastSignal {
 
 impl LastSignals {
     /// Goes on with `signals`, and with SIGHUP if it was caught.
-    pub(crate) fn new(signals: Signals, hangup: Option<Signal>) -> LastSignals {
+    pub fn new(signals: Signals, hangup: Option<Signal>) -> LastSignals {
         LastSignals { signals, hangup }
     }
 
     /// Blocks until the next signal, but not longer than `time`.
-    pub(crate) fn wait_at_most(&mut self, time: Duration) -> Option<LastSignal> {
+    pub fn wait_at_most(&mut self, time: Duration) -> Option<LastSignal> {
         let LastSignals { signals: Signals { runtime, terminate, interrupt }, hangup } = self;
         let hung_up = async {
             match hangup {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::probe_report;
 
 /// Describes a valid configuration; keys are in order of the text form.
-pub(crate) fn to_json(snapshot: &Snapshot) -> Value {
+pub fn to_json(snapshot: &Snapshot) -> Value {
     let id = |id: model::ListenerId| {
         snapshot.listeners.get(id.0 as usize).map(|listener| listener.name.to_string())
     };
@@ -333,7 +333,7 @@ fn service_tls(tls: &ServiceTls) -> Value {
 }
 
 /// `a.example.com`, `*.example.com`.
-pub(crate) fn pattern_text(pattern: &HostPattern) -> String {
+pub fn pattern_text(pattern: &HostPattern) -> String {
     match pattern {
         HostPattern::Exact(host) => host.clone(),
         HostPattern::Wildcard(suffix) => format!("*.{suffix}"),

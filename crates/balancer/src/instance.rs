@@ -31,7 +31,7 @@ const RESOLVE_MAX: Duration = Duration::from_secs(5);
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
 
 /// What a balancer is started with: everything that can fail for reasons outside of it is opened.
-pub(crate) struct StartOptions {
+pub struct StartOptions {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) sockets: Sockets,
     pub(crate) door: Option<admin::Door>,
@@ -50,7 +50,7 @@ impl StartOptions {
     ///
     /// # Errors
     /// Every address that cannot be bound.
-    pub(crate) fn open(snapshot: Arc<Snapshot>) -> Result<StartOptions, OpenError> {
+    pub fn open(snapshot: Arc<Snapshot>) -> Result<StartOptions, OpenError> {
         let (sockets, door) = sockets::open(&snapshot, Handed::default())?;
         Ok(StartOptions {
             snapshot,
@@ -65,9 +65,11 @@ impl StartOptions {
 }
 
 /// A running balancer.
-pub(crate) struct Balancer {
-    pub(crate) registry: Arc<decide::Registry>,
-    pub(crate) counters: Arc<observe::Registry>,
+pub struct Balancer {
+    /// Its services, servers and their state.
+    pub registry: Arc<decide::Registry>,
+    /// What it counts.
+    pub counters: Arc<observe::Registry>,
     /// What it was started with: some of it holds until it ends.
     started_with: Arc<Snapshot>,
     identity: proxy::Identity,
@@ -99,7 +101,7 @@ pub(crate) struct Applied {
 
 impl Balancer {
     /// Starts one on its sockets. What prevents it is told, a line each.
-    pub(crate) fn start(options: StartOptions) -> Result<Balancer, Vec<String>> {
+    pub fn start(options: StartOptions) -> Result<Balancer, Vec<String>> {
         let StartOptions {
             snapshot,
             mut sockets,
@@ -309,7 +311,7 @@ impl Balancer {
 
     /// Stops accepting, finishes what runs up to the configuration's `drain_max`, or until one more
     /// signal comes.
-    pub(crate) fn stop(mut self, why: &str, signals: &mut LastSignals) {
+    pub fn stop(mut self, why: &str, signals: &mut LastSignals) {
         service_manager::notify(os::notify::stopping());
         self.sockets.close();
         self.proxy.begin_drain();

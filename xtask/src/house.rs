@@ -12,6 +12,8 @@ pub(crate) enum Floor {
     Records,
     /// Events and now become decisions. No I/O.
     Decisions,
+    /// Figures become text, charts and pages. No I/O.
+    Reports,
     /// Safe wrappers over Linux.
     Os,
     /// Connections.
@@ -27,7 +29,7 @@ pub(crate) enum Floor {
 impl Floor {
     /// No clock, no socket, no file, no tokio.
     pub(crate) fn is_pure(self) -> bool {
-        self <= Floor::Decisions
+        self <= Floor::Reports
     }
 }
 
@@ -42,6 +44,7 @@ const ROOMS: &[(&str, Floor)] = &[
     ("health", Floor::Decisions),
     ("config", Floor::Decisions),
     ("diagnose", Floor::Decisions),
+    ("trace-report", Floor::Reports),
     ("os", Floor::Os),
     ("transport", Floor::Transport),
     ("proxy", Floor::Shells),

@@ -3,7 +3,6 @@
 //! Nothing is decided and nothing is printed here; verbs do.
 
 pub(crate) mod columns;
-pub(crate) mod figures;
 mod plan;
 mod routes;
 mod services;

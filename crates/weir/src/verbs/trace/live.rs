@@ -8,11 +8,11 @@ use os::capture::{LATE_MS, Packet, Ring};
 use trace::decode::{Decoded, Decoder};
 use trace::reader::Record;
 use trace::{Frame, Trace};
+use trace_report::{Events, Reading};
 
-use super::events::Events;
 use super::growing::Growing;
 use super::progress::Progress;
-use super::{Reading, limits, tell, write_frame};
+use super::{limits, tell, write_frame};
 use crate::flags::{Common, Exit, LiveArgs};
 
 /// How long one wait for packets lasts at most, in milliseconds.

@@ -5,42 +5,42 @@ use trace::analysis::Flags;
 use trace::decode::bits;
 
 /// Frames that are kept; of a longer connection the first of them are told.
-pub(super) const EVENTS_MAX: usize = 200_000;
+pub(crate) const EVENTS_MAX: usize = 200_000;
 
 /// A frame of the connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Event {
-    pub(super) number: u64,
-    pub(super) time_ns: i64,
+pub(crate) struct Event {
+    pub(crate) number: u64,
+    pub(crate) time_ns: i64,
     /// Which end sent it.
-    pub(super) from: usize,
+    pub(crate) from: usize,
     /// TCP's flags.
-    pub(super) tcp: u16,
+    pub(crate) tcp: u16,
     /// Relative to the first of its direction that was seen, as far as there was one.
-    pub(super) sequence: u32,
+    pub(crate) sequence: u32,
     /// Relative to the other direction's.
-    pub(super) acknowledged: u32,
-    pub(super) length: u32,
-    pub(super) window: u16,
-    pub(super) flags: Flags,
+    pub(crate) acknowledged: u32,
+    pub(crate) length: u32,
+    pub(crate) window: u16,
+    pub(crate) flags: Flags,
     /// The frame shows a segment that was captured already.
-    pub(super) was_captured: bool,
+    pub(crate) was_captured: bool,
 }
 
 impl Event {
     /// Whether its acknowledgement counts.
-    pub(super) fn has_ack(&self) -> bool {
+    pub(crate) fn has_ack(&self) -> bool {
         self.tcp & bits::ACK != 0
     }
 
     /// Whether it belongs to the handshake.
-    pub(super) fn is_syn(&self) -> bool {
+    pub(crate) fn is_syn(&self) -> bool {
         self.tcp & bits::SYN != 0
     }
 }
 
 /// The events of the chosen connection.
-pub(super) struct Events {
+pub struct Events {
     stream: Option<u32>,
     bases: [Option<u32>; 2],
     all: Vec<Event>,
@@ -48,20 +48,22 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn new(stream: Option<u32>) -> Events {
+    /// Keeps those of `stream`, as numbered in the trace; `None`: no events.
+    pub fn new(stream: Option<u32>) -> Events {
         Events { stream, bases: [None; 2], all: Vec::new(), left_out: 0 }
     }
 
-    pub(super) fn all(&self) -> &[Event] {
+    pub(crate) fn all(&self) -> &[Event] {
         &self.all
     }
 
     /// Frames beyond [`EVENTS_MAX`].
-    pub(super) fn left_out(&self) -> u64 {
+    pub(crate) fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    pub(super) fn take(&mut self, frame: &Frame, time_ns: i64) {
+    /// Keeps a frame if it is of the chosen connection and there is room.
+    pub fn take(&mut self, frame: &Frame, time_ns: i64) {
         if self.stream.is_none() || frame.stream != self.stream {
             return;
         }
@@ -94,7 +96,7 @@ impl Events {
 }
 
 /// `SYN`, `ACK`, `PSH ACK`, as people write them.
-pub(super) fn tcp_flags(flags: u16) -> String {
+pub(crate) fn tcp_flags(flags: u16) -> String {
     const NAMED: [(u16, &str); 8] = [
         (bits::SYN, "SYN"),
         (bits::FIN, "FIN"),

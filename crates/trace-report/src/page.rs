@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 use diagnose::finding::{Finding, Report};
 use wire::html::escaped;
 
-use super::Reading;
-use super::events::Events;
-use super::text;
-use crate::flags::TraceLook;
+use crate::events::Events;
+use crate::facts;
+use crate::reading::{Reading, Selection, worst};
+use crate::{tables, text};
 
 const STYLE: &str = include_str!("page.css");
 /// Frames of a connection that are listed: a browser takes its time over more.
 const FRAMES_MAX: usize = 5_000;
 
 /// The page; `picture` is an SVG.
-pub(super) fn page(reading: &Reading, args: &TraceLook, events: &Events, picture: &str) -> String {
-    let of_stream = args.stream.map(|stream| format!(", stream {stream}")).unwrap_or_default();
+pub fn page(reading: &Reading, selected: Selection, events: &Events, picture: &str) -> String {
+    let of_stream = selected.stream.map(|stream| format!(", stream {stream}")).unwrap_or_default();
     let title = escaped(&format!("{}{of_stream}", reading.name));
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -28,9 +28,9 @@ pub(super) fn page(reading: &Reading, args: &TraceLook, events: &Events, picture
         _ = writeln!(out, "<p>{}</p>", escaped(line));
     }
     _ = writeln!(out, "<figure>{picture}</figure>");
-    match args.stream {
+    match selected.stream {
         Some(stream) => one_stream(&mut out, reading, stream, events),
-        None => everything(&mut out, reading, args.connections),
+        None => everything(&mut out, reading, selected.connections),
     }
     out.push_str("</main></body></html>\n");
     out
@@ -42,12 +42,12 @@ fn everything(out: &mut String, reading: &Reading, connections: usize) {
     if let Some(note) = text::judged(trace) {
         _ = writeln!(out, "<p class=\"soft\">{note}</p>");
     }
-    findings(out, &reading.findings());
+    findings(out, &facts::findings(reading));
     if let Some(heading) = text::connections_heading(trace, connections) {
-        let table = text::by_connection(text::worst(trace, connections)).html();
+        let table = tables::by_connection(worst(trace, connections)).html();
         section(out, &heading, &table);
     }
-    let (table, note) = text::over_time(trace);
+    let (table, note) = tables::over_time(trace);
     section(out, "Over time", &table.html());
     if let Some(note) = note {
         _ = writeln!(out, "<p class=\"soft\">{}</p>", escaped(&note));
@@ -56,13 +56,13 @@ fn everything(out: &mut String, reading: &Reading, connections: usize) {
 
 fn one_stream(out: &mut String, reading: &Reading, stream: u32, events: &Events) {
     let Some(story) = reading.trace.story(stream) else { return };
-    let table = text::by_connection(std::iter::once((stream, story))).html();
+    let table = tables::by_connection(std::iter::once((stream, story))).html();
     section(out, "The connection", &table);
     _ = writeln!(out, "<p>{}</p>", escaped(&text::lasted(story)));
     for (end, direction) in story.directions.iter().enumerate() {
         _ = writeln!(out, "<p>{}</p>", escaped(&text::about(story, end, direction)));
     }
-    section(out, "Frame by frame", &text::event_table(story, events, FRAMES_MAX).html());
+    section(out, "Frame by frame", &tables::event_table(story, events, FRAMES_MAX).html());
     let in_all = events.all().len() as u64 + events.left_out();
     if in_all > FRAMES_MAX as u64 {
         _ = writeln!(

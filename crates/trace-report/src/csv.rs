@@ -8,14 +8,14 @@ use trace::summary::{Interval, Intervals};
 
 /// A line of names, then one line for each interval with something in it. Times are seconds since
 /// the first frame.
-pub(super) fn intervals(trace: &Trace) -> String {
+pub fn intervals(trace: &Trace) -> String {
     let intervals = trace.intervals();
     let rows = intervals.rows().iter().map(|interval| row(intervals, interval));
     heading() + &rows.collect::<String>()
 }
 
 /// The line of names.
-pub(super) fn heading() -> String {
+pub fn heading() -> String {
     let mut out = String::from(
         "start_s,end_s,frames,bytes,segments,payload_bytes,syn_retransmissions,\
          syn_ack_retransmissions",
@@ -28,7 +28,7 @@ pub(super) fn heading() -> String {
 }
 
 /// The line of one interval.
-pub(super) fn row(intervals: &Intervals, interval: &Interval) -> String {
+pub fn row(intervals: &Intervals, interval: &Interval) -> String {
     let length_s = intervals.length_ns() as f64 / 1e9;
     let duration_s = intervals.duration_ns() as f64 / 1e9;
     let start_s = interval.number as f64 * length_s;

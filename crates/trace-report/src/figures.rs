@@ -3,7 +3,7 @@
 use wire::html::escaped;
 
 /// Rows of cells, as wide as their widest. Cells whose column holds words are aligned to the left.
-pub(crate) struct Figures<const N: usize> {
+pub struct Figures<const N: usize> {
     heading: [&'static str; N],
     rows: Vec<[String; N]>,
 }
@@ -12,16 +12,18 @@ pub(crate) struct Figures<const N: usize> {
 const HEADING_MAX: usize = 8;
 
 impl<const N: usize> Figures<N> {
-    pub(crate) fn headed(heading: [&'static str; N]) -> Self {
+    /// A table without rows.
+    pub fn headed(heading: [&'static str; N]) -> Self {
         Figures { heading, rows: Vec::new() }
     }
 
-    pub(crate) fn row(&mut self, cells: [String; N]) {
+    /// Adds a row.
+    pub fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells);
     }
 
     /// As a table of HTML.
-    pub(crate) fn html(&self) -> String {
+    pub fn html(&self) -> String {
         let is_words = self.is_words();
         let row = |tag: &str, cells: [&str; N]| -> String {
             let cells = cells.iter().zip(is_words).map(|(cell, is_words)| {
@@ -51,7 +53,8 @@ impl<const N: usize> Figures<N> {
         })
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// As aligned text.
+    pub fn text(&self) -> String {
         let headings: [Vec<&str>; N] = self.heading.map(broken);
         let height = headings.iter().map(Vec::len).max().unwrap_or(0);
         let is_words = self.is_words();

@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 
 use diagnose::facts::{Capture, CaptureConnection, CaptureSide, CaptureUndecoded, Facts};
+use diagnose::finding::Report;
 use trace::summary::{Direction, Story};
 
-use super::Reading;
-use super::text::worst;
+use crate::reading::{Reading, worst};
 
 /// Connections that rules see: those with the most trouble.
-pub(super) const CONNECTIONS_MAX: usize = 10_000;
+pub(crate) const CONNECTIONS_MAX: usize = 10_000;
+
+/// What the rule book says of the capture.
+pub(crate) fn findings(reading: &Reading) -> Report {
+    diagnose::rules::diagnose_captures(&facts(reading))
+}
 
 /// The capture, for the rule book.
-pub(super) fn facts(reading: &Reading) -> Facts {
+fn facts(reading: &Reading) -> Facts {
     let trace = &reading.trace;
     let first_ns = trace.intervals().first_ns().unwrap_or(0);
     let undecoded = trace

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use diagnose::words::thousands;
 use wire::html::escaped;
 
-pub(super) const WIDTH: f64 = 1_000.0;
-pub(super) const LEFT: f64 = 96.0;
-pub(super) const RIGHT: f64 = 24.0;
+pub(crate) const WIDTH: f64 = 1_000.0;
+pub(crate) const LEFT: f64 = 96.0;
+pub(crate) const RIGHT: f64 = 24.0;
 /// Where the legend stands; panels begin below it.
 const LEGEND_Y: f64 = 62.0;
 /// Figures on an axis, about, and the room that a letter takes.
@@ -18,12 +18,12 @@ const LETTER: f64 = 6.7;
 const SOFT: &str = "#4d4d4d";
 
 /// A picture, as far as it is drawn.
-pub(super) struct Chart {
-    pub(super) out: String,
+pub(crate) struct Chart {
+    pub(crate) out: String,
 }
 
 impl Chart {
-    pub(super) fn new(title: &str, about: &str, height: f64) -> Chart {
+    pub(crate) fn new(title: &str, about: &str, height: f64) -> Chart {
         let out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
              width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -37,7 +37,7 @@ impl Chart {
     }
 
     /// What the colours mean.
-    pub(super) fn legend<'a>(&mut self, entries: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    pub(crate) fn legend<'a>(&mut self, entries: impl IntoIterator<Item = (&'a str, &'a str)>) {
         let mut x = LEFT;
         for (name, colour) in entries {
             _ = writeln!(
@@ -52,7 +52,7 @@ impl Chart {
         }
     }
 
-    pub(super) fn text(&mut self, x: f64, y: f64, text: &str) {
+    pub(crate) fn text(&mut self, x: f64, y: f64, text: &str) {
         _ = writeln!(
             self.out,
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"{SOFT}\">{}</text>",
@@ -61,30 +61,30 @@ impl Chart {
     }
 
     /// A title that shows while the pointer is on what `shape` draws.
-    pub(super) fn titled(&mut self, shape: &str, attributes: &str, title: &str) {
+    pub(crate) fn titled(&mut self, shape: &str, attributes: &str, title: &str) {
         let title = escaped(title);
         _ = writeln!(self.out, "<{shape} {attributes}><title>{title}</title></{shape}>");
     }
 
-    pub(super) fn end(mut self) -> String {
+    pub(crate) fn end(mut self) -> String {
         self.out.push_str("</svg>\n");
         self.out
     }
 }
 
 /// Axes, and where values stand between them.
-pub(super) struct Panel {
-    pub(super) top: f64,
-    pub(super) bottom: f64,
-    pub(super) x_max: f64,
-    pub(super) y_max: f64,
+pub(crate) struct Panel {
+    pub(crate) top: f64,
+    pub(crate) bottom: f64,
+    pub(crate) x_max: f64,
+    pub(crate) y_max: f64,
     /// Of the figures at the left.
-    pub(super) y_unit: Unit,
+    pub(crate) y_unit: Unit,
 }
 
 /// How figures are written.
 #[derive(Clone, Copy)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     Count,
     Bytes,
     BitsPerSecond,
@@ -108,16 +108,16 @@ impl Unit {
 }
 
 impl Panel {
-    pub(super) fn x(&self, value: f64) -> f64 {
+    pub(crate) fn x(&self, value: f64) -> f64 {
         LEFT + value / self.x_max * (WIDTH - LEFT - RIGHT)
     }
 
-    pub(super) fn y(&self, value: f64) -> f64 {
+    pub(crate) fn y(&self, value: f64) -> f64 {
         self.bottom - value / self.y_max * (self.bottom - self.top)
     }
 
     /// Lets shapes with `clip-path="url(#plot)"` end where the panel does.
-    pub(super) fn clip(&self, chart: &mut Chart) {
+    pub(crate) fn clip(&self, chart: &mut Chart) {
         _ = writeln!(
             chart.out,
             "<clipPath id=\"plot\"><rect x=\"{LEFT}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>",
@@ -128,7 +128,7 @@ impl Panel {
     }
 
     /// Draws the axes; `x_name` stands below the figures of time, where there is one.
-    pub(super) fn axes(&self, chart: &mut Chart, y_name: &str, x_name: Option<&str>) {
+    pub(crate) fn axes(&self, chart: &mut Chart, y_name: &str, x_name: Option<&str>) {
         let (right, bottom, out) = (WIDTH - RIGHT, self.bottom, &mut chart.out);
         let whole = matches!(self.y_unit, Unit::Count | Unit::Bytes);
         for value in ticks(self.y_max, TICKS[1], whole) {

@@ -4,14 +4,12 @@ use serde_json::{Map, Value, json};
 use trace::Trace;
 use trace::summary::{Counts, Direction, Ending, Story};
 
-use super::Reading;
-use super::events::{Events, tcp_flags};
-use super::facts::CONNECTIONS_MAX;
-use super::text::worst;
-use crate::flags::TraceLook;
+use crate::events::{Event, Events, tcp_flags};
+use crate::facts::{CONNECTIONS_MAX, findings};
+use crate::reading::{Reading, Selection, worst};
 
 /// The whole report; the connections that were asked for, and with `--stream` its events.
-pub(super) fn report(reading: &Reading, args: &TraceLook, events: &Events) -> Value {
+pub fn report(reading: &Reading, selected: Selection, events: &Events) -> Value {
     let trace = &reading.trace;
     let intervals = trace.intervals();
     let totals = trace.totals();
@@ -25,9 +23,9 @@ pub(super) fn report(reading: &Reading, args: &TraceLook, events: &Events) -> Va
             Value::Object(value)
         })
         .collect();
-    let shown: Vec<Value> = match args.stream {
+    let shown: Vec<Value> = match selected.stream {
         Some(number) => trace.story(number).map(|one| story(number, one)).into_iter().collect(),
-        None => worst(trace, args.connections).map(|(n, one)| story(n, one)).collect(),
+        None => worst(trace, selected.connections).map(|(n, one)| story(n, one)).collect(),
     };
     let mut report = json!({
         "file": (!reading.is_live).then_some(&reading.name),
@@ -52,8 +50,8 @@ pub(super) fn report(reading: &Reading, args: &TraceLook, events: &Events) -> Va
             json!({ "offset_bytes": broken.offset, "why": broken.what })
         }),
     });
-    report["diagnosis"] = serde_json::to_value(reading.findings()).unwrap_or_default();
-    if args.stream.is_some() {
+    report["diagnosis"] = serde_json::to_value(findings(reading)).unwrap_or_default();
+    if selected.stream.is_some() {
         report["events"] = events.all().iter().map(event).collect();
         report["events_left_out"] = json!(events.left_out());
     }
@@ -159,7 +157,7 @@ fn direction(from: &str, story: &Story, end: usize) -> Value {
     Value::Object(value)
 }
 
-fn event(event: &super::events::Event) -> Value {
+fn event(event: &Event) -> Value {
     json!({
         "frame": event.number,
         "time_unix_s": event.time_ns as f64 / 1e9,

@@ -8,9 +8,9 @@ use observe::TimestampCache;
 use trace::analysis::Flags;
 use trace::summary::Story;
 
-use super::Reading;
-use super::chart::{Chart, LEFT, Panel, RIGHT, Unit, WIDTH};
-use super::events::{Event, Events};
+use crate::chart::{Chart, LEFT, Panel, RIGHT, Unit, WIDTH};
+use crate::events::{Event, Events};
+use crate::reading::Reading;
 
 /// Columns of the picture over time: each covers as many intervals as it must.
 const COLUMNS_MAX: usize = 400;
@@ -38,7 +38,7 @@ struct Column {
 }
 
 /// Traffic, and below it what was not as it should be.
-pub(super) fn over_time(reading: &Reading) -> String {
+pub fn over_time(reading: &Reading) -> String {
     let trace = &reading.trace;
     let intervals = trace.intervals();
     let rows = intervals.rows();
@@ -155,7 +155,7 @@ const WINDOW: (&str, &str) = ("end of the receiver's window", "#8c8c8c");
 
 /// One connection: where the bytes of the direction with more data lie, over time; up to where the
 /// other end has acknowledged them, and up to where it takes more.
-pub(super) fn sequence(reading: &Reading, stream: u32, events: &Events) -> String {
+pub fn sequence(reading: &Reading, stream: u32, events: &Events) -> String {
     let Some(story) = reading.trace.story(stream) else { return String::new() };
     let [one, other] = story.directions.each_ref().map(|one| one.counts.payload_bytes);
     let from = usize::from(other > one);

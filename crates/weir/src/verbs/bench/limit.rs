@@ -7,9 +7,9 @@ use std::time::Duration;
 use balancer::signals::Signals;
 use load::engine::plan::Shape;
 use load::engine::prepare::Refusal;
-use load::report::run::{Run, Step, Whose};
 use load::schedule::{Profile, Spacing};
 use load::search::{self, Facts, Found, Purpose, Search, Terms, Trial};
+use load_report::run::{Run, Step, Whose};
 
 use crate::flags::bench::LimitArgs;
 use crate::flags::bench::http::{HttpArgs, ShapeArgs};

@@ -8,7 +8,7 @@ use load::account::{self, Series};
 use load::engine::plan::Plan;
 use load::engine::{self, Interval, Running};
 use load::host::Sampler;
-use load::report::run::Run;
+use load_report::run::Run;
 use observe::TimestampCache;
 
 use crate::flags::Common;

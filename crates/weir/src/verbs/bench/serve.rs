@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use balancer::signals::Signals;
-use load::sample::{Payload, Sample, SampleSpec, Stats, serve, serve_beside};
 use os::listen::{Bound, ListenError};
+use sample::{Payload, Sample, SampleSpec, Stats, serve, serve_beside};
 
 use crate::flags::{Common, Exit, bench::ServeArgs};
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use balancer::log;
 use balancer::signals::Signals;
 use balancer::{Balancer, StartOptions};
-use load::trickle::{self, Trickle};
+use sample::trickle::{self, Trickle};
 
 use crate::flags::{Common, DemoArgs, Exit};
 

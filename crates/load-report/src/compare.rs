@@ -1,8 +1,8 @@
 //! Runs side by side: the figures that matter, each with its difference from the first run's.
 
-use super::Named;
-use super::latency::Summary;
-use super::run::Run;
+use crate::latency::Summary;
+use crate::named::Named;
+use crate::run::Run;
 
 /// A figure of several runs.
 #[derive(Clone, Debug, PartialEq)]

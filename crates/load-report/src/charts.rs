@@ -3,9 +3,9 @@
 
 use serde::Serialize;
 
-use super::Named;
-use super::latency::Summary;
-use super::run::{HostSecond, Percentiles, Run, Second};
+use crate::latency::Summary;
+use crate::named::Named;
+use crate::run::{HostSecond, Percentiles, Run, Second};
 
 /// The most points of a line: more than a screen has columns only cost time.
 const POINTS_MAX: usize = 1200;
@@ -209,7 +209,7 @@ fn single(run: &Run) -> Vec<Chart> {
 fn sources(run: &Run) -> Option<Chart> {
     let longest = run.sources.iter().max_by_key(|source| source.connected.len())?;
     let (_, xs) = line_of(&longest.connected, |_| None, Fold::Mean);
-    let named = |(index, source): (usize, &super::run::Source)| Line {
+    let named = |(index, source): (usize, &crate::run::Source)| Line {
         label: if source.address.is_empty() { "any".to_owned() } else { source.address.clone() },
         colour: index,
         dashed: false,

@@ -20,7 +20,7 @@ pub struct Figures {
     /// When it began: `2026-11-22T01:24:05Z`.
     pub started_at: String,
     /// Where the uploads came from.
-    pub host: crate::report::run::Host,
+    pub host: load_report::run::Host,
     /// Bytes of the object.
     pub size_bytes: u64,
     /// Bytes of a part.

@@ -7,11 +7,12 @@ use std::fmt::Write as _;
 
 use wire::html::escaped;
 
-use super::charts::charts;
-use super::compare::{change, milliseconds, rows};
-use super::latency::Summary;
-use super::run::{Run, Whose};
-use super::{Named, compare};
+use crate::charts::charts;
+use crate::compare;
+use crate::compare::{change, milliseconds, rows};
+use crate::latency::Summary;
+use crate::named::Named;
+use crate::run::{Run, Whose};
 
 /// uPlot 1.6.32 by Leon Sorokin, from the npm package's `dist`, MIT licence (`page/uplot-LICENSE`).
 const UPLOT: &str = include_str!("page/uplot-1.6.32.min.js");
@@ -323,7 +324,7 @@ fn differences(out: &mut String, runs: &[Named]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::run::{RanOut, Rate, Source, Target};
+    use crate::run::{RanOut, Rate, Source, Target};
 
     #[test]
     fn what_came_from_outside_is_escaped_everywhere() {

@@ -4,7 +4,7 @@
 const LINE_BYTES: u64 = 64;
 
 /// `size_bytes` of it from `offset` on: pieces of any size put together are the same text.
-pub(crate) fn pattern(offset: u64, size_bytes: usize) -> Vec<u8> {
+pub fn pattern(offset: u64, size_bytes: usize) -> Vec<u8> {
     let mut line_begins = offset / LINE_BYTES * LINE_BYTES;
     let skipped = (offset - line_begins) as usize;
     let mut text = Vec::with_capacity(skipped + size_bytes + LINE_BYTES as usize);

@@ -14,8 +14,9 @@ use transport::client::{Connection, ExchangeLimits, Request};
 use transport::dial::DialOptions;
 use url::Url;
 
-use super::parts::{Retries, again};
-use super::{Plan, UploadError};
+use crate::error::UploadError;
+use crate::plan::Plan;
+use crate::retry::{Retries, again};
 
 /// How long a signature is valid. A part is signed when it is sent, so this is for the clocks'
 /// difference and for the slowest part.
@@ -86,16 +87,16 @@ impl Store {
         Ok(Store { name: name.to_owned(), bucket, credentials, tls })
     }
 
-    pub(super) fn shown_url(&self) -> String {
+    pub(crate) fn shown_url(&self) -> String {
         self.bucket.base_url().to_string()
     }
 
-    pub(super) fn bucket_name(&self) -> &str {
+    pub(crate) fn bucket_name(&self) -> &str {
         self.bucket.name()
     }
 
     /// Begins an upload; yields its id.
-    pub(super) async fn create(&self, plan: &Plan) -> Result<String, UploadError> {
+    pub(crate) async fn create(&self, plan: &Plan) -> Result<String, UploadError> {
         let action = CreateMultipartUpload::new(&self.bucket, Some(&self.credentials), &plan.key);
         let answer = self.ask(plan, "POST", || action.sign(SIGNED_FOR), "").await?;
         CreateMultipartUpload::parse_response(&answer)
@@ -112,7 +113,7 @@ impl Store {
     /// The status is sent before the outcome is known, so that 200 may carry an error, which may
     /// pass as any other. And an attempt whose answer was lost may have done its work: then the
     /// upload is gone when it is asked for again, and the object is there.
-    pub(super) async fn complete(
+    pub(crate) async fn complete(
         &self,
         plan: &Plan,
         id: &str,
@@ -163,19 +164,19 @@ impl Store {
     }
 
     /// Removes the parts of an upload that will not be completed.
-    pub(super) async fn abort(&self, plan: &Plan, id: &str) -> Result<(), UploadError> {
+    pub(crate) async fn abort(&self, plan: &Plan, id: &str) -> Result<(), UploadError> {
         let action = self.bucket.abort_multipart_upload(Some(&self.credentials), &plan.key, id);
         self.ask(plan, "DELETE", || action.sign(SIGNED_FOR), "").await.map(drop)
     }
 
     /// Removes the object.
-    pub(super) async fn delete(&self, plan: &Plan) -> Result<(), UploadError> {
+    pub(crate) async fn delete(&self, plan: &Plan) -> Result<(), UploadError> {
         let action = self.bucket.delete_object(Some(&self.credentials), &plan.key);
         self.ask(plan, "DELETE", || action.sign(SIGNED_FOR), "").await.map(drop)
     }
 
     /// The signed URL of a part.
-    pub(super) fn part_url(&self, plan: &Plan, id: &str, number: u64) -> Url {
+    pub(crate) fn part_url(&self, plan: &Plan, id: &str, number: u64) -> Url {
         // At most PARTS_MAX.
         let number = u16::try_from(number).unwrap_or(u16::MAX);
         let credentials = Some(&self.credentials);
@@ -213,7 +214,7 @@ impl Store {
     }
 
     /// A new connection to the first of the name's addresses that takes one.
-    pub(super) async fn connect(&self, plan: &Plan) -> Result<Connection, UploadError> {
+    pub(crate) async fn connect(&self, plan: &Plan) -> Result<Connection, UploadError> {
         let url = self.bucket.base_url();
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or(443);
@@ -241,7 +242,7 @@ impl Store {
 }
 
 /// One exchange; yields status and body of a success.
-pub(super) async fn exchange(
+pub(crate) async fn exchange(
     connection: &mut Connection,
     plan: &Plan,
     method: &str,

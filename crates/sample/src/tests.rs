@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transport::client::{Connection, ExchangeLimits, Request, Response};
 use transport::dial::{DialOptions, dial};
+use wire::pattern::pattern;
 
 use super::*;
 

@@ -255,7 +255,7 @@ fn summarise(sorted: &[Duration]) -> Option<Latency> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Sample, SampleSpec, serve};
+    use crate::{Sample, SampleSpec, serve};
 
     /// Runs three clients for a second: against a quick server, a slow one, and none.
     #[tokio::test]

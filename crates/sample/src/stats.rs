@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::slots::Slots;
+use crate::slots::Slots;
 
 /// Counts, live.
 #[derive(Debug, Default)]

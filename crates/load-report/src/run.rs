@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::latency::Summary;
+use crate::latency::Summary;
 
 /// The version of the file's format.
 pub const FORMAT: u32 = 1;

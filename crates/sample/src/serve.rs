@@ -18,10 +18,10 @@ use wire::http1::{
     encode,
 };
 
-use super::pauses::Pauses;
-use super::slots::Slot;
-use super::stats::push_json_string;
-use super::{Payload, Sample};
+use crate::pauses::Pauses;
+use crate::sample::{Payload, Sample};
+use crate::slots::Slot;
+use crate::stats::push_json_string;
 
 const HEAD_LIMITS: HeadLimits =
     HeadLimits { head_max_bytes: 64 * 1024, target_max_bytes: 16 * 1024, fields_max: FIELDS_MAX };

@@ -3,42 +3,19 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
+use load_report::run::seconds;
 use model::Moment;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use transport::client::Connection;
+use wire::pattern::pattern;
 
-use super::s3::{Store, exchange};
-use super::{Event, Part, Plan, UploadError};
-use crate::pattern::pattern;
-use crate::report::run::seconds;
-
-/// The pause before the first further attempt; it doubles with each.
-const PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
-
-/// Attempts that have failed.
-#[derive(Default)]
-pub(super) struct Retries(pub(super) u32);
-
-/// Waits before another attempt, or yields the error when there shall be none.
-pub(super) async fn again(
-    plan: &Plan,
-    retries: &mut Retries,
-    error: UploadError,
-) -> Result<UploadError, UploadError> {
-    if !error.may_pass() || retries.0 >= plan.retries_max {
-        return Err(error);
-    }
-    let pause = PAUSE.saturating_mul(1 << retries.0.min(16)).min(PAUSE_MAX);
-    retries.0 += 1;
-    // Between half of it and all of it, so that parts which failed together come back apart.
-    tokio::time::sleep(pause.mul_f64(0.5 + 0.5 * fastrand::f64())).await;
-    Ok(error)
-}
+use crate::error::UploadError;
+use crate::figures::Part;
+use crate::plan::{Event, Plan};
+use crate::retry::{Retries, again};
+use crate::s3::{Store, exchange};
 
 /// What a lane tells.
 enum News {
@@ -48,7 +25,7 @@ enum News {
 
 /// Sends every part; yields numbers and entity tags, in no order. The first part that fails for
 /// good ends it all.
-pub(super) async fn send_all(
+pub(crate) async fn send_all(
     store: &Arc<Store>,
     plan: &Plan,
     id: &str,

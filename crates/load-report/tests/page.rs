@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hdrhistogram::Histogram;
-use load::report::run::{
+use load_report::run::{
     FORMAT, Host, HostSecond, Percentiles, RanOut, Rate, Second, Target, Totals, Whose,
 };
-use load::report::{Named, Run, Summary, page};
+use load_report::{Named, Run, Summary, page};
 
 /// A run as a service gives it that stalls for two seconds in the middle.
 fn stalled(seconds: u64, rate: u64, scale: f64) -> Run {

@@ -1,31 +1,14 @@
-//! The sample server: an application with a fixed work time, a fixed answer and, if wanted, a fixed
-//! number of workers, that counts what it sees.
-//!
-//! Paths: `/status` answers at once (200, or what it was told to say) with the counts as JSON;
-//! `/stats` is the same, always with 200; `POST /fail?status=503` makes `/status` say so, `POST
-//! /fail?status=200` heals it; all others do the work and answer. A request that is being worked on is worked on to its end, even
-//! if its client has gone, as in most real applications.
-
-mod pauses;
-mod serve;
-mod slots;
-mod stats;
-#[cfg(test)]
-mod tests;
-mod work;
+//! The server's application: what it is told to be, and what it has counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-pub use serve::{serve, serve_beside};
-pub use stats::Stats;
+use wire::pattern::pattern;
 
-use slots::Slots;
-use stats::Counters;
-use work::Work;
-
-use crate::pattern::pattern;
+use crate::slots::Slots;
+use crate::stats::{Counters, Stats};
+use crate::work::Work;
 
 /// What a sample server is like.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +71,7 @@ impl Default for SampleSpec {
 
 impl SampleSpec {
     /// Workers, where there is a limit.
-    fn workers(&self) -> Option<usize> {
+    pub(crate) fn workers(&self) -> Option<usize> {
         if self.workers_accept { Some(self.slots.unwrap_or(1)) } else { self.slots }
     }
 }
@@ -96,13 +79,13 @@ impl SampleSpec {
 /// A sample server's state, shared by its listeners and whoever watches it.
 #[derive(Debug)]
 pub struct Sample {
-    spec: SampleSpec,
-    work: Work,
-    slots: Slots,
-    counters: Counters,
+    pub(crate) spec: SampleSpec,
+    pub(crate) work: Work,
+    pub(crate) slots: Slots,
+    pub(crate) counters: Counters,
     /// What `/status` answers.
     status: AtomicU16,
-    text: Vec<u8>,
+    pub(crate) text: Vec<u8>,
 }
 
 impl Sample {
@@ -142,7 +125,7 @@ impl Sample {
         self.status.store(status, Ordering::Relaxed);
     }
 
-    fn status(&self) -> u16 {
+    pub(crate) fn status(&self) -> u16 {
         self.status.load(Ordering::Relaxed)
     }
 }

@@ -12,12 +12,16 @@ pub(crate) enum Floor {
     Records,
     /// Events and now become decisions. No I/O.
     Decisions,
+    /// Figures become text, charts and pages. No I/O.
+    Reports,
     /// Safe wrappers over Linux.
     Os,
     /// Connections.
     Transport,
     /// Tasks, clocks, files. Shells never import each other.
     Shells,
+    /// The shells put together as one program that serves.
+    Program,
     /// Words in, words out.
     Verbs,
 }
@@ -25,7 +29,7 @@ pub(crate) enum Floor {
 impl Floor {
     /// No clock, no socket, no file, no tokio.
     pub(crate) fn is_pure(self) -> bool {
-        self <= Floor::Decisions
+        self <= Floor::Reports
     }
 }
 
@@ -40,6 +44,8 @@ const ROOMS: &[(&str, Floor)] = &[
     ("health", Floor::Decisions),
     ("config", Floor::Decisions),
     ("diagnose", Floor::Decisions),
+    ("trace-report", Floor::Reports),
+    ("load-report", Floor::Reports),
     ("os", Floor::Os),
     ("transport", Floor::Transport),
     ("proxy", Floor::Shells),
@@ -47,7 +53,10 @@ const ROOMS: &[(&str, Floor)] = &[
     ("admin", Floor::Shells),
     ("collect", Floor::Shells),
     ("load", Floor::Shells),
+    ("sample", Floor::Shells),
+    ("upload", Floor::Shells),
     ("lab", Floor::Shells),
+    ("balancer", Floor::Program),
     ("weir", Floor::Verbs),
 ];
 
@@ -65,8 +74,10 @@ pub(crate) const UNSAFE_ROOM: &str = "os";
 pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "annotate-snippets",
     "arc-swap",
+    "base64",
     "fastrand",
     "foldhash",
+    "hdrhistogram",
     "http",
     "httparse",
     "ipnet",

@@ -6,8 +6,8 @@ use hdrhistogram::Histogram;
 
 use crate::engine::plan::{Plan, Protocol, Shape};
 use crate::engine::{Failure, Interval, Outcome, histogram};
-use crate::report::Summary;
-use crate::report::run::{
+use load_report::Summary;
+use load_report::run::{
     self, FORMAT, Latency, Percentiles, Phases, Rate, Run, Second, Source, Target, Totals,
 };
 

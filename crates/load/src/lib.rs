@@ -1,17 +1,13 @@
-//! Load, and work to balance: the load generator of `weir bench`, a sample server whose cost is
-//! known, and a small steady client. What a run of load came to, as a file and as a page. Uploads in
-//! parts, timed.
+//! The load generator of `weir bench`: the schedule of requests, the engine that begins and counts
+//! them, the search for a limit, and the verdict on what ran out.
+//!
+//! What a run came to is a [`load_report::Run`].
 
 pub mod account;
 pub mod engine;
 pub mod host;
 pub mod objective;
-mod pattern;
-pub mod report;
-pub mod sample;
 pub mod schedule;
 pub mod search;
 pub mod syn_steps;
-pub mod trickle;
-pub mod upload;
 pub mod verdict;

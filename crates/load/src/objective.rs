@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::report::run::{Expectation, Run};
+use load_report::run::{Expectation, Run};
 
 /// Conditions in one text.
 const CONDITIONS_MAX: usize = 32;
@@ -145,7 +145,7 @@ impl Condition {
     }
 }
 
-fn quantile_ms(times: &crate::report::Summary, quantile: f64) -> f64 {
+fn quantile_ms(times: &load_report::Summary, quantile: f64) -> f64 {
     let distribution = times.distribution();
     distribution.map_or(f64::INFINITY, |all| all.value_at_quantile(quantile) as f64 / 1e6)
 }
@@ -169,7 +169,7 @@ mod tests {
     use hdrhistogram::Histogram;
 
     use super::*;
-    use crate::report::Summary;
+    use load_report::Summary;
 
     fn held(text: &str, run: &Run) -> Vec<bool> {
         read(text).unwrap().iter().map(|condition| condition.judge(run).held).collect()

@@ -1,22 +1,8 @@
 //! `weir`: words in, words out. Reads the command line and hands over to the verb.
 
-mod affinity_key;
 mod api_client;
-mod carried;
-mod desk;
-mod explain_token;
 mod flags;
-mod house_doctor;
-mod log;
-mod outside;
-mod preflight;
-mod reload;
-mod reminder;
 mod render;
-mod report;
-mod signals;
-mod sockets;
-mod upgrade;
 mod verbs;
 
 use std::process::ExitCode;
@@ -54,6 +40,6 @@ fn main() -> ExitCode {
         Verb::Bench(args) => verbs::bench::run(&args, cli.common),
         Verb::Lab(args) => verbs::lab::run(&args, cli.common),
     };
-    log::finish();
+    balancer::log::finish();
     exit.into()
 }

@@ -8,5 +8,6 @@ pub mod grpc;
 pub mod html;
 pub mod http1;
 pub mod http2;
+pub mod pattern;
 pub mod proxy_protocol;
 pub mod tls;

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::report::run::HostSecond;
+use load_report::run::HostSecond;
 
 /// Counters at one moment. What a kernel or a container does not show stays 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use os::poll::Poller;
 
 use super::counters::{Counters, interface_towards};
-use crate::report::run::{Host, HostSecond};
+use load_report::run::{Host, HostSecond};
 
 /// Seconds that wait for somebody to take them.
 const SECONDS_MAX: usize = 4_096;

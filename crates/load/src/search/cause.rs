@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use crate::report::run::{HostSecond, RanOut, Run, Second, Whose};
+use load_report::run::{HostSecond, RanOut, Run, Second, Whose};
 
 /// A machine of which less is used has CPU left.
 const CPU_FREE_PERCENT: f64 = 90.0;
@@ -252,7 +252,7 @@ pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::run::Target;
+    use load_report::run::Target;
 
     fn idle() -> Facts {
         Facts {

@@ -2,8 +2,8 @@
 //! the load generator had time left. Pure.
 
 use crate::objective::Condition;
-use crate::report::run::Run;
 use crate::verdict::{falls_short, threads_full};
+use load_report::run::Run;
 
 /// Of the requests begun in a trial's second half, so many may be added to those under way: more is
 /// a queue that grows, and would end the objective in a longer run.
@@ -69,7 +69,7 @@ fn growth(run: &Run) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
     use crate::objective;
-    use crate::report::run::{Second, Shape};
+    use load_report::run::{Second, Shape};
 
     /// A trial of 8 s at 100 per second, with so many under way at the end of each second.
     fn trial(in_flight: impl Fn(u64) -> u64) -> Run {

@@ -2,7 +2,7 @@
 
 use crate::engine::Outcome;
 use crate::engine::plan::Plan;
-use crate::report::run::{RanOut, Run, Whose};
+use load_report::run::{RanOut, Run, Whose};
 
 /// Below it a run has not sent what it was asked for.
 pub const ACHIEVED_MIN: f64 = 0.99;
@@ -113,7 +113,7 @@ pub(crate) fn threads_full(run: &Run) -> Option<String> {
 
 /// A machine without CPU left slows down whoever measures on it.
 fn machine_full(run: &Run) -> Option<String> {
-    let used = |s: &&crate::report::run::HostSecond| {
+    let used = |s: &&load_report::run::HostSecond| {
         let used = s.cpu_user_percent + s.cpu_system_percent + s.cpu_steal_percent;
         used >= MACHINE_FULL_PERCENT
     };
@@ -129,7 +129,7 @@ fn machine_full(run: &Run) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::run::HostSecond;
+    use load_report::run::HostSecond;
 
     #[test]
     fn repeated_syns_are_told_when_they_are_no_chance() {

@@ -13,8 +13,10 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use balancer::log::LogOptions;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tracing::Level;
 
 pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
 pub(crate) use bench::{BenchArgs, BenchVerb};
@@ -64,6 +66,15 @@ impl Common {
     /// Whether standard output is coloured.
     pub(crate) fn colours_stdout(self) -> bool {
         self.color.on(std::io::stdout().is_terminal())
+    }
+
+    /// How the program's own log is written.
+    pub(crate) fn log_options(self) -> LogOptions {
+        LogOptions {
+            level: self.log_level.level(),
+            json: self.log_format == LogForm::Json,
+            colours: self.colours_stderr(),
+        }
     }
 
     /// Whether standard error is coloured.
@@ -225,6 +236,20 @@ pub(crate) enum LogLevel {
     Info,
     Debug,
     Trace,
+}
+
+impl LogLevel {
+    /// The least level that is logged; `None`: nothing.
+    fn level(self) -> Option<Level> {
+        match self {
+            LogLevel::Off => None,
+            LogLevel::Error => Some(Level::ERROR),
+            LogLevel::Warn => Some(Level::WARN),
+            LogLevel::Info => Some(Level::INFO),
+            LogLevel::Debug => Some(Level::DEBUG),
+            LogLevel::Trace => Some(Level::TRACE),
+        }
+    }
 }
 
 /// Form of the program's own log.

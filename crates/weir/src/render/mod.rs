@@ -3,14 +3,13 @@
 //! Nothing is decided and nothing is printed here; verbs do.
 
 pub(crate) mod columns;
-pub(crate) mod figures;
 mod plan;
 mod routes;
 mod services;
 mod tls;
 
+pub(crate) mod diagnostics;
 pub(crate) mod doctor;
-pub(crate) mod json;
 pub(crate) mod status;
 
 use std::fmt::Write as _;

@@ -1,5 +1,7 @@
 //! What `weir check` says of whole configurations, beside the sources as data.
 
+use balancer::configuration;
+
 use super::*;
 
 fn explained(text: &str) -> String {
@@ -80,8 +82,7 @@ fn a_configuration_is_explained_in_the_order_in_which_its_routes_match() {
 fn programs_are_told_the_same() {
     let text = seventy();
     let snapshot = config::check(&text, "test", &()).unwrap().snapshot;
-    let plan = crate::report::plan(&health::report::of_snapshot(&snapshot));
-    let value = json::explained(&snapshot, plan);
+    let value = configuration::to_json(&snapshot);
     assert_eq!(value["services"].as_array().unwrap().len(), 70);
     assert_eq!(value["services"][3]["servers"][2]["zone"], "b");
     assert_eq!(value["routes"][0]["host"], "s00.example.com");
@@ -146,7 +147,7 @@ fn what_tls_will_do_is_told() {
     ] {
         assert!(said.lines().any(|said| said.trim_end() == format!("  {line}")), "{line}\n{said}");
     }
-    let json = json::explained(&checked.snapshot, serde_json::Value::Null);
+    let json = configuration::to_json(&checked.snapshot);
     let certificate = &json["listeners"][0]["tls"]["certificates"][1];
     assert_eq!(certificate["names"][1], "*.b.example.com");
     assert_eq!(

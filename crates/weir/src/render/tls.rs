@@ -1,9 +1,9 @@
 //! What TLS will do: the certificates of each listener with their names and ends, names that are
 //! passed through, and how servers are spoken to.
 
+use balancer::configuration::pattern_text;
 use diagnose::kinds::grouped;
-use model::{Certificate, HostPattern, Protocol, Service, ServiceTls, Snapshot, TlsVersion};
-use serde_json::{Value, json};
+use model::{Certificate, Protocol, Service, ServiceTls, Snapshot, TlsVersion};
 
 use super::columns::Columns;
 use super::few;
@@ -110,38 +110,4 @@ fn shown(certificate: &Certificate) -> (String, String) {
         names => few(names.iter(), NAMES_SHOWN_MAX),
     };
     (names, tls::date(facts.not_after))
-}
-
-/// A certificate for programs.
-pub(super) fn certificate(certificate: &Certificate) -> Value {
-    let facts = tls::facts(&certificate.chain).ok();
-    json!({
-        "chain": certificate.chain.path,
-        "key": certificate.key.path,
-        "ocsp": certificate.ocsp.as_ref().map(|ocsp| &ocsp.path),
-        "names": facts.as_ref().map(|facts| &facts.names),
-        "subject": facts.as_ref().map(|facts| &facts.subject),
-        "issuer": facts.as_ref().map(|facts| &facts.issuer),
-        "not_before": facts.as_ref().map(|facts| tls::date(facts.not_before)),
-        "not_after": facts.as_ref().map(|facts| tls::date(facts.not_after)),
-        "not_after_unix_s": facts.as_ref().map(|facts| facts.not_after),
-    })
-}
-
-/// TLS towards a service's servers, for programs.
-pub(super) fn service(tls: &ServiceTls) -> Value {
-    json!({
-        "name": tls.name.as_deref(),
-        "verify": tls.verify,
-        "ca": tls.verify.then_some(&tls.ca.path),
-        "certificate": tls.certificate.as_ref().map(certificate),
-    })
-}
-
-/// `a.example.com`, `*.example.com`.
-pub(super) fn pattern_text(pattern: &HostPattern) -> String {
-    match pattern {
-        HostPattern::Exact(host) => host.clone(),
-        HostPattern::Wildcard(suffix) => format!("*.{suffix}"),
-    }
 }

@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use balancer::configuration;
 use control::load::{Folder, LoadError};
 use serde_json::{Value, json};
 
 use crate::flags::{CheckArgs, Common, Exit};
-use crate::{preflight, render, report};
+use crate::render;
 
 /// The file name that stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &CheckArgs, common: Common) -> Exit {
 /// Says what is wrong, as JSON if that is asked for; as text it has been said.
 fn invalid(found: &[config::Diagnostic], text: &str, name: &str, args: &CheckArgs) -> Exit {
     if args.json {
-        let mistakes = render::json::diagnostics(found, text);
+        let mistakes = render::diagnostics::json(found, text);
         print_json(&json!({ "file": name, "valid": false, "mistakes": mistakes }));
     }
     Exit::Mistake
@@ -63,7 +64,7 @@ fn check_text(text: &str, name: &str, args: &CheckArgs, common: Common) -> Exit 
     match checked {
         Err(found) => invalid(&found, text, name, args),
         Ok(warnings) if args.json => {
-            let warnings = render::json::diagnostics(&warnings, text);
+            let warnings = render::diagnostics::json(&warnings, text);
             print_json(&json!({ "file": name, "valid": true, "warnings": warnings }))
         }
         Ok(_) => print(&format!(
@@ -81,8 +82,8 @@ fn valid(
     common: Common,
 ) -> Exit {
     let snapshot = &checked.snapshot;
-    let warnings = || render::json::diagnostics(&checked.warnings, text);
-    let obstacles = preflight::obstacles(snapshot);
+    let warnings = || render::diagnostics::json(&checked.warnings, text);
+    let obstacles = balancer::obstacles(snapshot);
     if !obstacles.is_empty() {
         if args.json {
             print_json(&json!({
@@ -99,13 +100,13 @@ fn valid(
         }
         return Exit::Failed;
     }
-    let plan = health::report::of_snapshot(snapshot);
     if !args.json {
+        let plan = health::report::of_snapshot(snapshot);
         let what = render::explain(snapshot, &plan, common.colours_stdout());
         return print(&format!("{name} is valid.\n\n{what}"));
     }
     let mut value = json!({ "file": name, "valid": true, "warnings": warnings() });
-    let explained = render::json::explained(snapshot, report::plan(&plan));
+    let explained = configuration::to_json(snapshot);
     if let (Some(value), Value::Object(explained)) = (value.as_object_mut(), explained) {
         value.extend(explained);
     }

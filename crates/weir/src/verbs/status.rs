@@ -3,13 +3,13 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use balancer::signals::Signals;
 use serde_json::{Value, json};
 
 use super::check::{print, print_json, print_on};
 use crate::api_client::{Client, ClientError};
 use crate::flags::{Common, Exit, StatusArgs};
 use crate::render;
-use crate::signals::Signals;
 
 /// What has been under way for a second or more, the slowest of it.
 const SLOWEST: &str = "/api/v1/requests?longer_than_ms=1000&limit=5";

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use load::report::{Named, Run, compare, page};
+use load_report::{Named, Run, compare, page};
 
 use crate::flags::{Common, Exit, bench::CompareArgs};
 
@@ -94,7 +94,7 @@ fn table(runs: &[Named]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use load::report::Summary;
+    use load_report::Summary;
 
     use super::*;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use load::engine::plan::{Plan, Protocol, Shape, Target};
 use load::engine::prepare::{self, Refusal, Ways};
-use load::report::run::Run;
 use load::schedule::{Profile, Spacing};
 use load::syn_steps;
+use load_report::run::Run;
 
 use crate::flags::bench::ConnectArgs;
 use crate::flags::{Common, Exit};

@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use balancer::signals::Signals;
 use load::engine::plan::Shape;
 use load::engine::prepare::Refusal;
-use load::report::run::{Run, Step, Whose};
 use load::schedule::{Profile, Spacing};
 use load::search::{self, Facts, Found, Purpose, Search, Terms, Trial};
+use load_report::run::{Run, Step, Whose};
 
 use crate::flags::bench::LimitArgs;
 use crate::flags::bench::http::{HttpArgs, ShapeArgs};
 use crate::flags::{Common, Exit};
-use crate::signals::Signals;
 
 use super::http::Wanted;
 use super::measure::{Measured, measure_with};

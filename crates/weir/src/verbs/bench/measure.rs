@@ -3,15 +3,15 @@
 use std::io;
 use std::time::Duration;
 
+use balancer::signals::Signals;
 use load::account::{self, Series};
 use load::engine::plan::Plan;
 use load::engine::{self, Interval, Running};
 use load::host::Sampler;
-use load::report::run::Run;
+use load_report::run::Run;
 use observe::TimestampCache;
 
 use crate::flags::Common;
-use crate::signals::Signals;
 
 use super::{live::Live, words};
 

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 
 use load::engine::plan::Plan;
 use load::engine::prepare::Refusal;
-use load::report::run::Run;
+use load_report::run::Run;
 
 use crate::flags::bench::http::{Conditions, ReportArgs};
 use crate::flags::{BenchArgs, BenchVerb, Common, Exit};
@@ -116,7 +116,7 @@ fn verdict(run: &Run) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use load::report::run::Expectation;
+    use load_report::run::Expectation;
 
     use super::*;
 

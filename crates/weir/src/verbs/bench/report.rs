@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 
-use load::report::{Named, Run, page};
+use load_report::{Named, Run, page};
 
 use crate::flags::bench::http::ReportArgs;
 

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use load::sample::{Payload, Sample, SampleSpec, Stats, serve, serve_beside};
+use balancer::signals::Signals;
 use os::listen::{Bound, ListenError};
+use sample::{Payload, Sample, SampleSpec, Stats, serve, serve_beside};
 
 use crate::flags::{Common, Exit, bench::ServeArgs};
-use crate::signals::Signals;
 
 use super::failed;
 

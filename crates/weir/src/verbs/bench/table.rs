@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use load::engine::Failure;
-use load::report::Summary;
-use load::report::run::{Run, Whose};
+use load_report::Summary;
+use load_report::run::{Run, Whose};
 
 /// The table. `interrupted`: somebody ended the run before its time.
 pub(crate) fn text(run: &Run, interrupted: bool, colours: bool) -> String {

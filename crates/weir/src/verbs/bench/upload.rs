@@ -6,14 +6,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use load::upload::{Endpoint, Event, Figures, PARTS_MAX, Plan, Store, figures, upload};
+use balancer::signals::Signals;
 use model::Moment;
 use observe::TimestampCache;
 use tokio::task::LocalSet;
+use upload::{Endpoint, Event, Figures, PARTS_MAX, Plan, Store, figures, upload};
 
 use crate::flags::{Common, Exit, bench::UploadArgs};
 use crate::render::columns::Columns;
-use crate::signals::Signals;
 
 use super::failed;
 
@@ -116,7 +116,7 @@ fn plan(args: &UploadArgs) -> Plan {
 }
 
 /// One endpoint, with its progress on standard error.
-async fn one(store: Store, plan: &Plan, stop: load::upload::Stop<'_>) -> Endpoint {
+async fn one(store: Store, plan: &Plan, stop: upload::Stop<'_>) -> Endpoint {
     let mut progress = Progress::new(&store.name, plan);
     let mut watch = |event: Event<'_>| progress.see(event);
     let endpoint = LocalSet::new().run_until(upload(Arc::new(store), plan, stop, &mut watch)).await;
@@ -236,7 +236,7 @@ fn table(all: &Figures) -> String {
 
 #[cfg(test)]
 mod tests {
-    use load::upload::Part;
+    use upload::Part;
 
     use super::*;
 

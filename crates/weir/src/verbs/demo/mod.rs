@@ -12,13 +12,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use load::trickle::{self, Trickle};
+use balancer::log;
+use balancer::signals::Signals;
+use balancer::{Balancer, StartOptions};
+use sample::trickle::{self, Trickle};
 
 use crate::flags::{Common, DemoArgs, Exit};
-use crate::log;
-use crate::signals::Signals;
-use crate::sockets::{self, Handed};
-use crate::verbs::serve::{Balancer, Beginning};
 
 use background::Background;
 use configuration::Service;
@@ -40,7 +39,7 @@ const TICK_TERMINAL: Duration = Duration::from_secs(1);
 const TICK_PIPE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &DemoArgs, common: Common) -> Exit {
-    log::start(common);
+    log::start(common.log_options());
     match demo(args) {
         Ok(()) => Exit::Done,
         // Whoever reads has seen enough: `weir demo | head`.
@@ -74,10 +73,10 @@ fn demo(args: &DemoArgs) -> Result<(), Error> {
     let mut signals = Signals::catch().map_err(cannot("catch signals"))?;
 
     let (services, _servers) = servers::start().map_err(cannot("start the sample servers"))?;
-    let Opened { public, admin, text, beginning } = open(&services)?;
+    let Opened { public, admin, text, options } = open(&services)?;
     let directory = Directory::create().map_err(cannot("make a temporary directory"))?;
     let file = directory.write("weir.toml", &text).map_err(cannot("write the configuration"))?;
-    let balancer = Balancer::start(beginning).map_err(Error::Start)?;
+    let balancer = Balancer::start(options).map_err(Error::Start)?;
     let traffic = Background::start("demo-traffic", move || send(public))
         .map_err(cannot("start the traffic"))?;
 
@@ -93,7 +92,7 @@ struct Opened {
     public: SocketAddr,
     admin: SocketAddr,
     text: String,
-    beginning: Beginning,
+    options: StartOptions,
 }
 
 /// Writes the configuration for the usual ports and opens what it names; where a port is taken, the
@@ -106,19 +105,8 @@ fn open(services: &[Service]) -> Result<Opened, Error> {
         let snapshot = control::load::check(&text, "the demo's configuration", &(), false)
             .map_err(|error| Error::Start(vec![error.to_string()]))?
             .snapshot;
-        let error = match sockets::open(&snapshot, Handed::default()) {
-            Ok((sockets, door)) => {
-                let beginning = Beginning {
-                    snapshot,
-                    sockets,
-                    door,
-                    carried: None,
-                    affinity_key: None,
-                    identity: crate::upgrade::new_identity(),
-                    sources: admin::Sources::default(),
-                };
-                return Ok(Opened { public, admin, text, beginning });
-            }
+        let error = match StartOptions::open(snapshot) {
+            Ok(options) => return Ok(Opened { public, admin, text, options }),
             Err(error) => error,
         };
         let tried = public.port() - PUBLIC_PORT + (admin.port() - ADMIN_PORT);

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use load::sample::{Payload, Sample, SampleSpec, serve};
+use sample::{Payload, Sample, SampleSpec, serve};
 use tokio::task::LocalSet;
 
 use super::background::Background;

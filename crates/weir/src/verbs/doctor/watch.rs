@@ -2,12 +2,12 @@
 
 use std::io::{self, IsTerminal};
 
+use balancer::signals::Signals;
 use diagnose::rules::diagnose;
 
 use super::{facts, value};
 use crate::flags::{Common, Exit, FactsArgs};
 use crate::render;
-use crate::signals::Signals;
 use crate::verbs::check::print_on;
 
 /// Clears a terminal and begins at its top.

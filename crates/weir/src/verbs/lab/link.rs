@@ -2,19 +2,16 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
 
+use balancer::signals::Signals;
 use lab::link::{Forwarder, Way, Ways, open};
 use os::tun::Packets;
 use serde_json::json;
+use tokio::signal::unix::SignalKind;
 
 use crate::flags::{Exit, LinkArgs};
-use crate::signals::{Event, Events};
 
 use super::failed;
-
-/// Between two looks at nothing; signals come at once.
-const IDLE: Duration = Duration::from_secs(3_600);
 
 pub(crate) fn run(args: &LinkArgs) -> Exit {
     let ways = match ways(args.file.as_deref()) {
@@ -31,9 +28,8 @@ pub(crate) fn run(args: &LinkArgs) -> Exit {
 }
 
 fn carry(args: &LinkArgs, ways: [Way; 2]) -> io::Result<()> {
-    // Nobody asks by the desk; only signals do.
-    let (_desk, errands) = crate::desk::open();
-    let mut events = Events::catch(errands)?;
+    let mut signals = Signals::catch()?;
+    let mut hangup = signals.also(SignalKind::hangup())?;
     let packets = if args.large { Packets::Large } else { Packets::Wire };
     let device = |end| {
         open(end, packets, args.mtu).map_err(|error| match error.kind() {
@@ -48,14 +44,10 @@ fn carry(args: &LinkArgs, ways: [Way; 2]) -> io::Result<()> {
     let forwarder = Forwarder::start(devices, packets, ways, args.seed)?;
     // Nobody may be left to read it.
     let _ = said(&format!("ready: {} and {}", args.first.device, args.second.device));
-    loop {
-        match events.next(IDLE) {
-            Some(Event::Stop(_)) => break,
-            Some(Event::Reload) => match self::ways(args.file.as_deref()) {
-                Ok(ways) => forwarder.set(ways)?,
-                Err(why) => eprintln!("weir lab: {why}; the link goes on as it was"),
-            },
-            _ => {}
+    while signals.run(hangup.recv()).is_ok() {
+        match self::ways(args.file.as_deref()) {
+            Ok(ways) => forwarder.set(ways)?,
+            Err(why) => eprintln!("weir lab: {why}; the link goes on as it was"),
         }
     }
     let [there, back] = forwarder.counts();

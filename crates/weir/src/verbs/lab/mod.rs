@@ -12,8 +12,9 @@ use std::time::Duration;
 use ::lab::incident::{Incident, entries, find};
 use ::lab::network::state;
 
+use balancer::signals::Signals;
+
 use crate::flags::{Common, Exit, LabArgs, LabListArgs, LabVerb};
-use crate::signals::Signals;
 
 /// Between two looks at whether what signals can end has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

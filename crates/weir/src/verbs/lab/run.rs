@@ -7,8 +7,9 @@ use ::lab::page::page;
 use ::lab::run::{Record, Request, Told, run as run_incident};
 use ::lab::stop::Stop;
 
+use balancer::signals::Signals;
+
 use crate::flags::{Common, Exit, LabRunArgs};
-use crate::signals::Signals;
 
 use super::{failed, incident, mistaken, text, watched};
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use ::lab::run::{Request, find, visit};
 use ::lab::stop::Stop;
+use balancer::signals::Signals;
 use os::process::{Ask, signal};
 
 use crate::flags::{Exit, LabShellArgs};
-use crate::signals::Signals;
 
 use super::{failed, incident, mistaken, watched};
 

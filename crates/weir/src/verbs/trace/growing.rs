@@ -11,8 +11,8 @@ use os::terminal::Size;
 use trace::Trace;
 use trace::analysis::Flags;
 use trace::summary::{Counts, Interval};
+use trace_report::{Reading, csv, tables, text, worst};
 
-use super::{Reading, csv, text};
 use crate::flags::TraceLook;
 
 /// How often a terminal is drawn anew.
@@ -142,7 +142,7 @@ fn line(trace: &Trace, row: &Interval) -> String {
     let length_s = intervals.length_ns() as f64 / 1e9;
     let start_s = row.number as f64 * length_s;
     let end_s = (start_s + length_s).min(intervals.duration_ns() as f64 / 1e9);
-    let when = format!("{} <> {} s", text::number(start_s), text::number(end_s));
+    let when = format!("{} <> {} s", tables::number(start_s), tables::number(end_s));
     let counts = &row.counts;
     let packets = thousands(counts.frames);
     let trouble = trouble(counts);
@@ -186,10 +186,10 @@ fn screen(reading: &Reading, left: Duration, size: Size) -> String {
     let mut out = text::head(reading);
     let seconds = left.as_secs_f64().ceil() as u64;
     _ = writeln!(out, "{} left (Ctrl-C ends it)\n", plural(seconds, "second"));
-    out.push_str(&text::intervals(trace, rows[rows.len() - newest..].iter()).text());
+    out.push_str(&tables::intervals(trace, rows[rows.len() - newest..].iter()).text());
     out.push('\n');
     let connections = (room.saturating_sub(newest) / 2).max(1);
-    out.push_str(&text::by_connection(text::worst(trace, connections)).text());
+    out.push_str(&tables::by_connection(worst(trace, connections)).text());
     clipped(&out, size)
 }
 

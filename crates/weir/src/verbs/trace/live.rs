@@ -3,17 +3,17 @@
 use std::io;
 use std::time::Duration;
 
+use balancer::signals::Signals;
 use os::capture::{LATE_MS, Packet, Ring};
 use trace::decode::{Decoded, Decoder};
 use trace::reader::Record;
 use trace::{Frame, Trace};
+use trace_report::{Events, Reading};
 
-use super::events::Events;
 use super::growing::Growing;
 use super::progress::Progress;
-use super::{Reading, limits, tell, write_frame};
+use super::{limits, tell, write_frame};
 use crate::flags::{Common, Exit, LiveArgs};
-use crate::signals::Signals;
 
 /// How long one wait for packets lasts at most, in milliseconds.
 const WAIT_MS: u32 = 100;

@@ -1,48 +1,21 @@
 //! `weir trace`: what the packets of a capture say.
 
-mod chart;
-mod csv;
-mod events;
-mod facts;
 mod growing;
 mod input;
-mod json;
 mod live;
-mod page;
-mod picture;
 mod progress;
-mod text;
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use trace::reader::{Broken, Reader, Step};
 use trace::{Frame, Limits, Trace};
+use trace_report::{Events, Reading, Selection, csv, json, page, picture, text};
 
 use super::check::{print, print_json};
 use crate::flags::{Common, Exit, TraceArgs, TraceHow, TraceLook};
 use input::Input;
 use progress::Progress;
-
-/// A capture that has been read, as far as it could be.
-struct Reading {
-    /// How the file was named, or the interface.
-    name: String,
-    /// It was read from an interface.
-    is_live: bool,
-    trace: Trace,
-    /// What the file says was dropped while it was made.
-    dropped: Option<u64>,
-    /// Why reading stopped before the end.
-    broken: Option<Broken>,
-}
-
-impl Reading {
-    /// What the rule book says of it.
-    fn findings(&self) -> diagnose::finding::Report {
-        diagnose::rules::diagnose_captures(&facts::facts(self))
-    }
-}
 
 pub(crate) fn run(args: &TraceArgs, common: Common) -> Exit {
     match (&args.how, &args.file) {
@@ -61,7 +34,7 @@ fn run_file(file: &Path, args: &TraceLook, common: Common) -> Exit {
             return Exit::Failed;
         }
     };
-    let mut events = events::Events::new(args.stream);
+    let mut events = Events::new(args.stream);
     let out = &mut BufWriter::new(io::stdout().lock());
     let each = |frame: &Frame, time_ns: i64, _: &Trace| {
         if args.frames {
@@ -101,7 +74,7 @@ fn run_file(file: &Path, args: &TraceLook, common: Common) -> Exit {
     }
 }
 
-fn tell(args: &TraceLook, common: Common, reading: &Reading, events: &events::Events) -> Exit {
+fn tell(args: &TraceLook, common: Common, reading: &Reading, events: &Events) -> Exit {
     if let Some(stream) = args.stream
         && reading.trace.story(stream).is_none()
     {
@@ -109,13 +82,14 @@ fn tell(args: &TraceLook, common: Common, reading: &Reading, events: &events::Ev
         eprintln!("weir: {} has no stream {stream}; it has {count}, numbered from 0", reading.name);
         return Exit::Mistake;
     }
+    let selected = Selection { stream: args.stream, connections: args.connections };
     let picture = || match args.stream {
         Some(stream) => picture::sequence(reading, stream, events),
         None => picture::over_time(reading),
     };
     let files = [
         args.svg.as_ref().map(|path| (path, picture())),
-        args.html.as_ref().map(|path| (path, page::page(reading, args, events, &picture()))),
+        args.html.as_ref().map(|path| (path, page::page(reading, selected, events, &picture()))),
     ];
     for (path, drawn) in files.into_iter().flatten() {
         if let Err(error) = std::fs::write(path, drawn) {
@@ -126,7 +100,7 @@ fn tell(args: &TraceLook, common: Common, reading: &Reading, events: &events::Ev
     if args.frames {
         Exit::Done
     } else if args.json {
-        print_json(&json::report(reading, args, events))
+        print_json(&json::report(reading, selected, events))
     } else if args.csv {
         // Live, they have been printed as they came.
         if reading.is_live { Exit::Done } else { print(&csv::intervals(&reading.trace)) }

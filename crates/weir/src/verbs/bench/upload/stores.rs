@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use load::upload::{Addressing, Credentials, Store};
 use tls::rustls::ClientConfig;
+use upload::{Addressing, Credentials, Store};
 
 use crate::flags::bench::UploadArgs;
 use crate::verbs::bench::authorities;

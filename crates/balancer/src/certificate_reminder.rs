@@ -1,0 +1,93 @@
+//! Says once a day which certificates end soon: a start and a reload have said it, but a process
+//! may run for longer than its certificates hold.
+
+use std::time::Duration;
+
+use model::{Moment, Snapshot};
+
+/// How often it is said.
+const EVERY: Duration = Duration::from_hours(24);
+
+/// When it is to be said again.
+pub(crate) struct CertificateReminder {
+    next: Moment,
+}
+
+impl CertificateReminder {
+    /// Begins a day after the start, which has said it itself.
+    pub(crate) fn new() -> CertificateReminder {
+        CertificateReminder { next: os::clock::now() + EVERY }
+    }
+
+    /// Says it, if it is time.
+    pub(crate) fn look(&mut self, snapshot: &Snapshot) {
+        let now = os::clock::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + EVERY;
+        for line in ending(snapshot, os::clock::wall().as_secs().cast_signed()) {
+            tracing::warn!("{line}");
+        }
+    }
+}
+
+/// A line for each certificate that ends soon, or has ended, at `now_s` seconds since 1970-01-01.
+fn ending(snapshot: &Snapshot, now_s: i64) -> Vec<String> {
+    let mut lines = Vec::new();
+    for listener in &snapshot.listeners {
+        for certificate in listener.tls.iter().flat_map(|tls| &tls.certificates) {
+            let Ok(facts) = tls::facts(&certificate.chain) else { continue };
+            if facts.ends_soon(now_s) {
+                lines.push(format!(
+                    "the certificate of listener {} ({}, for {}) ends on {}; renew its file, and it \
+                     comes into force by itself",
+                    listener.name,
+                    certificate.chain.path.display(),
+                    facts.names.join(", "),
+                    tls::date(facts.not_after),
+                ));
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_S: i64 = 24 * 3600;
+
+    #[test]
+    fn a_certificate_that_ends_soon_or_has_ended_is_named() {
+        let made = rcgen::generate_simple_self_signed(["a.example.com".to_owned()]).unwrap();
+        let chain =
+            model::Material { path: "a.pem".into(), bytes: made.cert.pem().into_bytes().into() };
+        let not_after = tls::facts(&chain).unwrap().not_after;
+        let certificate = model::Certificate { key: chain.clone(), chain, ocsp: None };
+        let mut snapshot = Snapshot::empty();
+        snapshot.listeners.push(listener(certificate));
+        assert_eq!(ending(&snapshot, not_after - 22 * DAY_S).len(), 0);
+        let soon = ending(&snapshot, not_after - 20 * DAY_S);
+        assert_eq!(soon.len(), 1);
+        let begin = "the certificate of listener public (a.pem, for a.example.com) ends on ";
+        assert!(soon[0].starts_with(begin), "{soon:?}");
+        assert_eq!(ending(&snapshot, not_after + DAY_S).len(), 1);
+    }
+
+    fn listener(certificate: model::Certificate) -> model::Listener {
+        let text = "[[listener]]\nname = \"public\"\naddress = \"127.0.0.1:1\"\n[[route]]\nservice = \"a\"\n\
+                    [service.a]\n[[service.a.server]]\naddress = \"127.0.0.1:2\"\n";
+        let checked = config::check(text, "test", &()).unwrap();
+        let mut listener = checked.snapshot.listeners[0].clone();
+        listener.tls = Some(model::ListenerTls {
+            certificates: vec![certificate],
+            version_min: model::TlsVersion::Tls12,
+            client_certificates: None,
+            ciphers: Vec::new(),
+            hsts: None,
+        });
+        listener
+    }
+}

@@ -1,0 +1,130 @@
+//! Commands from other threads to the main thread: a reload, an upgrade, what a new process says.
+//!
+//! They wait in a short queue; the sender waits for the answer. Signals ask for the same, but have
+//! nobody to answer: see [`crate::events`].
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use admin::ReloadError;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+/// Commands that wait for the main thread. Only people and their scripts send any.
+const COMMANDS_MAX: usize = 8;
+
+/// The result of a command: a receipt, or why it failed.
+pub(crate) type Answer = Result<Value, ReloadError>;
+
+/// What the main thread is asked to do.
+pub(crate) enum Command {
+    /// Load the configuration again.
+    Reload(Reply),
+    /// Let a new process take over.
+    Upgrade(Reply),
+    /// Handle the message of the new process with this id: a line, or nothing if it ended without
+    /// one.
+    SuccessorSaid(u32, String),
+}
+
+/// Sends the answer to the sender of the command.
+pub(crate) struct Reply(SyncSender<Answer>);
+
+impl Reply {
+    pub(crate) fn send(self, answer: Answer) {
+        // The sender may have gone.
+        let _ = self.0.send(answer);
+    }
+}
+
+/// Sends commands from any thread.
+#[derive(Clone)]
+pub(crate) struct CommandSender(mpsc::Sender<Command>);
+
+/// The main thread's side.
+pub(crate) type CommandReceiver = mpsc::Receiver<Command>;
+
+pub(crate) fn channel() -> (CommandSender, CommandReceiver) {
+    let (sender, receiver) = mpsc::channel(COMMANDS_MAX);
+    (CommandSender(sender), receiver)
+}
+
+impl CommandSender {
+    /// Reloads the configuration, and waits until it is in force or refused.
+    pub(crate) fn reload(&self) -> Answer {
+        self.ask(Command::Reload)
+    }
+
+    /// Starts an upgrade, and waits until the new process serves or has failed.
+    pub(crate) fn upgrade(&self) -> Answer {
+        self.ask(Command::Upgrade)
+    }
+
+    /// Passes on what the new process said. Blocks while the queue is full, so it needs a thread of
+    /// its own: if the message were dropped, a process that serves would be given up.
+    pub(crate) fn successor_said(&self, pid: u32, said: String) {
+        if self.0.blocking_send(Command::SuccessorSaid(pid, said)).is_err() {
+            tracing::debug!("what the new process said comes too late: this one is ending");
+        }
+    }
+
+    fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Answer {
+        let (reply, answer) = sync_channel(1);
+        self.0.try_send(command(Reply(reply))).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => {
+                ReloadError::Failed("too much is asked at once; try again".to_owned())
+            }
+            mpsc::error::TrySendError::Closed(_) => stopping(),
+        })?;
+        answer.recv().unwrap_or_else(|_| Err(stopping()))
+    }
+}
+
+fn stopping() -> ReloadError {
+    ReloadError::Failed("the balancer is stopping".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_new_process_is_heard_while_the_queue_is_full() {
+        let (commands, mut received) = channel();
+        for _ in 0..COMMANDS_MAX {
+            let (reply, _) = sync_channel(1);
+            assert!(commands.0.try_send(Command::Reload(Reply(reply))).is_ok());
+        }
+        let heard = std::thread::spawn({
+            let commands = commands.clone();
+            move || commands.successor_said(7, "ready".to_owned())
+        });
+        drop(commands);
+        for _ in 0..COMMANDS_MAX {
+            assert!(matches!(received.blocking_recv(), Some(Command::Reload(_))));
+        }
+        let last = received.blocking_recv();
+        assert!(matches!(last, Some(Command::SuccessorSaid(7, _))));
+        heard.join().unwrap();
+    }
+
+    #[test]
+    fn a_dropped_command_is_answered() {
+        let (commands, mut received) = channel();
+        let asking = std::thread::spawn({
+            let commands = commands.clone();
+            move || (commands.reload(), commands.upgrade())
+        });
+        match received.blocking_recv() {
+            Some(Command::Reload(reply)) => reply.send(Ok(json!(7))),
+            _ => panic!("a reload was asked for"),
+        }
+        let upgrade = received.blocking_recv();
+        assert!(matches!(upgrade, Some(Command::Upgrade(_))));
+        drop(upgrade);
+        assert_eq!(asking.join().unwrap(), (Ok(json!(7)), Err(stopping())));
+        drop(received);
+        assert_eq!(commands.reload(), Err(stopping()));
+    }
+}

@@ -1,0 +1,341 @@
+//! A configuration as JSON: everything that holds, defaults included. For the admin API and for
+//! `weir check --json`.
+
+use model::{
+    AccessLog, Action, Balance, Certificate, CheckKind, FieldChanges, FieldMatch, HashOn,
+    HostPattern, HttpVersion, Listener, LogFormat, PathMatch, Protocol, ProxyVersion, RateKey,
+    Route, Service, ServiceTls, Snapshot, TlsVersion, WhenAllDown,
+};
+use serde_json::{Value, json};
+
+use crate::probe_report;
+
+/// Describes a valid configuration; keys are in order of the text form.
+pub fn to_json(snapshot: &Snapshot) -> Value {
+    let id = |id: model::ListenerId| {
+        snapshot.listeners.get(id.0 as usize).map(|listener| listener.name.to_string())
+    };
+    json!({
+        "zone": snapshot.zone.as_deref(),
+        "workers": snapshot.workers,
+        "connections_max": snapshot.connections_max,
+        "request_buffers_max_bytes": snapshot.request_buffers_max_bytes,
+        "drain_max_ms": millis(snapshot.drain_max),
+        "state_directory": snapshot.state_directory,
+        "run_as": snapshot.run_as.as_ref().map(|(user, group)| json!({
+            "user": user, "group": group,
+        })),
+        "log": {
+            "access": match &snapshot.log.access {
+                AccessLog::Off => "off".to_owned(),
+                AccessLog::Stdout => "stdout".to_owned(),
+                AccessLog::File(path) => path.display().to_string(),
+            },
+            "format": match snapshot.log.format {
+                LogFormat::Json => "json",
+                LogFormat::Text => "text",
+            },
+            "tcp_info": snapshot.log.tcp_info,
+            "decisions": snapshot.log.decisions,
+            "explain_token_file": snapshot.log.explain_token_file,
+        },
+        "admin": snapshot.admin.as_ref().map(|admin| json!({
+            "address": admin.address.to_string(),
+            "token_file": admin.token_file,
+        })),
+        "metrics": {
+            "statsd": snapshot.metrics.statsd.as_ref().map(ToString::to_string),
+            "graphite": snapshot.metrics.graphite.as_ref().map(ToString::to_string),
+            "interval_ms": millis(snapshot.metrics.interval),
+            "prefix": snapshot.metrics.prefix,
+        },
+        "doctor": { "interval_ms": snapshot.doctor.interval.map(millis) },
+        "resolver": snapshot.resolver.map(|address| address.to_string()),
+        "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
+        "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),
+        "services": snapshot.services.iter().map(service).collect::<Value>(),
+        "probe_plan": probe_report::plan(&health::report::of_snapshot(snapshot)),
+    })
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
+    let (protocol, to) = match &listener.protocol {
+        Protocol::Http => ("http", None),
+        Protocol::Tcp(id) => ("tcp", Some(snapshot.service(*id).name.to_string())),
+        Protocol::TlsPassthrough { otherwise, .. } => {
+            ("tcp", otherwise.map(|id| snapshot.service(id).name.to_string()))
+        }
+    };
+    json!({
+        "name": listener.name.as_ref(),
+        "address": listener.address.to_string(),
+        "protocol": protocol,
+        "service": to,
+        "server_names": match &listener.protocol {
+            Protocol::Http | Protocol::Tcp(_) => Value::Null,
+            Protocol::TlsPassthrough { names, .. } => names
+                .iter()
+                .map(|(name, id)| {
+                    json!({ "name": pattern_text(name), "service": snapshot.service(*id).name })
+                })
+                .collect(),
+        },
+        "tls": listener.tls.as_ref().map(|tls| json!({
+            "certificates": tls.certificates.iter().map(certificate).collect::<Value>(),
+            "version_min": match tls.version_min {
+                TlsVersion::Tls12 => "1.2",
+                TlsVersion::Tls13 => "1.3",
+            },
+            "client_certificates": tls.client_certificates.as_ref().map(|clients| json!({
+                "ca": clients.ca.path,
+                "required": clients.required,
+            })),
+            "ciphers": tls.ciphers,
+            "hsts_s": tls.hsts.map(|hsts| hsts.as_secs()),
+        })),
+        "http2": listener.http2.map(|http2| json!({ "streams_max": http2.streams_max })),
+        "proxy_protocol":
+            listener.proxy_protocol.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "backlog": listener.backlog,
+        "connections_max": listener.connections_max,
+        "trusted": listener.trusted.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "forward_fields": {
+            "x-forwarded": listener.forward_fields.x_forwarded,
+            "forwarded": listener.forward_fields.forwarded,
+            "x-request-id": listener.forward_fields.request_id,
+            "traceparent": listener.forward_fields.traceparent,
+        },
+        "timeouts": {
+            "head_ms": millis(listener.timeouts.head),
+            "idle_ms": millis(listener.timeouts.idle),
+            "body_ms": millis(listener.timeouts.body),
+        },
+        "head_max_bytes": listener.head_max_bytes,
+        "body_max_bytes": listener.body_max_bytes,
+    })
+}
+
+fn route(
+    route: &Route,
+    snapshot: &Snapshot,
+    listener: impl Fn(model::ListenerId) -> Option<String>,
+) -> Value {
+    let matches = &route.matches;
+    let names: Vec<_> = matches.listeners.iter().filter_map(|id| listener(*id)).collect();
+    let pairs = |pairs: &[FieldMatch]| -> Value {
+        pairs.iter().map(|pair| json!({ "name": pair.name, "value": pair.value })).collect()
+    };
+    let path = match &matches.path {
+        PathMatch::Exact(path) => json!({ "exact": path }),
+        PathMatch::Prefix(prefix) => json!({ "prefix": or_slash(prefix) }),
+    };
+    json!({
+        "name": route.name.as_ref(),
+        "listeners": names,
+        "host": matches.host.as_ref().map(pattern_text),
+        "path": path,
+        "method": matches.method,
+        "header": pairs(&matches.fields),
+        "query": pairs(&matches.query),
+        "action": action(&route.action, snapshot),
+        "rate_limit": route.rate_limit.as_ref().map(|limit| json!({
+            "requests": limit.requests,
+            "per_ms": millis(limit.per),
+            "burst": limit.burst,
+            "by": match &limit.by {
+                RateKey::Client => "client".to_owned(),
+                RateKey::Field(name) => format!("header:{name}"),
+            },
+        })),
+    })
+}
+
+fn or_slash(path: &str) -> &str {
+    if path.is_empty() { "/" } else { path }
+}
+
+fn action(action: &Action, snapshot: &Snapshot) -> Value {
+    match action {
+        Action::Deny(status) => json!({ "deny": status }),
+        Action::Redirect(redirect) => json!({ "redirect": {
+            "status": redirect.status,
+            "scheme": redirect.scheme,
+            "host": redirect.host,
+            "port": redirect.port,
+            "path": redirect.path.as_deref().map(or_slash),
+        }}),
+        Action::Forward(forward) => {
+            let split = forward.to.iter().map(|split| {
+                let name = snapshot.service(split.service).name.as_ref();
+                json!({ "service": name, "weight": split.weight })
+            });
+            json!({ "forward": {
+                "split": split.collect::<Value>(),
+                "rewrite": {
+                    "prefix": forward.rewrite.prefix.as_deref().map(or_slash),
+                    "host": forward.rewrite.host,
+                },
+                "request_header": changes(&forward.request_fields),
+                "response_header": changes(&forward.response_fields),
+            }})
+        }
+    }
+}
+
+fn changes(changes: &FieldChanges) -> Value {
+    let pairs = |pairs: &[(String, String)]| -> Value {
+        pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    };
+    json!({ "remove": changes.remove, "set": pairs(&changes.set), "add": pairs(&changes.add) })
+}
+
+fn service(service: &Service) -> Value {
+    let (balance, hash) = match &service.balance {
+        Balance::RoundRobin => ("round-robin", None),
+        Balance::LeastConnections => ("least-connections", None),
+        Balance::PeakEwma => ("peak-ewma", None),
+        Balance::Random => ("random", None),
+        Balance::Hash(hash) => ("hash", Some(hash)),
+    };
+    let servers = service.servers.iter().map(|server| {
+        json!({
+            "address": server.target.to_string(),
+            "resolved": matches!(server.target, model::ServerTarget::Address(_)),
+            "zone": server.zone.as_deref(),
+            "weight": server.weight,
+            "backup": server.backup,
+        })
+    });
+    json!({
+        "name": service.name.as_ref(),
+        "balance": balance,
+        "hash": hash.map(|hash| json!({
+            "on": match &hash.on {
+                HashOn::Client => "client".to_owned(),
+                HashOn::Field(name) => format!("header:{name}"),
+                HashOn::Cookie(name) => format!("cookie:{name}"),
+            },
+            "load_factor": hash.load_factor,
+        })),
+        "in_flight_max": service.in_flight_max,
+        "queue": {
+            "length_max": service.queue.length_max,
+            "wait_max_ms": millis(service.queue.wait_max),
+        },
+        "when_full": service.when_full,
+        "when_all_down": match service.when_all_down {
+            WhenAllDown::Refuse => "refuse",
+            WhenAllDown::TryAll => "try-all",
+        },
+        "tls": service.tls.as_deref().map(service_tls),
+        "http": match service.http {
+            HttpVersion::Http11 => "1.1",
+            HttpVersion::Http2 => "2",
+        },
+        "send_proxy": service.send_proxy.map(|version| match version {
+            ProxyVersion::V1 => "v1",
+            ProxyVersion::V2 => "v2",
+        }),
+        "check": check(service),
+        "passive": service.passive.map(|passive| json!({
+            "failures": passive.failures,
+            "count_5xx": passive.count_5xx,
+            "eject_ms": millis(passive.eject),
+            "eject_max_ms": millis(passive.eject_max),
+            "share_max": passive.share_max,
+        })),
+        "zones": {
+            "ready_min": service.zones.ready_min,
+            "ready_recovered": service.zones.ready_recovered,
+        },
+        "affinity": service.affinity.as_ref().map(|affinity| json!({
+            "cookie": affinity.cookie,
+            "max_age_ms": affinity.max_age.map(millis),
+            "key_file": affinity.key_file.as_ref().map(|file| &file.path),
+        })),
+        "slow_start_ms": service.slow_start.map(millis),
+        "timeouts": {
+            "connect_ms": millis(service.timeouts.connect),
+            "response_ms": millis(service.timeouts.response),
+            "idle_ms": millis(service.timeouts.idle),
+            "tunnel_ms": millis(service.timeouts.tunnel),
+            "keep_alive_ms": millis(service.timeouts.keep_alive),
+            "total_ms": service.timeouts.total.map(millis),
+        },
+        "retries": {
+            "attempts_max": service.retries.attempts_max,
+            "body_kept_max_bytes": service.retries.body_kept_max_bytes,
+        },
+        "idle_connections_max": service.idle_connections_max,
+        "servers": servers.collect::<Value>(),
+    })
+}
+
+fn check(service: &Service) -> Value {
+    let Some(check) = &service.check else { return Value::Null };
+    let mut value = json!({
+        "kind": "tcp",
+        "port": check.port,
+        "interval_ms": millis(check.interval),
+        "timeout_ms": millis(check.timeout),
+        "rise": check.rise,
+        "fall": check.fall,
+    });
+    match &check.kind {
+        CheckKind::Tcp => {}
+        CheckKind::Http { method, path, host, fields, expect, reuse } => {
+            value["kind"] = json!("http");
+            value["method"] = json!(method);
+            value["path"] = json!(path);
+            value["host"] = json!(host);
+            let fields = fields.iter().map(|(name, value)| json!({ "name": name, "value": value }));
+            value["header"] = fields.collect();
+            value["expect"] = json!(expect.0);
+            value["reuse"] = json!(reuse);
+        }
+        CheckKind::Grpc { service, host } => {
+            value["kind"] = json!("grpc");
+            value["grpc_service"] = json!(service);
+            value["host"] = json!(host);
+        }
+    }
+    value
+}
+
+/// A certificate for programs.
+fn certificate(certificate: &Certificate) -> Value {
+    let facts = tls::facts(&certificate.chain).ok();
+    json!({
+        "chain": certificate.chain.path,
+        "key": certificate.key.path,
+        "ocsp": certificate.ocsp.as_ref().map(|ocsp| &ocsp.path),
+        "names": facts.as_ref().map(|facts| &facts.names),
+        "subject": facts.as_ref().map(|facts| &facts.subject),
+        "issuer": facts.as_ref().map(|facts| &facts.issuer),
+        "not_before": facts.as_ref().map(|facts| tls::date(facts.not_before)),
+        "not_after": facts.as_ref().map(|facts| tls::date(facts.not_after)),
+        "not_after_unix_s": facts.as_ref().map(|facts| facts.not_after),
+    })
+}
+
+/// TLS towards a service's servers, for programs.
+fn service_tls(tls: &ServiceTls) -> Value {
+    json!({
+        "name": tls.name.as_deref(),
+        "verify": tls.verify,
+        "ca": tls.verify.then_some(&tls.ca.path),
+        "certificate": tls.certificate.as_ref().map(certificate),
+    })
+}
+
+/// `a.example.com`, `*.example.com`.
+pub fn pattern_text(pattern: &HostPattern) -> String {
+    match pattern {
+        HostPattern::Exact(host) => host.clone(),
+        HostPattern::Wildcard(suffix) => format!("*.{suffix}"),
+    }
+}

@@ -1,0 +1,435 @@
+//! A whole balancer: the order of a start, of a change of its configuration and of a stop, top to
+//! bottom.
+//!
+//! Each step's work is done elsewhere; here is the order, and why it is this one.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use config::Diff;
+use decide::Published;
+use model::{AccessLog, AdminAddress, AffinityKey, Snapshot};
+
+use crate::affinity_key;
+use crate::explain_token::ExplainToken;
+use crate::management::{Managed, Management};
+use crate::preflight;
+use crate::preserved::{Before, Preserved};
+use crate::server_states::ServerStates;
+use crate::service_manager;
+use crate::signals::{LastSignal, LastSignals};
+use crate::sockets::{self, Handed, OpenError, Sockets};
+
+/// How long servers given by name may keep a start, or a reload, waiting for their first
+/// resolution.
+const RESOLVE_MAX: Duration = Duration::from_secs(5);
+
+/// How often a stop looks whether the last connection has ended, or a second signal has come.
+const DRAIN_LOOK: Duration = Duration::from_millis(50);
+
+/// What a balancer is started with: everything that can fail for reasons outside of it is opened.
+pub struct StartOptions {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) sockets: Sockets,
+    pub(crate) door: Option<admin::Door>,
+    /// The state of the servers as the predecessor knew it.
+    pub(crate) server_states: Option<ServerStates>,
+    /// The predecessor's key for affinity cookies.
+    pub(crate) affinity_key: Option<AffinityKey>,
+    /// The predecessor's id in `CDN-Loop`; `None`: a new one is made.
+    pub(crate) identity: Option<proxy::Identity>,
+    /// What the admin API shows and does beyond the balancer itself, such as reloads.
+    pub(crate) sources: admin::Sources,
+}
+
+impl StartOptions {
+    /// Opens the sockets of a balancer that takes over from no other process.
+    ///
+    /// # Errors
+    /// Every address that cannot be bound.
+    pub fn open(snapshot: Arc<Snapshot>) -> Result<StartOptions, OpenError> {
+        let (sockets, door) = sockets::open(&snapshot, Handed::default())?;
+        Ok(StartOptions {
+            snapshot,
+            sockets,
+            door,
+            server_states: None,
+            affinity_key: None,
+            identity: None,
+            sources: admin::Sources::default(),
+        })
+    }
+}
+
+/// A running balancer.
+pub struct Balancer {
+    /// Its services, servers and their state.
+    pub registry: Arc<decide::Registry>,
+    /// What it counts.
+    pub counters: Arc<observe::Registry>,
+    /// What it was started with: some of it holds until it ends.
+    started_with: Arc<Snapshot>,
+    identity: proxy::Identity,
+    workers: usize,
+    sockets: Sockets,
+    ready: Arc<AtomicBool>,
+    explain_token: ExplainToken,
+    control: control::Control,
+    proxy: proxy::Handle,
+    management: Management,
+    switches: admin::Switches,
+    access: proxy::AccessSink,
+    access_writer: proxy::AccessWriter,
+}
+
+/// The result of a configuration that has come into force.
+pub(crate) struct Applied {
+    /// What changed.
+    pub(crate) diff: Diff,
+    /// What was preserved.
+    pub(crate) preserved: Preserved,
+    /// What changed in the file but comes into force only with a new process.
+    pub(crate) waiting: Vec<String>,
+    /// Counts configurations.
+    pub(crate) generation: u64,
+    /// When a worker first served by it.
+    pub(crate) first_use: Arc<decide::FirstUse>,
+}
+
+impl Balancer {
+    /// Starts one on its sockets. What prevents it is told, a line each.
+    pub fn start(options: StartOptions) -> Result<Balancer, Vec<String>> {
+        let StartOptions {
+            snapshot,
+            mut sockets,
+            door,
+            mut server_states,
+            affinity_key,
+            identity,
+            sources,
+        } = options;
+        let identity = identity.unwrap_or_else(new_identity);
+        let workers = sockets::workers(&snapshot);
+
+        // What only root may do comes first, and all of it.
+        let owner = sockets::owner(&snapshot);
+        let (access, access_writer) = open_access_log(&snapshot.log.access, owner)
+            .and_then(proxy::AccessSink::start)
+            .map_err(|error| vec![error.to_string()])?;
+        let registry = Arc::new(decide::Registry::new());
+        affinity_key::ensure(&snapshot, &registry, owner, affinity_key)
+            .map_err(|line| vec![line])?;
+        let explain_token = ExplainToken::new(door.as_ref());
+        let may_explain = explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
+        drop_privileges(&snapshot)?;
+        sockets.say_shortfalls();
+
+        // Then the configuration comes into force, with probes and names under way. Clients wait
+        // in the listen queue until every name has been looked up.
+        let counters = Arc::new(observe::Registry::new());
+        if let Some(states) = &mut server_states {
+            // Before the first probe, so that its verdict begins with what is known.
+            let now = os::clock::now();
+            states.restore(&registry.publish(Arc::clone(&snapshot), now), now);
+        }
+        let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
+        let options = control::Options { server_down: ring(&alarm), ..control::Options::default() };
+        let control = control::start(Arc::clone(&registry), Arc::clone(&snapshot), options)
+            .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
+        wait_resolved(&control);
+        if let Some(mut states) = server_states {
+            // Those that have an address only now.
+            states.restore(&registry.load_full(), os::clock::now());
+        }
+
+        // The workers take what waits.
+        sockets.grow(workers);
+        let listeners = sockets.for_proxy().map_err(|error| vec![format!("listeners: {error}")])?;
+        let proxy = proxy::start(proxy::Options {
+            registry: Arc::clone(&registry),
+            counters: Arc::clone(&counters),
+            listeners,
+            workers,
+            access: access.clone(),
+            may_explain,
+            identity: identity.clone(),
+        })
+        .map_err(|error| vec![format!("cannot start the workers: {error}")])?;
+
+        // From here on, whoever waits for a server that is marked down goes elsewhere.
+        let _ = alarm.set(proxy.alarm());
+
+        // Last the API, which shows what is there by now.
+        let ready = Arc::new(AtomicBool::new(true));
+        let switches = sources.switches.clone();
+        let managed = Managed {
+            snapshot: &snapshot,
+            registry: &registry,
+            counters: &counters,
+            control: control.status(),
+            ready: &ready,
+            workers,
+            onlooker: proxy.onlooker(),
+            sources,
+        };
+        let management = Management::start(managed, door)?;
+        announce(&snapshot, workers, management.admin.as_ref());
+        Ok(Balancer {
+            registry,
+            counters,
+            started_with: snapshot,
+            identity,
+            workers,
+            sockets,
+            ready,
+            explain_token,
+            control,
+            proxy,
+            management,
+            switches,
+            access,
+            access_writer,
+        })
+    }
+
+    /// Puts another configuration into force, whole, or says what prevents it and changes nothing.
+    pub(crate) fn apply(&mut self, snapshot: Arc<Snapshot>) -> Result<Applied, Vec<String>> {
+        let before = self.registry.load_full();
+        // All that can fail comes first: what is new is bound and opened, and used by nobody yet.
+        let change = self.sockets.prepare(&snapshot, self.workers).map_err(|error| error.lines)?;
+        let log = (snapshot.log.access != before.snapshot.log.access)
+            .then(|| open_access_log(&snapshot.log.access, None))
+            .transpose()
+            .map_err(|error| vec![error.to_string()])?;
+        let may_explain =
+            self.explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
+        affinity_key::ensure(&snapshot, &self.registry, None, None).map_err(|line| vec![line])?;
+        let unavailable =
+            |error: control::Unavailable| vec![format!("nothing has changed: {error}")];
+        self.control.prepare(Arc::clone(&snapshot)).map_err(unavailable)?;
+        wait_resolved(&self.control);
+        let to_preserve = Before::of(&before);
+        self.proxy.set_may_explain(may_explain);
+
+        // One pointer is exchanged: whoever asks from here on is served by the new configuration.
+        let published = self.control.publish(Arc::clone(&snapshot)).map_err(unavailable)?;
+        if let Some(log) = log {
+            self.redirect_access_log(log);
+        }
+        let (added, removed) = self.sockets.adopt(change);
+        self.proxy.apply(added, &removed, os::clock::now() + snapshot.drain_max);
+        self.sockets.say_shortfalls();
+
+        // What nobody asks for any more is forgotten.
+        self.counters.retain(
+            published.generation,
+            |name| published.services.iter().any(|service| **service.name() == *name),
+            |name| snapshot.listeners.iter().any(|listener| *listener.name == *name),
+        );
+        self.management.apply(&before.snapshot, &snapshot, &self.registry, &self.counters);
+        Ok(Applied {
+            diff: config::diff(&before.snapshot, &snapshot),
+            preserved: to_preserve.kept_in(&published, self.proxy.connections()),
+            waiting: self.waiting(&snapshot),
+            generation: published.generation,
+            first_use: published.first_use(),
+        })
+    }
+
+    /// Opens the access log anew, if it is a file: the old one may have been moved away.
+    pub(crate) fn reopen_access_log(&self) {
+        let access = self.registry.current().snapshot.log.access.clone();
+        if matches!(access, AccessLog::File(_)) {
+            match open_access_log(&access, None) {
+                Ok(target) => {
+                    if self.redirect_access_log(target) {
+                        tracing::info!("the access log is opened anew");
+                    }
+                }
+                Err(error) => tracing::error!(%error, "the access log goes where it went before"),
+            }
+        }
+    }
+
+    /// The configuration in force.
+    pub(crate) fn published(&self) -> Arc<Published> {
+        self.registry.load_full()
+    }
+
+    /// Who it is, in `CDN-Loop`.
+    pub(crate) fn identity(&self) -> &proxy::Identity {
+        &self.identity
+    }
+
+    /// Its sockets.
+    pub(crate) fn sockets(&self) -> &Sockets {
+        &self.sockets
+    }
+
+    /// Holds back what people change about servers.
+    pub(crate) fn switches(&self) -> &admin::Switches {
+        &self.switches
+    }
+
+    /// Client connections that are open.
+    pub(crate) fn connections(&self) -> usize {
+        self.proxy.connections()
+    }
+
+    /// Whether the file is to be watched.
+    pub(crate) fn watches(&self) -> bool {
+        self.registry.current().snapshot.reload.watch
+    }
+
+    /// What `snapshot` says and this process cannot follow, against what it was started with.
+    fn waiting(&self, snapshot: &Snapshot) -> Vec<String> {
+        let started = &self.started_with;
+        let mut waiting = Vec::new();
+        let workers = sockets::workers(snapshot);
+        if workers != self.workers {
+            waiting.push(format!("workers: {} → {workers}", self.workers));
+        }
+        if snapshot.run_as != started.run_as {
+            waiting.push("user and group".to_owned());
+        }
+        if snapshot.admin != started.admin {
+            waiting.push("admin".to_owned());
+        }
+        waiting
+    }
+
+    fn redirect_access_log(&self, target: proxy::AccessTarget) -> bool {
+        let redirected = self.access.redirect(target);
+        if !redirected {
+            tracing::error!("the access log's writer is stuck; lines go where they went before");
+        }
+        redirected
+    }
+
+    /// Stops accepting, finishes what runs up to the configuration's `drain_max`, or until one more
+    /// signal comes.
+    pub fn stop(mut self, why: &str, signals: &mut LastSignals) {
+        service_manager::notify(os::notify::stopping());
+        self.sockets.close();
+        self.proxy.begin_drain();
+        // Said once it is so: whoever reads it may rely on it.
+        tracing::info!("{why}: stopping; a second signal stops at once");
+        self.end(signals, false);
+    }
+
+    /// A new process accepts and answers in our place. What runs is finished; connections that wait
+    /// for a request are kept for one, up to `drain_max`, since closing one could cross with a
+    /// request on its way.
+    pub(crate) fn leave(mut self, signals: &mut LastSignals) {
+        self.sockets.close();
+        self.proxy.leave();
+        self.management.hand_over();
+        tracing::info!(connections = self.connections(), "leaving; a signal stops at once");
+        self.end(signals, true);
+    }
+
+    /// The rest of a stop. Probes and what is left of the API go on until the last connection has
+    /// ended, so that a drain can be watched.
+    fn end(self, signals: &mut LastSignals, replaced: bool) {
+        self.ready.store(false, Relaxed);
+        let mut deadline = os::clock::now() + self.registry.current().snapshot.drain_max;
+        while self.proxy.connections() > 0 && os::clock::now() < deadline {
+            match signals.wait_at_most(DRAIN_LOOK) {
+                Some(LastSignal::Stop(signal)) => {
+                    tracing::info!("{signal}: stopping at once");
+                    deadline = os::clock::now();
+                }
+                // What still runs leaves lines, and the log may be rotated meanwhile.
+                Some(LastSignal::Reopen) => self.reopen_access_log(),
+                None => {}
+            }
+        }
+        // Whoever still waits for a request has none: closed now, it is not cut off.
+        self.proxy.begin_drain();
+        let grace = if replaced { LAST_CLOSES } else { Duration::ZERO };
+        let cut_off = self.proxy.finish((deadline - os::clock::now()) + grace);
+        self.management.stop();
+        self.control.shutdown();
+        drop(self.access);
+        self.access_writer.finish();
+        match cut_off {
+            0 => tracing::info!("stopped"),
+            connections => tracing::warn!(connections, "stopped; connections were cut off"),
+        }
+    }
+}
+
+/// Makes an identity that no other instance has.
+fn new_identity() -> proxy::Identity {
+    // Keyed by the system's random numbers; the keys differ from call to call.
+    proxy::Identity::new(RandomState::new().hash_one(std::process::id()))
+}
+
+/// How long idle connections may take to close when a new process has taken over.
+const LAST_CLOSES: Duration = Duration::from_millis(500);
+
+/// New servers given by name are there from the first request on, if their names resolve in time.
+fn wait_resolved(control: &control::Control) {
+    if !control.status().wait_resolved(RESOLVE_MAX) {
+        tracing::warn!("not every server's name is resolved yet; going on without them");
+    }
+}
+
+/// What control calls when it has marked a server down; without workers there is nobody to tell.
+fn ring(alarm: &Arc<OnceLock<proxy::Alarm>>) -> Box<dyn Fn() + Send> {
+    let alarm = Arc::clone(alarm);
+    Box::new(move || {
+        if let Some(alarm) = alarm.get() {
+            alarm.ring();
+        }
+    })
+}
+
+/// Opens the log; at the start, while the program may still be root, for the `owner` that it is
+/// about to become.
+fn open_access_log(
+    access: &AccessLog,
+    owner: Option<(u32, u32)>,
+) -> io::Result<proxy::AccessTarget> {
+    proxy::AccessTarget::open(access, owner).map_err(|error| {
+        let why = match access {
+            AccessLog::File(path) => preflight::access_log_error(path, &error),
+            AccessLog::Stdout | AccessLog::Off => {
+                format!("cannot write the access log to standard output: {error}")
+            }
+        };
+        io::Error::new(error.kind(), why)
+    })
+}
+
+/// Becomes whom the configuration names. Only root can; for others it must be whom they are.
+fn drop_privileges(snapshot: &Snapshot) -> Result<(), Vec<String>> {
+    let Some((user, group)) = &snapshot.run_as else {
+        return Ok(());
+    };
+    os::privileges::switch(user, group.as_deref()).map_err(|error| vec![error.to_string()])?;
+    tracing::info!(user, "privileges dropped");
+    Ok(())
+}
+
+/// Says that the balancer takes work, to people and to the service manager.
+fn announce(snapshot: &Snapshot, workers: usize, admin: Option<&admin::Handle>) {
+    for listener in &snapshot.listeners {
+        tracing::info!(listener = %listener.name, address = %listener.address, "listening");
+    }
+    if let Some(admin) = admin {
+        match admin.address() {
+            AdminAddress::Tcp(address) => tracing::info!("admin API at http://{address}/"),
+            unix @ AdminAddress::Unix(_) => tracing::info!("admin API at {unix}"),
+        }
+    }
+    let (routes, services) = (snapshot.routes.len(), snapshot.services.len());
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), workers, routes, services, "ready");
+    service_manager::notify(os::notify::status(&format!(
+        "{workers} workers, {routes} routes, {services} services"
+    )));
+    service_manager::notify(os::notify::ready());
+}

@@ -1,0 +1,154 @@
+//! The management side of a running balancer: the admin API, the push of metrics, and the built-in
+//! doctor, each with its sources.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use admin::push;
+use model::Snapshot;
+
+use crate::built_in_doctor::{self, Findings};
+use crate::{configuration, probe_report};
+
+/// What of a balancer is managed.
+pub(crate) struct Managed<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) registry: &'a Arc<decide::Registry>,
+    pub(crate) counters: &'a Arc<observe::Registry>,
+    pub(crate) control: Arc<control::Status>,
+    pub(crate) ready: &'a Arc<AtomicBool>,
+    pub(crate) workers: usize,
+    /// Asks the workers what is in flight.
+    pub(crate) onlooker: proxy::Onlooker,
+    /// What the API shows and does through the workers; the rest is filled in here.
+    pub(crate) sources: admin::Sources,
+}
+
+/// The admin API, the push of metrics and the doctor, as far as they run.
+pub(crate) struct Management {
+    pub(crate) admin: Option<admin::Handle>,
+    metrics: Option<push::Handle>,
+    doctor: Option<built_in_doctor::Handle>,
+}
+
+fn push(
+    snapshot: &Snapshot,
+    registry: &Arc<decide::Registry>,
+    counters: &Arc<observe::Registry>,
+) -> io::Result<Option<push::Handle>> {
+    push::start(push::Options {
+        metrics: snapshot.metrics.clone(),
+        registry: Arc::clone(registry),
+        counters: Arc::clone(counters),
+    })
+}
+
+/// Kept connections of all workers together, by server.
+fn idle_connections(registry: &decide::Registry) -> HashMap<SocketAddr, u32> {
+    let published = registry.load_full();
+    let endpoints = published.services.iter().flat_map(|service| service.endpoints().all.clone());
+    endpoints.map(|endpoint| (endpoint.row.address, endpoint.slots.idle())).collect()
+}
+
+impl Management {
+    /// Starts the API, if it has a door, and the pushing, if there is somewhere to push to.
+    pub(crate) fn start(
+        managed: Managed<'_>,
+        door: Option<admin::Door>,
+    ) -> Result<Management, Vec<String>> {
+        let Managed { snapshot, registry, counters, control, ready, workers, onlooker, sources } =
+            managed;
+        let findings = Findings::default();
+        let watched = built_in_doctor::Sources {
+            registry: Arc::clone(registry),
+            counters: Arc::clone(counters),
+            control: Arc::clone(&control),
+        };
+        let doctor = built_in_doctor::start(watched, findings.clone())
+            .map_err(|error| vec![format!("doctor: {error}")])?;
+        let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
+        let onlooker = Arc::new(onlooker);
+        let (spread, bodies) = (Arc::clone(&onlooker), Arc::clone(&onlooker));
+        let sources = admin::Sources {
+            plan: Arc::new(move || probe_report::running_plan(&control)),
+            configuration: Arc::new(configuration::to_json),
+            probes: Arc::new(move || probe_report::probes(&probed)),
+            in_flight: Some(Arc::new(move |wanted| onlooker.in_flight(wanted))),
+            worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
+            request_buffers: Some(Arc::new(move || {
+                let buffers = bodies.request_buffers();
+                observe::exposition::RequestBufferGauges {
+                    used_bytes: buffers.used_bytes(),
+                    exhausted: buffers.exhausted(),
+                }
+            })),
+            findings: Some(Arc::new(move || findings.value())),
+            idle_connections: Some(Arc::new(move || idle_connections(&pools))),
+            ..sources
+        };
+        let admin = door.map(|door| {
+            admin::start(admin::Options {
+                door,
+                registry: Arc::clone(registry),
+                counters: Arc::clone(counters),
+                sources,
+                ready: Arc::clone(ready),
+                workers,
+                version: env!("CARGO_PKG_VERSION"),
+            })
+        });
+        let admin = admin.transpose().map_err(|error| vec![format!("admin: {error}")])?;
+        let metrics = push(snapshot, registry, counters)
+            .map_err(|error| vec![format!("metrics: {error}")])?;
+        Ok(Management { admin, metrics, doctor: Some(doctor) })
+    }
+
+    /// Applies another configuration: metrics may be pushed elsewhere now. The API stays as it is.
+    pub(crate) fn apply(
+        &mut self,
+        before: &Snapshot,
+        after: &Snapshot,
+        registry: &Arc<decide::Registry>,
+        counters: &Arc<observe::Registry>,
+    ) {
+        if before.metrics == after.metrics {
+            return;
+        }
+        // The last push to where they went comes first, and what is counted from here on goes to
+        // the new place.
+        if let Some(metrics) = self.metrics.take() {
+            metrics.stop();
+        }
+        match push(after, registry, counters) {
+            Ok(metrics) => self.metrics = metrics,
+            Err(error) => tracing::error!(%error, "metrics are pushed nowhere"),
+        }
+    }
+
+    /// Ends the API, whose socket another process has now, and the doctor, who looks from there.
+    pub(crate) fn hand_over(&mut self) {
+        if let Some(doctor) = self.doctor.take() {
+            doctor.stop();
+        }
+        if let Some(mut admin) = self.admin.take() {
+            admin.keep_file();
+            admin.stop();
+        }
+    }
+
+    /// Ends all. Metrics last, so that nothing that was counted is missing from them.
+    pub(crate) fn stop(self) {
+        if let Some(doctor) = self.doctor {
+            doctor.stop();
+        }
+        if let Some(admin) = self.admin {
+            admin.stop();
+        }
+        if let Some(metrics) = self.metrics {
+            metrics.stop();
+        }
+    }
+}

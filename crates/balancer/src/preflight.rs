@@ -1,0 +1,48 @@
+//! What `weir serve` needs beside a valid file, looked at for `weir check`: everything but binding
+//! addresses and becoming another user. Nothing is made, written or bound.
+
+use model::{AccessLog, Snapshot};
+
+use crate::{affinity_key, sockets};
+
+/// What would keep `snapshot` from being served by this user on this host, a line each, as
+/// `weir serve` says it.
+pub fn obstacles(snapshot: &Snapshot) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(asked) = &snapshot.admin
+        && let Err(errors) = admin::Door::check(asked)
+    {
+        lines.extend(errors.iter().map(|error| format!("admin: {error}")));
+    }
+    if let AccessLog::File(path) = &snapshot.log.access
+        && let Err(error) = os::log_file::check(path, sockets::owner(snapshot))
+    {
+        lines.push(access_log_error(path, &error));
+    }
+    if let Some(file) = &snapshot.log.explain_token_file
+        && let Err(error) = admin::Token::read(file)
+    {
+        lines.push(error.to_string());
+    }
+    lines.extend(affinity_key::obstacle(snapshot));
+    if let Some((user, group)) = &snapshot.run_as
+        && let Err(error) = os::privileges::ids(user, group.as_deref())
+    {
+        lines.push(error.to_string());
+    }
+    lines
+}
+
+/// That the access log cannot be written to `path`, and what to do.
+pub(crate) fn access_log_error(path: &std::path::Path, error: &std::io::Error) -> String {
+    let said = format!("cannot write the access log to {}: {error}", path.display());
+    match (error.kind(), path.parent()) {
+        (std::io::ErrorKind::NotFound, Some(folder)) => {
+            format!("{said}; make the directory {}", folder.display())
+        }
+        (std::io::ErrorKind::PermissionDenied, Some(folder)) => {
+            format!("{said}; this user must be able to write to {}", folder.display())
+        }
+        _ => said,
+    }
+}

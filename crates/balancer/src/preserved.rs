@@ -1,0 +1,85 @@
+//! Counts what a reload preserves: connections, requests in flight, and the state of servers that
+//! stay. For the receipt; nothing is preserved by this file.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use decide::{Endpoint, Endpoints, LiveService, Published};
+use model::{Administrative, Health};
+use serde_json::{Value, json};
+
+/// The servers of a configuration, to be compared with those of the next one.
+pub(crate) struct Before(Vec<(Arc<LiveService>, Arc<Endpoints>)>);
+
+/// What was preserved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Preserved {
+    /// Client connections that are open.
+    pub(crate) connections: usize,
+    /// Requests in flight at servers that stay.
+    pub(crate) in_flight: u64,
+    /// Requests that wait for one of them.
+    pub(crate) waiting: u64,
+    /// Servers (each once for every service that names it) that stay.
+    pub(crate) servers: usize,
+    /// Those of them of which checks have said something.
+    pub(crate) verdicts: usize,
+    /// Those that passive health has ejected.
+    pub(crate) ejected: usize,
+    /// Those whose state or weight was set through the admin API.
+    pub(crate) set_by_hand: usize,
+}
+
+impl Before {
+    pub(crate) fn of(published: &Published) -> Before {
+        let services = published.services.iter();
+        Before(services.map(|service| (Arc::clone(service), service.endpoints())).collect())
+    }
+
+    /// Counts what of it is still there under `published`.
+    pub(crate) fn kept_in(self, published: &Published, connections: usize) -> Preserved {
+        let mut preserved = Preserved { connections, ..Preserved::default() };
+        let mut addresses = HashSet::new();
+        for (service, before) in self.0 {
+            if !published.services.iter().any(|stays| Arc::ptr_eq(stays, &service)) {
+                continue;
+            }
+            preserved.waiting += u64::from(service.queue_length());
+            let after = service.endpoints();
+            for endpoint in &before.all {
+                let same = after.by_address(endpoint.row.address);
+                if same.is_some_and(|same| Arc::ptr_eq(&same.state, &endpoint.state)) {
+                    preserved.add(endpoint, addresses.insert(endpoint.row.address));
+                }
+            }
+        }
+        preserved
+    }
+}
+
+impl Preserved {
+    /// `first`: no other service has named its address yet, whose count all of them share.
+    fn add(&mut self, endpoint: &Endpoint, first: bool) {
+        let state = &endpoint.state;
+        self.servers += 1;
+        if first {
+            self.in_flight += u64::from(endpoint.slots.in_flight());
+        }
+        self.verdicts += usize::from(state.health() != Health::Unknown);
+        self.ejected += usize::from(state.ejected_until().is_some());
+        let set_aside = state.administrative() != Administrative::Ready;
+        self.set_by_hand += usize::from(set_aside || state.weight_set().is_some());
+    }
+
+    pub(crate) fn to_json(self) -> Value {
+        json!({
+            "connections": self.connections,
+            "in_flight": self.in_flight,
+            "waiting": self.waiting,
+            "servers": self.servers,
+            "verdicts": self.verdicts,
+            "ejected": self.ejected,
+            "set_by_hand": self.set_by_hand,
+        })
+    }
+}

@@ -1,0 +1,187 @@
+//! Loading the configuration anew: checked first, then put into force whole; and the receipt.
+//!
+//! What putting into force means is the balancer's; here is when, and what is said about it.
+
+mod history;
+mod receipt;
+mod watch;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use admin::ReloadError;
+use control::load::{Load, Seen};
+use observe::TimestampCache;
+use serde_json::{Value, json};
+
+use crate::commands::{Answer, CommandSender};
+use crate::instance::{Applied, Balancer};
+use crate::service_manager;
+
+use history::{Ending, History, Use};
+use watch::Watch;
+
+/// Why the configuration is loaded anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    /// SIGHUP.
+    Signal,
+    /// The admin API, for instance by `weir reload`.
+    Api,
+    /// The file has changed, or one that it names.
+    File,
+}
+
+impl Trigger {
+    fn name(self) -> &'static str {
+        match self {
+            Trigger::Signal => "SIGHUP",
+            Trigger::Api => "admin API",
+            Trigger::File => "file",
+        }
+    }
+}
+
+/// Loads one file again and again.
+pub(crate) struct Reloader {
+    watch: Watch,
+    history: Arc<History>,
+}
+
+impl Reloader {
+    /// For the configuration in `file`.
+    pub(crate) fn new(file: &Path) -> Reloader {
+        Reloader { watch: Watch::new(file), history: Arc::default() }
+    }
+
+    /// The configuration and the files that it names were read; what `seen` tells of them is no
+    /// news any more.
+    pub(crate) fn has_read(&mut self, seen: Vec<Seen>) {
+        self.watch.has_read(seen);
+    }
+
+    /// What the admin API does and shows of reloads and upgrades.
+    pub(crate) fn sources(&self, commands: &CommandSender) -> admin::Sources {
+        let (reload, upgrade) = (commands.clone(), commands.clone());
+        let (receipts, gauges) = (Arc::clone(&self.history), Arc::clone(&self.history));
+        admin::Sources {
+            reload: Some(Arc::new(move || reload.reload())),
+            upgrade: Some(Arc::new(move || upgrade.upgrade())),
+            reloads: Some(Arc::new(move || receipts.receipts())),
+            reload_gauges: Some(Arc::new(move || gauges.gauges())),
+            ..admin::Sources::default()
+        }
+    }
+
+    /// Whether the file, or one that it names, has changed since it was read last, if they are
+    /// watched at all.
+    pub(crate) fn has_changed(&mut self, watched: bool) -> bool {
+        watched && self.watch.has_settled()
+    }
+
+    /// Loads the file and puts it into force, or leaves everything as it is and says why.
+    pub(crate) fn reload(&mut self, balancer: &mut Balancer, trigger: Trigger) -> Answer {
+        service_manager::notify(os::notify::reloading());
+        let began = os::clock::now();
+        let Load { outcome: loaded, seen } = control::load::load(self.watch.file(), false);
+        self.watch.has_read(seen);
+        let warnings = loaded.as_ref().map_or("", |loaded| &loaded.warnings).to_owned();
+        let outcome = match loaded {
+            Err(error) => Err(error.to_string()),
+            Ok(loaded) if *loaded.snapshot == *balancer.published().snapshot => Ok(None),
+            Ok(loaded) => match balancer.apply(loaded.snapshot) {
+                Ok(applied) => Ok(Some(applied)),
+                Err(lines) => Err(lines.join("\n")),
+            },
+        };
+        if trigger == Trigger::Signal {
+            // Whoever rotates logs sends it too.
+            balancer.reopen_access_log();
+        }
+        service_manager::notify(os::notify::ready());
+        let took = os::clock::now() - began;
+        let took_ms = (took.as_secs_f64() * 1e6).round() / 1e3;
+        let (ending, what) = match &outcome {
+            Ok(Some(applied)) => (Ending::Applied, changes(applied)),
+            Ok(None) => (Ending::Unchanged, json!({})),
+            Err(why) => (Ending::Refused, json!({ "why": why })),
+        };
+        let mut receipt = json!({
+            "result": ending.name(),
+            "trigger": trigger.name(),
+            "at": now_text(),
+            "took_ms": took_ms,
+            "generation": balancer.published().generation,
+        });
+        if !warnings.is_empty() {
+            receipt["warnings"] = json!(warnings);
+        }
+        if let (Value::Object(receipt), Value::Object(what)) = (&mut receipt, what) {
+            receipt.extend(what);
+        }
+        let used = outcome.as_ref().ok().and_then(Option::as_ref);
+        let used = used.map(|new| Use { asked: began, first: Arc::clone(&new.first_use) });
+        self.history.add(ending, receipt.clone(), used, os::clock::wall());
+        log(trigger, took_ms, &outcome, &warnings);
+        match outcome {
+            Ok(_) => Ok(receipt),
+            Err(why) => Err(ReloadError::Refused(why)),
+        }
+    }
+
+    /// Loads nothing: a new process is about to take over, and may have read the file already. A
+    /// signal does at once what cannot wait, and is made up for; whoever else asks is told.
+    pub(crate) fn put_off(balancer: &Balancer, trigger: Trigger) -> Answer {
+        if trigger == Trigger::Signal {
+            balancer.reopen_access_log();
+        }
+        let why = "an upgrade is under way; try again when it has ended";
+        tracing::warn!(trigger = trigger.name(), "not reloaded: an upgrade is under way");
+        Err(ReloadError::Failed(why.to_owned()))
+    }
+}
+
+fn changes(applied: &Applied) -> Value {
+    json!({
+        "changes": receipt::changes(&applied.diff),
+        "carried": applied.preserved.to_json(),
+        "waiting_for_upgrade": applied.waiting,
+    })
+}
+
+/// One line, whatever came of it; the mistakes of a refused file, and warnings, below it.
+fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Applied>, String>, warnings: &str) {
+    let trigger = trigger.name();
+    match outcome {
+        Ok(Some(applied)) => {
+            let Applied { diff, preserved, waiting, generation, first_use: _ } = applied;
+            tracing::info!(
+                trigger,
+                generation,
+                took_ms,
+                changes = receipt::line(diff),
+                carried = receipt::preserved(preserved),
+                "reloaded"
+            );
+            if !waiting.is_empty() {
+                tracing::warn!(
+                    waiting = waiting.join("; "),
+                    "in the file, but in force only with a new process: `weir upgrade`, or a restart"
+                );
+            }
+        }
+        Ok(None) => tracing::info!(trigger, took_ms, "reloaded: the file says what is in force"),
+        Err(why) => {
+            tracing::error!(trigger, took_ms, "reload refused, the old configuration stays");
+            tracing::error!("{why}");
+        }
+    }
+    if !warnings.is_empty() {
+        tracing::warn!("{}", warnings.trim_end());
+    }
+}
+
+/// The wall clock as text.
+fn now_text() -> String {
+    TimestampCache::default().at(os::clock::wall()).to_string()
+}

@@ -1,0 +1,230 @@
+//! A balancer as a service: loads the configuration file, takes over from another process or starts
+//! on its own, and then reacts to signals, to the admin API and to changes of the file.
+//!
+//! All of it happens on the main thread, one thing after the other.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use control::load::{Load, LoadError};
+use model::Snapshot;
+
+use crate::certificate_reminder::CertificateReminder;
+use crate::commands::{self, Command, CommandSender};
+use crate::events::{Event, Events};
+use crate::instance::{Balancer, StartOptions};
+use crate::reload::{Reloader, Trigger};
+use crate::sockets;
+use crate::upgrade::{self, Predecessor, Program, Successor};
+
+/// How often the main thread looks at the file when nothing else happens.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// What to serve, and how.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// The configuration file.
+    pub file: PathBuf,
+    /// What an upgrade starts.
+    pub program: Program,
+    /// Whether mistakes and warnings about the file are coloured.
+    pub colours: bool,
+}
+
+/// A configuration that was read and found valid, and the process to take over from, if there is
+/// one.
+pub struct Loaded {
+    program: Program,
+    predecessor: Option<Predecessor>,
+    reloader: Reloader,
+    snapshot: Arc<Snapshot>,
+    warnings: String,
+}
+
+/// Why a balancer does not serve.
+#[derive(Debug)]
+pub enum Cause {
+    /// What the process that started this one hands over cannot be used.
+    Handover(String),
+    /// The configuration is unreadable or wrong.
+    Configuration(LoadError),
+    /// Something outside the configuration is in the way: one line per obstacle.
+    Obstacles(Vec<String>),
+}
+
+/// A balancer that does not serve. A predecessor waits for [`NotServing::tell_predecessor`].
+pub struct NotServing {
+    /// Why.
+    pub cause: Cause,
+    predecessor: Option<Box<Predecessor>>,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Handover(why) => f.write_str(why),
+            Cause::Configuration(error) => error.fmt(f),
+            Cause::Obstacles(lines) => f.write_str(&lines.join("\n")),
+        }
+    }
+}
+
+impl NotServing {
+    fn new(cause: Cause, predecessor: Option<Predecessor>) -> NotServing {
+        NotServing { cause, predecessor: predecessor.map(Box::new) }
+    }
+
+    /// Reports the failure to the predecessor, if there is one, which may end this process then: to
+    /// be called last.
+    pub fn tell_predecessor(self) {
+        if let Some(predecessor) = self.predecessor {
+            predecessor.say_failed(&self.cause.to_string());
+        }
+    }
+}
+
+/// Reads and checks the configuration, and what a predecessor hands over. To be called before
+/// anything else is opened, and once.
+pub fn load(options: ServeOptions) -> Result<Loaded, NotServing> {
+    let ServeOptions { file, program, colours } = options;
+    let predecessor =
+        Predecessor::find().map_err(|why| NotServing::new(Cause::Handover(why), None))?;
+    let mut reloader = Reloader::new(&file);
+    let Load { outcome, seen } = control::load::load(&file, colours);
+    reloader.has_read(seen);
+    match outcome {
+        Ok(loaded) => Ok(Loaded {
+            program,
+            predecessor,
+            reloader,
+            snapshot: loaded.snapshot,
+            warnings: loaded.warnings,
+        }),
+        Err(error) => Err(NotServing::new(Cause::Configuration(error), predecessor)),
+    }
+}
+
+impl Loaded {
+    /// Warnings about the configuration, as text; empty if there are none.
+    pub fn warnings(&self) -> &str {
+        &self.warnings
+    }
+
+    /// Starts the balancer, and serves until it is stopped or a new process has taken over.
+    pub fn serve(self) -> Result<(), NotServing> {
+        let Loaded { program, mut predecessor, reloader, snapshot, .. } = self;
+        let (commands, received) = commands::channel();
+        // Caught before anything is started, so that no signal finds a half-started balancer.
+        let started = Events::catch(received)
+            .map_err(|error| vec![format!("no signals: {error}")])
+            .and_then(|events| {
+                let sources = reloader.sources(&commands);
+                let options = start_options(snapshot, predecessor.as_mut(), sources)?;
+                Ok((Balancer::start(options)?, events))
+            });
+        match started {
+            Ok((balancer, events)) => {
+                if let Some(predecessor) = predecessor {
+                    predecessor.say_ready();
+                }
+                run(balancer, events, reloader, &commands, &program);
+                Ok(())
+            }
+            Err(lines) => Err(NotServing::new(Cause::Obstacles(lines), predecessor)),
+        }
+    }
+}
+
+/// Opens what `snapshot` needs and the predecessor does not hand over. Fails with every obstacle at
+/// once, before anything else happens.
+fn start_options(
+    snapshot: Arc<Snapshot>,
+    mut predecessor: Option<&mut Predecessor>,
+    sources: admin::Sources,
+) -> Result<StartOptions, Vec<String>> {
+    let handed = predecessor.as_mut().map(|it| it.take_sockets()).unwrap_or_default();
+    let (sockets, door) = sockets::open(&snapshot, handed).map_err(|error| error.lines)?;
+    Ok(StartOptions {
+        snapshot,
+        sockets,
+        door,
+        server_states: predecessor.as_mut().map(|it| it.take_servers()),
+        affinity_key: predecessor.as_mut().and_then(|it| it.take_affinity_key()),
+        identity: predecessor.and_then(Predecessor::take_identity),
+        sources,
+    })
+}
+
+/// Reacts to events, until a signal stops the balancer or a new process has taken over.
+fn run(
+    mut balancer: Balancer,
+    mut events: Events,
+    mut reloader: Reloader,
+    commands: &CommandSender,
+    program: &Program,
+) {
+    let mut successor: Option<Successor> = None;
+    // SIGHUP has come while there was one: whoever serves in the end follows it.
+    let mut hung_up = false;
+    let mut reminder = CertificateReminder::new();
+    loop {
+        reminder.look(&balancer.published().snapshot);
+        if successor.is_none() && std::mem::take(&mut hung_up) {
+            let _ = reloader.reload(&mut balancer, Trigger::Signal);
+        }
+        let event = events.next(LOOK_EVERY);
+        // One that serves by now is not late, however long it took to be heard.
+        let is_heard = matches!(event, Some(Event::Asked(Command::SuccessorSaid(..))));
+        if !is_heard && let Some(late) = successor.take_if(|successor| successor.is_late()) {
+            late.give_up("it was not ready in time");
+        }
+        let (trigger, reply) = match event {
+            Some(Event::Stop(signal)) => {
+                if let Some(successor) = successor {
+                    successor.give_up("this process is stopping");
+                }
+                return balancer.stop(signal, &mut events.close());
+            }
+            Some(Event::Asked(Command::SuccessorSaid(pid, said))) => {
+                // One that was given up is not heard any more.
+                if let Some(heard) = successor.take_if(|successor| successor.is_process(pid))
+                    && let Some(successor) = heard.takes_over(&said)
+                {
+                    if hung_up {
+                        upgrade::hang_up(successor);
+                    }
+                    return balancer.leave(&mut events.close());
+                }
+                continue;
+            }
+            Some(Event::Upgrade) => {
+                upgrade::begin(&mut successor, &balancer, commands, program, None);
+                continue;
+            }
+            Some(Event::Asked(Command::Upgrade(reply))) => {
+                upgrade::begin(&mut successor, &balancer, commands, program, Some(reply));
+                continue;
+            }
+            Some(Event::Reload) => (Trigger::Signal, None),
+            Some(Event::Asked(Command::Reload(reply))) => (Trigger::Api, Some(reply)),
+            // A successor has read the file or watches it; if it fails, it is still a change.
+            None if successor.is_none() && reloader.has_changed(balancer.watches()) => {
+                (Trigger::File, None)
+            }
+            None => continue,
+        };
+        let answer = match &successor {
+            // It may have read the file already, and it has the present sockets.
+            Some(_) => {
+                hung_up |= trigger == Trigger::Signal;
+                Reloader::put_off(&balancer, trigger)
+            }
+            None => reloader.reload(&mut balancer, trigger),
+        };
+        if let Some(reply) = reply {
+            reply.send(answer);
+        }
+    }
+}

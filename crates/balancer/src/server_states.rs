@@ -1,0 +1,238 @@
+//! The state of servers, on its way from one process to the next.
+//!
+//! Times are told as how long ago or how much longer: each process has a clock of its own. What is
+//! not handed over: requests in flight (they end in the old process), rate limits' buckets, how far a
+//! slow start has come, what was learned of when servers close idle connections.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use decide::Published;
+use model::{Administrative, Health, Moment, ServerState};
+use serde_json::{Value, json};
+
+/// The state of each server of each service.
+#[derive(Debug, Default)]
+pub(crate) struct ServerStates(Vec<Row>);
+
+#[derive(Debug, PartialEq)]
+struct Row {
+    service: String,
+    address: SocketAddr,
+    health: Health,
+    administrative: Administrative,
+    weight: Option<u16>,
+    ejected_for: Option<Duration>,
+    ejections: u32,
+    latency_us: f64,
+}
+
+impl ServerStates {
+    /// Of all servers of a configuration, at `now`.
+    pub(crate) fn of(published: &Published, now: Moment) -> ServerStates {
+        let rows = published.services.iter().flat_map(|service| {
+            let endpoints = service.endpoints();
+            let row = |endpoint: &std::sync::Arc<decide::Endpoint>| {
+                Row::of(service.name(), endpoint.row.address, &endpoint.state, now)
+            };
+            endpoints.all.iter().map(row).collect::<Vec<_>>()
+        });
+        ServerStates(rows.collect())
+    }
+
+    /// Of how many servers.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Makes it known of the servers that are there; what is known of others stays here, for
+    /// another call.
+    pub(crate) fn restore(&mut self, published: &Published, now: Moment) {
+        for service in &published.services {
+            let endpoints = service.endpoints();
+            let before = self.0.len();
+            self.0.retain(|row| {
+                let found = (row.service == **service.name())
+                    .then(|| endpoints.by_address(row.address))
+                    .flatten();
+                if let Some(endpoint) = found {
+                    row.restore(&endpoint.state, now);
+                }
+                found.is_none()
+            });
+            if self.0.len() != before
+                && let Some(tier) = service.refresh(now)
+            {
+                tracing::info!(
+                    service = %tier.service,
+                    from = tier.from.name(),
+                    to = tier.to.name(),
+                    why = tier.reason.name(),
+                    "service begins as the process before it left it"
+                );
+            }
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        self.0.iter().map(Row::to_json).collect()
+    }
+
+    /// What cannot be understood is left out: it will be found out anew.
+    pub(crate) fn from_json(rows: &Value) -> ServerStates {
+        let rows = rows.as_array().into_iter().flatten();
+        ServerStates(rows.filter_map(Row::from_json).collect())
+    }
+}
+
+impl Row {
+    fn of(service: &str, address: SocketAddr, state: &ServerState, now: Moment) -> Row {
+        Row {
+            service: service.to_owned(),
+            address,
+            health: state.health(),
+            administrative: state.administrative(),
+            weight: state.weight_set(),
+            ejected_for: state.ejected_until().map(|until| until.since(now)),
+            ejections: state.ejections.load(Relaxed),
+            latency_us: f64::from_bits(state.latency_us_bits.load(Relaxed)),
+        }
+    }
+
+    fn restore(&self, state: &ServerState, now: Moment) {
+        state.set_health(self.health, now);
+        state.set_administrative(self.administrative);
+        state.set_weight(self.weight);
+        state.ejections.store(self.ejections, Relaxed);
+        if let Some(time) = self.ejected_for {
+            state.eject(now + time);
+        }
+        if self.latency_us > 0.0 {
+            state.latency_us_bits.store(self.latency_us.to_bits(), Relaxed);
+            state.latency_at_us.store(now.as_micros(), Relaxed);
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "service": self.service,
+            "address": self.address,
+            "health": self.health.name(),
+            "state": administrative_name(self.administrative),
+            "weight": self.weight,
+            "ejected_for_ms": self.ejected_for.map(|time| time.as_millis() as u64),
+            "ejections": self.ejections,
+            "latency_us": self.latency_us,
+        })
+    }
+
+    fn from_json(row: &Value) -> Option<Row> {
+        let number = |key: &str| row[key].as_u64();
+        Some(Row {
+            service: row["service"].as_str()?.to_owned(),
+            address: row["address"].as_str()?.parse().ok()?,
+            health: match row["health"].as_str()? {
+                "up" => Health::Up,
+                "down" => Health::Down,
+                _ => Health::Unknown,
+            },
+            administrative: match row["state"].as_str()? {
+                "drain" => Administrative::Drain,
+                "maintenance" => Administrative::Maintenance,
+                _ => Administrative::Ready,
+            },
+            weight: number("weight").and_then(|weight| u16::try_from(weight).ok()),
+            ejected_for: number("ejected_for_ms").map(Duration::from_millis),
+            ejections: number("ejections").and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+            latency_us: row["latency_us"].as_f64().filter(|us| us.is_finite()).unwrap_or(0.0),
+        })
+    }
+}
+
+fn administrative_name(state: Administrative) -> &'static str {
+    match state {
+        Administrative::Ready => "ready",
+        Administrative::Drain => "drain",
+        Administrative::Maintenance => "maintenance",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use decide::Registry;
+
+    use super::*;
+
+    const TEXT: &str = "admin = { address = \"off\" }\n\
+        listener = [{ address = \"127.0.0.1:8080\" }]\n\
+        route = [{ service = \"app\" }]\n\
+        service.app = { server = [{ address = \"10.0.0.1:80\" }, { address = \"10.0.0.2:80\" }] }\n\
+        service.same = { server = [{ address = \"10.0.0.1:80\" }] }\n";
+
+    fn registry(text: &str, now: Moment) -> Registry {
+        let checked = config::check(text, "test.toml", &()).unwrap();
+        let registry = Registry::with_seed(1);
+        registry.publish(Arc::new(checked.snapshot), now);
+        registry
+    }
+
+    fn state(registry: &Registry, service: &str, address: &str) -> Arc<ServerState> {
+        let published = registry.load_full();
+        let service = published.services.iter().find(|one| **one.name() == *service).unwrap();
+        let address = address.parse().unwrap();
+        Arc::clone(&service.endpoints().by_address(address).unwrap().state)
+    }
+
+    #[test]
+    fn the_next_process_knows_what_this_one_knew() {
+        let (then, now) = (Moment::from_millis(50_000), Moment::from_millis(20));
+        let old = registry(TEXT, then);
+        let down = state(&old, "app", "10.0.0.1:80");
+        down.set_health(Health::Down, then);
+        let aside = state(&old, "app", "10.0.0.2:80");
+        aside.set_administrative(Administrative::Drain);
+        aside.set_weight(Some(7));
+        aside.eject(then + Duration::from_secs(3));
+        aside.ejections.store(2, Relaxed);
+        aside.latency_us_bits.store(1500.5_f64.to_bits(), Relaxed);
+        let handed_over = ServerStates::of(&old.load_full(), then);
+        assert_eq!(handed_over.len(), 3);
+        let text = handed_over.to_json().to_string();
+
+        let new = registry(TEXT, now);
+        let mut read = ServerStates::from_json(&serde_json::from_str(&text).unwrap());
+        assert_eq!(read.0, handed_over.0);
+        read.restore(&new.load_full(), now);
+        assert_eq!(read.len(), 0);
+        assert_eq!(state(&new, "app", "10.0.0.1:80").health(), Health::Down);
+        assert_eq!(state(&new, "same", "10.0.0.1:80").health(), Health::Unknown, "its own verdict");
+        let aside = state(&new, "app", "10.0.0.2:80");
+        assert_eq!(aside.administrative(), Administrative::Drain);
+        assert_eq!(aside.weight_set(), Some(7));
+        assert_eq!(aside.ejected_until(), Some(now + Duration::from_secs(3)));
+        assert_eq!(aside.ejections.load(Relaxed), 2);
+        assert_eq!(aside.latency_us_bits.load(Relaxed), 1500.5_f64.to_bits());
+        // Neither takes work, and the choice knows.
+        let published = new.load_full();
+        assert!(published.services[0].endpoints().eligible.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left_out_and_who_comes_later_is_waited_for() {
+        let rows = json!([
+            { "service": "app", "address": "nowhere", "health": "up", "state": "ready" },
+            { "service": "app" },
+            7,
+            { "service": "app", "address": "10.0.0.9:80", "health": "down", "state": "?" },
+        ]);
+        let mut states = ServerStates::from_json(&rows);
+        assert_eq!(states.len(), 1);
+        let registry = registry(TEXT, Moment::ZERO);
+        states.restore(&registry.load_full(), Moment::ZERO);
+        assert_eq!(states.len(), 1);
+        assert_eq!(ServerStates::from_json(&Value::Null).len(), 0);
+    }
+}

@@ -1,0 +1,326 @@
+//! What is asked of the kernel before the first connection: descriptors and listening sockets; and
+//! how the sockets change with the configuration.
+//!
+//! Whoever starts a balancer learns here, in one line each, what is missing. A descriptor of every
+//! socket stays here as well as with the worker that accepts on it, so that a listener can take
+//! over the socket of another one, and another process all of them. What the sockets are used for
+//! is the proxy's.
+
+mod group;
+mod shortfall;
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use model::{Admin, AdminAddress, Listener, Snapshot};
+use os::listen::ListenError;
+
+pub(crate) use group::Group;
+
+use shortfall::{Shortfall, files_wanted, raise_open_files};
+
+/// Every listening socket of a balancer, and where the system granted less than was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
+    /// In order of configuration.
+    groups: Vec<Group>,
+    /// The admin API's address and socket, unless it is off.
+    admin: Option<(AdminAddress, OwnedFd)>,
+    shortfalls: Vec<Shortfall>,
+    /// Those that have been said.
+    said: Vec<Shortfall>,
+}
+
+/// Sockets that another process of this program has handed over.
+#[derive(Debug, Default)]
+pub(crate) struct Handed {
+    /// Listeners' sockets: name, address as configured, sockets.
+    pub(crate) groups: Vec<(Arc<str>, SocketAddr, Vec<TcpListener>)>,
+    /// The admin API's address as configured, and its socket.
+    pub(crate) admin: Option<(String, OwnedFd)>,
+}
+
+/// What becomes of the sockets with the next configuration. Everything is bound already.
+#[derive(Debug)]
+pub(crate) struct Change {
+    groups: Vec<Group>,
+    /// Begin to accept on these.
+    pub(crate) added: Vec<proxy::ListenerSockets>,
+    /// End on these; one that moved is removed and added.
+    pub(crate) removed: Vec<proxy::RemovedListener>,
+    shortfalls: Vec<Shortfall>,
+}
+
+/// What cannot be bound.
+#[derive(Debug, Default)]
+pub struct OpenError {
+    /// One line per address: what, why, how to mend it.
+    pub lines: Vec<String>,
+    /// Those of the addresses on which somebody else listens.
+    pub in_use: Vec<SocketAddr>,
+}
+
+impl OpenError {
+    fn add(&mut self, whose: &str, address: SocketAddr, error: &(dyn Error + 'static)) {
+        self.lines.push(format!("{whose}: {error}"));
+        if error.downcast_ref().is_some_and(ListenError::is_address_in_use) {
+            self.in_use.push(address);
+        }
+    }
+}
+
+/// How many workers a configuration asks for.
+pub(crate) fn workers(snapshot: &Snapshot) -> usize {
+    snapshot.workers.map_or_else(os::cpu::cores, |n| usize::from(n.get()))
+}
+
+/// Raises the limit of open files and binds everything that was not handed over, a socket of each
+/// listener for each worker; or says of every address that cannot be bound why. Beside the sockets,
+/// the way in to the admin API, unless it is off.
+pub(crate) fn open(
+    snapshot: &Snapshot,
+    handed: Handed,
+) -> Result<(Sockets, Option<admin::Door>), OpenError> {
+    let workers = workers(snapshot);
+    let mut errors = OpenError::default();
+    let mut sockets = Sockets::default();
+    // First, since the sockets themselves may be more than the limit that a shell sets.
+    raise_open_files(files_wanted(snapshot, workers as u64), &mut sockets.shortfalls);
+    let mut groups = handed.groups;
+    for listener in &snapshot.listeners {
+        let opened = match take_handed(listener, &mut groups) {
+            Some(handed) => Group::adopt(listener, handed, &mut sockets.shortfalls),
+            None => Group::bind(listener, workers, &mut sockets.shortfalls),
+        };
+        match opened {
+            Ok(group) => sockets.groups.push(group),
+            Err(error) => errors.add(&whose(listener), listener.address, &*error),
+        }
+    }
+    let mut door = None;
+    if let Some(asked) = &snapshot.admin {
+        match open_door(asked, handed.admin, owner(snapshot)) {
+            Ok(opened) => door = Some(opened),
+            Err(error) => {
+                errors.lines.push(format!("admin: {error}"));
+                if let AdminAddress::Tcp(address) = asked.address
+                    && error.is_address_in_use()
+                {
+                    errors.in_use.push(address);
+                }
+            }
+        }
+    }
+    if let (Some(door), Some(asked)) = (&door, &snapshot.admin) {
+        match door.as_fd().try_clone_to_owned() {
+            Ok(descriptor) => sockets.admin = Some((asked.address.clone(), descriptor)),
+            Err(error) => errors.lines.push(format!("admin: {error}")),
+        }
+    }
+    if errors.lines.is_empty() { Ok((sockets, door)) } else { Err(errors) }
+}
+
+impl Sockets {
+    /// Adds sockets to groups that were handed over with fewer than there are workers now. To be
+    /// called last, when nothing can fail any more: sockets that join such a group and are closed
+    /// again take the connections in their queues with them.
+    pub(crate) fn grow(&mut self, workers: usize) {
+        for group in &mut self.groups {
+            group.grow(workers);
+        }
+    }
+
+    /// Listeners' sockets, as the proxy takes them.
+    pub(crate) fn for_proxy(&self) -> io::Result<Vec<proxy::ListenerSockets>> {
+        self.groups.iter().map(Group::for_proxy).collect()
+    }
+
+    /// Every listener's sockets.
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The admin API's address as configured, and its socket.
+    pub(crate) fn admin(&self) -> Option<&(AdminAddress, OwnedFd)> {
+        self.admin.as_ref()
+    }
+
+    /// Binds what `next` needs and is not there, or says of every address why it cannot be bound.
+    /// Nothing has changed yet, and nothing has if the result is dropped.
+    pub(crate) fn prepare(&self, next: &Snapshot, workers: usize) -> Result<Change, OpenError> {
+        let mut errors = OpenError::default();
+        let mut change = Change {
+            groups: Vec::with_capacity(next.listeners.len()),
+            added: Vec::new(),
+            removed: Vec::new(),
+            shortfalls: Vec::new(),
+        };
+        raise_open_files(files_wanted(next, workers as u64), &mut change.shortfalls);
+        for listener in &next.listeners {
+            match self.group_for(listener, workers, &mut change.shortfalls) {
+                Ok(group) => change.groups.push(group),
+                Err(error) => errors.add(&whose(listener), listener.address, &*error),
+            }
+        }
+        if !errors.lines.is_empty() {
+            return Err(errors);
+        }
+        for group in &change.groups {
+            if !self.groups.iter().any(|old| old.is_unchanged_in(group)) {
+                let sockets = group.for_proxy();
+                change.added.push(sockets.map_err(|error| OpenError {
+                    lines: vec![format!("listener {:?}: {error}", group.name)],
+                    in_use: Vec::new(),
+                })?);
+            }
+        }
+        let gone = |old: &&Group| !change.groups.iter().any(|new| old.is_unchanged_in(new));
+        let removed = |old: &Group| {
+            let next = || change.groups.iter().filter(|new| old.is_replaced_by(new));
+            proxy::RemovedListener {
+                name: Arc::clone(&old.name),
+                next: next().map(|new| Arc::clone(&new.name)).collect(),
+                security_changed: next().any(|new| !old.has_security_of(new)),
+            }
+        };
+        change.removed = self.groups.iter().filter(gone).map(removed).collect();
+        Ok(change)
+    }
+
+    /// Goes over to what was prepared. Yields what the proxy is to be told: what was added and what
+    /// was removed. Our own descriptors of sockets that are gone are closed here, so that the
+    /// workers' are the last ones: they empty the queues before they close them.
+    pub(crate) fn adopt(
+        &mut self,
+        change: Change,
+    ) -> (Vec<proxy::ListenerSockets>, Vec<proxy::RemovedListener>) {
+        let Change { groups, added, removed, shortfalls } = change;
+        for group in &groups {
+            let before = self.groups.iter().find(|old| old.name == group.name);
+            if before.is_some_and(|before| before.backlog != group.backlog) {
+                group.set_backlog();
+            }
+        }
+        self.groups = groups;
+        self.shortfalls = shortfalls;
+        (added, removed)
+    }
+
+    /// Closes our own descriptors; the workers' are the last ones then.
+    pub(crate) fn close(&mut self) {
+        self.groups.clear();
+        self.admin = None;
+    }
+
+    /// The sockets that a listener has in the next configuration: its own, those of a listener
+    /// that had its address before, or new ones.
+    fn group_for(
+        &self,
+        listener: &Listener,
+        workers: usize,
+        shortfalls: &mut Vec<Shortfall>,
+    ) -> Result<Group, Box<dyn Error>> {
+        let there = |group: &&Group| group.address == listener.address;
+        let same_name = |group: &&Group| group.name == listener.name;
+        let mut groups = self.groups.iter().filter(there);
+        let taken = match groups.clone().find(same_name) {
+            Some(own) => Some(own),
+            // Port 0 is not an address yet.
+            None if listener.address.port() == 0 => None,
+            None => groups.next(),
+        };
+        if let Some(taken) = taken {
+            let sockets = Arc::clone(&taken.sockets);
+            return Ok(Group::of(listener, sockets));
+        }
+        Group::bind(listener, workers, shortfalls).map_err(|error| {
+            match self.in_the_way(listener) {
+            Some(own) => format!(
+                "cannot listen on {}: this balancer itself listens on {} (listener {:?}), which \
+                 includes it, until the next configuration is in force; remove that listener \
+                 first, and add this one after it",
+                listener.address, own.address, own.name
+            )
+            .into(),
+            None => error,
+        }
+        })
+    }
+
+    /// One of our own addresses that overlaps with a new one.
+    fn in_the_way(&self, listener: &Listener) -> Option<&Group> {
+        let wanted = listener.address;
+        self.groups.iter().find(|group| {
+            let any = group.address.ip().is_unspecified() || wanted.ip().is_unspecified();
+            group.address.port() == wanted.port() && (any || group.address.ip() == wanted.ip())
+        })
+    }
+
+    /// Says where less was granted than asked for, unless it said so before.
+    pub(crate) fn say_shortfalls(&mut self) {
+        let shortfalls = std::mem::take(&mut self.shortfalls);
+        for shortfall in &shortfalls {
+            if !self.said.iter().any(|said| shortfall.is_known_from(said)) {
+                shortfall.say();
+            }
+        }
+        self.said = shortfalls;
+    }
+}
+
+fn whose(listener: &Listener) -> String {
+    format!("listener {:?}", listener.name)
+}
+
+/// Takes a listener's sockets out of those that were handed over: by address, and where port 0
+/// leaves that open, by name.
+fn take_handed(
+    listener: &Listener,
+    groups: &mut Vec<(Arc<str>, SocketAddr, Vec<TcpListener>)>,
+) -> Option<Vec<TcpListener>> {
+    let found = groups.iter().position(|(name, address, _)| {
+        *address == listener.address && (address.port() != 0 || *name == listener.name)
+    })?;
+    let (_, _, sockets) = groups.swap_remove(found);
+    (!sockets.is_empty()).then_some(sockets)
+}
+
+/// Opens the admin API's door: on the socket that was handed over, if it is the one asked for.
+fn open_door(
+    asked: &Admin,
+    handed: Option<(String, OwnedFd)>,
+    owner: Option<(u32, u32)>,
+) -> Result<admin::Door, admin::OpenError> {
+    match handed {
+        Some((address, socket)) if address == asked.address.to_string() => {
+            let token = match &asked.token_file {
+                Some(path) => Some(admin::Token::read(path).map_err(admin::OpenError::Token)?),
+                None => None,
+            };
+            match &asked.address {
+                AdminAddress::Tcp(_) => {
+                    let listener = admin::Listener::Tcp(TcpListener::from(socket));
+                    Ok(admin::Door::of(listener, token))
+                }
+                AdminAddress::Unix(path) => match admin::UnixSocket::adopt(socket, path) {
+                    Ok(socket) => Ok(admin::Door::of(admin::Listener::Unix(socket), token)),
+                    // Its file is gone: nobody could reach it.
+                    Err(_) => admin::Door::open(asked, owner),
+                },
+            }
+        }
+        _ => admin::Door::open(asked, owner),
+    }
+}
+
+/// Whose the admin API's Unix socket and a new access log shall be: whom the balancer becomes. Who
+/// that is, is said with what is wrong about it when it becomes so.
+pub(crate) fn owner(snapshot: &Snapshot) -> Option<(u32, u32)> {
+    let (user, group) = snapshot.run_as.as_ref()?;
+    os::privileges::ids(user, group.as_deref()).ok()
+}

@@ -1,0 +1,286 @@
+//! A new process takes over from this one: the old one's side.
+
+use std::fmt::Display;
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::process::{Child, ExitStatus};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use admin::ReloadError;
+use model::{AffinityKey, Moment};
+use os::process::Ask;
+use serde_json::{Value, json};
+
+use super::predecessor::{FORM, VARIABLE};
+use super::program::Program;
+use crate::commands::{CommandSender, Reply};
+use crate::instance::Balancer;
+use crate::server_states::ServerStates;
+use crate::service_manager;
+use crate::sockets::Sockets;
+
+/// How long a new process may take until it serves: it resolves names first.
+const READY_MAX: Duration = Duration::from_secs(30);
+
+/// The longest message of a new process.
+const MESSAGE_MAX_BYTES: u64 = 256 * 1024;
+
+/// Longer than `drain_max`, a new process that was given up is not left to end by itself.
+const END_MARGIN: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether it has ended.
+const END_LOOK: Duration = Duration::from_millis(50);
+
+/// A new process that is not ready yet.
+pub(crate) struct Successor {
+    process: Child,
+    /// How long it may take to end if it is given up.
+    end_max: Duration,
+    switches: admin::Switches,
+    began: Moment,
+    handed: Value,
+    reply: Option<Reply>,
+}
+
+/// Starts a new process, unless there is one already, or says why not.
+pub(crate) fn begin(
+    successor: &mut Option<Successor>,
+    balancer: &Balancer,
+    commands: &CommandSender,
+    program: &Program,
+    reply: Option<Reply>,
+) {
+    let started = if successor.is_some() {
+        Err("an upgrade is under way already".to_owned())
+    } else if std::process::id() == 1 {
+        Err("this process is number 1: when it ends, so does its whole container; start a new \
+             container in its place"
+            .to_owned())
+    } else {
+        // Before it is told of the servers: what is said of them later, it would not hear.
+        balancer.switches().hold();
+        start(balancer, commands, program).inspect_err(|_| balancer.switches().release())
+    };
+    match started {
+        Ok((process, handed)) => {
+            tracing::info!(pid = process.id(), %program, "upgrade: a new process is starting");
+            *successor = Some(Successor {
+                process,
+                end_max: end_max(balancer),
+                switches: balancer.switches().clone(),
+                began: os::clock::now(),
+                handed,
+                reply,
+            });
+        }
+        Err(why) => fail(reply, &why),
+    }
+}
+
+/// Starts the program with everything that it is to take over.
+fn start(
+    balancer: &Balancer,
+    commands: &CommandSender,
+    program: &Program,
+) -> Result<(Child, Value), String> {
+    let cannot = |what: &str, error: &dyn Display| format!("cannot {what}: {error}");
+    let (hears, says) = io::pipe().map_err(|error| cannot("make a pipe", &error))?;
+    let sockets = balancer.sockets();
+    let states = ServerStates::of(&balancer.published(), os::clock::now());
+    let manifest = json!({
+        "form": FORM,
+        "says": says.as_raw_fd(),
+        "listeners": listeners(sockets),
+        "admin": sockets.admin().map(|(address, socket)| json!({
+            "address": address.to_string(),
+            "socket": socket.as_raw_fd(),
+        })),
+        "servers": states.to_json(),
+        "instance": balancer.identity().id(),
+        // A secret: it goes this way alone, in memory that only the new process has.
+        "affinity_key": balancer.registry.affinity_key().map(AffinityKey::to_text),
+    });
+    let memory = os::handover::memory_file("weir-handover", manifest.to_string().as_bytes())
+        .map_err(|error| cannot("make a file in memory", &error))?;
+    let mut descriptors: Vec<BorrowedFd<'_>> = vec![says.as_fd(), memory.as_fd()];
+    descriptors.extend(sockets.groups().iter().flat_map(|g| &*g.sockets).map(TcpListener::as_fd));
+    descriptors.extend(sockets.admin().map(|(_, socket)| socket.as_fd()));
+    let mut command = program.command();
+    command.env(VARIABLE, memory.as_raw_fd().to_string());
+    let process = os::handover::spawn(command, &descriptors)
+        .map_err(|error| format!("cannot start {program}: {error}"))?;
+    // Ours is closed, so that the pipe ends with the new process.
+    drop(says);
+    let (commands, pid) = (commands.clone(), process.id());
+    let listening = std::thread::Builder::new()
+        .name("weir-successor".to_owned())
+        .spawn(move || commands.successor_said(pid, hear(hears)));
+    let handed = json!({
+        "listeners": sockets.groups().iter().map(|group| &*group.name).collect::<Vec<_>>(),
+        "sockets": sockets.groups().iter().map(|group| group.sockets.len()).sum::<usize>(),
+        "servers": states.len(),
+    });
+    match listening {
+        Ok(_) => Ok((process, handed)),
+        Err(error) => {
+            end(process, end_max(balancer));
+            Err(cannot("make a thread", &error))
+        }
+    }
+}
+
+/// Numbers of the descriptors, by listener.
+fn listeners(sockets: &Sockets) -> Value {
+    let groups = sockets.groups().iter().map(|group| {
+        let numbers: Vec<_> = group.sockets.iter().map(AsRawFd::as_raw_fd).collect();
+        json!({ "name": group.name, "address": group.address, "sockets": numbers })
+    });
+    groups.collect()
+}
+
+/// What the new process says: one line, or nothing if it ends before.
+fn hear(pipe: PipeReader) -> String {
+    let mut said = Vec::new();
+    let mut reader = BufReader::new(pipe.take(MESSAGE_MAX_BYTES));
+    if let Err(error) = reader.read_until(b'\n', &mut said) {
+        tracing::debug!(%error, "the new process cannot be heard");
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+impl Successor {
+    /// Whether it has taken longer than any start should.
+    pub(crate) fn is_late(&self) -> bool {
+        os::clock::now() - self.began > READY_MAX
+    }
+
+    /// Whether it is the process of that number.
+    pub(crate) fn is_process(&self, pid: u32) -> bool {
+        self.process.id() == pid
+    }
+
+    /// Hears what the new process has to say, answers whoever asked for it, and yields its number if
+    /// it serves. If it does not, it is ended.
+    pub(crate) fn takes_over(self, said: &str) -> Option<u32> {
+        let message: Value = serde_json::from_str(said).unwrap_or(Value::Null);
+        let pid = message["ready"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        let Some(pid) = pid else {
+            let why = match message["failed"].as_str() {
+                Some(why) => why.to_owned(),
+                None => "it ended before it was ready; its last words are in the log".to_owned(),
+            };
+            self.give_up(&why);
+            return None;
+        };
+        let version = message["version"].as_str().unwrap_or("unknown");
+        let took = os::clock::now() - self.began;
+        tracing::info!(pid, version, ?took, handed = %self.handed, "upgrade: a new process serves");
+        service_manager::notify(os::notify::main_process(pid));
+        if let Some(reply) = self.reply {
+            reply.send(Ok(json!({
+                "result": "upgraded",
+                "pid": pid,
+                "version": version,
+                "predecessor": { "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") },
+                "took_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                "handed_over": self.handed,
+            })));
+        }
+        Some(pid)
+    }
+
+    /// Ends it; this process goes on.
+    pub(crate) fn give_up(self, why: &str) {
+        end(self.process, self.end_max);
+        self.switches.release();
+        fail(self.reply, why);
+    }
+}
+
+/// Passes SIGHUP on to the process that serves now.
+pub(crate) fn hang_up(pid: u32) {
+    if let Err(error) = os::process::signal(pid, Ask::HangUp) {
+        tracing::error!(%error, pid, "SIGHUP cannot be passed on to the new process");
+    }
+}
+
+fn end_max(balancer: &Balancer) -> Duration {
+    balancer.published().snapshot.drain_max + END_MARGIN
+}
+
+/// Has it end, beside whatever else happens here. It may serve already, unheard: so it is asked to
+/// finish what it has, and killed only when it has had `end_max` for that.
+fn end(process: Child, end_max: Duration) -> Option<JoinHandle<io::Result<ExitStatus>>> {
+    let pid = process.id();
+    let ending = move || wait_for_end(process, end_max);
+    match std::thread::Builder::new().name("weir-successor-end".to_owned()).spawn(ending) {
+        Ok(thread) => Some(thread),
+        Err(error) => {
+            // Its number stays its own: nobody has waited for its end.
+            let asked = os::process::signal(pid, Ask::Terminate);
+            tracing::warn!(%error, ?asked, pid, "the end of the new process is not watched");
+            None
+        }
+    }
+}
+
+fn wait_for_end(mut process: Child, end_max: Duration) -> io::Result<ExitStatus> {
+    let deadline = os::clock::now() + end_max;
+    if process.try_wait()?.is_none() {
+        os::process::signal(process.id(), Ask::Terminate)?;
+    }
+    while process.try_wait()?.is_none() {
+        if os::clock::now() >= deadline {
+            tracing::warn!(pid = process.id(), "the new process does not end; it is killed");
+            process.kill()?;
+            break;
+        }
+        std::thread::park_timeout(END_LOOK);
+    }
+    let status = process.wait();
+    tracing::debug!(?status, "the new process has ended");
+    status
+}
+
+fn fail(reply: Option<Reply>, why: &str) {
+    tracing::error!("upgrade failed, this process serves on: {why}");
+    if let Some(reply) = reply {
+        reply.send(Err(ReloadError::Failed(why.to_owned())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// A shell that does `this` when it is asked to end, and is past the point where it could miss
+    /// that.
+    fn shell(this: &str) -> Child {
+        let script = format!("trap '{this}' TERM; echo ready; while :; do sleep 0.01; done");
+        let mut command = Command::new("sh");
+        let mut child =
+            command.args(["-c", &script]).stdout(Stdio::piped()).spawn().expect("a shell");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("a pipe");
+        BufReader::new(stdout).read_line(&mut line).expect("its word");
+        assert_eq!(line, "ready\n");
+        child
+    }
+
+    #[test]
+    fn one_that_is_given_up_may_finish_what_it_has() {
+        let thread = end(shell("exit 7"), Duration::from_mins(1)).unwrap();
+        assert_eq!(thread.join().unwrap().unwrap().code(), Some(7));
+    }
+
+    #[test]
+    fn one_that_does_not_end_is_killed() {
+        let thread = end(shell(""), Duration::from_millis(100)).unwrap();
+        assert_eq!(thread.join().unwrap().unwrap().signal(), Some(9));
+    }
+}

@@ -1,0 +1,455 @@
+//! What the page's charts show, as numbers: lines over time, and the latency spectrum. Pure: the
+//! page's script only draws.
+
+use serde::Serialize;
+
+use crate::latency::Summary;
+use crate::named::Named;
+use crate::run::{HostSecond, Percentiles, Run, Second};
+
+/// The most points of a line: more than a screen has columns only cost time.
+const POINTS_MAX: usize = 1200;
+
+/// Points of a spectrum in each power of ten of 1/(1-quantile).
+const SPECTRUM_POINTS_PER_DECADE: i32 = 24;
+
+/// A chart.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Chart {
+    /// Its title.
+    pub title: &'static str,
+    /// How to read it.
+    pub note: String,
+    /// Of the values: `per_s`, `ms`, `percent`, `count`, `bytes_per_s`.
+    pub unit: &'static str,
+    /// What `xs` are: `time` (seconds of the run) or `spectrum` (1/(1-quantile)).
+    pub x: &'static str,
+    /// Whether the values are drawn on a log scale.
+    pub log: bool,
+    /// Where the points stand, ascending.
+    pub xs: Vec<f64>,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+impl Chart {
+    /// Whether all of its values are 0.
+    fn is_flat(&self) -> bool {
+        self.lines.iter().flat_map(|line| &line.values).flatten().all(|value| *value == 0.0)
+    }
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// What it is.
+    pub label: String,
+    /// Which of the page's colours, from 0.
+    pub colour: usize,
+    /// Whether it is dashed: what was meant, beside what was.
+    pub dashed: bool,
+    /// As many as `xs`; `None`: no value there.
+    pub values: Vec<Option<f64>>,
+}
+
+/// How the seconds that share a point become one value.
+#[derive(Clone, Copy)]
+enum Fold {
+    /// Rates: the mean.
+    Mean,
+    /// Percentiles, which cannot be merged: the worst.
+    Worst,
+}
+
+/// The charts of one run, or of several side by side.
+pub fn charts(runs: &[Named]) -> Vec<Chart> {
+    match runs {
+        [] => Vec::new(),
+        [one] => single(&one.run),
+        many => compared(many),
+    }
+    .into_iter()
+    .filter(|chart| chart.lines.iter().any(|line| line.values.iter().any(Option::is_some)))
+    // Without an interface there is nothing on it.
+    .filter(|chart| !chart.title.ends_with("the interface") || !chart.is_flat())
+    .collect()
+}
+
+fn single(run: &Run) -> Vec<Chart> {
+    let second = |get: fn(&Second) -> Option<f64>, fold| line_of(&run.seconds, get, fold);
+    let host = |get: fn(&HostSecond) -> f64| {
+        line_of(&run.host_seconds, |second| Some(get(second)), Fold::Mean)
+    };
+    let open = run.latency.intended_start.is_some();
+    let mut charts = vec![
+        time(
+            "Rate",
+            "Requests a second: intended, begun, answered.",
+            "per_s",
+            vec![
+                ("begun", false, second(|s| Some(count(s.started)), Fold::Mean)),
+                ("answered", false, second(|s| Some(count(s.completed)), Fold::Mean)),
+                ("intended", true, second(|s| s.intended.map(count), Fold::Mean)),
+            ],
+        ),
+        time(
+            "What went wrong",
+            "Each second.",
+            "per_s",
+            vec![
+                ("errors", false, second(|s| Some(count(s.errors)), Fold::Mean)),
+                ("status 400 and more", false, second(|s| Some(count(s.bad_statuses)), Fold::Mean)),
+                ("starts dropped", false, second(|s| Some(count(s.dropped)), Fold::Mean)),
+                ("starts late", true, second(|s| Some(count(s.late)), Fold::Mean)),
+            ],
+        ),
+    ];
+    let service = second(|s| Some(s.service?.p99_ms), Fold::Worst);
+    charts.push(if open {
+        time(
+            "Latency over time",
+            "From the intended start, as users wait; dashed: the \
+            service time alone.",
+            "ms",
+            vec![
+                ("p50", false, second(|s| Some(s.intended_start?.p50_ms), Fold::Worst)),
+                ("p90", false, second(|s| Some(s.intended_start?.p90_ms), Fold::Worst)),
+                ("p99", false, second(|s| Some(s.intended_start?.p99_ms), Fold::Worst)),
+                ("max", false, second(|s| Some(s.intended_start?.max_ms), Fold::Worst)),
+                ("service p99", true, service),
+            ],
+        )
+    } else {
+        time(
+            "Latency over time",
+            "From each request's start.",
+            "ms",
+            vec![
+                ("p50", false, second(|s| Some(s.service?.p50_ms), Fold::Worst)),
+                ("p90", false, second(|s| Some(s.service?.p90_ms), Fold::Worst)),
+                ("p99", false, service),
+                ("max", false, second(|s| Some(s.service?.max_ms), Fold::Worst)),
+            ],
+        )
+    });
+    if open {
+        charts.push(time(
+            "Lateness of starts",
+            "The 99.9th percentile of each second. Where an empty timer loop was late too, this \
+            machine stood still, and starts stay late until they have caught up.",
+            "ms",
+            vec![
+                ("starts", false, second(|s| s.lateness_p99_9_ms, Fold::Worst)),
+                ("an empty timer", true, second(|s| s.timer_lateness_p99_9_ms, Fold::Worst)),
+            ],
+        ));
+    }
+    let intended = run.latency.intended_start.as_ref();
+    charts.push(spectrum(&[
+        ("from the intended start".to_owned(), intended, false),
+        ("service time".to_owned(), Some(&run.latency.service), open),
+    ]));
+    charts.extend([
+        time(
+            "Connections",
+            "Open at each second's end, and opened in it; requests under way at its end.",
+            "count",
+            vec![
+                ("open", false, second(|s| Some(count(s.connections_open)), Fold::Mean)),
+                ("under way", false, second(|s| Some(count(s.in_flight)), Fold::Mean)),
+                ("opened", true, second(|s| Some(count(s.connections_opened)), Fold::Mean)),
+            ],
+        ),
+        time(
+            "CPU of this host",
+            "Percent of all processors; the generator's own of one.",
+            "percent",
+            vec![
+                ("user", false, host(|s| s.cpu_user_percent)),
+                ("system", false, host(|s| s.cpu_system_percent)),
+                ("steal", false, host(|s| s.cpu_steal_percent)),
+                ("generator (of one)", true, host(|s| s.own_cpu_percent)),
+            ],
+        ),
+        time(
+            "Kernel counters of this host",
+            "Differences, each second.",
+            "per_s",
+            vec![
+                ("segments sent again", false, host(|s| count(s.retransmissions))),
+                ("SYNs sent again", false, host(|s| count(s.syn_retransmissions))),
+                ("accept queue overflows", false, host(|s| count(s.listen_overflows))),
+                ("SYNs dropped", true, host(|s| count(s.listen_drops))),
+            ],
+        ),
+        time(
+            "Bytes on the interface",
+            "All of the host's traffic there.",
+            "bytes_per_s",
+            vec![
+                ("received", false, host(|s| count(s.rx_bytes))),
+                ("sent", false, host(|s| count(s.tx_bytes))),
+            ],
+        ),
+        time(
+            "Packets on the interface",
+            "All of the host's traffic there.",
+            "per_s",
+            vec![
+                ("received", false, host(|s| count(s.rx_packets))),
+                ("sent", false, host(|s| count(s.tx_packets))),
+            ],
+        ),
+    ]);
+    charts.extend(sources(run));
+    charts
+}
+
+/// Connections from each source address.
+fn sources(run: &Run) -> Option<Chart> {
+    let longest = run.sources.iter().max_by_key(|source| source.connected.len())?;
+    let (_, xs) = line_of(&longest.connected, |_| None, Fold::Mean);
+    let named = |(index, source): (usize, &crate::run::Source)| Line {
+        label: if source.address.is_empty() { "any".to_owned() } else { source.address.clone() },
+        colour: index,
+        dashed: false,
+        values: fit(line_of(&source.connected, |n| Some(count(*n)), Fold::Mean).0, xs.len()),
+    };
+    Some(Chart {
+        title: "Connections by source address",
+        note: "Made each second.".to_owned(),
+        unit: "per_s",
+        x: "time",
+        log: false,
+        lines: run.sources.iter().enumerate().take(LINES_MAX).map(named).collect(),
+        xs,
+    })
+}
+
+/// Lines of one chart.
+const LINES_MAX: usize = 8;
+
+fn compared(runs: &[Named]) -> Vec<Chart> {
+    // What waited before its start is compared where every run has it, else the service time.
+    let open = runs.iter().all(|named| named.run.latency.intended_start.is_some());
+    let times = if open {
+        |second: &Second| second.intended_start
+    } else {
+        |second: &Second| second.service
+    };
+    let note = if open { "From the intended start." } else { "Service time." };
+    let each = |title, note: &str, unit, get: &dyn Fn(&Run) -> Drawn| {
+        let drawn: Vec<Drawn> = runs.iter().map(|named| get(&named.run)).collect();
+        let xs = drawn.iter().map(|(_, xs)| xs).max_by_key(|xs| xs.len()).cloned();
+        let xs = xs.unwrap_or_default();
+        let lines = runs.iter().zip(drawn).enumerate().map(|(index, (named, (values, _)))| Line {
+            label: named.name.clone(),
+            colour: index,
+            dashed: false,
+            values: fit(values, xs.len()),
+        });
+        let lines = lines.collect();
+        Chart { title, note: note.to_owned(), unit, x: "time", log: false, xs, lines }
+    };
+    let longest = runs.iter().map(|n| n.run.seconds.len().max(n.run.host_seconds.len())).max();
+    let step = step(longest.unwrap_or(0));
+    let percentile = |get: fn(Percentiles) -> f64| {
+        move |run: &Run| line_by(&run.seconds, |second| times(second).map(get), Fold::Worst, step)
+    };
+    let seconds = |get: fn(&Second) -> f64| {
+        move |run: &Run| line_by(&run.seconds, |second| Some(get(second)), Fold::Mean, step)
+    };
+    let host = |get: fn(&HostSecond) -> f64| {
+        move |run: &Run| line_by(&run.host_seconds, |second| Some(get(second)), Fold::Mean, step)
+    };
+    let spectra: Vec<_> = runs
+        .iter()
+        .map(|named| {
+            let latency = &named.run.latency;
+            let summary = latency.intended_start.as_ref().filter(|_| open);
+            (named.name.clone(), Some(summary.unwrap_or(&latency.service)), false)
+        })
+        .collect();
+    vec![
+        each("Answered", "Responses a second.", "per_s", &seconds(|s| count(s.completed))),
+        each(
+            "What went wrong",
+            "Errors, statuses of 400 and more, and dropped starts, each second.",
+            "per_s",
+            &seconds(|s| count(s.errors + s.bad_statuses + s.dropped)),
+        ),
+        each("p50 over time", note, "ms", &percentile(|p| p.p50_ms)),
+        each("p99 over time", note, "ms", &percentile(|p| p.p99_ms)),
+        spectrum(&spectra),
+        each(
+            "CPU of the generator's host",
+            "User and system, percent of all processors.",
+            "percent",
+            &host(|s| s.cpu_user_percent + s.cpu_system_percent),
+        ),
+        each(
+            "Segments sent again",
+            "By the generator's host, each second.",
+            "per_s",
+            &host(|s| count(s.retransmissions)),
+        ),
+    ]
+}
+
+/// Values, and where they stand.
+type Drawn = (Vec<Option<f64>>, Vec<f64>);
+
+fn time(
+    title: &'static str,
+    note: &str,
+    unit: &'static str,
+    lines: Vec<(&'static str, bool, Drawn)>,
+) -> Chart {
+    let xs = lines.iter().map(|(_, _, (_, xs))| xs).max_by_key(|xs| xs.len()).cloned();
+    let xs = xs.unwrap_or_default();
+    let lines = lines
+        .into_iter()
+        .enumerate()
+        .map(|(colour, (label, dashed, (values, _)))| Line {
+            label: label.to_owned(),
+            colour,
+            dashed,
+            values: fit(values, xs.len()),
+        })
+        .filter(|line| line.values.iter().any(Option::is_some))
+        .collect();
+    Chart { title, note: note.to_owned(), unit, x: "time", log: false, xs, lines }
+}
+
+/// Seconds that share a point.
+fn step(seconds: usize) -> usize {
+    seconds.div_ceil(POINTS_MAX).max(1)
+}
+
+fn line_of<T>(rows: &[T], get: impl Fn(&T) -> Option<f64>, fold: Fold) -> Drawn {
+    line_by(rows, get, fold, step(rows.len()))
+}
+
+fn line_by<T>(rows: &[T], get: impl Fn(&T) -> Option<f64>, fold: Fold, step: usize) -> Drawn {
+    let point = |rows: &[T]| {
+        let values: Vec<f64> = rows.iter().filter_map(&get).filter(|v| v.is_finite()).collect();
+        match (values.len(), fold) {
+            (0, _) => None,
+            (n, Fold::Mean) => Some(values.iter().sum::<f64>() / n as f64),
+            (_, Fold::Worst) => values.into_iter().reduce(f64::max),
+        }
+    };
+    let values: Vec<_> = rows.chunks(step).map(point).collect();
+    let xs = (0..values.len()).map(|index| (index * step) as f64).collect();
+    (values, xs)
+}
+
+fn fit(mut values: Vec<Option<f64>>, length: usize) -> Vec<Option<f64>> {
+    values.resize(length, None);
+    values
+}
+
+fn count(number: u64) -> f64 {
+    number as f64
+}
+
+/// Percentiles on a log axis: how long the slowest one in ten, in a hundred, in a thousand took.
+fn spectrum(of: &[(String, Option<&Summary>, bool)]) -> Chart {
+    let histograms: Vec<_> =
+        of.iter().map(|(_, summary, _)| summary.and_then(Summary::distribution)).collect();
+    let most = histograms.iter().flatten().map(hdrhistogram::Histogram::len).max().unwrap_or(0);
+    let end = (most.max(1) as f64).log10();
+    let points = (end * f64::from(SPECTRUM_POINTS_PER_DECADE)).ceil() as i32;
+    let xs: Vec<f64> = (0..=points)
+        .map(|point| 10_f64.powf(f64::from(point) / f64::from(SPECTRUM_POINTS_PER_DECADE)))
+        .collect();
+    let mut lines = Vec::new();
+    for (index, ((label, _, dashed), histogram)) in of.iter().zip(histograms).enumerate() {
+        let Some(histogram) = histogram else { continue };
+        // Beyond one in so many as were measured there is nothing to say.
+        let last = histogram.len() as f64 * 1.12;
+        let at =
+            |&x: &f64| (x <= last).then(|| histogram.value_at_quantile(1.0 - 1.0 / x) as f64 / 1e6);
+        let values = xs.iter().map(at).collect();
+        lines.push(Line { label: label.clone(), colour: index, dashed: *dashed, values });
+    }
+    let values = || lines.iter().flat_map(|line| line.values.iter().flatten().copied());
+    let (least, largest) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
+    Chart {
+        title: "Latency spectrum",
+        note: "How long it took all but the slowest: one in ten, in a hundred, in a thousand."
+            .to_owned(),
+        unit: "ms",
+        x: "spectrum",
+        log: least > 0.0 && largest / least > 30.0,
+        xs,
+        lines,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::Histogram;
+
+    use super::*;
+
+    fn run(seconds: usize) -> Run {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        for n in 1..=10_000_u64 {
+            histogram.record(n * 10_000).unwrap();
+        }
+        let second = |index| Second {
+            at_s: index as f64,
+            completed: index as u64,
+            service: Some(Percentiles { p99_ms: index as f64, ..Percentiles::default() }),
+            ..Second::default()
+        };
+        let mut run = Run { seconds: (0..seconds).map(second).collect(), ..Run::default() };
+        run.latency.service = Summary::of(&histogram);
+        run
+    }
+
+    fn chart(charts: &[Chart], title: &str) -> Chart {
+        charts.iter().find(|chart| chart.title == title).unwrap().clone()
+    }
+
+    #[test]
+    fn a_long_run_has_as_many_points_as_can_be_seen_rates_as_means_and_percentiles_as_the_worst() {
+        let charts = charts(&[Named { name: "a".to_owned(), run: run(3000) }]);
+        let rate = chart(&charts, "Rate");
+        assert_eq!((rate.xs.len(), rate.xs[1]), (1000, 3.0));
+        let answered = rate.lines.iter().find(|line| line.label == "answered").unwrap();
+        assert_eq!(answered.values[1], Some(4.0), "of 3, 4, 5");
+        let latency = chart(&charts, "Latency over time");
+        let p99 = latency.lines.iter().find(|line| line.label == "p99").unwrap();
+        assert_eq!(p99.values[1], Some(5.0));
+        assert!(charts.iter().all(|c| c.lines.iter().all(|l| l.values.len() == c.xs.len())));
+        assert!(charts.iter().all(|c| c.title != "CPU of this host"), "nothing was measured");
+    }
+
+    #[test]
+    fn the_spectrum_ends_where_the_measurements_do() {
+        let spectrum =
+            chart(&charts(&[Named { name: "a".to_owned(), run: run(1) }]), "Latency spectrum");
+        assert!(spectrum.log);
+        let line = &spectrum.lines[0];
+        let at = |x: f64| {
+            let index = spectrum.xs.iter().position(|&at| (at / x - 1.0).abs() < 1e-9).unwrap();
+            line.values[index].unwrap()
+        };
+        for (x, wanted) in [(10.0, 90.0), (100.0, 99.0), (1000.0, 99.9)] {
+            assert!((at(x) / wanted - 1.0).abs() < 0.002, "{} is not {wanted}", at(x));
+        }
+        assert!((spectrum.xs.last().unwrap() / 10_000.0 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn runs_of_different_length_stand_on_one_axis() {
+        let named = |name: &str, seconds| Named { name: name.to_owned(), run: run(seconds) };
+        let charts = charts(&[named("a", 5), named("b", 9)]);
+        let answered = chart(&charts, "Answered");
+        assert_eq!(answered.xs.len(), 9);
+        assert_eq!(answered.lines[0].values[5], None);
+        assert_eq!(answered.lines[1].values[8], Some(8.0));
+    }
+}

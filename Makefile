@@ -44,6 +44,7 @@ peers:
 test: peers
 	@$(CARGO) build --workspace
 	WEIR_BIN=$(CURDIR)/target/debug/weir $(CARGO) test --workspace --no-fail-fast
+	scripts/loom
 
 check:
 	@$(CARGO) fmt --all --check

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use model::Moment;
 
 use crate::drain::retry_after;
 use crate::endpoints::{Endpoints, Order};
-use crate::interleaving_point;
 use crate::limits::Slot;
 use crate::live::LiveService;
 use crate::queue::Ticket;
+use crate::sync::{Fence, fence};
 
 /// What is known of a request when it asks for a server.
 #[derive(Clone, Copy, Debug, Default)]
@@ -152,12 +152,10 @@ impl LiveService {
         seen: &Arc<Endpoints>,
         now: Moment,
     ) -> Option<Admission> {
-        interleaving_point();
         let length_max = self.settings.load().spec.queue.length_max;
         let ticket = self.queue.join(bound, avoid, length_max)?;
-        interleaving_point();
         let waiter = Waiter { service: Arc::clone(self), ticket };
-        fence(SeqCst);
+        fence(Fence::Joined);
         let endpoints = self.endpoints.load();
         if Arc::ptr_eq(&endpoints, seen) {
             match bound.and_then(|address| endpoints.by_address(address)) {

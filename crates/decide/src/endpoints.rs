@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use model::{Administrative, AffinityKey, EndpointRow, Moment, ServerState, Service};
 
-use crate::interleaving_point;
 use crate::limits::{Slot, Slots};
 use crate::pick::peak_ewma::latency_us;
 use crate::pick::{Candidate, Picker, Servers, Turn, random};
@@ -186,7 +185,6 @@ impl Endpoints {
             Order::Random => (0..self.eligible.len()).all(|server| open.may_take(server)),
         };
         for _ in 0..PICKS_MAX {
-            interleaving_point();
             let chosen = match order {
                 Order::Algorithm(turn, key) => self.picker.pick(&open, turn, key, rng)?,
                 Order::Random => random::by_weight(&self.draw, &open, rng)?,

@@ -28,19 +28,12 @@ mod endpoints;
 mod live;
 mod queue;
 mod registry;
+mod sync;
 mod token;
 mod view;
 
 #[cfg(test)]
 mod tests;
-
-/// Marks where another thread's step in between would matter: tests let it happen there. Never
-/// called with a lock held.
-#[cfg(not(test))]
-#[inline]
-pub(crate) fn interleaving_point() {}
-#[cfg(test)]
-pub(crate) use tests::interleave::point as interleaving_point;
 
 pub use admission::{Admission, Ask, Refusal, Waiter};
 pub use endpoints::{Endpoint, Endpoints};

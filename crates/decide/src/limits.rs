@@ -13,15 +13,13 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst, fence};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-
-use arc_swap::ArcSwap;
+use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, PoisonError, Weak};
 
 use crate::endpoints::Endpoint;
-use crate::interleaving_point;
 use crate::queue::Tickets;
 use crate::reuse::Learner;
+use crate::sync::{ArcSwap, AtomicU32, Fence, Mutex, fence};
 
 /// How often a slot is offered before it is given back to the count.
 const HAND_OVERS_MAX: u32 = 64;
@@ -123,7 +121,6 @@ impl Slots {
         }
         let mut current = self.in_flight();
         while current < max {
-            interleaving_point();
             match self.in_flight.compare_exchange_weak(current, current + 1, SeqCst, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => current = now,
@@ -138,10 +135,8 @@ impl Slots {
             if self.tickets.any_waiting() && !self.is_over() && self.hand_over() {
                 return;
             }
-            interleaving_point();
             self.in_flight.fetch_sub(1, SeqCst);
-            fence(SeqCst);
-            interleaving_point();
+            fence(Fence::Freed);
             // Somebody may have joined a queue since the look above, and found the server full.
             // If the count cannot be taken back somebody else has it, and looks when it ends.
             if !self.tickets.any_waiting() || self.longest_waiting().is_none() || !self.try_take() {
@@ -176,7 +171,6 @@ impl Slots {
         // changes it serves the waiters when done.
         for _ in 0..HAND_OVERS_MAX {
             let Some(taker) = self.longest_waiting() else { return false };
-            interleaving_point();
             if taker.give(self.address) {
                 return true;
             }

@@ -6,21 +6,20 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst, fence};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, PoisonError, Weak};
 
-use arc_swap::ArcSwap;
 use model::{
     AffinityKey, EndpointRow, EndpointSet, Moment, ServerState, ServerTarget, Service, Trial,
 };
 
 use crate::drain::DrainRate;
 use crate::endpoints::{Endpoint, Endpoints};
-use crate::interleaving_point;
 use crate::limits::{SlotTable, Taker};
 use crate::pick::Turn;
 use crate::queue::Queue;
 use crate::retry::RetryBudget;
+use crate::sync::{ArcSwap, AtomicBool, AtomicU64, Fence, Mutex, fence};
 use crate::token::affinity_token;
 use crate::zones::{Reason, Tier};
 
@@ -275,9 +274,8 @@ impl LiveService {
 
     /// Lets those who wait have what is free. To be called after every change of the servers.
     pub(crate) fn serve_waiters(&self) {
-        interleaving_point();
         // Who joins meanwhile has seen the new servers, or is seen here (see `limits`).
-        fence(SeqCst);
+        fence(Fence::Changed);
         let endpoints = self.endpoints.load();
         self.relax(&endpoints);
         for endpoint in &endpoints.all {
@@ -313,7 +311,6 @@ impl Taker for LiveService {
         };
         let to_any = endpoints.is_eligible_at(index);
         while let Some(ticket) = self.queue.pop(address, to_any) {
-            interleaving_point();
             if ticket.grant(&endpoints.all[index]) {
                 return true;
             }

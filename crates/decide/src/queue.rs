@@ -19,15 +19,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-    Ordering::SeqCst,
+    Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::endpoints::Endpoint;
-use crate::interleaving_point;
 use crate::limits::Slot;
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard};
 
 /// Numbers for those who wait, in one order over all services, and how many wait in all.
 #[derive(Debug, Default)]
@@ -200,7 +199,6 @@ impl Queue {
     /// Gives up a place; a slot that was granted and not collected is given back.
     pub(crate) fn leave(&self, ticket: &Ticket) {
         let before = std::mem::replace(&mut *ticket.lock(), State::Gone);
-        interleaving_point();
         match before {
             // It may have been taken out for a grant meanwhile; that grant then finds it gone.
             State::Waiting(_) => self.remove(ticket),

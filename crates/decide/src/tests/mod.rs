@@ -3,7 +3,8 @@
 mod admission;
 mod elsewhere;
 mod explain;
-pub(crate) mod interleave;
+#[cfg(loom)]
+mod orders;
 mod reload;
 mod stress;
 

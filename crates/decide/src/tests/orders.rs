@@ -1,128 +1,41 @@
-//! Few threads, a step or two each, in every order or in many: after each run, when all stand
-//! still, nobody may wait for what is free. Under steady traffic the next request would make good
-//! what one step forgot; here nothing comes after it.
+//! Few threads, a step or two each, in every order that they can run in: after each run, when all
+//! stand still, nobody may wait for what is free, no limit is exceeded and every count is right.
+//! Under steady traffic the next request would make good what one step forgot; here nothing comes
+//! after it.
 //!
-//! One thread runs at a time; at the points that the code marks with [`point`], who runs next is
-//! chosen. So a run is determined by its choices: all of them are gone through for two threads,
-//! and drawn from a seed that replays them for more.
+//! Run by loom (`scripts/loom`, which `make test` calls): it tries the orders of the threads' steps
+//! on atomics, locks and fences, up to [`PREEMPTIONS_MAX`] switches away from a thread that could go
+//! on, and lets each load return every value that the memory model allows. So it notices what no
+//! machine may ever show: a fence that is missing. `without_a_fence` takes out each of the three
+//! fences in turn, or makes it `AcqRel`, and expects the proof to fail. To see a limit exceeded,
+//! replace the `compare_exchange_weak` in `limits::Slots::try_take` by a `fetch_add`.
+//!
+//! What loom does not do: it treats sequentially consistent accesses (fences aside) as
+//! acquire/release, which is less than the hardware gives; so what holds here rests on the fences
+//! alone. A `compare_exchange_weak` never fails without reason. The servers' health
+//! (`model::ServerState`) is made of atomics that loom doesn't see: they are in order here.
 
-use std::cell::RefCell;
-use std::collections::HashSet;
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::AcqRel;
 
+use loom::model::Builder;
+use loom::thread;
 use model::Health;
 
 use super::*;
 use crate::limits::Taker;
 use crate::server_token;
+use crate::sync::{Fence, weaken};
 
-thread_local! {
-    static PLAYER: RefCell<Option<(Arc<Stage>, usize)>> = const { RefCell::new(None) };
-}
-
-/// Called by the code under test where another thread's step in between would matter.
-pub(crate) fn point() {
-    let player = PLAYER.with_borrow(Clone::clone);
-    if let Some((stage, me)) = player {
-        stage.pass(me);
-    }
-}
-
-/// Lets one of several threads run at a time.
-struct Stage {
-    play: Mutex<Play>,
-    changed: Condvar,
-}
-
-struct Play {
-    current: usize,
-    /// Those who have not ended.
-    runnable: Vec<usize>,
-    choices: Choices,
-}
-
-impl Stage {
-    /// Lets whoever is chosen run, and returns when that is `me` again.
-    fn pass(&self, me: usize) {
-        let mut play = self.play.lock().unwrap();
-        play.choose();
-        self.changed.notify_all();
-        let _mine = self.changed.wait_while(play, |play| play.current != me).unwrap();
-    }
-
-    fn enter(&self, me: usize) {
-        let play = self.play.lock().unwrap();
-        let _mine = self.changed.wait_while(play, |play| play.current != me).unwrap();
-    }
-
-    fn exit(&self, me: usize) {
-        let mut play = self.play.lock().unwrap();
-        play.runnable.retain(|&other| other != me);
-        play.choose();
-        self.changed.notify_all();
-    }
-}
-
-/// A thread that fails leaves the stage too, so that the others can end.
-struct Exit(Arc<Stage>, usize);
-
-impl Drop for Exit {
-    fn drop(&mut self) {
-        PLAYER.set(None);
-        self.0.exit(self.1);
-    }
-}
-
-impl Play {
-    fn choose(&mut self) {
-        if !self.runnable.is_empty() {
-            let chosen = self.choices.next(self.runnable.len());
-            self.current = self.runnable[chosen];
-        }
-    }
-}
-
-/// Where choices come from.
-enum Choices {
-    /// All in turn: each digit is a choice, of so many.
-    All {
-        digits: Vec<(usize, usize)>,
-        at: usize,
-    },
-    Drawn(fastrand::Rng),
-}
-
-impl Choices {
-    fn next(&mut self, of: usize) -> usize {
-        match self {
-            Choices::All { digits, at } => {
-                if *at == digits.len() {
-                    digits.push((0, of));
-                }
-                let (chosen, now_of) = digits[*at];
-                assert_eq!(now_of, of, "the same choices led elsewhere");
-                *at += 1;
-                chosen
-            }
-            Choices::Drawn(rng) => rng.usize(..of),
-        }
-    }
-
-    /// The next run's; false if all have been.
-    fn advance(&mut self) -> bool {
-        let Choices::All { digits, at } = self else { return true };
-        digits.truncate(*at);
-        *at = 0;
-        while let Some((chosen, of)) = digits.pop() {
-            if chosen + 1 < of {
-                digits.push((chosen + 1, of));
-                return true;
-            }
-        }
-        false
-    }
-}
+/// How often in a run a thread is interrupted that could go on.
+const PREEMPTIONS_MAX: usize = 2;
+/// Loads, stores and locks in one run.
+const BRANCHES_MAX: usize = 5_000;
+/// Orders of a scene that was drawn.
+const DRAWN_ORDERS_MAX: usize = 100;
+/// Scenes that are drawn.
+const SCENES: u64 = 20;
 
 /// What one thread holds.
 #[derive(Default)]
@@ -196,9 +109,9 @@ struct Scene {
     then: Vec<Vec<Step>>,
 }
 
-/// Plays a scene once; the choices come back.
-fn play(scene: &Scene, choices: Choices) -> (Choices, Result<(), String>) {
-    let registry = Registry::with_seed(0);
+/// Plays a scene once, in the order that loom chooses.
+fn play(scene: &Scene) -> Result<(), String> {
+    let registry = Arc::new(Registry::with_seed(0));
     publish(&registry, scene.services.clone());
     let mut hands: Vec<Hand> = Vec::new();
     for steps in &scene.before {
@@ -209,30 +122,31 @@ fn play(scene: &Scene, choices: Choices) -> (Choices, Result<(), String>) {
         hands.push(hand);
     }
     hands.resize_with(scene.then.len().max(hands.len()), Hand::default);
-    let mut first = Play { current: 0, runnable: (0..scene.then.len()).collect(), choices };
-    first.choose();
-    let stage = Arc::new(Stage { play: Mutex::new(first), changed: Condvar::new() });
-    thread::scope(|scope| {
-        for (me, (hand, steps)) in hands.iter_mut().zip(&scene.then).enumerate() {
-            let (stage, registry) = (Arc::clone(&stage), &registry);
-            scope.spawn(move || {
-                stage.enter(me);
-                PLAYER.set(Some((Arc::clone(&stage), me)));
-                let _exit = Exit(stage, me);
-                for &step in steps {
-                    hand.step(step, registry);
+    let waiting = hands.split_off(scene.then.len());
+    let threads: Vec<_> = hands
+        .into_iter()
+        .zip(scene.then.clone())
+        .map(|(mut hand, steps)| {
+            let registry = Arc::clone(&registry);
+            thread::spawn(move || {
+                for step in steps {
+                    hand.step(step, &registry);
                 }
-            });
-        }
-    });
-    let mut verdict = check(&registry, &hands);
+                hand
+            })
+        })
+        .collect();
+    let mut hands: Vec<Hand> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    hands.extend(waiting);
+    let keeps_limit = !scene.then.iter().flatten().any(|step| matches!(step, Step::Limit(_)));
+    let mut verdict = check(&registry, &hands, keeps_limit);
     // Everybody goes: nothing may be left behind.
     while let Some(slot) = hands.iter_mut().find_map(|hand| hand.slot.take()) {
         drop(slot);
         for hand in &mut hands {
             hand.step(Step::Collect, &registry);
         }
-        verdict = verdict.and_then(|()| check(&registry, &hands));
+        verdict = verdict.and_then(|()| check(&registry, &hands, keeps_limit));
     }
     drop(hands);
     for live in &registry.current().services {
@@ -241,23 +155,23 @@ fn play(scene: &Scene, choices: Choices) -> (Choices, Result<(), String>) {
             verdict = verdict.and(Err(format!("left behind: {view:?}")));
         }
     }
-    let Some(stage) = Arc::into_inner(stage) else { panic!("a thread still plays") };
-    (stage.play.into_inner().unwrap().choices, verdict)
+    verdict
 }
 
 /// When all stand still, a server that somebody waits for is full, and each count is the number
-/// of those who hold a slot or have been given one.
-fn check(registry: &Registry, hands: &[Hand]) -> Result<(), String> {
+/// of those who hold a slot or have been given one, within the limit unless that was lowered.
+fn check(registry: &Registry, hands: &[Hand], keeps_limit: bool) -> Result<(), String> {
     let published = registry.current();
-    let mut counted = HashSet::new();
-    let (mut in_flight_sum, mut waiting) = (0, 0);
+    let mut counted = HashMap::new();
+    let mut waiting = 0;
     for live in &published.services {
         waiting += live.queue_length() as usize;
         for endpoint in &live.endpoints().all {
             let address = endpoint.row.address;
             let (in_flight, max) = (endpoint.slots.in_flight(), endpoint.slots.max());
-            if counted.insert(address) {
-                in_flight_sum += in_flight as usize;
+            counted.insert(address, in_flight);
+            if keeps_limit && in_flight > max {
+                return Err(format!("{address} has more than its limit: {in_flight}/{max}"));
             }
             let waits = live.waiting_since(address).is_some();
             if waits && !endpoint.state.is_ready() {
@@ -271,6 +185,7 @@ fn check(registry: &Registry, hands: &[Hand]) -> Result<(), String> {
             }
         }
     }
+    let in_flight_sum = counted.into_values().sum::<u32>() as usize;
     let slots = hands.iter().filter(|hand| hand.slot.is_some()).count();
     let waiters = hands.iter().filter(|hand| hand.waiter.is_some()).count();
     if in_flight_sum + waiting != slots + waiters {
@@ -281,24 +196,26 @@ fn check(registry: &Registry, hands: &[Hand]) -> Result<(), String> {
     Ok(())
 }
 
+fn builder() -> Builder {
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(PREEMPTIONS_MAX);
+    builder.max_branches = BRANCHES_MAX;
+    builder
+}
+
 /// In every order.
-fn play_all(scene: &Scene) {
-    let mut choices = Choices::All { digits: Vec::new(), at: 0 };
-    let mut runs = 0;
-    loop {
-        let (made, verdict) = play(scene, choices);
-        choices = made;
-        runs += 1;
-        if let Err(what) = verdict {
-            let Choices::All { digits, .. } = &choices else { unreachable!() };
-            panic!("{what}\nafter choices {digits:?}");
+fn play_all(scene: Scene) {
+    let orders = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let counted = Arc::clone(&orders);
+    builder().check(move || {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if let Err(what) = play(&scene) {
+            panic!("{what}");
         }
-        if !choices.advance() {
-            break;
-        }
-    }
-    println!("{runs} orders");
-    assert!(runs > 1);
+    });
+    let orders = orders.load(std::sync::atomic::Ordering::Relaxed);
+    println!("{orders} orders");
+    assert!(orders > 1);
 }
 
 fn two(ports: &[u16], before: Vec<Vec<Step>>, then: [Vec<Step>; 2]) -> Scene {
@@ -307,49 +224,50 @@ fn two(ports: &[u16], before: Vec<Vec<Step>>, then: [Vec<Step>; 2]) -> Scene {
 
 #[test]
 fn one_comes_as_one_ends() {
-    play_all(&two(&[1], vec![vec![COME]], [vec![Step::End], vec![COME]]));
+    play_all(handover());
     let bound = Step::Come { service: 0, bound: Some(1), avoid: None };
-    play_all(&two(&[1], vec![vec![COME]], [vec![Step::End], vec![bound]]));
+    play_all(two(&[1], vec![vec![COME]], [vec![Step::End], vec![bound]]));
 }
 
 #[test]
 fn two_come_for_one_slot() {
-    play_all(&two(&[1], vec![], [vec![COME, Step::End], vec![COME]]));
+    play_all(two(&[1], vec![], [vec![COME], vec![COME]]));
+    play_all(two(&[1], vec![], [vec![COME, Step::End], vec![COME]]));
 }
 
 #[test]
 fn one_gives_up_as_its_turn_comes() {
     let before = vec![vec![COME], vec![COME], vec![COME]];
-    play_all(&two(&[1], before, [vec![Step::End], vec![Step::Leave]]));
+    play_all(two(&[1], before, [vec![Step::End], vec![Step::Leave]]));
 }
 
 #[test]
 fn two_end_while_others_wait() {
     let before = vec![vec![COME], vec![COME], vec![COME], vec![COME]];
-    play_all(&two(&[1, 2], before, [vec![Step::End], vec![Step::End]]));
+    play_all(two(&[1, 2], before, [vec![Step::End], vec![Step::End]]));
 }
 
 #[test]
 fn one_comes_as_a_server_comes_back() {
     let down = Step::Health { service: 0, port: 2, up: false };
     let up = Step::Health { service: 0, port: 2, up: true };
-    play_all(&two(&[1, 2], vec![vec![down, COME]], [vec![up], vec![]]));
-    play_all(&two(&[1, 2], vec![vec![down], vec![], vec![COME]], [vec![up], vec![COME]]));
+    play_all(two(&[1, 2], vec![vec![down, COME]], [vec![up], vec![]]));
+    play_all(return_of_a_server());
 }
 
 #[test]
 fn one_bound_to_a_server_comes_as_it_goes_down() {
     let down = Step::Health { service: 0, port: 1, up: false };
     let bound = Step::Come { service: 0, bound: Some(1), avoid: None };
-    play_all(&two(&[1, 2], vec![vec![bound]], [vec![down], vec![bound]]));
+    play_all(two(&[1, 2], vec![vec![bound]], [vec![down], vec![bound]]));
 }
 
 #[test]
 fn one_comes_as_the_limit_changes() {
     for max in [1, 2] {
-        let mut scene = two(&[1], vec![vec![COME]], [vec![Step::End], vec![COME]]);
+        let mut scene = handover();
         scene.then[0].insert(0, Step::Limit(max));
-        play_all(&scene);
+        play_all(scene);
     }
 }
 
@@ -361,29 +279,85 @@ fn services_share_a_server() {
         before: vec![vec![COME], vec![], vec![other]],
         then: then.into(),
     };
-    play_all(&scene([vec![Step::End], vec![COME]]));
-    play_all(&scene([vec![Step::End], vec![other]]));
+    play_all(scene([vec![Step::End], vec![COME]]));
+    play_all(scene([vec![Step::End], vec![other]]));
 }
 
-/// Anything, by many: drawn, not all.
+/// One slot: its holder frees it as another asks for it.
+fn handover() -> Scene {
+    two(&[1], vec![vec![COME]], [vec![Step::End], vec![COME]])
+}
+
+/// A server comes back as somebody joins the queue of the only other.
+fn return_of_a_server() -> Scene {
+    let down = Step::Health { service: 0, port: 2, up: false };
+    let up = Step::Health { service: 0, port: 2, up: true };
+    two(&[1, 2], vec![vec![down], vec![], vec![COME]], [vec![up], vec![COME]])
+}
+
+/// The proof notices each fence that is missing or too weak.
+mod without_a_fence {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "which has room")]
+    fn after_freeing() {
+        weaken(Fence::Freed, None);
+        play_all(handover());
+    }
+
+    #[test]
+    #[should_panic(expected = "which has room")]
+    fn after_freeing_only_acquire_release() {
+        weaken(Fence::Freed, Some(AcqRel));
+        play_all(handover());
+    }
+
+    #[test]
+    #[should_panic(expected = "which has room")]
+    fn after_joining() {
+        weaken(Fence::Joined, None);
+        play_all(handover());
+    }
+
+    #[test]
+    #[should_panic(expected = "which has room")]
+    fn after_joining_only_acquire_release() {
+        weaken(Fence::Joined, Some(AcqRel));
+        play_all(handover());
+    }
+
+    #[test]
+    #[should_panic(expected = "which has room")]
+    fn after_a_change_of_servers() {
+        weaken(Fence::Changed, None);
+        play_all(return_of_a_server());
+    }
+}
+
+/// Anything, by two or three: scenes are drawn, and of each some orders.
 #[test]
-fn many_do_anything() {
+fn any_steps() {
     let seed = fastrand::u64(..);
-    for run in 0..3_000 {
-        let mut rng = fastrand::Rng::with_seed(seed.wrapping_add(run));
+    for run in 0..SCENES {
+        let seed = seed.wrapping_add(run);
+        let mut rng = fastrand::Rng::with_seed(seed);
         let queue_max = rng.u32(1..8);
         let services =
             vec![service("a", &[1, 2], 1, queue_max), service("b", &[2, 3], 1, queue_max)];
-        let threads = rng.usize(2..=4);
+        let threads = rng.usize(2..=3);
         let before = (0..threads + 2).map(|_| vec![drawn_come(&mut rng)]).collect();
         let then = (0..threads)
             .map(|me| (0..rng.usize(1..=3)).map(|_| drawn_step(me, &mut rng)).collect())
             .collect();
         let scene = Scene { services, before, then };
-        let (_, verdict) = play(&scene, Choices::Drawn(rng));
-        if let Err(what) = verdict {
-            panic!("{what}\nseed {} with {:?} then {:?}", seed + run, scene.before, scene.then);
-        }
+        let mut builder = builder();
+        builder.max_permutations = Some(DRAWN_ORDERS_MAX);
+        builder.check(move || {
+            if let Err(what) = play(&scene) {
+                panic!("{what}\nseed {seed} with {:?} then {:?}", scene.before, scene.then);
+            }
+        });
     }
 }
 

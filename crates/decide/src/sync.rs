@@ -1,0 +1,97 @@
+//! The atomics, fences and locks that `limits`, `queue`, `admission` and `live` share between
+//! threads: the standard library's, or with `--cfg loom` those of loom.
+//!
+//! Loom runs the threads of a test in every order and lets a load return each value that the memory
+//! model allows (see `tests/orders.rs`). `Arc` and `Weak` stay the standard library's: loom has no
+//! `Weak`, and no proof here is about who drops last. `arc_swap` reads and writes behind loom's
+//! back, so with loom [`ArcSwap`] is a wrapper that marks each access as one that other threads'
+//! accesses may come before or after.
+//!
+//! The three fences that keep wake-ups from getting lost are named here ([`Fence`]), so that a test
+//! can take one out and see the proof fail.
+
+/// Where a sequentially consistent fence stands between a write and a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fence {
+    /// A count was lowered; then the thread looks for waiters.
+    Freed,
+    /// A waiter joined the queue; then it looks for a free slot.
+    Joined,
+    /// The servers changed; then the thread looks for waiters.
+    Changed,
+}
+
+#[cfg(not(loom))]
+mod imp {
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+    pub(crate) use std::sync::{Mutex, MutexGuard};
+
+    pub(crate) use arc_swap::ArcSwap;
+
+    /// A sequentially consistent fence.
+    #[inline]
+    pub(crate) fn fence(_: super::Fence) {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[cfg(loom)]
+mod imp {
+    use std::cell::Cell;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
+
+    thread_local! {
+        /// A fence to weaken, and to what; `None`: to leave it out. Loom runs all threads of a test
+        /// as coroutines of the one that called it.
+        static FAULT: Cell<Option<(super::Fence, Option<Ordering>)>> = const { Cell::new(None) };
+    }
+
+    /// Weakens a fence for the rest of this test.
+    pub(crate) fn weaken(fence: super::Fence, to: Option<Ordering>) {
+        FAULT.set(Some((fence, to)));
+    }
+
+    /// A sequentially consistent fence, unless [`weaken`] says otherwise.
+    pub(crate) fn fence(which: super::Fence) {
+        match FAULT.get() {
+            Some((weakened, None)) if weakened == which => {}
+            Some((weakened, Some(order))) if weakened == which => loom::sync::atomic::fence(order),
+            _ => loom::sync::atomic::fence(Ordering::SeqCst),
+        }
+    }
+
+    /// A pointer whose accesses loom puts in order, without letting one thread see what another
+    /// wrote before: less than what `arc_swap` promises.
+    #[derive(Debug)]
+    pub(crate) struct ArcSwap<T> {
+        accesses: AtomicU32,
+        pointer: arc_swap::ArcSwap<T>,
+    }
+
+    impl<T> ArcSwap<T> {
+        pub(crate) fn from_pointee(value: T) -> ArcSwap<T> {
+            let pointer = arc_swap::ArcSwap::from_pointee(value);
+            ArcSwap { accesses: AtomicU32::new(0), pointer }
+        }
+
+        pub(crate) fn load(&self) -> arc_swap::Guard<Arc<T>> {
+            self.accesses.fetch_add(1, Ordering::Relaxed);
+            self.pointer.load()
+        }
+
+        pub(crate) fn load_full(&self) -> Arc<T> {
+            Arc::clone(&self.load())
+        }
+
+        pub(crate) fn store(&self, value: Arc<T>) {
+            self.accesses.fetch_add(1, Ordering::Relaxed);
+            self.pointer.store(value);
+        }
+    }
+}
+
+pub(crate) use imp::*;

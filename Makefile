@@ -6,7 +6,7 @@
 #   make prove  long runs and failures under load, fuzzing, licences; judged by counts alone
 #               (15 minutes; PROVE=long runs the full lengths)
 #   make measure everything judged by time or CPU, against HAProxy, wrk and tshark: needs a quiet
-#               machine (half an hour); not part of CI
+#               machine (half an hour); ends with a table, promise by promise; not part of CI
 #   make race   side by side with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
 #   make lab    eight incidents, made again and solved (20 minutes at most; root)
 #   make soak   five minutes of full load with reloads and kills: memory and descriptors stay flat
@@ -21,9 +21,6 @@ MAKEFLAGS += --no-print-directory
 CARGO ?= cargo
 # Seconds for each fuzz target in `make prove`.
 FUZZ_SECONDS ?= 30
-# The versions that this repository's deny.toml was written for.
-CARGO_DENY_VERSION := 0.20.2
-TOOLS := $(CURDIR)/target/tools
 
 .PHONY: help run test check prove measure race lab soak deny peers
 
@@ -39,11 +36,14 @@ run:
 peers:
 	@scripts/install-test-peers
 
-# `cargo build --workspace` first, so that the tests of the whole program find one fresh binary,
-# built with the same features as everything that is tested.
+# nextest runs the tests, each in a process of its own, as .config/nextest.toml says. The whole
+# workspace is built first and by one command, so that the tests of the whole program find one fresh
+# binary, built with the same features as everything that is tested. nextest runs no doctests.
 test: peers
-	@$(CARGO) build --workspace
-	WEIR_BIN=$(CURDIR)/target/debug/weir $(CARGO) test --workspace --no-fail-fast
+	@nextest=$$(scripts/tool cargo-nextest)
+	$(CARGO) build --workspace --all-targets
+	WEIR_BIN=$(CURDIR)/target/debug/weir "$$nextest" nextest run --workspace
+	$(CARGO) test --quiet --workspace --doc
 	scripts/loom
 
 check:
@@ -51,28 +51,31 @@ check:
 	$(CARGO) run --quiet --package xtask -- arrows
 	$(CARGO) clippy --quiet --workspace --all-targets -- --deny warnings
 
-# Licences and origins of what is built in. Stands in `prove`, not in `check`: building cargo-deny
-# takes minutes the first time; afterwards it is kept below target/.
+# Licences and origins of what is built in. It is part of `prove`, not of `check`, which needs nothing
+# but the Rust toolchain.
 deny:
-	@if ! "$(TOOLS)/bin/cargo-deny" --version 2>/dev/null | grep -q "$(CARGO_DENY_VERSION)"; then
-	  $(CARGO) install --quiet --locked --root "$(TOOLS)" --version $(CARGO_DENY_VERSION) cargo-deny
-	fi
-	"$(TOOLS)/bin/cargo-deny" --all-features check --hide-inclusion-graph licenses bans sources
+	@"$$(scripts/tool cargo-deny)" --all-features check --hide-inclusion-graph licenses bans sources
 
 # Counts do not depend on the last tenth of speed: thin link-time optimisation will do.
 prove: peers deny
-	@$(CARGO) build --profile prove --package weir
-	WEIR_BIN=$(CURDIR)/target/prove/weir $(CARGO) test --workspace --no-fail-fast --test 'prove_*' -- --ignored --nocapture --test-threads=1
+	@nextest=$$(scripts/tool cargo-nextest)
+	$(CARGO) build --profile prove --package weir
+	WEIR_BIN=$(CURDIR)/target/prove/weir "$$nextest" nextest run --profile long --workspace --run-ignored only -E 'binary(/^prove_/)'
 	fuzz/run $(FUZZ_SECONDS)
 
 # What is judged by time and varies with what else the machine does; not part of CI. All of it runs,
-# whatever fails.
+# whatever fails; scripts/promises.py makes a table of what was promised and measured.
 measure: peers
-	@$(CARGO) build --release --package weir
+	@nextest=$$(scripts/tool cargo-nextest)
+	$(CARGO) build --release --package weir
 	failed=()
-	WEIR_BIN=$(CURDIR)/target/release/weir $(CARGO) test --package weir-e2e --no-fail-fast --test 'measure_*' -- --ignored --nocapture --test-threads=1 || failed+=(tests)
+	export WEIR_PROMISES=$(CURDIR)/target/measure.lines
+	rm -f "$$WEIR_PROMISES"
+	WEIR_BIN=$(CURDIR)/target/release/weir "$$nextest" nextest run --profile long --package weir-e2e --run-ignored only -E 'binary(/^measure_/)' || failed+=(tests)
 	scripts/bench-trace || failed+=(bench-trace)
-	race/run small-32 --only weir,haproxy --rounds 21 --latency-rounds 0 --at-most 0.95 || failed+=(race)
+	scripts/bench-log-cost || failed+=(bench-log-cost)
+	race/run small-32 --only weir,haproxy --rounds 21 --latency-rounds 0 --at-most 0.95 --json target/race-measure.json || failed+=(race)
+	scripts/promises.py --race target/race-measure.json --json target/measure.json || failed+=(promises)
 	[ $${#failed[@]} -eq 0 ] || { echo "make measure: failed: $${failed[*]}" >&2; exit 1; }
 
 # RACE="small-32 50k" races these alone; race/run --help says more.

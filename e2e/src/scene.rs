@@ -7,7 +7,8 @@ use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::peers;
 
-/// Tests that measure take the machine for themselves; all others share it.
+/// Tests that measure take the machine for themselves; all others share it. This orders the tests of
+/// one process, which are those of one file under `cargo test`.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// The port that holds a scene's claim on its addresses.
@@ -37,8 +38,10 @@ impl Scene {
         Self::with_turn(name, needs, turn)
     }
 
-    /// Like [`Scene::new`], for a test that measures: no other test of its file runs beside it.
+    /// Like [`Scene::new`], for a test that needs the machine for itself: no other test of its file
+    /// runs beside it, and under nextest no other test at all.
     pub fn alone(name: &str, needs: &[&str]) -> Option<Scene> {
+        check_group(name);
         let turn =
             || Turn::Alone(MACHINE.write().unwrap_or_else(std::sync::PoisonError::into_inner));
         Self::with_turn(name, needs, turn)
@@ -118,6 +121,17 @@ impl Drop for Scene {
         } else {
             drop(std::fs::remove_dir_all(&self.folder));
         }
+    }
+}
+
+/// Under nextest every test is a process, so that [`MACHINE`] orders nothing: the tests that run
+/// alone are listed in its configuration. Fails a test that is missing there.
+fn check_group(name: &str) {
+    if let Ok(group) = std::env::var("NEXTEST_TEST_GROUP") {
+        assert_eq!(
+            group, "alone",
+            "{name} uses Scene::alone: add its test to the group `alone` in .config/nextest.toml"
+        );
     }
 }
 

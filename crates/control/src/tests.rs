@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use decide::{Admission, Ask, Endpoint, LiveService, Registry, Tier};
-use model::{Administrative, Check, CheckKind, ExpectStatus, Health, PassiveHealth};
+use decide::{Admission, Ask, Endpoint, LiveService, Registry};
+use model::{Administrative, Check, CheckKind, ExpectStatus, Health, Moment, PassiveHealth};
 use tokio::net::TcpListener;
 
 use crate::testing::{DEADLINE, DnsServer, Reply, addresses, block_on, service, shared, tcp_check};
@@ -215,19 +215,26 @@ fn an_ejection_ends_when_its_time_is_over() {
 #[test]
 fn a_server_in_maintenance_is_not_checked() {
     block_on(async {
-        let (listener, at) = listener().await;
-        let (registry, control) =
-            begin(vec![service("s", &[&at.to_string()], Some(tcp_check(20)))], None);
+        let (closed, at) = listener().await;
+        let (_open, other_at) = listener().await;
+        let servers = [at, other_at].map(|at| at.to_string());
+        let servers = servers.each_ref().map(String::as_str);
+        let (registry, control) = begin(vec![service("s", &servers, Some(tcp_check(20)))], None);
         let state = endpoint(&registry, at).state.clone();
         until("up", || state.health() == Health::Up).await;
         state.set_administrative(Administrative::Maintenance);
-        drop(listener);
-        // Long enough for ten probes; three failures would take it down.
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        drop(closed);
+        // The other server's probes are the clock: they have the same interval. One probe may have
+        // been under way; three failures would take the server down.
+        let status = control.status();
+        let probes = |of: SocketAddr| status.probed().get(&of).map_or(0, |probed| probed.ended);
+        let before = (probes(at), probes(other_at));
+        until("ten probes of the other", || probes(other_at) >= before.1 + 10).await;
+        assert!(probes(at) <= before.0 + 1, "{} probes in maintenance", probes(at) - before.0);
         assert_eq!(state.health(), Health::Up);
         state.set_administrative(Administrative::Ready);
         until("down", || state.health() == Health::Down).await;
-        assert_eq!(live(&registry).endpoints().tier, Tier::Nobody);
+        assert!(!live(&registry).endpoints().is_eligible(at));
         assert!(control.is_running());
         control.shutdown();
     });
@@ -260,14 +267,15 @@ fn a_full_server_that_answers_is_not_taken_down_by_probes_that_time_out() {
         // Six probes come and are never answered; requests are, all the while.
         let state = endpoint(&registry, at).state.clone();
         let mut kept_open = Vec::new();
+        // The last response is later than any probe here starts, however slow this machine is.
+        state.note_response(os::clock::now() + DEADLINE * 10);
         while kept_open.len() < 6 {
-            state.note_response(os::clock::now());
-            let accepted = tokio::time::timeout(Duration::from_millis(5), listener.accept());
-            kept_open.extend(accepted.await.map(|accepted| accepted.expect("accepts")));
+            kept_open.push(listener.accept().await.expect("accepts"));
         }
         assert_eq!(state.health(), Health::Unknown);
 
         // It answers no more: now they count.
+        state.note_response(Moment::ZERO);
         until("down", || state.health() == Health::Down).await;
         drop(slot);
         control.shutdown();

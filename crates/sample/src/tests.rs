@@ -214,10 +214,10 @@ async fn a_connection_is_closed_after_as_many_requests_as_it_may_carry() {
 async fn silence_ends_a_connection_after_the_time_it_was_given() {
     let silence_max = Duration::from_millis(50);
     with(SampleSpec { silence_max, ..quick() }, async |address, _| {
-        let stream = dial(address, &DIAL).await.unwrap();
         let begun = os::clock::now();
+        let stream = dial(address, &DIAL).await.unwrap();
         assert_eq!((&stream).read(&mut [0; 16]).await.unwrap(), 0, "closed");
-        assert!(os::clock::now() - begun >= silence_max / 2);
+        assert!(os::clock::now() - begun >= silence_max);
     })
     .await;
 }
@@ -267,10 +267,8 @@ async fn work_takes_what_was_asked_for() {
             get(&mut connection, "GET", "/").await;
             least = least.min(os::clock::now() - begun);
         }
+        // How punctual it is, is judged by `make measure` (`a_sample_server_is_punctual`).
         assert!(least >= work, "{least:?}");
-        // The quickest, since a machine that is held up makes any of them longer. How punctual it is
-        // otherwise is judged by `make measure` (`percentiles_are_those_of_the_server`).
-        assert!(least < work * 2, "{least:?}");
     })
     .await;
 }

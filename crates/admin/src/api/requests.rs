@@ -1,6 +1,5 @@
 //! `/api/v1/requests`: what is under way, the slowest first.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +43,7 @@ pub(super) async fn in_flight(
     let source: Source<_> = Arc::new(move || source(asked.clone()));
     let InFlightTold { in_flight, matching, mut requests, workers_silent } = ask(&source).await?;
     let now = os::clock::now();
-    requests.sort_by_key(|one| Reverse(now.since(one.since)));
+    requests.sort_by_key(|one| one.since);
     requests.truncate(wanted.limit.unwrap_or(SHOWN).min(SHOWN_MAX));
     Ok(Indented(json!({
         "in_flight": in_flight,

@@ -344,12 +344,14 @@ fn seventy_services_over_four_servers_are_probed_as_planned() {
         assert!((report.unshared_per_s() - 1400.0).abs() < 1e-9);
 
         let begin = os::clock::now();
-        let span = Duration::from_secs(3);
-        rig.until(|_| os::clock::now().since(begin) >= span).await;
-        let planned = 0.2_f64.recip() * span.as_secs_f64();
+        rig.until(|rig| rig.done == 60).await;
+        // Fifteen probes of each server: no more often than every 200 ms with a jitter of a tenth, but
+        // for the first. A slow machine only makes them later.
+        let took = os::clock::now().since(begin);
+        assert!(took >= Duration::from_millis(13 * 180), "60 probes in {took:?}");
         for server in &servers {
-            let arrived = server.seen.requests.get() as f64;
-            assert!((arrived / planned - 1.0).abs() < 0.25, "{arrived} of {planned} planned");
+            let arrived = server.seen.requests.get();
+            assert!((13..=17).contains(&arrived), "{arrived} of 15 planned");
         }
         assert!(rig.verdicts.values().all(|verdict| verdict.health() == Health::Up));
     });

@@ -228,7 +228,7 @@ async fn a_close_between_exchanges_is_told_from_one_within() {
 
 #[tokio::test]
 async fn silence_is_a_timeout_that_tells_where() {
-    let limits = ExchangeLimits { timeout: Duration::from_millis(50), ..LIMITS };
+    let limits = ExchangeLimits { timeout: Duration::from_secs(1), ..LIMITS };
     for (reply, cause) in [
         ("HTTP/1.1 20", Cause::HttpResponseTimeout),
         ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", Cause::ConnectionReadTimeout),

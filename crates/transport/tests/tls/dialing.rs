@@ -95,7 +95,7 @@ async fn clear_text_and_an_alert_have_theirs() {
 async fn a_server_that_says_nothing_ends_patience() {
     // The kernel takes the connection, nobody the handshake.
     let (_listener, address) = listen();
-    let hasty = options(pki().client(), Duration::from_millis(100));
+    let hasty = options(pki().client(), Duration::from_secs(1));
     let error = dial(address, &hasty).await.unwrap_err();
     assert_eq!(error.cause, Cause::ConnectionTimeout);
     assert!(error.to_string().contains("TLS handshake"), "{error}");

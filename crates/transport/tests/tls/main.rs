@@ -5,7 +5,6 @@ mod dialing;
 mod flow;
 mod handshake;
 mod idle;
-mod pace;
 mod pki;
 
 use std::net::TcpStream;

@@ -4,7 +4,8 @@ use std::io;
 
 use os::poll::{Interest, Ready};
 
-use super::connection::{Connection, Exchange, State};
+use super::connection::{Connection, State};
+use super::exchange::Exchange;
 use super::failure::Failure;
 use super::http1::{Progress, Reader};
 use super::http2::Http2;

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
 
-use super::connection::Exchange;
+use super::exchange::Exchange;
 use super::failure::Failure;
 use super::link::Link;
 use super::plan::Target;

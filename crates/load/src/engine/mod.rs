@@ -2,6 +2,7 @@
 
 mod carry;
 mod connection;
+mod exchange;
 mod failure;
 mod gathered;
 mod http1;
@@ -11,6 +12,7 @@ mod metronome;
 pub mod plan;
 pub mod prepare;
 mod recorder;
+mod refusal;
 mod room;
 mod round_trip;
 mod running;
@@ -23,4 +25,5 @@ pub use failure::Failure;
 pub use metronome::TimerLateness;
 pub(crate) use recorder::histogram;
 pub use recorder::{Counts, Interval, Recorder, Times};
+pub use refusal::Refusal;
 pub use running::{Outcome, Running, start};

@@ -1,7 +1,6 @@
 //! From what was asked to a plan: URLs read, bodies made, names looked up, and each server greeted
 //! once, so that what cannot work is said before the load begins.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use wire::http1::encode;
 
 use super::link::Link;
 use super::plan::{Protocol, Site, Target};
+use super::refusal::{Refusal, mistake};
 use super::sources;
 
 /// A request as it was asked for.
@@ -46,29 +46,6 @@ pub struct Ways {
     pub sources: Vec<IpAddr>,
     /// How long connecting may take.
     pub connect_timeout: Duration,
-}
-
-/// Why there will be no run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// What was asked for cannot be.
-    Mistake(String),
-    /// The server cannot be reached.
-    Unreachable(String),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Mistake(text) | Refusal::Unreachable(text) => f.write_str(text),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-fn mistake<T>(text: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal::Mistake(text.into()))
 }
 
 /// Requests and the servers they go to.

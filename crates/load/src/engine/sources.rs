@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::prepare::Refusal;
+use super::refusal::{Refusal, mistake};
 
 /// Whether connections can come from all of these.
 ///
@@ -48,10 +48,6 @@ pub(super) fn reachable(
         ));
     }
     Ok(found)
-}
-
-fn mistake<T>(text: String) -> Result<T, Refusal> {
-    Err(Refusal::Mistake(text))
 }
 
 #[cfg(test)]

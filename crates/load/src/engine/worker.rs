@@ -13,7 +13,8 @@ use std::time::Duration;
 use os::poll::Poller;
 use wire::http1::ResponseHead;
 
-use super::connection::{Exchange, Table};
+use super::connection::Table;
+use super::exchange::Exchange;
 use super::plan::{Plan, Protocol, Shape};
 use super::recorder::{Interval, Moments, Recorder};
 use super::turn::Turn;

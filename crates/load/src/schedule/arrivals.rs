@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::Profile;
+use super::profile::Profile;
 
 /// How arrivals lie within their rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

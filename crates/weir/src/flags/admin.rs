@@ -41,7 +41,7 @@ pub(crate) struct StatusArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "2s",
-        value_parser = super::duration
+        value_parser = super::times::duration
     )]
     pub(crate) watch: Option<Duration>,
 }

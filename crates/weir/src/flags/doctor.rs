@@ -37,7 +37,7 @@ pub(crate) struct FactsArgs {
     /// How long to look: counters say something only by how they rise
     #[arg(
         long = "for", value_name = "TIME", default_value = FOR,
-        value_parser = super::duration_above_zero
+        value_parser = super::times::duration_above_zero
     )]
     pub(crate) time: Duration,
 

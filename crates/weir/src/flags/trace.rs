@@ -37,7 +37,7 @@ pub(crate) struct LiveArgs {
     pub(crate) interface: String,
 
     /// For how long
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = super::duration_above_zero)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = super::times::duration_above_zero)]
     pub(crate) time: Duration,
 
     /// Only connections from or to this port; may be given several times
@@ -56,7 +56,7 @@ pub(crate) struct LiveArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TraceLook {
     /// Length of an interval, such as `100ms` or `1m`
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::times::duration)]
     pub(crate) interval: Duration,
 
     /// Tell of one connection, event by event; its number is tshark's `tcp.stream`

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::http::{Conditions, ReportArgs, Sources};
-use super::units;
+use super::http::ReportArgs;
+use super::units::{self, Conditions, Sources};
 
 /// The words of `weir bench connect`.
 #[derive(Clone, Debug, Args)]

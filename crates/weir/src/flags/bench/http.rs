@@ -1,14 +1,12 @@
 //! The words of `weir bench URL`: HTTP load. Those that `ab` has mean what they mean there.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use load::objective::Condition;
 
 use super::units;
-use super::units::{Steps, Url};
+use super::units::{Conditions, Sources, Steps, Url};
 
 /// The words of `weir bench URL`.
 #[derive(Clone, Debug, Args)]
@@ -41,9 +39,6 @@ pub(crate) struct HttpArgs {
     #[arg(short = 'l', hide = true)]
     pub(crate) any_length: bool,
 }
-
-/// Conditions that were given together.
-pub(crate) type Conditions = std::sync::Arc<[Condition]>;
 
 /// How much, for how long.
 #[derive(Clone, Debug, Args)]
@@ -148,9 +143,6 @@ pub(crate) struct WaysArgs {
     #[arg(long = "source", value_name = "ADDRESS", value_parser = units::sources)]
     pub(crate) sources: Vec<Sources>,
 }
-
-/// Addresses that were given together.
-pub(crate) type Sources = std::sync::Arc<[IpAddr]>;
 
 /// What is made of the figures.
 #[derive(Clone, Debug, Args)]

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::http::{Conditions, ReportArgs, RequestArgs, WaysArgs};
+use super::http::{ReportArgs, RequestArgs, WaysArgs};
 use super::units;
-use super::units::Url;
+use super::units::{Conditions, Url};
 
 /// The words of `weir bench limit`.
 #[derive(Clone, Debug, Args)]

@@ -23,7 +23,7 @@ pub(crate) struct ServeArgs {
 
     /// How long the work of a request takes, on the mean
     #[arg(
-        long, value_name = "TIME", default_value = "100ms", value_parser = crate::flags::duration
+        long, value_name = "TIME", default_value = "100ms", value_parser = crate::flags::times::duration
     )]
     pub(crate) work: Duration,
 
@@ -57,7 +57,7 @@ pub(crate) struct ServeArgs {
 
     /// Close a connection after so much silence
     #[arg(
-        long, value_name = "TIME", default_value = "75s", value_parser = crate::flags::duration
+        long, value_name = "TIME", default_value = "75s", value_parser = crate::flags::times::duration
     )]
     pub(crate) close_after: Duration,
 

@@ -1,12 +1,12 @@
 //! Sizes, rates, times and the like, as they are typed.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::SIZE_UNITS;
+use load::objective::Condition;
 use load::schedule::{RATE_MAX_PER_S, Stage};
-
-use super::http::{Conditions, Sources};
 
 /// Source addresses of one range.
 const SOURCES_MAX: u128 = 65_536;
@@ -50,7 +50,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=1e9).contains(number));
     let time = match number {
         Some(seconds) => Duration::from_secs_f64(seconds),
-        None => crate::flags::duration(text)
+        None => crate::flags::times::duration(text)
             .map_err(|_| "a time is seconds, or a number and a unit: 10, 300ms, 5m".to_owned())?,
     };
     if time.is_zero() { Err("longer than 0".to_owned()) } else { Ok(time) }
@@ -86,10 +86,16 @@ pub(crate) fn field(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
+/// Conditions that were given together.
+pub(crate) type Conditions = Arc<[Condition]>;
+
 /// `p99<200ms,errors<0.1%`.
 pub(crate) fn objective(text: &str) -> Result<Conditions, String> {
     load::objective::read(text).map(Into::into).map_err(|error| error.to_string())
 }
+
+/// Addresses that were given together.
+pub(crate) type Sources = Arc<[IpAddr]>;
 
 /// `10.0.0.2`, or `10.0.0.2-10.0.0.9`.
 pub(crate) fn sources(text: &str) -> Result<Sources, String> {

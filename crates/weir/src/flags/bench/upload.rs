@@ -43,11 +43,11 @@ pub(crate) struct UploadArgs {
     pub(crate) retries: u32,
 
     /// The longest that one attempt of one part may take
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = crate::flags::duration)]
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = crate::flags::times::duration)]
     pub(crate) timeout: Duration,
 
     /// The longest that connecting may take
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = crate::flags::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = crate::flags::times::duration)]
     pub(crate) connect_timeout: Duration,
 
     /// Upload under this name and leave it there; otherwise a new name, deleted in the end

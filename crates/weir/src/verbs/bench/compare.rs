@@ -7,7 +7,7 @@ use load_report::{Named, Run, compare, page};
 
 use crate::flags::{Common, Exit, bench::CompareArgs};
 
-use super::failed;
+use super::output::failed;
 
 /// The largest file that is read, in bytes: a day of seconds is below it.
 const FILE_MAX_BYTES: u64 = 256 << 20;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use load::engine::Refusal;
 use load::engine::plan::{Plan, Protocol, Shape, Target};
-use load::engine::prepare::{self, Refusal, Ways};
+use load::engine::prepare::{self, Ways};
 use load::schedule::{Profile, Spacing};
 use load::syn_steps;
 use load_report::run::Run;
@@ -14,8 +15,9 @@ use load_report::run::Run;
 use crate::flags::bench::ConnectArgs;
 use crate::flags::{Common, Exit};
 
+use super::carry_out::carry_out;
 use super::http::raise_descriptors;
-use super::{carry_out, table};
+use super::table;
 
 pub(crate) fn run(args: &ConnectArgs, common: Common) -> Exit {
     carry_out(plan(args), &args.report, &args.expect, common, |run| {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use balancer::signals::Signals;
+use load::engine::Refusal;
 use load::engine::plan::Shape;
-use load::engine::prepare::Refusal;
 use load::schedule::{Profile, Spacing};
 use load::search::{self, Facts, Found, Purpose, Search, Terms, Trial};
 use load_report::run::{Run, Step, Whose};
@@ -17,8 +17,9 @@ use crate::flags::{Common, Exit};
 
 use super::http::Wanted;
 use super::measure::{Measured, measure_with};
+use super::output::refused;
 use super::table::{bytes, millis};
-use super::{refused, report, table};
+use super::{report, table};
 
 /// Between two trials, so that queues of the last one are empty for the next.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -31,10 +32,10 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
     };
     let mut signals = match Signals::catch() {
         Ok(signals) => signals,
-        Err(error) => return super::failed(&format!("signals cannot be caught: {error}")),
+        Err(error) => return super::output::failed(&format!("signals cannot be caught: {error}")),
     };
     if let Err(why) = report::can_write(&args.report) {
-        return super::failed(&why);
+        return super::output::failed(&why);
     }
     let mut hunt = Hunt { args, words, wanted, common, runs: Vec::new(), broken_off: None };
     let found = match hunt.search(&mut signals) {
@@ -44,17 +45,19 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
     let Some(run) = hunt.sum_up() else {
         return match hunt.broken_off {
             Some(why) => {
-                super::failed(&format!("a thread of the load generator ended early: {why}"));
+                super::output::failed(&format!(
+                    "a thread of the load generator ended early: {why}"
+                ));
                 Exit::Broken
             }
-            None => super::failed("ended before the first trial was over"),
+            None => super::output::failed("ended before the first trial was over"),
         };
     };
     let written = report::write(&run, &args.report);
-    super::print(&table::text(&run, false, common.colours_stdout()));
-    super::print(&hunt.text(found, &run));
+    super::output::print(&table::text(&run, false, common.colours_stdout()));
+    super::output::print(&hunt.text(found, &run));
     match written {
-        Err(error) => super::failed(&error),
+        Err(error) => super::output::failed(&error),
         Ok(()) if hunt.broken_off.is_some() => Exit::Broken,
         Ok(()) => match found {
             // The server's limit is higher; how much, cannot be told from here.
@@ -114,7 +117,7 @@ impl Hunt<'_> {
                 return Ok(None);
             }
             let judged = search::judge(&run, &args.objective);
-            super::show(&format!("{}\n", line(trial, &run, judged.passed, &judged.why)));
+            super::output::show(&format!("{}\n", line(trial, &run, judged.passed, &judged.why)));
             run.steps = vec![step(trial, &run, judged.passed, judged.why)];
             search.tell(judged.passed);
             let generator_is_full = judged.generator_is_full;

@@ -95,7 +95,7 @@ impl Live {
     /// Says something in between.
     pub(crate) fn say(&mut self, text: &str) {
         self.wipe();
-        super::show(&format!("weir: {text}\n"));
+        super::output::show(&format!("weir: {text}\n"));
     }
 
     /// The run is over.
@@ -104,7 +104,7 @@ impl Live {
         if let Some(left) = self.gathered.take()
             && left.counts.started + left.counts.responses + left.counts.errors > 0
         {
-            super::show(&format!("{}\n", self.line(&left, 1)));
+            super::output::show(&format!("{}\n", self.line(&left, 1)));
         }
     }
 
@@ -120,7 +120,7 @@ impl Live {
         let seconds = interval.second + 1 - first;
         let is_first = interval.second == 0;
         if seconds >= every || is_first {
-            super::show(&format!("{}\n", self.line(&sum, seconds)));
+            super::output::show(&format!("{}\n", self.line(&sum, seconds)));
         } else {
             self.gathered = Some(sum);
         }
@@ -181,7 +181,7 @@ impl Live {
         let text = fit(&text, columns);
         self.wipe();
         self.drawn_lines = text.lines().count();
-        super::show(&text);
+        super::output::show(&text);
     }
 
     /// How far it is, and how long it will still be.
@@ -208,7 +208,7 @@ impl Live {
     fn wipe(&mut self) {
         if self.drawn_lines > 0 {
             // Up so many lines, and clear from there to the end of the screen.
-            super::show(&format!("\x1b[{}A\x1b[J", self.drawn_lines));
+            super::output::show(&format!("\x1b[{}A\x1b[J", self.drawn_lines));
             self.drawn_lines = 0;
         }
     }

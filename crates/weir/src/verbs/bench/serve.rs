@@ -11,7 +11,7 @@ use sample::{Payload, Sample, SampleSpec, Stats, serve, serve_beside};
 
 use crate::flags::{Common, Exit, bench::ServeArgs};
 
-use super::failed;
+use super::output::failed;
 
 pub(crate) fn run(args: &ServeArgs, _common: Common) -> Exit {
     let doors = match open(args) {

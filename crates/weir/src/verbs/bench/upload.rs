@@ -15,7 +15,7 @@ use upload::{Endpoint, Event, Figures, PARTS_MAX, Plan, Store, figures, upload};
 use crate::flags::{Common, Exit, bench::UploadArgs};
 use crate::render::columns::Columns;
 
-use super::failed;
+use super::output::failed;
 
 pub(crate) fn run(args: &UploadArgs, _common: Common) -> Exit {
     let plan = plan(args);
@@ -95,7 +95,7 @@ fn store_text(file: &Path, text: &str) -> Result<(), String> {
 }
 
 fn mistake(why: &str) -> Exit {
-    super::show(&format!("weir: {why}\n"));
+    super::output::show(&format!("weir: {why}\n"));
     Exit::Mistake
 }
 
@@ -154,7 +154,9 @@ impl<'a> Progress<'a> {
         match event {
             Event::Retry { part, error } => {
                 let clear = if self.terminal { "\r\x1b[K" } else { "" };
-                super::show(&format!("{clear}{name}: part {part} is sent again: {error}\n"));
+                super::output::show(&format!(
+                    "{clear}{name}: part {part} is sent again: {error}\n"
+                ));
             }
             Event::Part(part) => {
                 self.parts += 1;
@@ -183,15 +185,15 @@ impl<'a> Progress<'a> {
             self.slowest_s
         );
         if self.terminal {
-            super::show(&format!("\r\x1b[K{line}"));
+            super::output::show(&format!("\r\x1b[K{line}"));
         } else {
-            super::show(&format!("{line}\n"));
+            super::output::show(&format!("{line}\n"));
         }
     }
 
     fn end(&self) {
         if self.terminal {
-            super::show("\r\x1b[K");
+            super::output::show("\r\x1b[K");
         }
     }
 }

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use load::engine::Refusal;
 use load::engine::plan::{Plan, Protocol, Shape, Site, Target};
-use load::engine::prepare::{self, Asked, Refusal, Ways};
+use load::engine::prepare::{self, Asked, Ways};
 use load::schedule::{Profile, Spacing};
 
 use crate::flags::bench::http::{HttpArgs, RequestArgs, ShapeArgs, WaysArgs};
@@ -39,7 +40,7 @@ fn mistake(text: String) -> Refusal {
 impl Wanted {
     /// Reads files, looks names up and greets the servers.
     pub(crate) fn read(args: &HttpArgs) -> Result<Wanted, Refusal> {
-        let ways = ways(&args.ways, super::protocol(args))?;
+        let ways = ways(&args.ways, protocol(args))?;
         let asked = requests(args)?;
         let (targets, sites) = prepare::targets(&asked, &ways)?;
         Ok(Wanted { targets, sites, ways, streams: args.ways.streams, timeout: args.ways.timeout })
@@ -171,4 +172,9 @@ pub(crate) fn ways(args: &WaysArgs, protocol: Protocol) -> Result<Ways, Refusal>
         sources,
         connect_timeout: args.connect_timeout,
     })
+}
+
+/// What is spoken.
+fn protocol(args: &HttpArgs) -> Protocol {
+    if args.ways.http2 { Protocol::Http2 } else { Protocol::Http1 }
 }

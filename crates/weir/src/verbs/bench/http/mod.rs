@@ -2,13 +2,13 @@
 
 mod asked;
 
-use load::engine::plan::{Plan, Protocol};
-use load::engine::prepare;
+use load::engine::Refusal;
+use load::engine::plan::Plan;
 
 use crate::flags::bench::http::HttpArgs;
 use crate::flags::{Common, Exit};
 
-use super::carry_out;
+use super::carry_out::carry_out;
 
 pub(crate) use asked::{Wanted, raise_descriptors};
 
@@ -17,13 +17,8 @@ pub(crate) fn run(args: &HttpArgs, common: Common) -> Exit {
 }
 
 /// The plan for what was asked, with every server greeted.
-fn plan(args: &HttpArgs) -> Result<Plan, prepare::Refusal> {
+fn plan(args: &HttpArgs) -> Result<Plan, Refusal> {
     let wanted = Wanted::read(args)?;
     let shape = Wanted::shape(&args.shape)?;
     wanted.plan(shape, &args.shape)
-}
-
-/// What is spoken.
-pub(crate) fn protocol(args: &HttpArgs) -> Protocol {
-    if args.ways.http2 { Protocol::Http2 } else { Protocol::Http1 }
 }

@@ -19,8 +19,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
-# Seconds for each fuzz target in `make prove`.
-FUZZ_SECONDS ?= 30
+# Seconds for each fuzz target in `make prove`; three times as long with PROVE=long.
+FUZZ_SECONDS ?= $(if $(filter long,$(PROVE)),60,20)
 
 .PHONY: help run test check prove measure race lab soak deny peers
 

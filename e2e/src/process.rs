@@ -118,6 +118,17 @@ impl Process {
         Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
+    /// Whether none of its threads runs or wants to, at this moment.
+    pub fn is_asleep(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("its threads");
+        let is_running = |task: std::fs::DirEntry| {
+            // A thread that has just ended does not run.
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat[stat.rfind(')').unwrap_or(0)..].starts_with(") R")
+        };
+        !tasks.flatten().any(is_running)
+    }
+
     /// What the kernel keeps for its TCP sockets, received and not read or written and not sent,
     /// in bytes.
     pub fn tcp_memory_bytes(&self) -> u64 {

@@ -17,17 +17,6 @@ fn a_server_never_sees_more_than_its_limit() {
 }
 
 #[test]
-fn slots_are_kept_busy() {
-    let Some(scene) = Scene::alone("limits-busy", &["python3", "ab"]) else {
-        return;
-    };
-    let share = scenario::busy_share(&scene, Duration::from_secs(6));
-    // `measure_limits` asks for 0.98. Here others may keep the processors busy; 0.67 is what was left
-    // of the capacity where nothing kept requests from piling up at one server.
-    assert!(share >= 0.75, "only {:.2} % of the slots were busy", share * 100.0);
-}
-
-#[test]
 fn services_that_name_one_address_share_its_limit() {
     let Some(scene) = Scene::new("limits-shared", &["python3"]) else {
         return;
@@ -209,10 +198,14 @@ fn too_many_open_files_pause_accepting_and_do_not_spin() {
     let mut held: Vec<_> =
         (0..150).map(|_| http::Connection::open(weir.front()).unwrap()).collect();
     // The newest wait in the backlog; how many does not matter, only what that costs.
-    let before = weir.process().cpu_time();
-    wait::measure_for(Duration::from_secs(1));
-    let used = weir.process().cpu_time().saturating_sub(before);
-    assert!(used < Duration::from_millis(200), "{used:?} of CPU in a second of waiting");
+    // A thread that spins never sleeps, however little of the processors it is given.
+    let looks = 200;
+    let asleep = (0..looks).filter(|_| {
+        wait::measure_for(Duration::from_millis(5));
+        weir.process().is_asleep()
+    });
+    let asleep = asleep.count();
+    assert!(asleep > looks / 4, "asleep in {asleep} of {looks} looks");
     assert!(weir.process().is_running());
     held.drain(..120);
     wait::until("connections to be accepted again", Duration::from_secs(10), || {

@@ -7,7 +7,7 @@ mod load;
 use std::process::Command;
 use std::time::Duration;
 
-use e2e::{NAMESPACES, Process, Scene, Zones, binary, find, http, wait};
+use e2e::{NAMESPACES, Process, Promises, Scene, Zones, binary, find, http, wait};
 use load::{Bench, bench, light, timing, wait_for_listener};
 
 /// Rounds of each program, taken in turn, so that what the machine does meanwhile cancels out.
@@ -32,8 +32,10 @@ fn a_closed_loop_costs_no_more_cpu_than_wrk() {
     }
     ratios.sort_by(f64::total_cmp);
     let median = ratios[ROUNDS / 2];
-    println!("weir/wrk, median of {ROUNDS} rounds: {median:.3}");
-    assert!(median >= 1.0, "{ratios:?}");
+    println!("weir/wrk by round: {ratios:.3?}");
+    let mut promises = Promises::of("measure_bench");
+    promises.at_least("closed loop: requests per CPU second beside wrk's", median, 1.0, "");
+    promises.hold();
 }
 
 /// Requests per CPU second (user and system) of a program on the first processor.
@@ -84,8 +86,9 @@ fn twenty_thousand_starts_a_second_come_on_time() {
     let ended = Bench::start_on(&scene, 0, &words).end(Duration::from_mins(2)).code(0);
     assert_eq!(ended.number("totals.requests"), 1_200_000.0);
     assert_eq!(ended.number("totals.errors"), 0.0);
+    let mut promises = Promises::of("measure_bench");
     if ended.is_short_of_cpu() {
-        println!("left out: no processor time is left to be on time with");
+        promises.left_out("20,000 starts a second", "no processor time is left to be on time with");
         return;
     }
     let seconds = ended.json["seconds"].as_array().unwrap();
@@ -96,10 +99,14 @@ fn twenty_thousand_starts_a_second_come_on_time() {
         all[all.len() / 2]
     };
     let (starts, timer) = (median("lateness_p99_9_ms"), median("timer_lateness_p99_9_ms"));
-    let told =
-        format!("median second, p99.9: starts {starts:.3} ms, an empty timer loop {timer:.3} ms");
-    println!("{told}");
-    assert!(starts <= timer * SECOND_TIMES_MAX + ADDED_MAX_MS, "{told}");
+    println!("median second, p99.9: an empty timer loop {timer:.3} ms");
+    let most = timer * SECOND_TIMES_MAX + ADDED_MAX_MS;
+    promises.at_most(
+        "20,000 starts a second: lateness, p99.9 of the median second",
+        starts,
+        most,
+        "ms",
+    );
     // A pause of the machine makes starts late for longer, not later: until this thread, which is busy
     // for two thirds of its time, has caught up. What is true of one wake-up in a thousand may be true
     // of one start in a hundred. What the server's processor adds, which this timer does not see, is in
@@ -107,17 +114,18 @@ fn twenty_thousand_starts_a_second_come_on_time() {
     for (of_starts, of_timer) in [("p90", "p99"), ("p99", "p99_9"), ("p99_9", "max")] {
         let starts = ended.number(&format!("latency.lateness.{of_starts}_ms"));
         let timer = ended.number(&format!("latency.timer_lateness.{of_timer}_ms"));
-        let told =
-            format!("starts' {of_starts} {starts:.3} ms, the timer's {of_timer} {timer:.3} ms");
-        println!("{told}");
-        assert!(starts <= timer + ADDED_MAX_MS, "{told}");
+        let what =
+            format!("20,000 starts a second: lateness, {of_starts}, beside a timer's {of_timer}");
+        promises.at_most(&what, starts, timer + ADDED_MAX_MS, "ms");
     }
+    promises.hold();
 }
 
 #[test]
 #[ignore = "takes a machine without other work: make measure"]
 fn percentiles_are_those_of_the_server() {
     let Some(scene) = Scene::alone("measure-bench-percentiles", &["python3"]) else { return };
+    let mut promises = Promises::of("measure_bench");
     for (host, shape) in [(11, ["-t", "6", "--rate", "200"]), (12, ["-n", "1200", "-c", "80"])] {
         let address = scene.address(host, 8080);
         let _server = timing(&scene, address, &["--delays-ms", "200-599"]);
@@ -134,10 +142,30 @@ fn percentiles_are_those_of_the_server() {
         for (name, percent) in [("p50", 50), ("p75", 75), ("p90", 90), ("p95", 95), ("p99", 99)] {
             let wanted = times[1200 * percent / 100 - 1];
             let found = ended.number(&format!("latency.service.{name}_ms"));
-            let error = found / wanted - 1.0;
-            assert!(error.abs() < 0.02, "{shape:?} {name}: {found} ms, not {wanted} ms");
+            let error = (found / wanted - 1.0).abs();
+            let what = format!("error of {name}, {}", shape.join(" "));
+            promises.at_most(&what, error * 100.0, 2.0, "%");
         }
     }
+    promises.hold();
+}
+
+#[test]
+#[ignore = "takes a machine without other work: make measure"]
+fn a_sample_server_is_punctual() {
+    let Some(scene) = Scene::alone("measure-bench-sample", &[]) else { return };
+    let address = scene.address(11, 8080);
+    let listen = address.to_string();
+    let words = ["bench", "serve", "--listen", &listen, "--work", "2ms"];
+    let _server = Process::start(&scene, "sample", binary(), words);
+    wait_for_listener(address);
+    let ended = bench(&scene, &["-n", "500", "-c", "1", &format!("http://{address}/")]).code(0);
+    let median = ended.number("latency.service.p50_ms");
+    let mut promises = Promises::of("measure_bench");
+    // Tokio's own timer is late by up to a millisecond, always.
+    promises.at_least("a sample server's work of 2 ms: service time, p50", median, 2.0, "ms");
+    promises.at_most("a sample server's work of 2 ms: service time, p50", median, 2.4, "ms");
+    promises.hold();
 }
 
 #[test]
@@ -157,8 +185,12 @@ fn a_server_that_stalls_is_seen_from_the_intended_starts() {
         "p90 from the intended start {intended:.0} ms, service {service:.1} ms; closed loop p99 {closed:.1} ms"
     );
     // A fifth of the time nobody answers: of those who come then, half wait for half a second or more.
-    assert!((350.0..=650.0).contains(&intended), "{intended}");
-    assert!(service < 100.0 && closed < 100.0, "{service} {closed}");
+    let mut promises = Promises::of("measure_bench");
+    promises.at_least("a stall of 1 s in 5: p90 from the intended start", intended, 350.0, "ms");
+    promises.at_most("a stall of 1 s in 5: p90 from the intended start", intended, 650.0, "ms");
+    promises.at_most("a stall of 1 s in 5: p90 of the service time", service, 100.0, "ms");
+    promises.at_most("a stall of 1 s in 5: p99 of a closed loop", closed, 100.0, "ms");
+    promises.hold();
 }
 
 #[test]
@@ -204,11 +236,14 @@ fn the_limit_of_a_shaped_link_is_found_and_named() {
         println!("found {found:.1}/s, bound {bound:.1}/s ({response:.0} bytes a response)");
         let ran_out = ended.json["ran_out"].as_array().unwrap();
         // At 23 MB/s neither the load nor the sample server needs a tenth of a processor.
+        let mut promises = Promises::of("measure_bench");
+        let what = "limit of a shaped link: error of what was found";
         if ended.is_short_of_cpu() {
-            println!("left out: others keep this machine's processors busy");
+            promises.left_out(what, "others keep this machine's processors busy");
             return;
         }
-        assert!((found / bound - 1.0).abs() < 0.05, "{found} is not {bound}");
+        promises.at_most(what, (found / bound - 1.0).abs() * 100.0, 5.0, "%");
+        promises.hold();
         let first = ran_out.first().expect("what ran out");
         assert_eq!((&first["whose"], &first["what"]), (&"link".into(), &"bandwidth".into()));
     });

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{NAMESPACES, Process, Scene, Zones, binary, find, wait};
+use e2e::{NAMESPACES, Process, Promises, Scene, Zones, binary, find, wait};
 use serde_json::Value;
 
 /// Processes that hold them, so that none needs more open files than anyone may have.
@@ -61,8 +61,10 @@ fn a_hundred_thousand_sockets_within_300_ms() {
             assert!(states["established"].as_u64() >= Some(sockets), "{states}");
         }
         eprintln!("{sockets} sockets: {times:?}");
-        let best = times.iter().min().expect("some times");
-        assert!(*best < Duration::from_millis(300), "{times:?}");
+        let best = times.iter().min().expect("some times").as_secs_f64() * 1e3;
+        let mut promises = Promises::of("measure_doctor");
+        promises.at_most("a look at 108,000 sockets, the quickest of 7", best, 300.0, "ms");
+        promises.hold();
     });
 }
 
@@ -100,5 +102,7 @@ fn a_run_takes_50_ms_of_cpu_time() {
         .collect();
     times.sort_by(f64::total_cmp);
     eprintln!("CPU time, seconds: {times:.3?}");
-    assert!(times[RUNS / 2] <= 0.050, "{times:.3?}");
+    let mut promises = Promises::of("measure_doctor");
+    promises.at_most("a run of the doctor: CPU time, median", times[RUNS / 2] * 1e3, 50.0, "ms");
+    promises.hold();
 }

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use e2e::{Linked, NAMESPACES, Scene, Zones, find, wait};
+use e2e::{Linked, NAMESPACES, Promises, Scene, Zones, find, wait};
 
 /// How long packets take on the links that are measured.
 const DELAY: Duration = Duration::from_millis(20);
@@ -81,7 +81,15 @@ fn a_delay_is_kept_to_a_fifth_of_a_millisecond() {
             println!("{what}: {:.3} ms late, p99 {:.3} ms", late.at(0.5), late.at(0.99));
         }
         println!("the link's own account: {}", told["late"]);
-        assert!(link.at(0.5) - timer.at(0.5) <= ADDED_MAX_MS);
+        let mut promises = Promises::of("measure_lab");
+        let added = link.at(0.5) - timer.at(0.5);
+        promises.at_most(
+            "a link's delay beyond an empty timer loop, median",
+            added,
+            ADDED_MAX_MS,
+            "ms",
+        );
+        promises.hold();
     });
 }
 
@@ -99,7 +107,7 @@ fn a_link_and_netem_delay_alike() {
         })
     });
     let Some(netem) = netem else {
-        println!("left out: this kernel has no sch_netem to compare with");
+        Promises::of("measure_lab").left_out("a link's delay beside netem's", "no sch_netem here");
         return;
     };
     let link = Linked::run(&scene, "both = { delay = \"20ms\" }", &[], |linked| {
@@ -107,7 +115,10 @@ fn a_link_and_netem_delay_alike() {
         one_way(near, linked.inside_far(|| UdpSocket::bind(linked.far(5_000)).expect("a socket")))
     });
     println!("late by {:.3} ms, netem by {:.3} ms", link.at(0.5), netem.at(0.5));
-    assert!(link.at(0.5) - netem.at(0.5) <= ADDED_MAX_MS);
+    let mut promises = Promises::of("measure_lab");
+    let added = link.at(0.5) - netem.at(0.5);
+    promises.at_most("a link's delay beside netem's, median", added, ADDED_MAX_MS, "ms");
+    promises.hold();
 }
 
 /// What a second of the link's CPU time must carry. Time by the clock is shared with the sender's
@@ -160,9 +171,12 @@ fn tcp_per_cpu_second(scene: &Scene, kind: &str, words: &[&str]) -> f64 {
 fn a_link_carries_a_gigabit_on_one_processor() {
     let Some(scene) = Scene::alone("measure-lab-gigabit", &[NAMESPACES]) else { return };
     let large = tcp_per_cpu_second(&scene, "large packets", &["--large"]);
-    assert!(large >= BITS_PER_CPU_S_MIN, "{large:.0} bits per second of the link's CPU");
+    let mut promises = Promises::of("measure_lab");
+    let (gigabits, least) = (large / 1e9, BITS_PER_CPU_S_MIN / 1e9);
+    promises.at_least("large packets per second of a link's CPU", gigabits, least, "Gb");
     // Told, not held: most of it is the receiving kernel's TCP, which works inside the link's writes.
     tcp_per_cpu_second(&scene, "packet by packet", &[]);
+    promises.hold();
 }
 
 #[test]
@@ -196,6 +210,9 @@ fn a_link_carries_a_hundred_thousand_packets_a_second_on_one_processor() {
             delivered / took,
             sent as f64 / took
         );
-        assert!(delivered / cpu >= PACKETS_PER_CPU_S_MIN, "{delivered} in {cpu} s of CPU");
+        let mut promises = Promises::of("measure_lab");
+        let what = "small packets per second of a link's CPU";
+        promises.at_least(what, delivered / cpu, PACKETS_PER_CPU_S_MIN, "");
+        promises.hold();
     });
 }

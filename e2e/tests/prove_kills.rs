@@ -1,6 +1,6 @@
 //! SIGKILL of one server of six after the other, under load: what it costs GETs is nothing but
 //! responses that had begun, and each POST that it costs says why it was not sent again. Ten
-//! seconds of it in `make test`, a minute in `make prove`.
+//! seconds of it in `make test`, forty in `make prove`, a minute with `PROVE=long`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,12 +23,12 @@ fn killed_servers_cost_what_had_begun_and_posts_that_say_why() {
 }
 
 #[test]
-#[ignore = "takes a minute: make prove"]
-fn servers_killed_for_a_minute_cost_what_had_begun_and_posts_that_say_why() {
+#[ignore = "takes forty seconds: make prove"]
+fn servers_killed_again_and_again_cost_what_had_begun_and_posts_that_say_why() {
     let Some(scene) = Scene::alone("prove-kills", &["python3"]) else {
         return;
     };
-    servers_are_killed(&scene, 30);
+    servers_are_killed(&scene, if e2e::is_long() { 30 } else { 20 });
 }
 
 fn servers_are_killed(scene: &Scene, times: usize) {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use e2e::clients::Load;
 use e2e::{App, Scene, Weir, http, run, server_tables, wait};
+use scenario::Clients;
 use serde_json::Value;
 
 const SOON: Duration = Duration::from_secs(5);
@@ -50,8 +51,8 @@ fn reloads_under_load_lose_nothing() {
     let Some(scene) = Scene::alone("reload-load", &["nginx", "wrk"]) else {
         return;
     };
-    scenario::reloads(&scene, 10, Duration::from_secs(6), 20, scenario::PACED)
-        .assert_nothing_lost();
+    let clients = Clients { connections: 20, pause: scenario::PACED, and_quiet: false };
+    scenario::reloads(&scene, 10, Duration::from_secs(6), clients).assert_nothing_lost();
 }
 
 #[test]
@@ -59,7 +60,8 @@ fn an_upgrade_under_load_loses_nothing() {
     let Some(scene) = Scene::alone("upgrade-load", &["nginx", "wrk"]) else {
         return;
     };
-    let (measured, receipt, _heir) = scenario::upgrade(&scene, 9, 20, scenario::FLAT_OUT);
+    let clients = Clients { connections: 20, pause: scenario::FLAT_OUT, and_quiet: false };
+    let (measured, receipt, _heir) = scenario::upgrade(&scene, 9, clients);
     measured.assert_nothing_lost();
     let handed = &receipt["handed_over"];
     assert_eq!(handed["listeners"], serde_json::json!(["public"]), "{receipt:#}");

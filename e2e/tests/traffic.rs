@@ -28,17 +28,15 @@ fn every_client_reaches_every_server() {
 
     let seen = wrk(&scene, weir.front(), "/", 32, 2);
     assert_eq!((seen.non_2xx_3xx, seen.socket_errors), (0, 0), "{seen:?}");
-    assert!(seen.requests > 500, "{seen:?}");
+    assert!(seen.requests > 2 * 32, "more than two on each connection: {seen:?}");
     let seen = ab(&scene, weir.front(), "/", 16, 2);
     assert_eq!((seen.non_2xx, seen.failed), (0, 0), "{seen:?}");
-    assert!(seen.complete > 500, "{seen:?}");
+    assert!(seen.complete > 2 * 16, "{seen:?}");
     let seen = Load::run(&scene, weir.front(), "/", 8, 2.0, &[]);
     assert_eq!(seen.status(200), seen.requests(), "{:?}", seen.json);
-    for server in ["nginx11", "app12"] {
-        // Round robin: each has its half.
-        let share = seen.served_by(server) as f64 / seen.requests() as f64;
-        assert!((0.4..0.6).contains(&share), "{server}: {:?}", seen.json);
-    }
+    // Round robin: each has its half, and each of the two workers takes its own turns.
+    let [nginx, app] = ["nginx11", "app12"].map(|server| seen.served_by(server));
+    assert!(nginx.abs_diff(app) <= 2, "{:?}", seen.json);
     let url = format!("http://{}/status", weir.front());
     let answer = curl(&scene, &["-i", &url]);
     assert!(answer.stdout.starts_with("HTTP/1.1 200"), "{answer:?}");

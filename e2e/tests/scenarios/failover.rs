@@ -1,5 +1,8 @@
 //! What happens to requests when servers and zones go away and come back, over as many rounds as
-//! asked for: one in `failover.rs`, more in `prove_failover.rs`.
+//! asked for: one in `failover.rs`, more in `prove_failover.rs`; how long requests wait is judged in
+//! `measure_failover.rs`.
+
+#![allow(dead_code, reason = "each test file uses what it needs")]
 
 use std::time::Duration;
 
@@ -11,15 +14,16 @@ const CHECK: &str =
 
 /// From the moment a server stops answering until it is marked down, at worst: the probe that is
 /// just over, then `fall` intervals with their jitter of a tenth, and the last one's timeout.
-const DETECTION: Duration = Duration::from_millis(400 * 2 + 80 + 300);
-
-/// Beyond the detection, no request waits longer than this.
-const GRACE: Duration = Duration::from_secs(1);
+pub(crate) const DETECTION: Duration = Duration::from_millis(400 * 2 + 80 + 300);
 
 const CLIENTS: u32 = 16;
 
-/// Idempotent requests see no error but responses that had begun, and none waits too long.
-fn assert_unharmed(report: &Report, rounds: u64) {
+/// Until a failure is logged, on a busy machine.
+const NOTICED_WITHIN: Duration = Duration::from_secs(15);
+
+/// Idempotent requests see no error but responses that had begun.
+fn unharmed(load: Load, rounds: u64) -> Report {
+    let report = load.finish();
     println!("{:#}", report.json);
     assert_eq!(report.without_response(), 0, "no response at all: {:#}", report.json);
     assert!(
@@ -28,12 +32,7 @@ fn assert_unharmed(report: &Report, rounds: u64) {
         report.json
     );
     assert_eq!(report.status(200) + report.broken_off(), report.requests(), "{:#}", report.json);
-    assert!(
-        report.slowest() <= DETECTION + GRACE,
-        "waited {:?}: {:#}",
-        report.slowest(),
-        report.json
-    );
+    report
 }
 
 fn wait_until_serving(app: &App) {
@@ -43,8 +42,8 @@ fn wait_until_serving(app: &App) {
     });
 }
 
-/// SIGKILL of one of three servers under load, and its return.
-pub(crate) fn a_server_is_killed_and_returns(scene: &Scene, rounds: u64) {
+/// SIGKILL of one of three servers under load, and its return; yields what clients saw.
+pub(crate) fn a_server_is_killed_and_returns(scene: &Scene, rounds: u64) -> Report {
     let mut apps: Vec<App> =
         [11, 12, 13].map(|host| App::start(scene, host, &["--work-ms", "5"])).into();
     let servers: Vec<_> = apps.iter().map(App::address).collect();
@@ -56,17 +55,17 @@ pub(crate) fn a_server_is_killed_and_returns(scene: &Scene, rounds: u64) {
         let address = app.address().to_string();
         let logged = weir.log().len();
         app.kill();
-        weir.wait_for_log_from(logged, &[&address, "down"], DETECTION + GRACE);
+        weir.wait_for_log_from(logged, &[&address, "down"], NOTICED_WITHIN);
         let logged = weir.log().len();
         app.restart(scene);
-        weir.wait_for_log_from(logged, &[&address, "up"], Duration::from_secs(5));
+        weir.wait_for_log_from(logged, &[&address, "up"], NOTICED_WITHIN);
         wait_until_serving(app);
     }
-    assert_unharmed(&load.finish(), rounds);
+    unharmed(load, rounds)
 }
 
-/// One of two zones is cut off by dropped packets under load, and comes back.
-pub(crate) fn a_zone_is_cut_off_and_returns(scene: &Scene, rounds: u64) {
+/// One of two zones is cut off by dropped packets under load, and comes back; yields what clients saw.
+pub(crate) fn a_zone_is_cut_off_and_returns(scene: &Scene, rounds: u64) -> Report {
     Zones::run(&["a", "b"], |zones| {
         let start = |zone: &str, host: u8| {
             let address = zones.address(zone, host, 8080);
@@ -101,17 +100,17 @@ pub(crate) fn a_zone_is_cut_off_and_returns(scene: &Scene, rounds: u64) {
             zones.cut("b");
             for app in &b {
                 let address = app.address().to_string();
-                weir.wait_for_log_from(logged, &[&address, "down"], DETECTION + GRACE);
+                weir.wait_for_log_from(logged, &[&address, "down"], NOTICED_WITHIN);
             }
             a.iter().for_each(wait_until_serving);
             let logged = weir.log().len();
             zones.restore("b");
             for app in &b {
                 let address = app.address().to_string();
-                weir.wait_for_log_from(logged, &[&address, "up"], Duration::from_secs(10));
+                weir.wait_for_log_from(logged, &[&address, "up"], NOTICED_WITHIN);
                 wait_until_serving(app);
             }
         }
-        assert_unharmed(&load.finish(), rounds);
-    });
+        unharmed(load, rounds)
+    })
 }

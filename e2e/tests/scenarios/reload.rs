@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use e2e::clients::{Posts, posts};
@@ -19,27 +20,40 @@ pub(crate) const FLAT_OUT: Duration = Duration::ZERO;
 /// How long an old process may take until its last connection has ended.
 pub(crate) const DRAIN: Duration = Duration::from_secs(4);
 
-/// What was measured: the same clients left alone, and while something happened.
+/// The clients that send POSTs while something happens.
+#[derive(Clone, Copy)]
+pub(crate) struct Clients {
+    pub(crate) connections: u32,
+    /// [`PACED`] or [`FLAT_OUT`].
+    pub(crate) pause: Duration,
+    /// They send for as long again afterwards, when nothing happens, so that times can be compared.
+    pub(crate) and_quiet: bool,
+}
+
+impl Clients {
+    fn send(self, scene: &Scene, front: SocketAddr, seconds: u32) -> Posts {
+        posts(scene, front, "/", self.connections, self.pause, seconds)
+    }
+}
+
+/// What was measured while something happened, and for [`Clients::and_quiet`] with nothing happening.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    pub(crate) quiet: Posts,
     pub(crate) busy: Posts,
+    pub(crate) quiet: Option<Posts>,
 }
 
 impl Measured {
     /// Nothing failed, and there was load.
     pub(crate) fn assert_nothing_lost(&self) {
         println!("{self:#?}");
-        assert_eq!(self.quiet.failed(), 0, "{self:#?}");
-        assert_eq!(self.busy.failed(), 0, "{self:#?}");
-        assert!(self.busy.requests > 1000, "{self:#?}");
+        assert_eq!(self.failed(), 0, "{self:#?}");
+        assert!(self.busy.requests > 400, "{self:#?}");
     }
 
-    /// The 99th percentile is not above twice the quiet one. Only for a machine without other work:
-    /// on shared processors the quiet one alone varies fivefold from run to run.
-    pub(crate) fn assert_p99_kept(&self) {
-        self.assert_nothing_lost();
-        assert!(self.busy.p99 <= self.quiet.p99 * 2, "{self:#?}");
+    /// Requests that did not end well.
+    pub(crate) fn failed(&self) -> u64 {
+        self.busy.failed() + self.quiet.as_ref().map_or(0, Posts::failed)
     }
 }
 
@@ -87,23 +101,17 @@ fn not_well(weir: &Weir) -> u64 {
     (with(&[]) - well.iter().map(of).sum::<f64>()) as u64
 }
 
-/// `count` reloads in `time` under `connections` busy connections; then as long without any.
-pub(crate) fn reloads(
-    scene: &Scene,
-    count: u32,
-    time: Duration,
-    connections: u32,
-    pause: Duration,
-) -> Measured {
+/// `count` reloads in `time` under the load of `clients`.
+pub(crate) fn reloads(scene: &Scene, count: u32, time: Duration, clients: Clients) -> Measured {
     let servers: Vec<Nginx> = (11..14).map(|host| Nginx::start(scene, host, "")).collect();
     let weir = Weir::start(scene, &configuration(scene, &servers, 0));
     let (front, every) = (weir.front(), time / count);
     let seconds = time.as_secs() as u32 + 1;
     let busy = std::thread::scope(|scope| {
-        let load = scope.spawn(move || posts(scene, front, "/", connections, pause, seconds));
+        let load = scope.spawn(move || clients.send(scene, front, seconds));
         wait::until("the clients to be there", Duration::from_secs(10), || {
             let open = weir.metric("weir_listener_connections_open", &["listener=\"public\""]);
-            (open >= f64::from(connections)).then_some(())
+            (open >= f64::from(clients.connections)).then_some(())
         });
         let began = Instant::now();
         for n in 1..=count {
@@ -113,9 +121,9 @@ pub(crate) fn reloads(
         }
         load.join().expect("wrk")
     });
-    assert!(!load_ended_early(&busy, connections), "{busy:?}");
+    assert!(!load_ended_early(&busy, clients.connections), "{busy:?}");
     assert_eq!(not_well(&weir), 0, "by Weir's own count");
-    let quiet = posts(scene, front, "/", connections, pause, seconds);
+    let quiet = clients.and_quiet.then(|| clients.send(scene, front, seconds));
     let kept = weir.api("/api/v1/reloads");
     let kept = kept["reloads"].as_array().expect("receipts");
     assert_eq!(kept.len(), 50.min(count as usize));
@@ -128,7 +136,7 @@ pub(crate) fn reloads(
         slowest(&mut took.into_iter()),
         slowest(&mut used.into_iter())
     );
-    Measured { quiet, busy }
+    Measured { busy, quiet }
 }
 
 /// By signal and by the API in turn; each must come into force.
@@ -154,20 +162,15 @@ fn load_ended_early(seen: &Posts, connections: u32) -> bool {
     seen.requests < u64::from(connections)
 }
 
-/// An upgrade in the middle of `seconds` of load; then as long without any. The process that took
-/// over is still there.
-pub(crate) fn upgrade(
-    scene: &Scene,
-    seconds: u32,
-    connections: u32,
-    pause: Duration,
-) -> (Measured, Value, Heir) {
+/// An upgrade in the middle of `seconds` of load by `clients`. The process that took over is still
+/// there.
+pub(crate) fn upgrade(scene: &Scene, seconds: u32, clients: Clients) -> (Measured, Value, Heir) {
     let servers: Vec<Nginx> = (11..14).map(|host| Nginx::start(scene, host, "")).collect();
     let mut weir = Weir::start(scene, &configuration(scene, &servers, 0));
     let old = weir.process().pid();
     let front = weir.front();
     let (busy, receipt, heir) = std::thread::scope(|scope| {
-        let load = scope.spawn(move || posts(scene, front, "/", connections, pause, seconds));
+        let load = scope.spawn(move || clients.send(scene, front, seconds));
         wait::measure_for(Duration::from_secs(u64::from(seconds) / 3));
         let (receipt, heir) = weir.upgrade(DRAIN + Duration::from_secs(5));
         (load.join().expect("wrk"), receipt, heir)
@@ -175,6 +178,6 @@ pub(crate) fn upgrade(
     assert_ne!(heir.pid(), old);
     assert!(heir.is_running());
     assert_eq!(weir.api("/api/v1/status")["pid"], heir.pid());
-    let quiet = posts(scene, front, "/", connections, pause, seconds);
-    (Measured { quiet, busy }, receipt, heir)
+    let quiet = clients.and_quiet.then(|| clients.send(scene, front, seconds));
+    (Measured { busy, quiet }, receipt, heir)
 }

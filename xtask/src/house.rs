@@ -65,6 +65,7 @@ pub(crate) const UNSAFE_ROOM: &str = "os";
 pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "annotate-snippets",
     "arc-swap",
+    "crc32c",
     "fastrand",
     "foldhash",
     "http",

@@ -75,6 +75,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "annotate-snippets",
     "arc-swap",
     "base64",
+    "crc32c",
     "fastrand",
     "foldhash",
     "hdrhistogram",

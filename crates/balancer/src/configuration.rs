@@ -3,8 +3,7 @@
 
 use model::{
     AccessLog, Action, Balance, Certificate, CheckKind, FieldChanges, FieldMatch, HashOn,
-    HostPattern, HttpVersion, Listener, LogFormat, PathMatch, Protocol, ProxyVersion, RateKey,
-    Route, Service, ServiceTls, Snapshot, TlsVersion, WhenAllDown,
+    HostPattern, Listener, PathMatch, Protocol, RateKey, Route, Service, ServiceTls, Snapshot,
 };
 use serde_json::{Value, json};
 
@@ -31,10 +30,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
                 AccessLog::Stdout => "stdout".to_owned(),
                 AccessLog::File(path) => path.display().to_string(),
             },
-            "format": match snapshot.log.format {
-                LogFormat::Json => "json",
-                LogFormat::Text => "text",
-            },
+            "format": snapshot.log.format.as_str(),
             "tcp_info": snapshot.log.tcp_info,
             "decisions": snapshot.log.decisions,
             "explain_token_file": snapshot.log.explain_token_file,
@@ -86,10 +82,7 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
         },
         "tls": listener.tls.as_ref().map(|tls| json!({
             "certificates": tls.certificates.iter().map(certificate).collect::<Value>(),
-            "version_min": match tls.version_min {
-                TlsVersion::Tls12 => "1.2",
-                TlsVersion::Tls13 => "1.3",
-            },
+            "version_min": tls.version_min.as_str(),
             "client_certificates": tls.client_certificates.as_ref().map(|clients| json!({
                 "ca": clients.ca.path,
                 "required": clients.required,
@@ -194,12 +187,12 @@ fn changes(changes: &FieldChanges) -> Value {
 }
 
 fn service(service: &Service) -> Value {
-    let (balance, hash) = match &service.balance {
-        Balance::RoundRobin => ("round-robin", None),
-        Balance::LeastConnections => ("least-connections", None),
-        Balance::PeakEwma => ("peak-ewma", None),
-        Balance::Random => ("random", None),
-        Balance::Hash(hash) => ("hash", Some(hash)),
+    let balance = service.balance.as_str();
+    let hash = match &service.balance {
+        Balance::Hash(hash) => Some(hash),
+        Balance::RoundRobin | Balance::LeastConnections | Balance::PeakEwma | Balance::Random => {
+            None
+        }
     };
     let servers = service.servers.iter().map(|server| {
         json!({
@@ -227,19 +220,10 @@ fn service(service: &Service) -> Value {
             "wait_max_ms": millis(service.queue.wait_max),
         },
         "when_full": service.when_full,
-        "when_all_down": match service.when_all_down {
-            WhenAllDown::Refuse => "refuse",
-            WhenAllDown::TryAll => "try-all",
-        },
+        "when_all_down": service.when_all_down.as_str(),
         "tls": service.tls.as_deref().map(service_tls),
-        "http": match service.http {
-            HttpVersion::Http11 => "1.1",
-            HttpVersion::Http2 => "2",
-        },
-        "send_proxy": service.send_proxy.map(|version| match version {
-            ProxyVersion::V1 => "v1",
-            ProxyVersion::V2 => "v2",
-        }),
+        "http": service.http.as_str(),
+        "send_proxy": service.send_proxy.map(|version| version.as_str()),
         "check": check(service),
         "passive": service.passive.map(|passive| json!({
             "failures": passive.failures,

@@ -119,7 +119,7 @@ impl Row {
             "service": self.service,
             "address": self.address,
             "health": self.health.name(),
-            "state": administrative_name(self.administrative),
+            "state": self.administrative.as_str(),
             "weight": self.weight,
             "ejected_for_ms": self.ejected_for.map(|time| time.as_millis() as u64),
             "ejections": self.ejections,
@@ -132,29 +132,13 @@ impl Row {
         Some(Row {
             service: row["service"].as_str()?.to_owned(),
             address: row["address"].as_str()?.parse().ok()?,
-            health: match row["health"].as_str()? {
-                "up" => Health::Up,
-                "down" => Health::Down,
-                _ => Health::Unknown,
-            },
-            administrative: match row["state"].as_str()? {
-                "drain" => Administrative::Drain,
-                "maintenance" => Administrative::Maintenance,
-                _ => Administrative::Ready,
-            },
+            health: row["health"].as_str()?.parse().unwrap_or(Health::Unknown),
+            administrative: row["state"].as_str()?.parse().unwrap_or(Administrative::Ready),
             weight: number("weight").and_then(|weight| u16::try_from(weight).ok()),
             ejected_for: number("ejected_for_ms").map(Duration::from_millis),
             ejections: number("ejections").and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
             latency_us: row["latency_us"].as_f64().filter(|us| us.is_finite()).unwrap_or(0.0),
         })
-    }
-}
-
-fn administrative_name(state: Administrative) -> &'static str {
-    match state {
-        Administrative::Ready => "ready",
-        Administrative::Drain => "drain",
-        Administrative::Maintenance => "maintenance",
     }
 }
 

@@ -66,40 +66,33 @@ pub struct Considered {
     pub why: Why,
 }
 
-/// How a server was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// Each in turn.
-    RoundRobin,
-    /// The fewest in flight.
-    LeastConnections,
-    /// The lower product of latency and requests in flight, of two.
-    PeakEwma,
-    /// The fewer in flight, of two.
-    Random,
-    /// By key.
-    Hash,
-    /// The client is bound to it.
-    Affinity,
-    /// It was the first to have a slot for a request that waited.
-    Queue,
-    /// Anywhere but where the request had just failed.
-    Elsewhere,
+model::words! {
+    /// How a server was found.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum By {
+        /// Each in turn.
+        RoundRobin = "round_robin",
+        /// The fewest in flight.
+        LeastConnections = "least_connections",
+        /// The lower product of latency and requests in flight, of two.
+        PeakEwma = "peak_ewma",
+        /// The fewer in flight, of two.
+        Random = "random",
+        /// By key.
+        Hash = "hash",
+        /// The client is bound to it.
+        Affinity = "affinity",
+        /// It was the first to have a slot for a request that waited.
+        Queue = "queue",
+        /// Anywhere but where the request had just failed.
+        Elsewhere = "elsewhere",
+    }
 }
 
 impl By {
     /// The stable name: log.
     pub fn name(self) -> &'static str {
-        match self {
-            By::RoundRobin => "round_robin",
-            By::LeastConnections => "least_connections",
-            By::PeakEwma => "peak_ewma",
-            By::Random => "random",
-            By::Hash => "hash",
-            By::Affinity => "affinity",
-            By::Queue => "queue",
-            By::Elsewhere => "elsewhere",
-        }
+        self.as_str()
     }
 
     fn of(balance: &Balance) -> By {
@@ -113,67 +106,51 @@ impl By {
     }
 }
 
-/// What speaks against a server: of several reasons the first in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// Nothing: it was chosen.
-    Chosen,
-    /// A person lets it finish what it has.
-    Draining,
-    /// A person put it aside.
-    Maintenance,
-    /// Checks say that it is down.
-    Down,
-    /// Passive health keeps it out.
-    Ejected,
-    /// Its weight is 0.
-    WeightZero,
-    /// A backup, and the others are enough.
-    Backup,
-    /// Of another zone, and the own one is enough.
-    OtherZone,
-    /// This request has failed there already.
-    AlreadyTried,
-    /// As much is in flight as may be.
-    Full,
-    /// The client is bound to another.
-    ClientBound,
-    /// It had room, but for requests that had waited longer, or that are bound to it.
-    OthersWaited,
-    /// It had as much in flight for its weight as the chosen one, or more.
-    HigherLoad,
-    /// It was another's turn.
-    NotItsTurn,
-    /// It was not drawn, or was the busier of the two that were.
-    NotDrawn,
-    /// The request's key belongs to another.
-    OtherKey,
-    /// It could have been chosen, but nobody was.
-    NobodyChosen,
+model::words! {
+    /// What speaks against a server: of several reasons the first in this order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Why {
+        /// Nothing: it was chosen.
+        Chosen = "chosen",
+        /// A person lets it finish what it has.
+        Draining = "draining",
+        /// A person put it aside.
+        Maintenance = "maintenance",
+        /// Checks say that it is down.
+        Down = "down",
+        /// Passive health keeps it out.
+        Ejected = "ejected",
+        /// Its weight is 0.
+        WeightZero = "weight_zero",
+        /// A backup, and the others are enough.
+        Backup = "backup",
+        /// Of another zone, and the own one is enough.
+        OtherZone = "other_zone",
+        /// This request has failed there already.
+        AlreadyTried = "already_tried",
+        /// As much is in flight as may be.
+        Full = "full",
+        /// The client is bound to another.
+        ClientBound = "client_bound",
+        /// It had room, but for requests that had waited longer, or that are bound to it.
+        OthersWaited = "others_waited",
+        /// It had as much in flight for its weight as the chosen one, or more.
+        HigherLoad = "higher_load",
+        /// It was another's turn.
+        NotItsTurn = "not_its_turn",
+        /// It was not drawn, or was the busier of the two that were.
+        NotDrawn = "not_drawn",
+        /// The request's key belongs to another.
+        OtherKey = "other_key",
+        /// It could have been chosen, but nobody was.
+        NobodyChosen = "nobody_chosen",
+    }
 }
 
 impl Why {
     /// The stable name: log.
     pub fn name(self) -> &'static str {
-        match self {
-            Why::Chosen => "chosen",
-            Why::Draining => "draining",
-            Why::Maintenance => "maintenance",
-            Why::Down => "down",
-            Why::Ejected => "ejected",
-            Why::WeightZero => "weight_zero",
-            Why::Backup => "backup",
-            Why::OtherZone => "other_zone",
-            Why::AlreadyTried => "already_tried",
-            Why::Full => "full",
-            Why::ClientBound => "client_bound",
-            Why::OthersWaited => "others_waited",
-            Why::HigherLoad => "higher_load",
-            Why::NotItsTurn => "not_its_turn",
-            Why::NotDrawn => "not_drawn",
-            Why::OtherKey => "other_key",
-            Why::NobodyChosen => "nobody_chosen",
-        }
+        self.as_str()
     }
 }
 

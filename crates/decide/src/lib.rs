@@ -8,6 +8,8 @@
 //! of what is in flight at an address ([`limits::Slots`]) and the queues; everything else is a
 //! value computed when something changes and read through one pointer.
 
+#![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
+
 pub mod body_rate;
 pub mod deadline;
 pub mod explain;

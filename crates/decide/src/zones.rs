@@ -7,80 +7,65 @@
 
 use model::{WhenAllDown, ZonePolicy};
 
-/// How far out the eligible servers reach. Ordered: later ones include the earlier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Tier {
-    /// The own zone's servers that are no backups.
-    OwnZone,
-    /// Every zone's servers that are no backups.
-    AllZones,
-    /// Backups too.
-    Backups,
-    /// Nobody is ready; every server that is not put aside is tried as if it were.
-    TryAll,
-    /// Nobody.
-    Nobody,
+model::words! {
+    /// How far out the eligible servers reach. Ordered: later ones include the earlier.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Tier {
+        /// The own zone's servers that are no backups.
+        OwnZone = "own_zone",
+        /// Every zone's servers that are no backups.
+        AllZones = "all_zones",
+        /// Backups too.
+        Backups = "backups",
+        /// Nobody is ready; every server that is not put aside is tried as if it were.
+        TryAll = "try_all",
+        /// Nobody.
+        Nobody = "none",
+    }
 }
 
 impl Tier {
     /// The stable name: log, metric label, API.
     pub fn name(self) -> &'static str {
-        match self {
-            Tier::OwnZone => "own_zone",
-            Tier::AllZones => "all_zones",
-            Tier::Backups => "backups",
-            Tier::TryAll => "try_all",
-            Tier::Nobody => "none",
-        }
+        self.as_str()
     }
 }
 
-/// Why the eligible servers reach as far as they do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// The balancer has no zone, so that no server is nearer than another.
-    NoZoneConfigured,
-    /// Enough of the own zone is ready.
-    OwnZoneReady,
-    /// The service has no server in the own zone.
-    OwnZoneAbsent,
-    /// No server of the own zone is ready.
-    OwnZoneDown,
-    /// Less than `ready_min` of the own zone is ready.
-    OwnZoneTooFew,
-    /// The own zone is coming back, but less than `ready_recovered` of it is ready.
-    OwnZoneRecovering,
-    /// The service has only backups.
-    OnlyBackups,
-    /// No server but backups is ready.
-    PrimariesDown,
-    /// Less than `ready_min` of the servers that are no backups is ready.
-    PrimariesTooFew,
-    /// They are coming back, but less than `ready_recovered` of them is ready.
-    PrimariesRecovering,
-    /// No server is ready.
-    AllDown,
-    /// No server takes new work: none is known, or every weight is 0.
-    NoServers,
+model::words! {
+    /// Why the eligible servers reach as far as they do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Reason {
+        /// The balancer has no zone, so that no server is nearer than another.
+        NoZoneConfigured = "no_zone_configured",
+        /// Enough of the own zone is ready.
+        OwnZoneReady = "own_zone_ready",
+        /// The service has no server in the own zone.
+        OwnZoneAbsent = "own_zone_absent",
+        /// No server of the own zone is ready.
+        OwnZoneDown = "own_zone_down",
+        /// Less than `ready_min` of the own zone is ready.
+        OwnZoneTooFew = "own_zone_too_few",
+        /// The own zone is coming back, but less than `ready_recovered` of it is ready.
+        OwnZoneRecovering = "own_zone_recovering",
+        /// The service has only backups.
+        OnlyBackups = "only_backups",
+        /// No server but backups is ready.
+        PrimariesDown = "primaries_down",
+        /// Less than `ready_min` of the servers that are no backups is ready.
+        PrimariesTooFew = "primaries_too_few",
+        /// They are coming back, but less than `ready_recovered` of them is ready.
+        PrimariesRecovering = "primaries_recovering",
+        /// No server is ready.
+        AllDown = "all_down",
+        /// No server takes new work: none is known, or every weight is 0.
+        NoServers = "no_servers",
+    }
 }
 
 impl Reason {
     /// The stable name: log, metric label, API.
     pub fn name(self) -> &'static str {
-        match self {
-            Reason::NoZoneConfigured => "no_zone_configured",
-            Reason::OwnZoneReady => "own_zone_ready",
-            Reason::OwnZoneAbsent => "own_zone_absent",
-            Reason::OwnZoneDown => "own_zone_down",
-            Reason::OwnZoneTooFew => "own_zone_too_few",
-            Reason::OwnZoneRecovering => "own_zone_recovering",
-            Reason::OnlyBackups => "only_backups",
-            Reason::PrimariesDown => "primaries_down",
-            Reason::PrimariesTooFew => "primaries_too_few",
-            Reason::PrimariesRecovering => "primaries_recovering",
-            Reason::AllDown => "all_down",
-            Reason::NoServers => "no_servers",
-        }
+        self.as_str()
     }
 
     /// The same as a sentence's end, for people: "… because *no server of the own zone is ready*".
@@ -191,8 +176,10 @@ pub fn decide(
         let worth_trying = members.iter().any(|member| !member.set_aside && member.weight > 0);
         match when_all_down {
             WhenAllDown::TryAll if worth_trying => (Tier::TryAll, Reason::AllDown),
-            _ if all.total == 0 => (Tier::Nobody, Reason::NoServers),
-            _ => (Tier::Nobody, Reason::AllDown),
+            WhenAllDown::TryAll | WhenAllDown::Refuse => {
+                let none = all.total == 0;
+                (Tier::Nobody, if none { Reason::NoServers } else { Reason::AllDown })
+            }
         }
     } else if !own.too_little(before >= Tier::AllZones, policy) {
         let reason = if zoned { Reason::OwnZoneReady } else { Reason::NoZoneConfigured };

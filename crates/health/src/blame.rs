@@ -126,6 +126,7 @@ pub fn judge(ended: Ended, count_5xx: bool) -> Blame {
 }
 
 fn failed(ended: Ended, cause: Cause) -> Blame {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "of any other cause the fault decides")]
     let says_nothing = match cause {
         // What happened to a kept connection says nothing about the server, checks have spoken
         // already where it was marked down, and a stream is refused in good order, as by a server

@@ -50,7 +50,7 @@ pub fn count(attempt: &Attempt<'_>) {
         state.trial.count(match blame {
             Blame::Good if drawn => TrialOutcome::Good,
             Blame::Compared if drawn => TrialOutcome::Failed,
-            _ => TrialOutcome::Other,
+            Blame::None | Blame::Good | Blame::Compared | Blame::Certain => TrialOutcome::Other,
         });
     }
 }

@@ -6,6 +6,8 @@
 //! [`blame::judge`] what the outcome of an attempt says about its server, and tells
 //! [`outlier::on_outcome`]. No socket, no clock, no task here.
 
+#![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
+
 pub mod blame;
 pub mod comparison;
 pub mod outlier;

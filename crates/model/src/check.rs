@@ -56,6 +56,12 @@ pub enum CheckKind {
     },
 }
 
+crate::word_of! { CheckKind {
+    Http { .. } = "http",
+    Tcp = "tcp",
+    Grpc { .. } = "grpc",
+} }
+
 /// A set of expected statuses: inclusive ranges, sorted, not overlapping.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExpectStatus(pub Vec<(u16, u16)>);

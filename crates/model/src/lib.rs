@@ -3,6 +3,8 @@
 //! Nothing here reads a clock, opens a socket or decides anything; decisions are `decide`'s and
 //! `health`'s. What is mutable here ([`ServerState`]) is atomics that outlive configurations.
 
+#![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
+
 mod admin;
 mod affinity;
 mod cause;
@@ -18,6 +20,7 @@ pub mod tcp_path;
 mod tls;
 mod traffic;
 mod trial;
+mod words;
 
 pub use admin::{Admin, AdminAddress, Metrics};
 pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
@@ -45,3 +48,4 @@ pub use traffic::{
     Redirect, Rewrite, Route, RouteMatch, Split,
 };
 pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};
+pub use words::UnknownWord;

@@ -4,39 +4,44 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::{Cause, Moment, TcpPath, TrialCounts};
 
-/// What checks say of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Health {
-    /// No check, or none has finished yet: used as if up.
-    Unknown = 0,
-    /// `rise` successes in a row.
-    Up = 1,
-    /// `fall` failures in a row.
-    Down = 2,
+crate::words! {
+    /// What checks say of a server.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    pub enum Health {
+        /// No check, or none has finished yet: used as if up.
+        Unknown = "unknown",
+        /// `rise` successes in a row.
+        Up = "up",
+        /// `fall` failures in a row.
+        Down = "down",
+    }
 }
 
 impl Health {
     /// Lower-case name, as in logs and the API.
     pub fn name(self) -> &'static str {
-        match self {
-            Health::Unknown => "unknown",
-            Health::Up => "up",
-            Health::Down => "down",
-        }
+        self.as_str()
     }
 }
 
-/// What a person says of a server; stands above what checks say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Administrative {
-    /// Takes work if it is healthy.
-    Ready = 0,
-    /// Finishes what it has; takes no new work.
-    Drain = 1,
-    /// Takes no work and is not checked.
-    Maintenance = 2,
+crate::words! {
+    /// What a person says of a server; stands above what checks say.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    pub enum Administrative {
+        /// Takes work if it is healthy.
+        Ready = "ready",
+        /// Finishes what it has; takes no new work.
+        Drain = "drain",
+        /// Takes no work and is not checked.
+        Maintenance = "maintenance",
+    }
+}
+
+/// The variant that an atomic holds as its number. Only numbers of variants are ever stored.
+fn stored<T: Copy>(all: &[T], number: u8) -> T {
+    all[usize::from(number)]
 }
 
 /// One server of one service over its life. Every field has one writer at a time or tolerates a
@@ -107,11 +112,7 @@ impl CauseCounts {
 impl ServerState {
     /// What checks say.
     pub fn health(&self) -> Health {
-        match self.health.load(Relaxed) {
-            1 => Health::Up,
-            2 => Health::Down,
-            _ => Health::Unknown,
-        }
+        stored(Health::ALL, self.health.load(Relaxed))
     }
 
     /// Sets what checks say and returns what they said before.
@@ -120,20 +121,12 @@ impl ServerState {
         if before == Health::Down as u8 && health == Health::Up {
             self.up_since_us.store(now.as_micros(), Relaxed);
         }
-        match before {
-            1 => Health::Up,
-            2 => Health::Down,
-            _ => Health::Unknown,
-        }
+        stored(Health::ALL, before)
     }
 
     /// What a person says.
     pub fn administrative(&self) -> Administrative {
-        match self.administrative.load(Relaxed) {
-            1 => Administrative::Drain,
-            2 => Administrative::Maintenance,
-            _ => Administrative::Ready,
-        }
+        stored(Administrative::ALL, self.administrative.load(Relaxed))
     }
 
     /// Sets what a person says.

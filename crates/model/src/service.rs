@@ -100,6 +100,23 @@ pub enum Balance {
     Hash(HashKey),
 }
 
+crate::word_of! { Balance {
+    RoundRobin = "round-robin",
+    LeastConnections = "least-connections",
+    PeakEwma = "peak-ewma",
+    Random = "random",
+    Hash(_) = "hash",
+} }
+
+impl Balance {
+    /// The algorithm of this word; `key` is for `hash`.
+    pub fn from_word(word: &str, key: HashKey) -> Option<Balance> {
+        use Balance::{Hash, LeastConnections, PeakEwma, Random, RoundRobin};
+        let all = [RoundRobin, LeastConnections, PeakEwma, Random, Hash(key)];
+        all.into_iter().find(|balance| balance.as_str() == word)
+    }
+}
+
 /// What a hash is taken of, and how uneven the load may become.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HashKey {
@@ -130,13 +147,15 @@ pub struct QueueLimits {
     pub wait_max: Duration,
 }
 
-/// What to do when no server is ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenAllDown {
-    /// Answer 503 at once.
-    Refuse,
-    /// Use every server as if it were ready.
-    TryAll,
+crate::words! {
+    /// What to do when no server is ready.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WhenAllDown {
+        /// Answer 503 at once.
+        Refuse = "refuse",
+        /// Use every server as if it were ready.
+        TryAll = "try-all",
+    }
 }
 
 /// Passive health: runs of failures of real requests eject a server for a growing time.

@@ -146,13 +146,15 @@ pub enum AccessLog {
     File(PathBuf),
 }
 
-/// Form of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
+crate::words! {
+    /// Form of log lines.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum LogFormat {
+        /// One JSON object a line.
+        Json = "json",
+        /// For people.
+        Text = "text",
+    }
 }
 
 /// An address on which clients are accepted.

@@ -63,13 +63,15 @@ impl ListenerTls {
     }
 }
 
-/// Versions of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TlsVersion {
-    /// RFC 5246.
-    Tls12,
-    /// RFC 8446.
-    Tls13,
+crate::words! {
+    /// Versions of TLS.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum TlsVersion {
+        /// RFC 5246.
+        Tls12 = "1.2",
+        /// RFC 8446.
+        Tls13 = "1.3",
+    }
 }
 
 /// Which certificates of clients are taken.
@@ -95,20 +97,24 @@ pub struct ServiceTls {
     pub certificate: Option<Certificate>,
 }
 
-/// The version of the PROXY protocol in which servers are told who the client is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ProxyVersion {
-    /// A line of text.
-    V1,
-    /// Binary, with the TLS and authority fields.
-    V2,
+crate::words! {
+    /// The version of the PROXY protocol in which servers are told who the client is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum ProxyVersion {
+        /// A line of text.
+        V1 = "v1",
+        /// Binary, with the TLS and authority fields.
+        V2 = "v2",
+    }
 }
 
-/// The version of HTTP spoken to servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HttpVersion {
-    /// HTTP/1.1 (RFC 9112).
-    Http11,
-    /// HTTP/2 (RFC 9113): by ALPN over TLS, with prior knowledge over cleartext.
-    Http2,
+crate::words! {
+    /// The version of HTTP spoken to servers.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum HttpVersion {
+        /// HTTP/1.1 (RFC 9112).
+        Http11 = "1.1",
+        /// HTTP/2 (RFC 9113): by ALPN over TLS, with prior knowledge over cleartext.
+        Http2 = "2",
+    }
 }

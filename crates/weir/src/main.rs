@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use flags::{Cli, Exit, Verb};
-use verbs::server_state::ServerState;
+use model::Administrative;
 
 fn main() -> ExitCode {
     // The origin of every moment is the program's start.
@@ -29,9 +29,9 @@ fn main() -> ExitCode {
         Verb::Schema => verbs::schema::run(),
         Verb::Explain(args) => verbs::explain::run(&args, cli.common),
         Verb::Status(args) => verbs::status::run(&args, cli.common),
-        Verb::Drain(args) => verbs::server_state::run(&args, ServerState::Drain),
-        Verb::Ready(args) => verbs::server_state::run(&args, ServerState::Ready),
-        Verb::Maintenance(args) => verbs::server_state::run(&args, ServerState::Maintenance),
+        Verb::Drain(args) => verbs::server_state::run(&args, Administrative::Drain),
+        Verb::Ready(args) => verbs::server_state::run(&args, Administrative::Ready),
+        Verb::Maintenance(args) => verbs::server_state::run(&args, Administrative::Maintenance),
         Verb::Reload(args) => verbs::reload::run(&args),
         Verb::Upgrade(args) => verbs::upgrade::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args, cli.common),

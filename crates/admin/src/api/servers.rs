@@ -56,7 +56,7 @@ pub(super) async fn set_state(
             service = %service.name(),
             server = %endpoint.row.name,
             address = %endpoint.row.address,
-            state = services::administrative(state),
+            state = state.as_str(),
             "server put aside or back through the admin API"
         );
     })

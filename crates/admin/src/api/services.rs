@@ -3,7 +3,6 @@
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use decide::{EndpointView, ServiceView};
-use model::Administrative;
 use serde_json::{Value, json};
 
 use super::{Api, Indented, find_service, rounded, unreadable_path};
@@ -57,7 +56,7 @@ fn server(server: &EndpointView) -> Value {
         "zone": server.zone,
         "eligible": server.eligible,
         "health": server.health.name(),
-        "state": administrative(server.administrative),
+        "state": server.administrative.as_str(),
         "ejected_for_ms": server.ejected_for.map(|time| rounded(time.as_secs_f64() * 1e3)),
         "weight": server.weight,
         "weight_configured": server.weight_configured,
@@ -70,12 +69,4 @@ fn server(server: &EndpointView) -> Value {
         "failures": server.failures,
         "latency_ms": server.latency.map(|time| rounded(time.as_secs_f64() * 1e3)),
     })
-}
-
-pub(super) fn administrative(state: Administrative) -> &'static str {
-    match state {
-        Administrative::Ready => "ready",
-        Administrative::Drain => "drain",
-        Administrative::Maintenance => "maintenance",
-    }
 }

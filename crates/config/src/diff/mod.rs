@@ -15,7 +15,7 @@ mod tls;
 use std::fmt::Display;
 use std::time::Duration;
 
-use model::{AccessLog, Admin, Doctor, Log, LogFormat, Metrics, Reload, Snapshot};
+use model::{AccessLog, Admin, Doctor, Log, Metrics, Reload, Snapshot};
 
 use crate::raw::units::show_duration;
 use crate::raw::units::show_size;
@@ -150,10 +150,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         AccessLog::Stdout => "stdout".to_owned(),
         AccessLog::File(path) => path.display().to_string(),
     });
-    words.value("log.format", format, &after.log.format, |format| match format {
-        LogFormat::Json => "json".to_owned(),
-        LogFormat::Text => "text".to_owned(),
-    });
+    words.value("log.format", format, &after.log.format, |format| format.as_str().to_owned());
     let share = |(share, raised): &(f64, bool)| match raised {
         true => format!("{share}, more where there is little traffic"),
         false => share.to_string(),

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use model::{
-    Affinity, Balance, Check, CheckKind, HashKey, HashOn, HttpVersion, PassiveHealth, ProxyVersion,
-    QueueLimits, Retries, ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot,
-    WhenAllDown, ZonePolicy,
+    Affinity, Balance, Check, CheckKind, HashKey, HashOn, PassiveHealth, QueueLimits, Retries,
+    ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
 };
 
 use super::{Changes, Words, or, time, yes_no};
@@ -83,10 +82,8 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("queue.length_max", length_max, &new.queue.length_max, u32::to_string);
     words.value("queue.wait_max", wait_max, &new.queue.wait_max, time);
     words.value("when_full", when_full, &new.when_full, u16::to_string);
-    words.value("when_all_down", when_all_down, &new.when_all_down, |when| match when {
-        WhenAllDown::Refuse => "refuse".to_owned(),
-        WhenAllDown::TryAll => "try-all".to_owned(),
-    });
+    words
+        .value("when_all_down", when_all_down, &new.when_all_down, |when| when.as_str().to_owned());
     check_words(check.as_ref(), new.check.as_ref(), &mut words);
     passive_words(passive.as_ref(), new.passive.as_ref(), &mut words);
     words.value("zones.ready_min", ready_min, &new.zones.ready_min, f64::to_string);
@@ -120,24 +117,18 @@ fn words(old: &Service, new: &Service) -> Words {
     let idle_max = &new.idle_connections_max;
     words.value("idle_connections_max", idle_connections_max, idle_max, u32::to_string);
     super::tls::service(tls.as_deref(), new.tls.as_deref(), &mut words);
-    words.value("http", http, &new.http, |http| match http {
-        HttpVersion::Http11 => "1.1".to_owned(),
-        HttpVersion::Http2 => "2".to_owned(),
-    });
-    words.value("send_proxy", send_proxy, &new.send_proxy, |version| match version {
-        None => "none".to_owned(),
-        Some(ProxyVersion::V1) => "v1".to_owned(),
-        Some(ProxyVersion::V2) => "v2".to_owned(),
+    words.value("http", http, &new.http, |http| http.as_str().to_owned());
+    words.value("send_proxy", send_proxy, &new.send_proxy, |version| {
+        version.map_or("none", |version| version.as_str()).to_owned()
     });
     words
 }
 
 fn show_balance(balance: &Balance) -> String {
     match balance {
-        Balance::RoundRobin => "round-robin".to_owned(),
-        Balance::LeastConnections => "least-connections".to_owned(),
-        Balance::PeakEwma => "peak-ewma".to_owned(),
-        Balance::Random => "random".to_owned(),
+        Balance::RoundRobin | Balance::LeastConnections | Balance::PeakEwma | Balance::Random => {
+            balance.as_str().to_owned()
+        }
         Balance::Hash(HashKey { on, load_factor }) => {
             let on = match on {
                 HashOn::Client => "client".to_owned(),
@@ -192,10 +183,10 @@ fn check_words(old: Option<&Check>, new: Option<&Check>, words: &mut Words) {
 
 fn show_kind(kind: &CheckKind) -> String {
     match kind {
-        CheckKind::Tcp => "tcp".to_owned(),
+        CheckKind::Tcp => kind.as_str().to_owned(),
         CheckKind::Http { method, path, .. } => format!("{method} {path}"),
-        CheckKind::Grpc { service, .. } if service.is_empty() => "grpc".to_owned(),
-        CheckKind::Grpc { service, .. } => format!("grpc {service}"),
+        CheckKind::Grpc { service, .. } if service.is_empty() => kind.as_str().to_owned(),
+        CheckKind::Grpc { service, .. } => format!("{} {service}", kind.as_str()),
     }
 }
 

@@ -3,9 +3,7 @@
 
 use std::fmt::Write as _;
 
-use model::{
-    Certificate, ClientCertificates, HostPattern, ListenerTls, Material, ServiceTls, TlsVersion,
-};
+use model::{Certificate, ClientCertificates, HostPattern, ListenerTls, Material, ServiceTls};
 
 use super::{Words, or};
 use crate::raw::units::show_duration;
@@ -27,9 +25,8 @@ pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, wor
             words.hidden("tls.certificates", certificates, &new.certificates);
         }
     }
-    words.value("tls.version_min", version_min, &new.version_min, |version| match version {
-        TlsVersion::Tls12 => "1.2".to_owned(),
-        TlsVersion::Tls13 => "1.3".to_owned(),
+    words.value("tls.version_min", version_min, &new.version_min, |version| {
+        version.as_str().to_owned()
     });
     words.value("tls.ciphers", ciphers, &new.ciphers, |ciphers| match ciphers.as_slice() {
         [] => "all, in the client's order".to_owned(),

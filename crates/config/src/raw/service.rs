@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{
-    Affinity, Balance, HashKey, HashOn, HttpVersion, PassiveHealth, ProxyVersion, QueueLimits,
-    Retries, ServerSpec, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
+    Affinity, Balance, HashKey, HashOn, HttpVersion, PassiveHealth, QueueLimits, Retries,
+    ServerSpec, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
 use toml::de::DeValue;
 
@@ -18,10 +18,10 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let (balance, hash_on) = balance(&mut table);
     let in_flight_max: Option<At<u32>> = table.integer_if("in_flight_max");
     let (servers, server_spans) = servers(&mut table);
-    let version = table.choice("http").value;
+    let version = table.word("http", HttpVersion::Http11);
     // What could not be read may have been meant to be "2".
-    let certain = table.peek("http").is_none_or(|word| word.as_str() == Some(version));
-    let speaks_http1 = certain && version != "2";
+    let certain = table.peek("http").is_none_or(|word| word.as_str() == Some(version.as_str()));
+    let speaks_http1 = certain && version == HttpVersion::Http11;
     let affinity_span = table.key_span("affinity");
     let (affinity, affinity_key) = table.table("affinity").map_or((None, None), affinity);
     let raw = RawService {
@@ -40,10 +40,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             in_flight_max: in_flight_max.map(|at| at.value),
             queue: queue(table.table("queue")),
             when_full: table.integer("when_full").value,
-            when_all_down: match table.choice("when_all_down").value {
-                "try-all" => WhenAllDown::TryAll,
-                _ => WhenAllDown::Refuse,
-            },
+            when_all_down: table.word("when_all_down", WhenAllDown::Refuse),
             check: table.table("check").map(|table| probe::read(table, speaks_http1)),
             passive: passive(&mut table),
             zones: zones(table.table("zones")),
@@ -54,14 +51,8 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             idle_connections_max: table.integer("idle_connections_max").value,
             // Made of `tls` by `files`.
             tls: None,
-            http: match version {
-                "2" => HttpVersion::Http2,
-                _ => HttpVersion::Http11,
-            },
-            send_proxy: table.choice_if("send_proxy").map(|at| match at.value {
-                "v1" => ProxyVersion::V1,
-                _ => ProxyVersion::V2,
-            }),
+            http: version,
+            send_proxy: table.choice_if("send_proxy").and_then(|at| at.value.parse().ok()),
             servers,
         },
     };
@@ -86,16 +77,9 @@ fn balance(table: &mut Table<'_>) -> (Balance, Option<Span>) {
                 .help("write balance = \"hash\", or leave `hash` out"),
         );
     }
-    let balance = match balance.value {
-        "least-connections" => Balance::LeastConnections,
-        "peak-ewma" => Balance::PeakEwma,
-        "random" => Balance::Random,
-        "hash" => Balance::Hash(
-            hash.unwrap_or(HashKey { on: HashOn::Client, load_factor: defaults::HASH_LOAD_FACTOR }),
-        ),
-        _ => Balance::RoundRobin,
-    };
-    (balance, span)
+    let hash =
+        hash.unwrap_or(HashKey { on: HashOn::Client, load_factor: defaults::HASH_LOAD_FACTOR });
+    (Balance::from_word(balance.value, hash).unwrap_or(Balance::RoundRobin), span)
 }
 
 fn hash_key(mut table: Table<'_>) -> HashKey {

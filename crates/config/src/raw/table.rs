@@ -242,6 +242,11 @@ impl<'t> Table<'t> {
         self.text(key, |text| choose(text, words))
     }
 
+    /// The variant that one of the spec's words stands for; `otherwise` only if there is none.
+    pub(crate) fn word<T: std::str::FromStr>(&mut self, key: &'static str, otherwise: T) -> T {
+        self.choice(key).value.parse().unwrap_or(otherwise)
+    }
+
     /// A table of names and values, sorted by name; names are compared as `name` reads them.
     pub(crate) fn map<T>(
         &mut self,

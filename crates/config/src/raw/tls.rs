@@ -63,10 +63,7 @@ pub(super) fn of_listener(table: &mut Table<'_>) -> Option<RawListenerTls> {
     let tls = RawListenerTls {
         span: span.unwrap_or_else(|| table.span.clone()),
         certificates: table.tables("certificates").into_iter().map(certificate).collect(),
-        version_min: match table.choice("version_min").value {
-            "1.3" => TlsVersion::Tls13,
-            _ => TlsVersion::Tls12,
-        },
+        version_min: table.word("version_min", TlsVersion::Tls12),
         ciphers: table.texts("ciphers", |name| choose(name, CIPHERS)).unwrap_or_default(),
         clients: table.table("client_certificates").map(|mut table| {
             let ca = table.text("ca", file_path);

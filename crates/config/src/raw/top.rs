@@ -121,10 +121,7 @@ fn log(mut table: Table<'_>) -> Log {
                 .help(format!("a path contains a slash: write \"./{other}\"")),
         }),
     });
-    let format = match table.choice("format").value {
-        "text" => LogFormat::Text,
-        _ => LogFormat::Json,
-    };
+    let format = table.word("format", LogFormat::Json);
     let given = table.number_if("tcp_info").map(|at| at.value);
     let (tcp_info, tcp_info_raised) = (given.unwrap_or(defaults::TCP_INFO), given.is_none());
     let decisions = table.number("decisions").value;

@@ -14,7 +14,7 @@ mod meaning;
 pub use budget::{BudgetTerms, RetryBudget};
 pub use meaning::{is_unreachable, leaves_work};
 
-use model::{Cause, Fault, Moment};
+use model::{Cause, Moment};
 
 /// How often a request may be sent again because its kept connection was stale, before such a
 /// replay counts as an attempt like any other. One is the rule, since a replay takes a fresh
@@ -76,35 +76,30 @@ pub enum Verdict {
     },
 }
 
-/// Why a failed request was not sent again; stands in the access record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WhyNot {
-    /// The failure is not one that a server could mend: the client's or Weir's own, a limit in time
-    /// that was used up, an answer that would be the same again.
-    NoUse,
-    /// A server may have acted on it, and acting twice is not the same as once.
-    NotIdempotent,
-    /// Some of its body is gone.
-    BodyNotKept,
-    /// It has had all its attempts.
-    NoAttemptsLeft,
-    /// The server cannot be reached, and there is no other.
-    NoOtherServer,
-    /// The service's retries have used up their share of its requests.
-    BudgetSpent,
+model::words! {
+    /// Why a failed request was not sent again; stands in the access record.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum WhyNot {
+        /// The failure is not one that a server could mend: the client's or Weir's own, a limit in time
+        /// that was used up, an answer that would be the same again.
+        NoUse = "no use",
+        /// A server may have acted on it, and acting twice is not the same as once.
+        NotIdempotent = "not idempotent",
+        /// Some of its body is gone.
+        BodyNotKept = "body not kept",
+        /// It has had all its attempts.
+        NoAttemptsLeft = "no attempts left",
+        /// The server cannot be reached, and there is no other.
+        NoOtherServer = "no other server",
+        /// The service's retries have used up their share of its requests.
+        BudgetSpent = "budget spent",
+    }
 }
 
 impl WhyNot {
     /// The stable name, as in logs and the API.
     pub fn name(self) -> &'static str {
-        match self {
-            WhyNot::NoUse => "no use",
-            WhyNot::NotIdempotent => "not idempotent",
-            WhyNot::BodyNotKept => "body not kept",
-            WhyNot::NoAttemptsLeft => "no attempts left",
-            WhyNot::NoOtherServer => "no other server",
-            WhyNot::BudgetSpent => "budget spent",
-        }
+        self.as_str()
     }
 }
 
@@ -129,16 +124,17 @@ pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Mo
     if !failed.body_kept {
         return stop(WhyNot::BodyNotKept);
     }
-    let replays_max = match failed.cause {
-        // A server that is about to close a connection refuses all that is under way on it, more
-        // than any budget has room for. On a fresh one it takes them, or is asked no further.
-        Cause::HttpStreamRefused => 1,
-        // Another request may have ended the connection. This one goes over a connection that no
-        // other uses, of which there are few at once: that bounds such replays, so that who ends
-        // connections cannot use up the budget that the others on them need.
-        _ if failed.shared_connection => 1,
-        _ if remedy == Remedy::FreshConnection => REPLAYS_MAX,
-        _ => 0,
+    // A server that is about to close a connection refuses all that is under way on it, more than
+    // any budget has room for. On a fresh one it takes them, or is asked no further. On a shared
+    // connection another request may have ended it. This one goes over a connection that no other
+    // uses, of which there are few at once: that bounds such replays, so that who ends connections
+    // cannot use up the budget that the others on them need.
+    let replays_max = if failed.cause == Cause::HttpStreamRefused || failed.shared_connection {
+        1
+    } else if remedy == Remedy::FreshConnection {
+        REPLAYS_MAX
+    } else {
+        0
     };
     if failed.replays < replays_max {
         return Verdict::Retry { fresh_connection: true, avoid_server: false, counts: false };
@@ -168,6 +164,7 @@ enum Remedy {
     AnyServer,
 }
 
+#[expect(clippy::match_same_arms, reason = "two reasons for the same answer")]
 fn remedy(cause: Cause) -> Remedy {
     match cause {
         Cause::ServerClosedIdleConnection => Remedy::FreshConnection,
@@ -192,10 +189,48 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::DestinationUnavailable
         | Cause::QueueFull
         | Cause::QueueWaitExceeded => Remedy::None,
-        other => match other.fault() {
-            Fault::Server | Fault::Network => Remedy::AnyServer,
-            Fault::None | Fault::Client | Fault::Balancer | Fault::Configuration => Remedy::None,
-        },
+        // The server, or the way to it, failed this request.
+        Cause::HttpStreamRefused
+        | Cause::ConnectionTerminated
+        | Cause::ConnectionReset
+        | Cause::ConnectionLost
+        | Cause::HttpProtocolError
+        | Cause::HttpResponseTrailerTooLarge
+        | Cause::HttpResponseTransferCoding
+        | Cause::HttpUpgradeFailed => Remedy::AnyServer,
+        // It ended well, or the client, this balancer or the configuration is at fault.
+        Cause::Completed
+        | Cause::Redirected
+        | Cause::TunnelIdleTimeout
+        | Cause::HttpRequestError
+        | Cause::UriTooLong
+        | Cause::HttpRequestHeadTooLarge
+        | Cause::HttpRequestBodyTooLarge
+        | Cause::HttpRequestNotImplemented
+        | Cause::HttpVersionNotSupported
+        | Cause::HttpExpectationFailed
+        | Cause::HttpRequestTimeout
+        | Cause::HttpRequestBodyTimeout
+        | Cause::HttpRequestBodySlow
+        | Cause::HttpRequestIncomplete
+        | Cause::ClientDeadlineExceeded
+        | Cause::ClientClosed
+        | Cause::ClientReset
+        | Cause::ClientTlsError
+        | Cause::ProxyProtocolError
+        | Cause::EnhanceYourCalm
+        | Cause::Http2ProtocolError
+        | Cause::Http2StreamsExceeded
+        | Cause::ClientWriteTimeout
+        | Cause::HttpMethodNotAllowed
+        | Cause::HttpRequestDenied
+        | Cause::RateLimited
+        | Cause::ProxyLoopDetected
+        | Cause::DestinationNotFound
+        | Cause::DnsError
+        | Cause::ShuttingDown
+        | Cause::ListenerChanged
+        | Cause::ProxyInternalError => Remedy::None,
     }
 }
 

@@ -30,16 +30,18 @@ pub enum Habit {
     },
 }
 
+model::word_of! { Habit {
+    Unknown = "unknown",
+    Promises { .. } = "promises",
+    ClosesAt { .. } = "closes_at",
+    ClosesAtOnce = "closes_at_once",
+    Erratic { .. } = "erratic",
+} }
+
 impl Habit {
     /// The stable name, for the API.
     pub fn name(self) -> &'static str {
-        match self {
-            Habit::Unknown => "unknown",
-            Habit::Promises { .. } => "promises",
-            Habit::ClosesAt { .. } => "closes_at",
-            Habit::ClosesAtOnce => "closes_at_once",
-            Habit::Erratic { .. } => "erratic",
-        }
+        self.as_str()
     }
 
     /// Whether somebody who knows `other` should be told.

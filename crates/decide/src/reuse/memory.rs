@@ -324,7 +324,7 @@ impl Memory {
             Pattern::Steady { age, .. } => {
                 Habit::ClosesAt { age: (age + spread.youngest_high) / 2 }
             }
-            _ => Habit::Unknown,
+            Pattern::None | Pattern::Few | Pattern::Erratic => Habit::Unknown,
         }
     }
 

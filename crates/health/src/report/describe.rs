@@ -1,6 +1,6 @@
 //! What a probe does, in words; and in which details two of them differ.
 
-use model::{CheckKind, HttpVersion, ProbeSpec, ProbeTls, ProxyVersion};
+use model::{CheckKind, HttpVersion, ProbeSpec, ProbeTls};
 
 use super::Difference;
 
@@ -30,7 +30,7 @@ pub(super) fn describe(spec: &ProbeSpec) -> String {
         parts.push("HTTP/2".into());
     }
     if let Some(version) = spec.send_proxy {
-        parts.push(format!("PROXY {}", proxy_text(version)));
+        parts.push(format!("PROXY {}", version.as_str()));
     }
     parts.join(", ")
 }
@@ -70,8 +70,8 @@ pub(super) fn differences(one: &ProbeSpec, other: &ProbeSpec) -> Vec<Difference>
 fn aspects(spec: &ProbeSpec) -> [(&'static str, Option<String>); 11] {
     let (mut method, mut path, mut fields, mut expect, mut reuse) = (None, None, None, None, None);
     let (mut authority, mut service) = (None, None);
-    let kind = match &spec.kind {
-        CheckKind::Tcp => "tcp",
+    match &spec.kind {
+        CheckKind::Tcp => {}
         CheckKind::Http {
             method: of,
             path: at,
@@ -84,21 +84,16 @@ fn aspects(spec: &ProbeSpec) -> [(&'static str, Option<String>); 11] {
             fields = Some(if all.is_empty() { "none".into() } else { all.join(", ") });
             (method, path, authority) = (Some(of.clone()), Some(at.clone()), host.clone());
             (expect, reuse) = (Some(expect_text(&statuses.0)), Some(kept.to_string()));
-            "http"
         }
         CheckKind::Grpc { service: of, host } => {
             (service, authority) = (Some(grpc_service(of).to_owned()), host.clone());
-            "grpc"
         }
-    };
+    }
     let tls = spec.tls.as_ref();
     let tls = tls.map_or("none".to_owned(), |tls| format!("{}{}", tls.name, unverified(tls)));
-    let http = match spec.http {
-        HttpVersion::Http11 => "1.1",
-        HttpVersion::Http2 => "2",
-    };
+    let http = spec.http.as_str();
     [
-        ("kind", Some(kind.into())),
+        ("kind", Some(spec.kind.as_str().into())),
         ("method", method),
         ("path", path),
         ("Host", authority),
@@ -108,7 +103,7 @@ fn aspects(spec: &ProbeSpec) -> [(&'static str, Option<String>); 11] {
         ("service", service),
         ("TLS", Some(tls)),
         ("HTTP", Some(http.into())),
-        ("PROXY", Some(spec.send_proxy.map_or("none", proxy_text).into())),
+        ("PROXY", Some(spec.send_proxy.map_or("none", |version| version.as_str()).into())),
     ]
 }
 
@@ -118,13 +113,6 @@ fn grpc_service(name: &str) -> &str {
 
 fn unverified(tls: &ProbeTls) -> &'static str {
     if tls.settings.verify { "" } else { " (unverified)" }
-}
-
-fn proxy_text(version: ProxyVersion) -> &'static str {
-    match version {
-        ProxyVersion::V1 => "v1",
-        ProxyVersion::V2 => "v2",
-    }
 }
 
 fn expect_text(ranges: &[(u16, u16)]) -> String {

@@ -49,44 +49,29 @@ mod page;
 pub use list::Cause;
 pub use page::Page;
 
-/// Who could have prevented an end that was not good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// Nobody: it ended well.
-    None,
-    /// The client.
-    Client,
-    /// The server.
-    Server,
-    /// The way between balancer and server.
-    Network,
-    /// This balancer, or the machine it runs on.
-    Balancer,
-    /// What was configured.
-    Configuration,
+crate::words! {
+    /// Who could have prevented an end that was not good.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Fault {
+        /// Nobody: it ended well.
+        None = "none",
+        /// The client.
+        Client = "client",
+        /// The server.
+        Server = "server",
+        /// The way between balancer and server.
+        Network = "network",
+        /// This balancer, or the machine it runs on.
+        Balancer = "balancer",
+        /// What was configured.
+        Configuration = "configuration",
+    }
 }
 
 impl Fault {
-    /// Every fault, in order of the enum.
-    pub const ALL: &'static [Fault] = &[
-        Fault::None,
-        Fault::Client,
-        Fault::Server,
-        Fault::Network,
-        Fault::Balancer,
-        Fault::Configuration,
-    ];
-
     /// Lower-case name, as in logs and labels.
     pub fn name(self) -> &'static str {
-        match self {
-            Fault::None => "none",
-            Fault::Client => "client",
-            Fault::Server => "server",
-            Fault::Network => "network",
-            Fault::Balancer => "balancer",
-            Fault::Configuration => "configuration",
-        }
+        self.as_str()
     }
 }
 

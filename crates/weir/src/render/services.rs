@@ -54,10 +54,10 @@ fn settings(group: &[&Service], columns: &mut Columns<4>) -> usize {
 
 fn balance(service: &Service) -> String {
     match &service.balance {
-        Balance::RoundRobin => "round-robin".to_owned(),
-        Balance::LeastConnections => "least-connections".to_owned(),
-        Balance::PeakEwma => "peak-ewma".to_owned(),
-        Balance::Random => "random".to_owned(),
+        balance @ (Balance::RoundRobin
+        | Balance::LeastConnections
+        | Balance::PeakEwma
+        | Balance::Random) => balance.as_str().to_owned(),
         Balance::Hash(hash) => match &hash.on {
             HashOn::Client => "hash of client".to_owned(),
             HashOn::Field(name) => format!("hash of {name}"),

@@ -2,45 +2,24 @@
 
 use std::fmt::Write as _;
 
+use model::Administrative;
 use serde_json::{Value, json};
 
 use super::check::print;
 use crate::api_client::{Client, ClientError, segment};
 use crate::flags::{Exit, ServerArgs};
 
-/// What shall become of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ServerState {
-    /// Takes work if it is healthy.
-    Ready,
-    /// Finishes what it has.
-    Drain,
-    /// Finishes what it has, and is not checked.
-    Maintenance,
-}
-
-impl ServerState {
-    /// As the API calls it.
-    fn name(self) -> &'static str {
-        match self {
-            ServerState::Ready => "ready",
-            ServerState::Drain => "drain",
-            ServerState::Maintenance => "maintenance",
-        }
-    }
-}
-
-pub(crate) fn run(args: &ServerArgs, state: ServerState) -> Exit {
+pub(crate) fn run(args: &ServerArgs, state: Administrative) -> Exit {
     match ask(args, state) {
         Ok(service) => print(&told(&service, args)),
         Err(error) => error.tell(),
     }
 }
 
-fn ask(args: &ServerArgs, state: ServerState) -> Result<Value, ClientError> {
+fn ask(args: &ServerArgs, state: Administrative) -> Result<Value, ClientError> {
     let (service, server) = (segment(&args.service), segment(&args.server));
     let path = format!("/api/v1/services/{service}/servers/{server}/state");
-    Client::new(&args.admin)?.post(&path, &json!({ "state": state.name() }))
+    Client::new(&args.admin)?.post(&path, &json!({ "state": state.as_str() }))
 }
 
 /// What has come of it: a line for each address, and what is left of the service.

@@ -5,7 +5,6 @@
 //! the caller's: the protocol must never be guessed at, and only be read from peers that were named
 //! (section 5 of the document). How long a header may take is the caller's, too.
 
-mod crc32c;
 mod error;
 mod tlv;
 mod v1;

@@ -1,7 +1,6 @@
 //! The fields of a version 2 header: type, length, value (section 2.2 of `HAProxy`'s
 //! `doc/proxy-protocol.txt`), read and written. Types that are not named here are skipped.
 
-use super::crc32c::crc32c;
 use super::{Header, ProxyError, Ssl, UNIQUE_ID_MAX_BYTES, VALUE_MAX_BYTES};
 
 const ALPN: u8 = 0x01;
@@ -102,7 +101,9 @@ fn ssl(value: &[u8]) -> Result<Ssl<'_>, ProxyError> {
 /// counts as zeros.
 fn check(whole: &[u8], end: usize, value: &[u8]) -> Result<(), ProxyError> {
     let sent: [u8; 4] = value.try_into().map_err(|_| ProxyError::BadChecksum)?;
-    let sum = crc32c(&[&whole[..end - sent.len()], &[0; 4], &whole[end..]]);
+    // RFC 9260 appendix A; the field itself counts as zeros.
+    let parts = [&whole[..end - sent.len()], &[0; 4], &whole[end..]];
+    let sum = parts.iter().fold(0, |sum, part| crc32c::crc32c_append(sum, part));
     if sum == u32::from_be_bytes(sent) { Ok(()) } else { Err(ProxyError::BadChecksum) }
 }
 

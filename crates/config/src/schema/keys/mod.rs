@@ -14,6 +14,8 @@ pub(crate) use route::ROUTE;
 pub(crate) use service::SERVICE;
 pub(crate) use tls::CIPHERS;
 
+use model::LogFormat;
+
 use super::spec::{Absent, Form, Kind, TableSpec, key};
 use crate::defaults;
 
@@ -245,8 +247,8 @@ static LOG: TableSpec = TableSpec {
         ),
         key(
             "format",
-            Kind::Choice(&["json", "text"]),
-            Absent::Text("json"),
+            Kind::Choice(LogFormat::WORDS),
+            Absent::Text(LogFormat::Json.as_str()),
             "One JSON object a line, or text for people.",
         ),
         key(

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use model::{Balance, CheckKind, HttpVersion, ProxyVersion, WhenAllDown};
+
 use super::tls::SERVICE_TLS;
 use super::{
     ADDRESS, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, TEXT, TIMEOUT, U32_MAX, duration, form,
@@ -22,8 +24,8 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
     keys: &[
         key(
             "balance",
-            Kind::Choice(&["round-robin", "least-connections", "peak-ewma", "random", "hash"]),
-            Absent::Text("round-robin"),
+            Kind::Choice(Balance::WORDS),
+            Absent::Text(Balance::RoundRobin.as_str()),
             "How a server is chosen. `round-robin`: each in turn, by weight. `least-connections`: the fewest requests in flight relative to weight. `peak-ewma`: of two drawn, the lower product of latency and requests in flight. `random`: of two drawn, the one with fewer requests in flight. `hash`: the same key to the same server.",
         ),
         key(
@@ -52,8 +54,8 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
         ),
         key(
             "when_all_down",
-            Kind::Choice(&["refuse", "try-all"]),
-            Absent::Text("refuse"),
+            Kind::Choice(WhenAllDown::WORDS),
+            Absent::Text(WhenAllDown::Refuse.as_str()),
             "When no server is ready: answer 503 at once, or use all of them as if they were.",
         ),
         key(
@@ -112,13 +114,13 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
         ),
         key(
             "http",
-            Kind::Choice(&["1.1", "2"]),
-            Absent::Text("1.1"),
+            Kind::Choice(HttpVersion::WORDS),
+            Absent::Text(HttpVersion::Http11.as_str()),
             "The version of HTTP spoken to the servers. `\"2\"`: by ALPN with `tls`, from the first byte on without it.",
         ),
         key(
             "send_proxy",
-            Kind::Choice(&["v1", "v2"]),
+            Kind::Choice(ProxyVersion::WORDS),
             Absent::Then("none is sent"),
             "Each connection to a server begins with a header of the PROXY protocol that names the client; the servers must expect it.",
         ),
@@ -176,7 +178,7 @@ static CHECK: TableSpec = TableSpec {
     keys: &[
         key(
             "kind",
-            Kind::Choice(&["http", "tcp", "grpc"]),
+            Kind::Choice(CheckKind::WORDS),
             Absent::Text("http"),
             "`\"http\"`: a request whose status must be expected. `\"tcp\"`: a connection, closed at once; with `tls` the TLS handshake must succeed first. `\"grpc\"`: the gRPC health checking protocol (`grpc.health.v1.Health/Check`), which must answer SERVING; the service needs `http = \"2\"`.",
         ),

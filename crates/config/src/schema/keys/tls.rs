@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use model::TlsVersion;
+
 use super::{HOST, duration, form};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
@@ -37,8 +39,8 @@ pub(crate) static LISTENER_TLS: TableSpec = TableSpec {
         ),
         key(
             "version_min",
-            Kind::Choice(&["1.2", "1.3"]),
-            Absent::Text("1.2"),
+            Kind::Choice(TlsVersion::WORDS),
+            Absent::Text(TlsVersion::Tls12.as_str()),
             "The oldest version of TLS that is spoken.",
         ),
         key(

@@ -13,7 +13,7 @@ use model::Moment;
 
 use crate::drain::retry_after;
 use crate::endpoints::{Endpoints, Order};
-use crate::limits::Slot;
+use crate::slot::Slot;
 use crate::live::LiveService;
 use crate::queue::Ticket;
 use crate::sync::{Fence, fence};

@@ -3,8 +3,9 @@
 
 use std::net::SocketAddr;
 
-use crate::endpoints::{Endpoint, Endpoints};
-use crate::limits::Slot;
+use crate::endpoint::Endpoint;
+use crate::endpoints::Endpoints;
+use crate::slot::Slot;
 use crate::live::LiveService;
 use crate::pick::{Candidate, hash};
 

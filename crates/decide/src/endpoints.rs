@@ -5,13 +5,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use model::{Administrative, AffinityKey, EndpointRow, Moment, ServerState, Service};
+use model::{Administrative, Moment, Service};
 
-use crate::limits::{Slot, Slots};
+use crate::endpoint::Endpoint;
 use crate::pick::peak_ewma::latency_us;
 use crate::pick::{Candidate, Picker, Servers, Turn, random};
+use crate::slot::Slot;
 use crate::slow_start;
-use crate::token::{affinity_token, server_token};
 use crate::weights::Draw;
 use crate::zones::{self, Member, Reason, Tier};
 
@@ -21,44 +21,6 @@ const PICKS_MAX: u32 = 4;
 
 /// Weights are kept in thousandths, for the fractions of slow start.
 const WEIGHT_UNIT: f64 = 1_000.0;
-
-/// One server of one service.
-#[derive(Debug)]
-pub struct Endpoint {
-    /// What was configured or discovered.
-    pub row: EndpointRow,
-    /// What is known of it; kept across configurations, for this service only.
-    pub state: Arc<ServerState>,
-    /// What is in flight at its address, of all services.
-    pub slots: Arc<Slots>,
-    /// Where it stands under `hash`.
-    pub token: u64,
-    /// What an affinity cookie calls it.
-    pub affinity_token: u64,
-}
-
-impl Endpoint {
-    pub(crate) fn new(
-        row: EndpointRow,
-        state: Arc<ServerState>,
-        slots: Arc<Slots>,
-        key: &AffinityKey,
-    ) -> Endpoint {
-        let affinity_token = affinity_token(key, row.address);
-        Endpoint { token: server_token(row.address), affinity_token, row, state, slots }
-    }
-
-    /// Whether an affinity cookie with this token names it, one of this release or of the last.
-    pub fn is_named_by(&self, token: Option<u64>) -> bool {
-        token == Some(self.affinity_token) || token == Some(self.token)
-    }
-
-    /// Its weight: what a person set at run time, else what was configured. A change counts from
-    /// the next [`crate::LiveService::refresh`].
-    pub fn weight(&self) -> u16 {
-        self.state.weight_set().unwrap_or(self.row.weight)
-    }
-}
 
 /// A service's servers at one moment.
 #[derive(Debug)]

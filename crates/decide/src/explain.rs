@@ -12,7 +12,8 @@ use std::time::Duration;
 use model::{Administrative, Balance, Health, Moment};
 
 use crate::admission::Ask;
-use crate::endpoints::{Endpoint, Endpoints};
+use crate::endpoint::Endpoint;
+use crate::endpoints::Endpoints;
 use crate::live::LiveService;
 use crate::pick::peak_ewma::latency_us;
 use crate::zones::{Reason, Tier};

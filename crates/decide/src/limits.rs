@@ -1,4 +1,4 @@
-//! The count of what is in flight at a server, and the guard that a request holds while it is.
+//! The count of what is in flight at a server.
 //!
 //! A count belongs to an address: every service that names the address shares it, over all workers
 //! and across configurations. It is exact: taken by compare-and-swap, it never exceeds its
@@ -16,10 +16,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError, Weak};
 
-use crate::endpoints::Endpoint;
-use crate::queue::Tickets;
 use crate::reuse::Learner;
 use crate::sync::{ArcSwap, AtomicU32, Fence, Mutex, fence};
+use crate::tickets::Tickets;
 
 /// How often a slot is offered before it is given back to the count.
 const HAND_OVERS_MAX: u32 = 64;
@@ -113,7 +112,7 @@ impl Slots {
     }
 
     /// Counts one more if there is room.
-    fn try_take(&self) -> bool {
+    pub(crate) fn try_take(&self) -> bool {
         let max = self.max();
         if max == 0 {
             self.in_flight.fetch_add(1, SeqCst);
@@ -130,7 +129,7 @@ impl Slots {
     }
 
     /// Ends one: hands it to whoever waits for it, or counts one less.
-    fn release(&self) {
+    pub(crate) fn release(&self) {
         loop {
             if self.tickets.any_waiting() && !self.is_over() && self.hand_over() {
                 return;
@@ -251,55 +250,4 @@ fn others(slots: &Slots, taker: &Weak<dyn Taker>) -> Vec<Weak<dyn Taker>> {
     let takers = slots.takers.load();
     let others = takers.iter().filter(|other| other.strong_count() > 0 && !other.ptr_eq(taker));
     others.cloned().collect()
-}
-
-/// A place at a server, held for as long as a request (in tcp mode a connection) is there.
-/// Dropping it hands the place to whoever has waited for it longest, on whatever worker.
-#[derive(Debug)]
-pub struct Slot {
-    endpoint: Arc<Endpoint>,
-    drawn: bool,
-}
-
-impl Slot {
-    /// A place at this server, if there is one.
-    pub(crate) fn take(endpoint: &Arc<Endpoint>) -> Option<Slot> {
-        endpoint.slots.try_take().then(|| Slot::adopt(endpoint))
-    }
-
-    /// The guard of a place that is already counted.
-    pub(crate) fn adopt(endpoint: &Arc<Endpoint>) -> Slot {
-        endpoint.state.requests.fetch_add(1, Relaxed);
-        Slot { endpoint: Arc::clone(endpoint), drawn: false }
-    }
-
-    /// Notes whether chance chose the server, among all that are eligible.
-    pub(crate) fn drawn(mut self, drawn: bool) -> Slot {
-        self.drawn = drawn;
-        self
-    }
-
-    /// Whether the server was chosen in a way that lets it be compared with its peers: at random
-    /// while all had room, from the queue, or by the key of `balance = "hash"`.
-    pub fn is_drawn(&self) -> bool {
-        self.drawn
-    }
-
-    /// The server.
-    pub fn endpoint(&self) -> &Arc<Endpoint> {
-        &self.endpoint
-    }
-}
-
-impl std::ops::Deref for Slot {
-    type Target = Endpoint;
-    fn deref(&self) -> &Endpoint {
-        &self.endpoint
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.endpoint.slots.release();
-    }
 }

@@ -14,7 +14,8 @@ use model::{
 };
 
 use crate::drain::DrainRate;
-use crate::endpoints::{Endpoint, Endpoints};
+use crate::endpoint::Endpoint;
+use crate::endpoints::Endpoints;
 use crate::limits::{SlotTable, Taker};
 use crate::pick::Turn;
 use crate::queue::Queue;

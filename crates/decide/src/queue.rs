@@ -24,24 +24,10 @@ use std::sync::atomic::{
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::endpoints::Endpoint;
-use crate::limits::Slot;
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard};
-
-/// Numbers for those who wait, in one order over all services, and how many wait in all.
-#[derive(Debug, Default)]
-pub(crate) struct Tickets {
-    next: AtomicU64,
-    waiting: AtomicU32,
-}
-
-impl Tickets {
-    /// Whether anybody waits in any queue: all that is asked when a slot becomes free while
-    /// nobody does.
-    pub(crate) fn any_waiting(&self) -> bool {
-        self.waiting.load(SeqCst) > 0
-    }
-}
+use crate::endpoint::Endpoint;
+use crate::slot::Slot;
+use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard};
+use crate::tickets::Tickets;
 
 /// A place in a queue.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use observe::exposition::{
     CertificateGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges, write,
 };
 
-use crate::api::Context;
+use crate::context::Context;
 use crate::process;
 
 /// Everything, in `format`.

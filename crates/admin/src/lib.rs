@@ -9,6 +9,7 @@
 
 mod api;
 mod bounded;
+mod context;
 mod door;
 mod gather;
 mod guard;
@@ -199,7 +200,7 @@ pub fn start(options: Options) -> io::Result<Handle> {
         }
     };
     drop(inside);
-    let context = api::Context {
+    let context = context::Context {
         registry,
         counters,
         sources,

@@ -9,9 +9,9 @@ use model::{
     Service, Snapshot, Split,
 };
 
-use crate::check::Names;
 use crate::diagnostic::At;
 use crate::files::Tls;
+use crate::names::Names;
 use crate::raw::{Document, RawAction, RawAdmin, RawListener, RawProtocol, RawRoute};
 
 /// `None` if a name points at nothing, which `check` has reported.

@@ -208,6 +208,32 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, name)| name)
 }
 
+/// Why a piece of text is not what its key asks for, and what to write.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    pub(crate) why: String,
+    pub(crate) help: Option<String>,
+}
+
+impl Wrong {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Wrong { why: why.into(), help: None }
+    }
+
+    pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
+        self
+    }
+
+    pub(crate) fn at(self, title: String, span: Span) -> Diagnostic {
+        let diagnostic = Diagnostic::error(title, span, self.why);
+        match self.help {
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,10 +15,12 @@ mod diagnostic;
 mod diff;
 mod files;
 mod foreign;
+mod names;
 mod raw;
 mod render;
 mod schema;
 mod syntax;
+mod units;
 
 use std::path::Path;
 
@@ -27,9 +29,9 @@ use model::Material;
 pub use diagnostic::{Diagnostic, Label, Lines, Severity, Span, Subject};
 pub use diff::{Changed, Changes, Diff, diff};
 pub use files::SYSTEM_AUTHORITIES;
-pub use raw::units::{SIZE_UNITS, show_duration, show_size};
 pub use render::render;
 pub use schema::{reference, schema};
+pub use units::{SIZE_UNITS, show_duration, show_size};
 
 use diagnostic::Problems;
 
@@ -124,7 +126,7 @@ pub fn check(
     }
     let problems = Problems { broken: !syntax.mistakes.is_empty(), ..Problems::default() };
     let document = raw::document(syntax.tree.get_ref(), &problems);
-    let names = check::Names::of(&document);
+    let names = names::Names::of(&document);
     check::document(&document, &names, &problems);
     let tls = files::read(&document, surroundings, &problems);
     if problems.broken {

@@ -191,7 +191,7 @@ fn an_ejection_ends_when_its_time_is_over() {
         let live = live(&registry);
         let (endpoint, all) = (endpoint(&registry, at), live.endpoints());
         let now = os::clock::now();
-        let attempt = health::outlier::Attempt {
+        let attempt = health::attempt::Attempt {
             state: &endpoint.state,
             trial: live.trial(),
             blame: health::blame::Blame::Certain,

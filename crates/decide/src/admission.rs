@@ -13,9 +13,9 @@ use model::Moment;
 
 use crate::drain::retry_after;
 use crate::endpoints::{Endpoints, Order};
-use crate::slot::Slot;
 use crate::live::LiveService;
 use crate::queue::Ticket;
+use crate::slot::Slot;
 use crate::sync::{Fence, fence};
 
 /// What is known of a request when it asks for a server.

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use crate::endpoint::Endpoint;
 use crate::endpoints::Endpoints;
-use crate::slot::Slot;
 use crate::live::LiveService;
 use crate::pick::{Candidate, hash};
+use crate::slot::Slot;
 
 impl LiveService {
     /// Whether every server that balancing would choose is one of these.

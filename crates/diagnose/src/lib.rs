@@ -12,6 +12,7 @@ pub mod evidence;
 pub mod facts;
 pub mod finding;
 pub mod kinds;
+mod page;
 pub mod render;
 pub mod rules;
 mod segments;

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use model::{TrialOutcome, TrialRow};
 
+use crate::attempt::Attempt;
 use crate::blame::Blame;
-use crate::outlier::Attempt;
 
 /// The probability with which a server may look as bad as this by chance. Each failure of a trial
 /// is one look.

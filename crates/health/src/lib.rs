@@ -8,6 +8,7 @@
 
 #![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
 
+pub mod attempt;
 pub mod blame;
 pub mod comparison;
 pub mod outlier;

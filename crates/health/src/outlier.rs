@@ -15,8 +15,9 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{Moment, PassiveHealth, ServerState, Trial, TrialRow};
+use model::{Moment, PassiveHealth, ServerState, TrialRow};
 
+use crate::attempt::Attempt;
 use crate::blame::Blame;
 use crate::comparison::{count, is_clearly_worse, trial_length};
 
@@ -55,25 +56,6 @@ pub struct Eject {
     pub why: Why,
     /// Ejections in a row, with this one.
     pub ejections: u32,
-}
-
-/// An attempt at a server that has ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Attempt<'a> {
-    /// The server.
-    pub state: &'a ServerState,
-    /// Its service's trial.
-    pub trial: &'a Trial,
-    /// What the outcome says about the server.
-    pub blame: Blame,
-    /// Whether chance chose the server, so that it can be compared with its peers.
-    pub drawn: bool,
-    /// When the server was chosen.
-    pub chosen_at: Moment,
-    /// When the attempt ended.
-    pub now: Moment,
-    /// How long the service waits for a response.
-    pub response_timeout: Duration,
 }
 
 /// What led to an ejection. Prints as a clause.
@@ -239,6 +221,8 @@ fn ejections_remembered(state: &ServerState, policy: &PassiveHealth, now: Moment
 
 #[cfg(test)]
 mod tests {
+    use model::Trial;
+
     use super::*;
     use model::{Administrative, Health};
 

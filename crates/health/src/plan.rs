@@ -12,10 +12,7 @@ use std::time::Duration;
 
 use model::{Check, Moment, ProbeIdentity};
 
-use crate::report::{self, Asked, Endpoint, Report};
-
-/// Intervals shorter than this are run at this; protects against a zero.
-pub const INTERVAL_MIN: Duration = Duration::from_millis(10);
+use crate::report::{self, Asked, Endpoint, INTERVAL_MIN, Report};
 
 /// Every interval but the first is drawn from 1 ± this share of it, so that balancers which
 /// started together do not probe together for ever.

@@ -17,7 +17,8 @@ use model::{ProbeSpec, ServerTarget, Snapshot};
 
 use describe::{describe, differences};
 
-use crate::plan::INTERVAL_MIN;
+/// Intervals shorter than this are run at this; protects against a zero.
+pub const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// Near-duplicates listed per endpoint; the rest is counted.
 pub const NEAR_DUPLICATES_LISTED_MAX: usize = 16;

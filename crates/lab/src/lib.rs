@@ -5,6 +5,7 @@
 //! the hosts (Weir, the load generator, other programs) is started as processes of their own; their
 //! names come from the incident and from the caller, since this room knows no other shell.
 
+pub mod figures;
 pub mod incident;
 pub mod link;
 pub mod network;

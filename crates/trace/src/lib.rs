@@ -7,6 +7,7 @@
 pub mod analysis;
 pub mod decode;
 pub mod flow;
+mod found;
 mod pcap;
 pub mod pcapng;
 pub mod reader;

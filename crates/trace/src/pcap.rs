@@ -3,7 +3,7 @@
 //! Both byte orders, microseconds and nanoseconds, and the longer packet headers of the "modified"
 //! format (magic a1b2cd34).
 
-use crate::reader::{Found, PACKET_MAX_BYTES};
+use crate::found::{Found, PACKET_MAX_BYTES};
 
 /// What the file's header says.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@
 //! enhanced, simple and obsolete packets, interface statistics (what was dropped). All others,
 //! names, secrets, comments and what is not known, are passed over, however long.
 
+use crate::found::{Found, PACKET_MAX_BYTES};
 use crate::pcap::{half, word};
-use crate::reader::{Found, PACKET_MAX_BYTES};
 
 /// Interfaces of a section that are remembered. A file with more is refused.
 pub const INTERFACES_MAX: usize = 4_096;

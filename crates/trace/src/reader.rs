@@ -6,11 +6,11 @@
 
 use std::fmt;
 
+use crate::found::Found;
+pub use crate::found::PACKET_MAX_BYTES;
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 
-/// Longest packet that is read, in bytes: what tcpdump and tshark write and read at most.
-pub const PACKET_MAX_BYTES: usize = 262_144;
 /// Size of the buffer. A record of the longest packet and its frame fit in with room to spare.
 const BUFFER_BYTES: usize = 1 << 20;
 /// Most that is asked for at once: what is read should still be in the processor's cache when it is
@@ -74,20 +74,6 @@ pub fn compression(first: &[u8]) -> Option<Compression> {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
         _ => None,
     }
-}
-
-/// What a format's parser makes of the bytes at hand.
-pub(crate) enum Found {
-    /// A packet: its bytes stand at `start..end`, and `consumed` bytes are done with.
-    Record { time_ns: i64, link: u32, wire_bytes: u32, start: usize, end: usize, consumed: usize },
-    /// A frame number without a packet.
-    NoPacket { consumed: usize },
-    /// Nothing to tell; `consumed` bytes are done with, and may be more than are at hand.
-    Passed { consumed: usize },
-    /// This many bytes must be at hand before anything can be said.
-    Need(usize),
-    /// The bytes make no sense.
-    Broken(String),
 }
 
 #[derive(Debug)]

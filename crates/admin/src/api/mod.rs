@@ -11,7 +11,6 @@ mod services;
 mod status;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -20,13 +19,14 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
-use decide::{LiveService, Published, Registry};
+use decide::{LiveService, Published};
 use observe::exposition::Format;
 use serde_json::{Value, json};
 
+use crate::context::Context;
 use crate::door::Token;
 use crate::problem::Problem;
-use crate::{Sources, gather, guard, page};
+use crate::{gather, guard, page};
 
 /// The largest request body. The only ones that mean anything are `{"state": "maintenance"}` and
 /// its like.
@@ -56,24 +56,6 @@ const ROUTES: [(&str, &str, Answerer); 17] = [
 type Answerer = fn() -> MethodRouter<Arc<Context>>;
 
 type Api = State<Arc<Context>>;
-
-/// What handlers need.
-pub(crate) struct Context {
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) counters: Arc<observe::Registry>,
-    pub(crate) sources: Sources,
-    pub(crate) ready: Arc<AtomicBool>,
-    pub(crate) workers: usize,
-    pub(crate) version: &'static str,
-    /// Held while a configuration is being loaded.
-    pub(crate) reloading: tokio::sync::Mutex<()>,
-}
-
-impl Context {
-    fn published(&self) -> Arc<Published> {
-        self.registry.load_full()
-    }
-}
 
 /// The API on a server that listens on `port` (`None`: on a Unix socket) and asks for `token`.
 pub(crate) fn router(context: Context, port: Option<u16>, token: Option<Arc<Token>>) -> Router {

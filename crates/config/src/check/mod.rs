@@ -8,46 +8,12 @@ mod services;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::{ListenerId, ServiceId};
-
 use crate::diagnostic::{At, Diagnostic, Problems, nearest, quote};
+use crate::names::Names;
 use crate::raw::{Document, RawAction};
 
 /// After so many mistakes, names that point nowhere are no longer compared with those that exist.
 const HELPED_MAX: usize = 100;
-
-/// Names of a document and what they stand for; of a name that stands twice, the first.
-pub(crate) struct Names {
-    listeners: HashMap<Arc<str>, ListenerId>,
-    services: HashMap<Arc<str>, ServiceId>,
-    services_known: bool,
-    /// Every listener has a name that could be read.
-    listeners_known: bool,
-}
-
-impl Names {
-    pub(crate) fn of(document: &Document) -> Names {
-        let mut listeners = HashMap::new();
-        for (index, listener) in document.listeners.iter().enumerate() {
-            let id = ListenerId(index as u32);
-            listeners.entry(listener.name.value.clone()).or_insert(id);
-        }
-        let listeners_known = document.listeners.iter().all(|l| !l.name.value.is_empty());
-        let mut services = HashMap::new();
-        for (index, service) in document.services.iter().enumerate() {
-            services.insert(service.service.name.clone(), ServiceId(index as u32));
-        }
-        Names { listeners, services, services_known: document.services_known, listeners_known }
-    }
-
-    pub(crate) fn listener(&self, name: &str) -> Option<ListenerId> {
-        self.listeners.get(name).copied()
-    }
-
-    pub(crate) fn service(&self, name: &str) -> Option<ServiceId> {
-        self.services.get(name).copied()
-    }
-}
 
 /// Everything that tables must agree on.
 pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) {

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use model::{HostPattern, ListenerId, PathMatch, RouteMatch};
 
-use super::Names;
 use crate::build::route_matches;
 use crate::diagnostic::{Diagnostic, Problems, Span};
+use crate::names::Names;
 use crate::raw::{Document, RawProtocol, RawRoute};
 
 pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {

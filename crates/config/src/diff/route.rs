@@ -11,7 +11,7 @@ use model::{
 };
 
 use super::{Changes, Words, or};
-use crate::raw::units::show_duration;
+use crate::units::show_duration;
 
 pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     let mut changes = Changes::default();

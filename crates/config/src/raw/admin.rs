@@ -6,9 +6,9 @@ use std::time::Duration;
 use model::{Admin, AdminAddress, Metrics, ServerTarget};
 
 use super::table::Table;
-use super::{RawAdmin, Wrong, net};
+use super::{RawAdmin, net};
 use crate::defaults;
-use crate::diagnostic::{At, Diagnostic};
+use crate::diagnostic::{At, Diagnostic, Wrong};
 use crate::schema::names;
 
 /// What the address of a Unix socket begins with.

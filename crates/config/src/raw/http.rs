@@ -2,7 +2,7 @@
 
 use model::PathMatch;
 
-use super::Wrong;
+use crate::diagnostic::Wrong;
 use crate::diagnostic::quote;
 
 /// Fields that say where a message ends or what the connection does. They belong to each hop and

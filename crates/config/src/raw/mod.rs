@@ -14,7 +14,6 @@ mod table;
 mod tables;
 mod tls;
 mod top;
-pub(crate) mod units;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -30,33 +29,7 @@ use model::{
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls};
 pub(crate) use top::document;
 
-use crate::diagnostic::{At, Diagnostic, Span};
-
-/// Why a piece of text is not what its key asks for, and what to write.
-#[derive(Debug)]
-pub(crate) struct Wrong {
-    pub(crate) why: String,
-    pub(crate) help: Option<String>,
-}
-
-impl Wrong {
-    pub(crate) fn new(why: impl Into<String>) -> Self {
-        Wrong { why: why.into(), help: None }
-    }
-
-    pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
-        self.help = Some(text.into());
-        self
-    }
-
-    fn at(self, title: String, span: Span) -> Diagnostic {
-        let diagnostic = Diagnostic::error(title, span, self.why);
-        match self.help {
-            Some(help) => diagnostic.help(help),
-            None => diagnostic,
-        }
-    }
-}
+use crate::diagnostic::{At, Span, Wrong};
 
 /// The whole file.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use ipnet::IpNet;
 use model::{HostPattern, ServerTarget};
 
-use super::Wrong;
+use crate::diagnostic::Wrong;
 use crate::diagnostic::quote;
 
 /// An address to listen on: `0.0.0.0:8080`, `[::1]:8080`.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 use super::table::Table;
-use super::units;
 use crate::diagnostic::{At, Diagnostic, Span};
 use crate::schema::spec::{Absent, Kind};
+use crate::units;
 
 impl Table<'_> {
     /// A whole number within the spec's bounds; the default if absent or wrong.

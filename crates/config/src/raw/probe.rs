@@ -6,9 +6,10 @@ use toml::de::DeValue;
 
 use super::numbers::integer;
 use super::table::Table;
-use super::{Wrong, http, net, units};
+use super::{http, net};
 use crate::defaults;
-use crate::diagnostic::{At, Diagnostic, Problems, quote};
+use crate::diagnostic::{At, Diagnostic, Problems, Wrong, quote};
+use crate::units;
 
 /// The longest name of a gRPC service.
 const GRPC_SERVICE_MAX_BYTES: usize = 1024;

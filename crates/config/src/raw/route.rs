@@ -5,8 +5,8 @@ use model::{FieldChanges, FieldMatch, PathMatch, RateKey, RateLimit, Redirect, R
 use toml::de::DeValue;
 
 use super::table::Table;
-use super::{RawAction, RawForward, RawRoute, Wrong, http, name, net};
-use crate::diagnostic::{At, Diagnostic, either, quote};
+use super::{RawAction, RawForward, RawRoute, http, name, net};
+use crate::diagnostic::{At, Diagnostic, Wrong, either, quote};
 
 /// The keys that say what is done, of which a route has exactly one.
 const ACTIONS: [&str; 4] = ["service", "split", "redirect", "deny"];

@@ -8,8 +8,7 @@ use std::collections::{HashMap, HashSet};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Wrong;
-use crate::diagnostic::{At, Diagnostic, Problems, Span, nearest, quote};
+use crate::diagnostic::{At, Diagnostic, Problems, Span, Wrong, nearest, quote};
 use crate::schema::names;
 use crate::schema::spec::{Absent, KeySpec, Kind, TableSpec};
 

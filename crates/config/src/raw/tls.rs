@@ -8,10 +8,10 @@ use std::time::Duration;
 use model::{ClientHttp2, TlsVersion};
 use toml::de::DeValue;
 
+use super::net;
 use super::table::{Table, choose};
-use super::{Wrong, net};
 use crate::defaults;
-use crate::diagnostic::{At, Span};
+use crate::diagnostic::{At, Span, Wrong};
 use crate::schema::CIPHERS;
 
 /// `tls` of a listener.

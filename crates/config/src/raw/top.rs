@@ -7,9 +7,9 @@ use model::{AccessLog, Doctor, Log, LogFormat, Reload};
 use toml::de::DeTable;
 
 use super::table::{Table, choose};
-use super::{Document, RawService, Wrong, admin, listener, name, net, route, service};
+use super::{Document, RawService, admin, listener, name, net, route, service};
 use crate::defaults;
-use crate::diagnostic::{Diagnostic, Problems};
+use crate::diagnostic::{Diagnostic, Problems, Wrong};
 use crate::schema::TOP;
 
 /// Everything in the file that can be read.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::TOP;
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec};
-use crate::raw::units::{show_duration, show_size};
+use crate::units::{show_duration, show_size};
 
 /// The schema of the whole file.
 pub fn schema() -> Value {

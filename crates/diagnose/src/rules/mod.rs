@@ -4,7 +4,6 @@
 //! docs/rules.md is made of; its `check` is a pure function over facts. A rule whose finding
 //! explains what others see absorbs theirs, as the list below says.
 
-mod page;
 mod settings;
 
 use std::cmp::Reverse;
@@ -13,7 +12,7 @@ use crate::facts::{Capture, Facts, Known, Namespace};
 use crate::finding::{Finding, Report};
 use crate::view::{Out, View};
 
-pub use page::{Page, Section};
+pub use crate::page::{Page, Section};
 pub use settings::SETTINGS;
 
 /// Makes the list of rules, each with its module and its page.

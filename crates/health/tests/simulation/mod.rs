@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
+use health::attempt::Attempt;
 use health::blame::{Blame, Ended, Outcome, Sent, WaitingFor, judge};
-use health::outlier::{Attempt, on_outcome};
+use health::outlier::on_outcome;
 use model::{Cause, Moment, PassiveHealth, ServerState, Trial};
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::figures::Expression;
 use crate::link::{Way, Ways};
-use crate::run::figures::Expression;
 
 pub use catalog::{Entry, entries, find};
 pub(crate) use step::is_in;

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use serde_json::Value;
 use wire::html::escaped;
 
+use crate::figures::{places, values};
 use crate::run::Record;
-use crate::run::figures::{places, values};
 use crate::run::record::{VariantRecord, figure};
 
 /// Measures of a chart, in pixels.

@@ -1,6 +1,5 @@
 //! A run of an incident: each variant from clean to clean, and then what its figures say.
 
-pub mod figures;
 mod judge;
 mod program;
 pub mod record;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use decide::{Endpoint, LiveService, Slot};
+use health::attempt::Attempt;
 use health::blame::{Blame, Ended, Outcome, judge};
-use health::outlier::{self, Attempt};
+use health::outlier;
 use model::{Moment, Service};
 
 /// What the attempts of one request say about their servers. When it is dropped, the request is

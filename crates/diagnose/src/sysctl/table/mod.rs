@@ -2,7 +2,7 @@
 
 use super::judge::{Judgement, Value};
 use super::{Kernel, Machine, Unit};
-use crate::rules::Page;
+use crate::page::Page;
 
 /// Makes a part of the table. A setting's comment is its page: a sentence, then paragraphs.
 macro_rules! settings {

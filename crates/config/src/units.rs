@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Wrong;
+use crate::diagnostic::Wrong;
 use crate::diagnostic::quote;
 
 const DURATION_UNITS: [(&str, u64); 5] =

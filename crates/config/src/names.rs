@@ -1,0 +1,41 @@
+//! What the names in a file stand for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::{ListenerId, ServiceId};
+
+use crate::raw::Document;
+
+/// Names of a document and what they stand for; of a name that stands twice, the first.
+pub(crate) struct Names {
+    pub(crate) listeners: HashMap<Arc<str>, ListenerId>,
+    pub(crate) services: HashMap<Arc<str>, ServiceId>,
+    pub(crate) services_known: bool,
+    /// Every listener has a name that could be read.
+    pub(crate) listeners_known: bool,
+}
+
+impl Names {
+    pub(crate) fn of(document: &Document) -> Names {
+        let mut listeners = HashMap::new();
+        for (index, listener) in document.listeners.iter().enumerate() {
+            let id = ListenerId(index as u32);
+            listeners.entry(listener.name.value.clone()).or_insert(id);
+        }
+        let listeners_known = document.listeners.iter().all(|l| !l.name.value.is_empty());
+        let mut services = HashMap::new();
+        for (index, service) in document.services.iter().enumerate() {
+            services.insert(service.service.name.clone(), ServiceId(index as u32));
+        }
+        Names { listeners, services, services_known: document.services_known, listeners_known }
+    }
+
+    pub(crate) fn listener(&self, name: &str) -> Option<ListenerId> {
+        self.listeners.get(name).copied()
+    }
+
+    pub(crate) fn service(&self, name: &str) -> Option<ServiceId> {
+        self.services.get(name).copied()
+    }
+}

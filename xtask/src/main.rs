@@ -4,6 +4,7 @@
 //! [`Finding`]s. Not a linter of style: that is clippy's and rustfmt's.
 
 mod arrows;
+mod circles;
 mod fences;
 mod house;
 mod source;
@@ -52,10 +53,12 @@ fn check(root: &Path) -> Result<Vec<Finding>, String> {
     let rooms = arrows::read_rooms(root)?;
     let mut findings = arrows::check(&rooms);
     findings.extend(arrows::check_map(root, &rooms)?);
-    for file in source::rust_files(root)? {
-        findings.extend(tidy::check(&file));
-        findings.extend(fences::check(&file));
+    let files = source::rust_files(root)?;
+    for file in &files {
+        findings.extend(tidy::check(file));
+        findings.extend(fences::check(file));
     }
+    findings.extend(circles::check(&files));
     Ok(findings)
 }
 

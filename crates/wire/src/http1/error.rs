@@ -167,6 +167,56 @@ rules! {
     TrailersTooLarge = 400, "trailers_too_large", "the trailer section is larger than is accepted";
 }
 
+/// What can be wrong with a head whichever way it travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeadFault {
+    BareLineFeed,
+    BareCarriageReturn,
+    StartLineTooLong,
+    HeadTooLarge,
+    TooManyFields,
+    MissingColon,
+    BadFieldName,
+    SpaceBeforeColon,
+    LineFolding,
+    BadFieldValue,
+    TooManyConnectionOptions,
+}
+
+impl From<HeadFault> for RequestError {
+    fn from(fault: HeadFault) -> RequestError {
+        match fault {
+            HeadFault::BareLineFeed => RequestError::BareLineFeed,
+            HeadFault::BareCarriageReturn => RequestError::BareCarriageReturn,
+            HeadFault::StartLineTooLong => RequestError::TargetTooLong,
+            HeadFault::HeadTooLarge => RequestError::HeadTooLarge,
+            HeadFault::TooManyFields => RequestError::TooManyFields,
+            HeadFault::MissingColon => RequestError::MissingColon,
+            HeadFault::BadFieldName => RequestError::BadFieldName,
+            HeadFault::SpaceBeforeColon => RequestError::SpaceBeforeColon,
+            HeadFault::LineFolding => RequestError::LineFolding,
+            HeadFault::BadFieldValue => RequestError::BadFieldValue,
+            HeadFault::TooManyConnectionOptions => RequestError::TooManyConnectionOptions,
+        }
+    }
+}
+
+impl From<HeadFault> for ResponseError {
+    fn from(fault: HeadFault) -> ResponseError {
+        match fault {
+            HeadFault::BareLineFeed => ResponseError::BareLineFeed,
+            HeadFault::BareCarriageReturn => ResponseError::BareCarriageReturn,
+            HeadFault::StartLineTooLong | HeadFault::HeadTooLarge => ResponseError::HeadTooLarge,
+            HeadFault::TooManyFields => ResponseError::TooManyFields,
+            HeadFault::MissingColon => ResponseError::MissingColon,
+            HeadFault::BadFieldName | HeadFault::SpaceBeforeColon => ResponseError::BadFieldName,
+            HeadFault::LineFolding => ResponseError::LineFolding,
+            HeadFault::BadFieldValue => ResponseError::BadFieldValue,
+            HeadFault::TooManyConnectionOptions => ResponseError::TooManyConnectionOptions,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,9 @@
 //! What request and response heads share: limits, the kept field storage, and what Connection says.
 //! Finding a head's end is `scan`; start lines are `request` and `response`.
 
+use super::error::HeadFault;
 use super::grammar::list_elements;
 use super::known::Known;
-use super::scan::HeadFault;
 
 /// No message may have more fields than this, whatever its [`HeadLimits`] say: it is what the
 /// parser keeps room for on its stack.

@@ -1,7 +1,7 @@
 //! Finding a head's end, in one pass that also refuses bare line feeds and whatever is too large;
 //! and naming the rule that a refused field section breaks.
 
-use super::error::{RequestError, ResponseError};
+use super::error::HeadFault;
 use super::grammar::{is_token, is_value_byte, trim_ows};
 use super::head::{FIELDS_MAX, HeadLimits};
 
@@ -87,59 +87,10 @@ pub(super) fn diagnose_fields(section: &[u8], spaces_before_colon: bool) -> Head
     HeadFault::BadFieldName
 }
 
-/// What can be wrong with a head whichever way it travels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HeadFault {
-    BareLineFeed,
-    BareCarriageReturn,
-    StartLineTooLong,
-    HeadTooLarge,
-    TooManyFields,
-    MissingColon,
-    BadFieldName,
-    SpaceBeforeColon,
-    LineFolding,
-    BadFieldValue,
-    TooManyConnectionOptions,
-}
-
-impl From<HeadFault> for RequestError {
-    fn from(fault: HeadFault) -> RequestError {
-        match fault {
-            HeadFault::BareLineFeed => RequestError::BareLineFeed,
-            HeadFault::BareCarriageReturn => RequestError::BareCarriageReturn,
-            HeadFault::StartLineTooLong => RequestError::TargetTooLong,
-            HeadFault::HeadTooLarge => RequestError::HeadTooLarge,
-            HeadFault::TooManyFields => RequestError::TooManyFields,
-            HeadFault::MissingColon => RequestError::MissingColon,
-            HeadFault::BadFieldName => RequestError::BadFieldName,
-            HeadFault::SpaceBeforeColon => RequestError::SpaceBeforeColon,
-            HeadFault::LineFolding => RequestError::LineFolding,
-            HeadFault::BadFieldValue => RequestError::BadFieldValue,
-            HeadFault::TooManyConnectionOptions => RequestError::TooManyConnectionOptions,
-        }
-    }
-}
-
-impl From<HeadFault> for ResponseError {
-    fn from(fault: HeadFault) -> ResponseError {
-        match fault {
-            HeadFault::BareLineFeed => ResponseError::BareLineFeed,
-            HeadFault::BareCarriageReturn => ResponseError::BareCarriageReturn,
-            HeadFault::StartLineTooLong | HeadFault::HeadTooLarge => ResponseError::HeadTooLarge,
-            HeadFault::TooManyFields => ResponseError::TooManyFields,
-            HeadFault::MissingColon => ResponseError::MissingColon,
-            HeadFault::BadFieldName | HeadFault::SpaceBeforeColon => ResponseError::BadFieldName,
-            HeadFault::LineFolding => ResponseError::LineFolding,
-            HeadFault::BadFieldValue => ResponseError::BadFieldValue,
-            HeadFault::TooManyConnectionOptions => ResponseError::TooManyConnectionOptions,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http1::RequestError;
 
     #[test]
     fn scanning_bounds_are_exact() {

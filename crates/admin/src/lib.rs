@@ -178,6 +178,9 @@ impl Handle {
 
 /// Starts the API on a thread of its own. Fails on a listener that is not on loopback
 /// ([`check_address`] tells before binding) and when the system grants no thread.
+///
+/// # Errors
+/// The listener is not on loopback, or the system grants no thread.
 pub fn start(options: Options) -> io::Result<Handle> {
     let Options { door, registry, counters, sources, ready, workers, version } = options;
     let (listener, token) = door.into_parts();

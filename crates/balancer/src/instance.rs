@@ -101,12 +101,15 @@ pub(crate) struct Applied {
 
 impl Balancer {
     /// Starts one on its sockets. What prevents it is told, a line each.
+    ///
+    /// # Errors
+    /// What prevents the start, one line each.
     pub fn start(options: StartOptions) -> Result<Balancer, Vec<String>> {
         let StartOptions {
             snapshot,
             mut sockets,
             door,
-            mut server_states,
+            server_states,
             affinity_key,
             identity,
             sources,
@@ -130,20 +133,8 @@ impl Balancer {
         // Then the configuration comes into force, with probes and names under way. Clients wait
         // in the listen queue until every name has been looked up.
         let counters = Arc::new(observe::Registry::new());
-        if let Some(states) = &mut server_states {
-            // Before the first probe, so that its verdict begins with what is known.
-            let now = os::clock::now();
-            states.restore(&registry.publish(Arc::clone(&snapshot), now), now);
-        }
         let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
-        let options = control::Options { server_down: ring(&alarm), ..control::Options::default() };
-        let control = control::start(Arc::clone(&registry), Arc::clone(&snapshot), options)
-            .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
-        wait_resolved(&control);
-        if let Some(mut states) = server_states {
-            // Those that have an address only now.
-            states.restore(&registry.load_full(), os::clock::now());
-        }
+        let control = start_control(&registry, &snapshot, &alarm, server_states)?;
 
         // The workers take what waits.
         sockets.grow(workers);
@@ -370,6 +361,30 @@ fn new_identity() -> proxy::Identity {
 
 /// How long idle connections may take to close when a new process has taken over.
 const LAST_CLOSES: Duration = Duration::from_millis(500);
+
+/// Publishes the configuration, with `states` as far as they are known, starts probes and the lookup
+/// of names, and waits for the latter.
+fn start_control(
+    registry: &Arc<decide::Registry>,
+    snapshot: &Arc<Snapshot>,
+    alarm: &Arc<OnceLock<proxy::Alarm>>,
+    mut states: Option<ServerStates>,
+) -> Result<control::Control, Vec<String>> {
+    if let Some(states) = &mut states {
+        // Before the first probe, so that its verdict begins with what is known.
+        let now = os::clock::now();
+        states.restore(&registry.publish(Arc::clone(snapshot), now), now);
+    }
+    let options = control::Options { server_down: ring(alarm), ..control::Options::default() };
+    let control = control::start(Arc::clone(registry), Arc::clone(snapshot), options)
+        .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
+    wait_resolved(&control);
+    if let Some(mut states) = states {
+        // Those that have an address only now.
+        states.restore(&registry.load_full(), os::clock::now());
+    }
+    Ok(control)
+}
 
 /// New servers given by name are there from the first request on, if their names resolve in time.
 fn wait_resolved(control: &control::Control) {

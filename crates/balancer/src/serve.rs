@@ -87,6 +87,9 @@ impl NotServing {
 
 /// Reads and checks the configuration, and what a predecessor hands over. To be called before
 /// anything else is opened, and once.
+///
+/// # Errors
+/// The configuration has mistakes, or the handover from the predecessor failed.
 pub fn load(options: ServeOptions) -> Result<Loaded, NotServing> {
     let ServeOptions { file, program, colours } = options;
     let predecessor =
@@ -113,6 +116,9 @@ impl Loaded {
     }
 
     /// Starts the balancer, and serves until it is stopped or a new process has taken over.
+    ///
+    /// # Errors
+    /// The balancer could not be started.
     pub fn serve(self) -> Result<(), NotServing> {
         let Loaded { program, mut predecessor, reloader, snapshot, .. } = self;
         let (commands, received) = commands::channel();

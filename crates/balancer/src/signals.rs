@@ -16,6 +16,9 @@ pub struct Signals {
 
 impl Signals {
     /// Catches both from now on.
+    ///
+    /// # Errors
+    /// The system grants no runtime, or a signal cannot be caught.
     pub fn catch() -> io::Result<Signals> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (terminate, interrupt) = {
@@ -26,6 +29,9 @@ impl Signals {
     }
 
     /// Also catches `kind`, from now on.
+    ///
+    /// # Errors
+    /// The signal cannot be caught.
     pub fn also(&self, kind: SignalKind) -> io::Result<Signal> {
         let _inside = self.runtime.enter();
         signal(kind)
@@ -40,6 +46,9 @@ impl Signals {
 
     /// Runs `future` to its end; `Err`: a signal came before, by its name, and the future is
     /// dropped.
+    ///
+    /// # Errors
+    /// A signal came first: its name.
     pub fn run<T>(&mut self, future: impl Future<Output = T>) -> Result<T, &'static str> {
         let Signals { runtime, terminate, interrupt } = self;
         runtime.block_on(async {

@@ -39,10 +39,16 @@ use diagnostic::Problems;
 pub trait Surroundings {
     /// The file that the configuration calls `path`. A relative path begins at the configuration's
     /// own folder.
+    ///
+    /// # Errors
+    /// The file cannot be read.
     fn file(&self, path: &Path) -> Result<Found, Unreadable>;
 
     /// As [`Surroundings::file`], for a file that holds a secret of at most `bytes_max` bytes: refused
     /// if other users may read or change it.
+    ///
+    /// # Errors
+    /// The file cannot be read, or other users may read or change it.
     fn secret(&self, path: &Path, bytes_max: u64) -> Result<Found, Unreadable> {
         let _ = bytes_max;
         self.file(path)

@@ -71,6 +71,9 @@ impl std::error::Error for Unavailable {}
 
 /// Starts the control thread and publishes `snapshot`; when this returns, `registry` serves it.
 /// Names are being resolved then: [`Status::wait_resolved`] waits for them.
+///
+/// # Errors
+/// The system grants no thread.
 pub fn start(
     registry: Arc<Registry>,
     snapshot: Arc<Snapshot>,
@@ -92,6 +95,9 @@ pub fn start(
 impl Control {
     /// Begins to look up the names that `snapshot` brings, so that it can be published with their
     /// addresses: [`Status::wait_resolved`] waits for them. Nothing else changes.
+    ///
+    /// # Errors
+    /// The control thread has ended or is overloaded.
     pub fn prepare(&self, snapshot: Arc<Snapshot>) -> Result<(), Unavailable> {
         let (reply, begun) = std::sync::mpsc::sync_channel(1);
         let command = Command::Prepare(snapshot, reply);
@@ -102,6 +108,9 @@ impl Control {
     /// Publishes a configuration that has been checked, and follows it with probes and names. What
     /// is known of servers that stay is kept. Blocks until it is published (not until anything was
     /// resolved), which takes no network.
+    ///
+    /// # Errors
+    /// The control thread has ended or is overloaded.
     pub fn publish(&self, snapshot: Arc<Snapshot>) -> Result<Arc<Published>, Unavailable> {
         let (reply, published) = std::sync::mpsc::sync_channel(1);
         let command = Command::Publish(snapshot, reply);

@@ -53,6 +53,9 @@ impl RateTable {
     ///
     /// Of `burst` n, n requests may come at once and each further one `per / requests` after the
     /// one before; 0 counts as 1. No requests at all are allowed when `requests` is 0.
+    ///
+    /// # Errors
+    /// Nothing is left: the time until there is.
     pub fn take(
         &self,
         route: u64,

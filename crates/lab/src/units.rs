@@ -38,6 +38,9 @@ fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
 
 impl Time {
     /// Reads a time, or says how one is written.
+    ///
+    /// # Errors
+    /// How a time is written.
     pub fn read(text: &str) -> Result<Time, String> {
         let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3_600.0)];
         let seconds = scaled(text, &units).filter(|seconds| *seconds <= TIME_MAX_S);
@@ -56,6 +59,9 @@ impl Time {
 
 impl Rate {
     /// Reads a rate, or says how one is written.
+    ///
+    /// # Errors
+    /// How a rate is written.
     pub fn read(text: &str) -> Result<Rate, String> {
         let units = [("kbit", 1e3), ("Mbit", 1e6), ("Gbit", 1e9)];
         scaled(text, &units)
@@ -69,6 +75,9 @@ impl Rate {
 
 impl Size {
     /// Reads a size, or says how one is written.
+    ///
+    /// # Errors
+    /// How a size is written.
     pub fn read(text: &str) -> Result<Size, String> {
         let units: Vec<(&str, f64)> =
             config::SIZE_UNITS.iter().map(|(name, factor)| (*name, *factor as f64)).collect();
@@ -81,6 +90,9 @@ impl Size {
 
 impl Share {
     /// Reads a share, or says how one is written.
+    ///
+    /// # Errors
+    /// How a share is written.
     pub fn read(text: &str) -> Result<Share, String> {
         scaled(text, &[("%", 0.01), ("", 1.0)])
             .filter(|share| (0.0..=1.0).contains(share))

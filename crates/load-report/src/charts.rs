@@ -77,10 +77,6 @@ pub fn charts(runs: &[Named]) -> Vec<Chart> {
 
 fn single(run: &Run) -> Vec<Chart> {
     let second = |get: fn(&Second) -> Option<f64>, fold| line_of(&run.seconds, get, fold);
-    let host = |get: fn(&HostSecond) -> f64| {
-        line_of(&run.host_seconds, |second| Some(get(second)), Fold::Mean)
-    };
-    let open = run.latency.intended_start.is_some();
     let mut charts = vec![
         time(
             "Rate",
@@ -104,8 +100,33 @@ fn single(run: &Run) -> Vec<Chart> {
             ],
         ),
     ];
+    charts.extend(latency_over_time(run));
+    let intended = run.latency.intended_start.as_ref();
+    charts.push(spectrum(&[
+        ("from the intended start".to_owned(), intended, false),
+        ("service time".to_owned(), Some(&run.latency.service), intended.is_some()),
+    ]));
+    charts.push(time(
+        "Connections",
+        "Open at each second's end, and opened in it; requests under way at its end.",
+        "count",
+        vec![
+            ("open", false, second(|s| Some(count(s.connections_open)), Fold::Mean)),
+            ("under way", false, second(|s| Some(count(s.in_flight)), Fold::Mean)),
+            ("opened", true, second(|s| Some(count(s.connections_opened)), Fold::Mean)),
+        ],
+    ));
+    charts.extend(of_host(run));
+    charts.extend(sources(run));
+    charts
+}
+
+/// Latency over time, and where starts were due by the clock, how late they were.
+fn latency_over_time(run: &Run) -> Vec<Chart> {
+    let second = |get: fn(&Second) -> Option<f64>, fold| line_of(&run.seconds, get, fold);
+    let open = run.latency.intended_start.is_some();
     let service = second(|s| Some(s.service?.p99_ms), Fold::Worst);
-    charts.push(if open {
+    let mut charts = vec![if open {
         time(
             "Latency over time",
             "From the intended start, as users wait; dashed: the \
@@ -131,7 +152,7 @@ fn single(run: &Run) -> Vec<Chart> {
                 ("max", false, second(|s| Some(s.service?.max_ms), Fold::Worst)),
             ],
         )
-    });
+    }];
     if open {
         charts.push(time(
             "Lateness of starts",
@@ -144,22 +165,15 @@ fn single(run: &Run) -> Vec<Chart> {
             ],
         ));
     }
-    let intended = run.latency.intended_start.as_ref();
-    charts.push(spectrum(&[
-        ("from the intended start".to_owned(), intended, false),
-        ("service time".to_owned(), Some(&run.latency.service), open),
-    ]));
-    charts.extend([
-        time(
-            "Connections",
-            "Open at each second's end, and opened in it; requests under way at its end.",
-            "count",
-            vec![
-                ("open", false, second(|s| Some(count(s.connections_open)), Fold::Mean)),
-                ("under way", false, second(|s| Some(count(s.in_flight)), Fold::Mean)),
-                ("opened", true, second(|s| Some(count(s.connections_opened)), Fold::Mean)),
-            ],
-        ),
+    charts
+}
+
+/// What the load's host did meanwhile.
+fn of_host(run: &Run) -> [Chart; 4] {
+    let host = |get: fn(&HostSecond) -> f64| {
+        line_of(&run.host_seconds, |second| Some(get(second)), Fold::Mean)
+    };
+    [
         time(
             "CPU of this host",
             "Percent of all processors; the generator's own of one.",
@@ -200,9 +214,7 @@ fn single(run: &Run) -> Vec<Chart> {
                 ("sent", false, host(|s| count(s.tx_packets))),
             ],
         ),
-    ]);
-    charts.extend(sources(run));
-    charts
+    ]
 }
 
 /// Connections from each source address.

@@ -43,17 +43,7 @@ fn stalled(seconds: u64, rate: u64, scale: f64) -> Run {
             timer_lateness_p99_9_ms: Some(0.2 + random.f64() * 0.8),
             ..Second::default()
         });
-        host.push(HostSecond {
-            at_s: at as f64,
-            cpu_user_percent: 22.0 + random.f64() * 4.0,
-            cpu_system_percent: 31.0 + random.f64() * 6.0,
-            cpu_steal_percent: random.f64() * 2.0,
-            own_cpu_percent: 48.0 + random.f64() * 5.0,
-            retransmissions: if is_stalled { 40 } else { random.u64(0..3) },
-            rx_bytes: rate * 50_400,
-            tx_bytes: rate * 900,
-            ..HostSecond::default()
-        });
+        host.push(host_second(at, rate, is_stalled, &mut random));
     }
     let requests = rate * seconds;
     let words = ["weir", "bench", "--rate", "400", "https://shop.test/listings?q=a<b>"];
@@ -63,12 +53,7 @@ fn stalled(seconds: u64, rate: u64, scale: f64) -> Run {
         weir: "0.1.0".to_owned(),
         command: words.map(str::to_owned).to_vec(),
         started_at: "2026-11-22T01:24:05Z".to_owned(),
-        targets: vec![Target {
-            url: "https://shop.test/listings?q=a<b>&c=\"d\"".to_owned(),
-            method: "GET".to_owned(),
-            weight: 1,
-            addresses: vec!["192.0.2.7:443".to_owned()],
-        }],
+        targets: vec![target()],
         totals: Totals {
             requests,
             responses: requests - rate / 10,
@@ -99,6 +84,29 @@ fn stalled(seconds: u64, rate: u64, scale: f64) -> Run {
     run.latency.service = Summary::of(&service);
     run.latency.phases.first_byte = Summary::of(&service);
     run
+}
+
+fn host_second(at: u64, rate: u64, is_stalled: bool, random: &mut fastrand::Rng) -> HostSecond {
+    HostSecond {
+        at_s: at as f64,
+        cpu_user_percent: 22.0 + random.f64() * 4.0,
+        cpu_system_percent: 31.0 + random.f64() * 6.0,
+        cpu_steal_percent: random.f64() * 2.0,
+        own_cpu_percent: 48.0 + random.f64() * 5.0,
+        retransmissions: if is_stalled { 40 } else { random.u64(0..3) },
+        rx_bytes: rate * 50_400,
+        tx_bytes: rate * 900,
+        ..HostSecond::default()
+    }
+}
+
+fn target() -> Target {
+    Target {
+        url: "https://shop.test/listings?q=a<b>&c=\"d\"".to_owned(),
+        method: "GET".to_owned(),
+        weight: 1,
+        addresses: vec!["192.0.2.7:443".to_owned()],
+    }
 }
 
 fn percentiles(of: &Histogram<u64>) -> Percentiles {

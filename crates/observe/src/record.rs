@@ -166,19 +166,7 @@ impl AccessRecord<'_> {
             out.extend_from_slice(key);
             push_json(out, value.unwrap_or_default().as_bytes());
         }
-        out.extend_from_slice(b",\"attempts\":");
-        push_u64(out, u64::from(self.attempts));
-        out.extend_from_slice(b",\"failed_attempts\":[");
-        for (index, attempt) in self.failed_attempts.iter().enumerate() {
-            out.extend_from_slice(if index == 0 { b"{\"server\":\"" } else { b",{\"server\":\"" });
-            push_address(out, attempt.server);
-            out.extend_from_slice(b"\",\"cause\":\"");
-            out.extend_from_slice(attempt.cause.name().as_bytes());
-            out.extend_from_slice(b"\"}");
-        }
-        out.extend_from_slice(b"],\"not_retried\":");
-        push_json(out, self.not_retried.unwrap_or_default().as_bytes());
-        out.extend_from_slice(if self.reused { b",\"reused\":true" } else { b",\"reused\":false" });
+        self.write_json_attempts(out);
         for (key, duration) in [
             (&b",\"queue_ms\":"[..], self.timings.queue),
             (b",\"connect_ms\":", self.timings.connect),
@@ -194,6 +182,23 @@ impl AccessRecord<'_> {
         push_u64(out, self.response_bytes);
         self.write_json_rare(out);
         out.extend_from_slice(b"}\n");
+    }
+
+    /// How often it was sent to a server, and what came of that.
+    fn write_json_attempts(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b",\"attempts\":");
+        push_u64(out, u64::from(self.attempts));
+        out.extend_from_slice(b",\"failed_attempts\":[");
+        for (index, attempt) in self.failed_attempts.iter().enumerate() {
+            out.extend_from_slice(if index == 0 { b"{\"server\":\"" } else { b",{\"server\":\"" });
+            push_address(out, attempt.server);
+            out.extend_from_slice(b"\",\"cause\":\"");
+            out.extend_from_slice(attempt.cause.name().as_bytes());
+            out.extend_from_slice(b"\"}");
+        }
+        out.extend_from_slice(b"],\"not_retried\":");
+        push_json(out, self.not_retried.unwrap_or_default().as_bytes());
+        out.extend_from_slice(if self.reused { b",\"reused\":true" } else { b",\"reused\":false" });
     }
 
     /// What few lines tell: one object each, so that the others need few bytes to say so.
@@ -265,6 +270,12 @@ impl AccessRecord<'_> {
             push_millis(out, duration);
             out.extend_from_slice(b"ms");
         }
+        self.write_text_rest(out);
+        out.push(b'\n');
+    }
+
+    /// What follows the times.
+    fn write_text_rest(&self, out: &mut Vec<u8>) {
         if let Some(status) = self.grpc_status {
             out.extend_from_slice(b" grpc_status=");
             push_u64(out, u64::from(status));
@@ -295,7 +306,6 @@ impl AccessRecord<'_> {
             out.extend_from_slice(b" decision=");
             push_text(out, decision.as_bytes());
         }
-        out.push(b'\n');
     }
 }
 

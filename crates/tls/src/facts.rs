@@ -99,11 +99,17 @@ pub fn date(second: i64) -> String {
 }
 
 /// What the first certificate of `chain` says of itself.
+///
+/// # Errors
+/// The chain cannot be read.
 pub fn facts(chain: &Material) -> Result<Facts, Mistake> {
     of_chain(&pem::chain(chain)?)
 }
 
 /// What the certificate says of itself, if it, its key and its OCSP response can be used.
+///
+/// # Errors
+/// The certificate, its key or its OCSP response cannot be used.
 pub fn certificate(certificate: &Certificate) -> Result<Facts, Mistake> {
     certified(certificate).map(|(_, facts)| facts)
 }

@@ -67,6 +67,9 @@ fn no_key(material: &Material) -> Mistake {
 }
 
 /// How many authorities a file holds that can be used; a mistake if none can.
+///
+/// # Errors
+/// The file holds no authority that can be used.
 pub fn authorities(material: &Material) -> Result<usize, Mistake> {
     roots(material).map(|store| store.len())
 }

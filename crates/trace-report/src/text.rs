@@ -105,12 +105,19 @@ pub fn head(reading: &Reading) -> String {
     if let Some(dropped) = reading.dropped.filter(|dropped| *dropped > 0) {
         _ = writeln!(out, "Dropped while it was captured: {}.", plural(dropped, "packet"));
     }
+    unread(reading, count, &mut out);
+    out
+}
+
+/// What of the capture was not analysed, and why.
+fn unread(reading: &Reading, connections: u64, out: &mut String) {
+    let trace = &reading.trace;
     if trace.refused() > 0 {
         _ = writeln!(
             out,
             "Not analysed: {} of connections beyond the first {} (--connections-max).",
             plural(trace.refused(), "segment"),
-            thousands(count)
+            thousands(connections)
         );
     }
     if let Some(broken) = &reading.broken {
@@ -140,7 +147,6 @@ pub fn head(reading: &Reading) -> String {
         let length_s = trace.intervals().length_ns() as f64 / 1e9;
         _ = writeln!(out, "So long a capture that its intervals are {length_s} s.");
     }
-    out
 }
 
 /// What was counted and not decoded, with its share.

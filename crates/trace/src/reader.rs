@@ -147,6 +147,9 @@ impl Reader {
     }
 
     /// The next record.
+    ///
+    /// # Errors
+    /// The file is damaged, or cut off within a record.
     pub fn step(&mut self) -> Result<Step<'_>, Broken> {
         loop {
             if !self.pass_over() {

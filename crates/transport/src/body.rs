@@ -47,6 +47,9 @@ impl Body {
 
     /// Gives the next piece to `sink`, waiting for it if need be; a call may also bring none. To
     /// be called until [`Body::is_done`].
+    ///
+    /// # Errors
+    /// The connection failed, or the body is not framed as it should be.
     pub async fn read(
         &mut self,
         stream: &Stream,

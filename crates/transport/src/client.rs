@@ -90,6 +90,9 @@ enum Link {
 
 impl Connection {
     /// Connects, for HTTP/1.1.
+    ///
+    /// # Errors
+    /// There is no connection: why.
     pub async fn open(address: SocketAddr, options: &DialOptions) -> Result<Connection, DialError> {
         Ok(Connection::over(dial::dial(address, options).await?))
     }
@@ -118,6 +121,9 @@ impl Connection {
 
     /// Sends a request and reads its response. After an error, and when the future is dropped
     /// before it is done, the connection is not [`reusable`](Connection::reusable).
+    ///
+    /// # Errors
+    /// The request could not be sent, or no valid response came within the limits.
     pub async fn exchange(
         &mut self,
         request: &Request<'_>,

@@ -28,11 +28,17 @@ pub struct DialOptions {
 }
 
 /// Connects to `address`, with `TCP_NODELAY`. Must be called within a runtime.
+///
+/// # Errors
+/// There is no connection: why.
 pub async fn dial(address: SocketAddr, options: &DialOptions) -> Result<Stream, DialError> {
     dial_with(address, options, &[]).await
 }
 
 /// As [`dial`]; `preface` is sent first of all, in clear text, before TLS: a PROXY protocol header.
+///
+/// # Errors
+/// There is no connection: why.
 pub async fn dial_with(
     address: SocketAddr,
     options: &DialOptions,

@@ -32,6 +32,9 @@ impl Inbox {
 
     /// Waits for more; yields how many bytes came, 0 at the end of the stream. Nothing is lost
     /// when the future is dropped before it is done.
+    ///
+    /// # Errors
+    /// The connection failed, or the inbox is full.
     pub async fn fill(&mut self, stream: &Stream) -> io::Result<usize> {
         self.bytes.drain(..self.taken);
         self.taken = 0;

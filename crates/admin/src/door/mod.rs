@@ -25,6 +25,9 @@ pub struct Door {
 impl Door {
     /// Opens the door that a configuration asks for: reads the token, binds the address. `owner`
     /// (user and group ids) gets the Unix socket's file; `None`: whoever we are.
+    ///
+    /// # Errors
+    /// The token cannot be read, or the address or path cannot be listened on.
     pub fn open(admin: &Admin, owner: Option<(u32, u32)>) -> Result<Door, OpenError> {
         let token = match &admin.token_file {
             Some(path) => Some(Token::read(path).map_err(OpenError::Token)?),
@@ -155,6 +158,9 @@ impl fmt::Display for NotLoopback {
 impl std::error::Error for NotLoopback {}
 
 /// Whether the API may listen on `address`: only loopback, as long as it does not speak TLS.
+///
+/// # Errors
+/// The address is not a loopback address.
 pub fn check_address(address: SocketAddr) -> Result<(), NotLoopback> {
     if address.ip().to_canonical().is_loopback() { Ok(()) } else { Err(NotLoopback(address)) }
 }

@@ -27,6 +27,9 @@ pub struct Token {
 impl Token {
     /// The token in the file at `path`, without white space around it. Refused if users other than
     /// the owner and the group may read or change the file.
+    ///
+    /// # Errors
+    /// The file cannot be read, others may read or change it, or it holds no usable token.
     pub fn read(path: &Path) -> Result<Token, TokenError> {
         let error = |why| TokenError { path: path.to_path_buf(), why };
         let secret = secret_file::read(path, FILE_MAX_BYTES, Links::Followed);

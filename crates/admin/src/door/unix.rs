@@ -45,6 +45,9 @@ impl UnixSocket {
     /// Listens at `path`, with a file that `owner` (user and group ids; `None`: ourselves) alone
     /// may use. A socket there that nobody listens on is replaced in one step; one on which
     /// somebody does, and a file of another kind, are left alone.
+    ///
+    /// # Errors
+    /// A process listens there, a file of another kind stands there, or the system refuses.
     pub fn bind(path: &Path, owner: Option<(u32, u32)>) -> Result<UnixSocket, UnixError> {
         let error = |why| UnixError { path: path.to_path_buf(), why };
         let failed = |source| error(Why::Failed(source));
@@ -91,6 +94,9 @@ impl UnixSocket {
     }
 
     /// A socket that another process has bound to `path` and handed over.
+    ///
+    /// # Errors
+    /// There is no file at `path` any more.
     pub fn adopt(socket: OwnedFd, path: &Path) -> io::Result<UnixSocket> {
         let file = FileId::of(&fs::symlink_metadata(path)?);
         Ok(UnixSocket { listener: UnixListener::from(socket), path: path.to_path_buf(), file })

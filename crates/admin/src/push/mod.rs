@@ -65,6 +65,9 @@ impl Handle {
 }
 
 /// Starts pushing; `None` if there is nowhere to push to. What was counted before is not pushed.
+///
+/// # Errors
+/// The system grants no thread or socket.
 pub fn start(options: Options) -> io::Result<Option<Handle>> {
     if options.metrics.statsd.is_none() && options.metrics.graphite.is_none() {
         return Ok(None);

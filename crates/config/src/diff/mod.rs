@@ -144,26 +144,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("resolver", resolver, &after.resolver, |resolver| {
         or(resolver.as_ref(), "the system's")
     });
-    let Log { access, format, tcp_info, tcp_info_raised, decisions, explain_token_file } = log;
-    words.value("log.access", access, &after.log.access, |access| match access {
-        AccessLog::Off => "off".to_owned(),
-        AccessLog::Stdout => "stdout".to_owned(),
-        AccessLog::File(path) => path.display().to_string(),
-    });
-    words.value("log.format", format, &after.log.format, |format| format.as_str().to_owned());
-    let share = |(share, raised): &(f64, bool)| match raised {
-        true => format!("{share}, more where there is little traffic"),
-        false => share.to_string(),
-    };
-    let tcp_info = (*tcp_info, *tcp_info_raised);
-    words.value("log.tcp_info", &tcp_info, &(after.log.tcp_info, after.log.tcp_info_raised), share);
-    words.value("log.decisions", decisions, &after.log.decisions, f64::to_string);
-    words.value(
-        "log.explain_token_file",
-        explain_token_file,
-        &after.log.explain_token_file,
-        |path| or(path.as_ref().map(|path| path.display()), "the admin API's"),
-    );
+    log_settings(log, &after.log, &mut words);
     let Reload { watch } = reload;
     words.value("reload.watch", watch, &after.reload.watch, yes_no);
     let Doctor { interval } = doctor;
@@ -172,6 +153,26 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         words.value("doctor.interval", before, after, time);
     }
     words.0
+}
+
+fn log_settings(before: &Log, after: &Log, words: &mut Words) {
+    let Log { access, format, tcp_info, tcp_info_raised, decisions, explain_token_file } = before;
+    words.value("log.access", access, &after.access, |access| match access {
+        AccessLog::Off => "off".to_owned(),
+        AccessLog::Stdout => "stdout".to_owned(),
+        AccessLog::File(path) => path.display().to_string(),
+    });
+    words.value("log.format", format, &after.format, |format| format.as_str().to_owned());
+    let share = |(share, raised): &(f64, bool)| match raised {
+        true => format!("{share}, more where there is little traffic"),
+        false => share.to_string(),
+    };
+    let tcp_info = (*tcp_info, *tcp_info_raised);
+    words.value("log.tcp_info", &tcp_info, &(after.tcp_info, after.tcp_info_raised), share);
+    words.value("log.decisions", decisions, &after.decisions, f64::to_string);
+    words.value("log.explain_token_file", explain_token_file, &after.explain_token_file, |path| {
+        or(path.as_ref().map(|path| path.display()), "the admin API's")
+    });
 }
 
 /// What changes in one thing, a key each.

@@ -101,6 +101,9 @@ pub fn load(path: &Path, colour: bool) -> Load {
 }
 
 /// Checks a configuration's text; `name` stands for it in what is rendered.
+///
+/// # Errors
+/// The mistakes, rendered.
 pub fn check(
     text: &str,
     name: &str,

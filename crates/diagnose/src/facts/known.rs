@@ -32,6 +32,9 @@ impl<T> Known<T> {
     }
 
     /// The fact, or the reason.
+    ///
+    /// # Errors
+    /// The reason why the fact is not known.
     pub fn as_result(&self) -> Result<&T, &str> {
         match self {
             Known::Is(fact) => Ok(fact),

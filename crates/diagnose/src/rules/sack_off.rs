@@ -16,7 +16,7 @@
 //! **Not to be confused with.** Without SACK, retransmissions caused by reordering look like loss,
 //! so the figures of `loss` mean little until it is on.
 
-use crate::finding::{Certainty, Evidence, Severity};
+use crate::finding::{Certainty, Evidence, Finding, Severity};
 use crate::view::{Out, View};
 
 const SETTING: &str = "net.ipv4.tcp_sack";
@@ -35,21 +35,6 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let reordered = ["TcpExtTCPRenoReorder", "TcpExtTCPTSReorder"]
         .into_iter()
         .filter_map(|name| Some((name, view.counter_if_any(name)?)));
-    let why = match (control.map(String::as_str), timestamps) {
-        (Some("bbr"), _) => {
-            "Late segments are taken for lost and sent again; BBR, which this host uses, bears it \
-             better than cubic, but the peers' side of it counts too."
-        }
-        (_, Some(0)) => {
-            "Late segments are taken for lost, and with timestamps off as well the mistake is never \
-             undone: over a path of 70 ms with a little reordering, 200 MB took about 130 s instead \
-             of 4.4 s."
-        }
-        _ => {
-            "Late segments are taken for lost, sent again, and the sending rate is cut; loss costs \
-             a round trip for each lost segment."
-        }
-    };
     let retransmitted = view.counter_if_any("TcpRetransSegs").filter(|one| one.is_rising());
     let finding = out
         .finding(
@@ -76,8 +61,37 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         .evidences(
             reordered.filter(|(_, one)| one.is_rising()).map(|(name, one)| one.evidence(name)),
         )
-        .why(why);
-    let finding = if is_patched == Some(false) {
+        .why(why(control.map(String::as_str), timestamps));
+    let finding = with_remedy(finding, is_patched);
+    out.push(
+        finding
+            .verify("ss -tin shows `sack` on new connections; both sides must have it on")
+            .source(&["/proc/sys/net/ipv4/tcp_sack", "/proc/net/netstat"]),
+    );
+}
+
+/// What SACK's absence costs under a congestion control, with timestamps on (1) or off (0).
+fn why(control: Option<&str>, timestamps: Option<u64>) -> &'static str {
+    match (control, timestamps) {
+        (Some("bbr"), _) => {
+            "Late segments are taken for lost and sent again; BBR, which this host uses, bears it \
+             better than cubic, but the peers' side of it counts too."
+        }
+        (_, Some(0)) => {
+            "Late segments are taken for lost, and with timestamps off as well the mistake is never \
+             undone: over a path of 70 ms with a little reordering, 200 MB took about 130 s instead \
+             of 4.4 s."
+        }
+        _ => {
+            "Late segments are taken for lost, sent again, and the sending rate is cut; loss costs \
+             a round trip for each lost segment."
+        }
+    }
+}
+
+/// Adds what to do, by whether the kernel is patched against the attack of June 2019.
+fn with_remedy(finding: Finding, is_patched: Option<bool>) -> Finding {
+    if is_patched == Some(false) {
         finding
             .remedy("Upgrade the kernel, then turn SACK on", &[], "a restart of the machine")
             .remedy(
@@ -101,10 +115,5 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 _ => "on a kernel before June 2019 SACK lets an attacker crash the machine",
             },
         )
-    };
-    out.push(
-        finding
-            .verify("ss -tin shows `sack` on new connections; both sides must have it on")
-            .source(&["/proc/sys/net/ipv4/tcp_sack", "/proc/net/netstat"]),
-    );
+    }
 }

@@ -45,21 +45,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let ahead = ahead.filter(|one| unread.is_empty() && one.by > stops.by);
     let is_heavy = ahead.is_none()
         && (stops.per_s() >= WARNING_PER_S || !drops.is_empty() || !unread.is_empty());
-    let what = match unread.first() {
-        None if ahead.is_some() => format!(
-            "This host tells peers to stop sending {} times a second, while segments that arrive out of order fill its receive buffers.",
-            words::number(stops.per_s())
-        ),
-        Some((bytes, peer)) => format!(
-            "A program does not read {} that have arrived from {}.",
-            words::bytes(*bytes),
-            server_or_client(peer)
-        ),
-        None => format!(
-            "This host tells peers to stop sending {} times a second: a program reads slowly, or has a small receive buffer.",
-            words::number(stops.per_s())
-        ),
-    };
+    let what = what(&stops, &unread, ahead.is_some());
     out.push(
         out.finding(
             "slow reader",
@@ -105,6 +91,25 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         .verify("nstat shows that TcpExtTCPToZeroWindowAdv no longer rises; ss -tn shows Recv-Q near 0")
         .source(&["/proc/net/netstat", "sock_diag (idiag_rqueue)"]),
     );
+}
+
+/// What is found. `is_ahead`: most of the buffer holds segments that arrived out of order.
+fn what(stops: &Change, unread: &[(u64, &PeerSockets)], is_ahead: bool) -> String {
+    match unread.first() {
+        None if is_ahead => format!(
+            "This host tells peers to stop sending {} times a second, while segments that arrive out of order fill its receive buffers.",
+            words::number(stops.per_s())
+        ),
+        Some((bytes, peer)) => format!(
+            "A program does not read {} that have arrived from {}.",
+            words::bytes(*bytes),
+            server_or_client(peer)
+        ),
+        None => format!(
+            "This host tells peers to stop sending {} times a second: a program reads slowly, or has a small receive buffer.",
+            words::number(stops.per_s())
+        ),
+    }
 }
 
 /// `server 10.0.0.1:80`, `client 10.0.0.9`.

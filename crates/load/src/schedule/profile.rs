@@ -60,6 +60,9 @@ impl Stage {
 
 impl Profile {
     /// One rate for so long, reached evenly within `ramp` (zero: at once), which is part of `time`.
+    ///
+    /// # Errors
+    /// The rate or the time is out of bounds.
     pub fn steady(per_s: f64, time: Duration, ramp: Duration) -> Result<Profile, ProfileError> {
         let ramp = ramp.min(time);
         let mut stages = Vec::new();

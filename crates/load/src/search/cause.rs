@@ -136,73 +136,23 @@ fn grew(now: f64, then: f64) -> bool {
     now - then > QUEUE_MS.max(then)
 }
 
+fn say(whose: Whose, what: &str, evidence: String) -> RanOut {
+    RanOut { whose, what: what.to_owned(), evidence }
+}
+
 /// What ran out: by a trial at a low rate, the best that passed, and one that failed above it.
 pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
-    let say =
-        |whose, what: &str, evidence: String| RanOut { whose, what: what.to_owned(), evidence };
     let first_byte = grew(failed.first_byte_ms, idle.first_byte_ms);
     let transfer = grew(failed.transfer_ms, idle.transfer_ms);
     let round_trip = grew(failed.round_trip_ms, idle.round_trip_ms);
     let has_cpu = failed.has_cpu();
     let asked =
         format!("asked for {:.0}/s instead of {:.0}/s", failed.asked_per_s, best.asked_per_s);
-    if failed.refused > REFUSED_SHARE {
-        return say(
-            Whose::Server,
-            "concurrency",
-            format!(
-                "{:.1} % of the responses had a status of 500 or more when {asked}: the server, or \
-                 a balancer before it, refuses what is too much",
-                failed.refused * 100.0
-            ),
-        );
-    }
-    if failed.syn_loss > SYN_LOSS_SHARE && !transfer {
-        return say(
-            Whose::Server,
-            "accept_queue",
-            format!(
-                "{:.1} % of the connection attempts had to repeat their SYN (connect p99 {:.0} ms), \
-                 while transfers took {:.1} ms as before: the server accepts too slowly, its \
-                 queue is too short, or a limit on new connections drops SYNs",
-                failed.syn_loss * 100.0,
-                failed.connect_p99_ms,
-                failed.transfer_ms
-            ),
-        );
+    if let Some(refused) = refused(failed, transfer, &asked) {
+        return refused;
     }
     if (transfer || round_trip) && has_cpu {
-        let grown = if transfer {
-            format!(
-                "transfers took {:.1} ms instead of {:.1} ms",
-                failed.transfer_ms, idle.transfer_ms
-            )
-        } else {
-            format!(
-                "round trips took {:.1} ms instead of {:.1} ms",
-                failed.round_trip_ms, idle.round_trip_ms
-            )
-        };
-        let per_packet = failed.bits_per_s / 8.0 / failed.packets_per_s.max(1.0);
-        let is_small = per_packet < SMALL_PACKET_BYTES;
-        let (what, flat) = if is_small {
-            ("packets", format!("{:.0} packets/s", failed.packets_per_s))
-        } else {
-            ("bandwidth", format!("{:.1} Mb/s", failed.bits_per_s / 1e6))
-        };
-        let flat = if failed.is_reckoned {
-            format!("about {flat} (reckoned: which interface it is, is not known)")
-        } else {
-            flat
-        };
-        return say(
-            Whose::Link,
-            what,
-            format!(
-                "{flat} and no more when {asked}, with {:.0} % of this machine's CPU in use; {grown}",
-                failed.cpu_percent
-            ),
-        );
+        return link(idle, failed, transfer, &asked);
     }
     if !has_cpu {
         return say(
@@ -247,6 +197,65 @@ pub fn what_ran_out(idle: &Facts, best: &Facts, failed: &Facts) -> RanOut {
             best.responses_per_s.max(failed.responses_per_s) * idle.service_ms / 1e3
         ),
     )
+}
+
+/// The server refused: by its statuses, or by SYNs that it did not answer.
+fn refused(failed: &Facts, transfer: bool, asked: &str) -> Option<RanOut> {
+    if failed.refused > REFUSED_SHARE {
+        return Some(say(
+            Whose::Server,
+            "concurrency",
+            format!(
+                "{:.1} % of the responses had a status of 500 or more when {asked}: the server, or \
+                 a balancer before it, refuses what is too much",
+                failed.refused * 100.0
+            ),
+        ));
+    }
+    if failed.syn_loss > SYN_LOSS_SHARE && !transfer {
+        return Some(say(
+            Whose::Server,
+            "accept_queue",
+            format!(
+                "{:.1} % of the connection attempts had to repeat their SYN (connect p99 {:.0} ms), \
+                 while transfers took {:.1} ms as before: the server accepts too slowly, its \
+                 queue is too short, or a limit on new connections drops SYNs",
+                failed.syn_loss * 100.0,
+                failed.connect_p99_ms,
+                failed.transfer_ms
+            ),
+        ));
+    }
+    None
+}
+
+/// The link ran out: transfers, or else round trips, took longer while there was CPU left.
+fn link(idle: &Facts, failed: &Facts, transfer: bool, asked: &str) -> RanOut {
+    let grown = if transfer {
+        format!("transfers took {:.1} ms instead of {:.1} ms", failed.transfer_ms, idle.transfer_ms)
+    } else {
+        format!(
+            "round trips took {:.1} ms instead of {:.1} ms",
+            failed.round_trip_ms, idle.round_trip_ms
+        )
+    };
+    let per_packet = failed.bits_per_s / 8.0 / failed.packets_per_s.max(1.0);
+    let is_small = per_packet < SMALL_PACKET_BYTES;
+    let (what, flat) = if is_small {
+        ("packets", format!("{:.0} packets/s", failed.packets_per_s))
+    } else {
+        ("bandwidth", format!("{:.1} Mb/s", failed.bits_per_s / 1e6))
+    };
+    let flat = if failed.is_reckoned {
+        format!("about {flat} (reckoned: which interface it is, is not known)")
+    } else {
+        flat
+    };
+    let evidence = format!(
+        "{flat} and no more when {asked}, with {:.0} % of this machine's CPU in use; {grown}",
+        failed.cpu_percent
+    );
+    say(Whose::Link, what, evidence)
 }
 
 #[cfg(test)]

@@ -101,6 +101,9 @@ impl Search {
     }
 
     /// What is to be run next; `Err`: it is over, so.
+    ///
+    /// # Errors
+    /// The search is over: what it found.
     pub fn next(&self) -> Result<Trial, Found> {
         let Terms { trial, confirmation, .. } = self.terms;
         let time = if self.purpose == Purpose::Confirmation { confirmation } else { trial };

@@ -83,9 +83,14 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
             buffers.exhausted,
         );
     }
-    let Some(process) = gauges.process else {
-        return;
-    };
+    if let Some(process) = gauges.process {
+        write_resources(process, families);
+    }
+}
+
+/// What the operating system counts of the process, by the names that Prometheus's client libraries
+/// use.
+fn write_resources(process: ProcessGauges, families: &mut Families<'_>) {
     families.single(
         "process_start_time_seconds",
         Kind::Gauge,

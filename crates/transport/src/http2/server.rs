@@ -42,6 +42,9 @@ pub enum Incoming {
 impl Http2Server {
     /// Takes a client's connection, of which `before` has been read already. Yields when the
     /// client's preface has come.
+    ///
+    /// # Errors
+    /// The connection failed, or what came is not the preface of HTTP/2.
     pub async fn accept(
         stream: Rc<Stream>,
         before: &[u8],

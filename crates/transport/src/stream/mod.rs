@@ -59,6 +59,9 @@ macro_rules! of_kind {
 impl Stream {
     /// From a connected, **non-blocking** socket; asks the kernel for the peer's address. Must be
     /// called within a runtime.
+    ///
+    /// # Errors
+    /// The socket is not connected any more.
     pub fn from_std(tcp: std::net::TcpStream) -> io::Result<Stream> {
         let peer = tcp.peer_addr()?;
         Stream::with_peer(tcp, peer)
@@ -66,6 +69,9 @@ impl Stream {
 
     /// As [`Stream::from_std`], when the peer's address is known already (from accept). The runtime
     /// begins to watch it when somebody has to wait for it.
+    ///
+    /// # Errors
+    /// Does not fail today: later calls report what is wrong with the socket.
     pub fn with_peer(tcp: std::net::TcpStream, peer: SocketAddr) -> io::Result<Stream> {
         Ok(Stream { kind: Kind::Tcp(Tcp::unwatched(tcp)), peer })
     }
@@ -93,6 +99,9 @@ impl Stream {
     /// Speaks TLS as a client, with the server that `name` says, which is also what its
     /// certificate is held against if the configuration verifies it. Otherwise as
     /// [`Stream::accept_tls`].
+    ///
+    /// # Errors
+    /// The handshake failed, or the connection ended in it.
     pub async fn connect_tls(
         self,
         config: Arc<rustls::ClientConfig>,
@@ -152,6 +161,9 @@ impl Stream {
     }
 
     /// This end's address. One system call.
+    ///
+    /// # Errors
+    /// The socket has been closed by the kernel.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.tcp().with(|tcp| os::socket::local_addr(&tcp))
     }
@@ -177,6 +189,9 @@ impl Stream {
     }
 
     /// Its descriptor, for a poller. What TLS has read and not yet handed out it does not tell of.
+    ///
+    /// # Errors
+    /// What `ask` returns.
     pub fn with_descriptor<T>(
         &self,
         ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
@@ -237,6 +252,9 @@ impl Stream {
 
     /// Ends what is sent on a stream of HTTP/2, with these lines of trailers. On any other it does
     /// nothing: there, messages end by their framing.
+    ///
+    /// # Errors
+    /// The stream was reset, or has ended already.
     pub fn finish(&self, trailers: &[u8]) -> io::Result<()> {
         match &self.kind {
             Kind::Http2(exchange) => exchange.finish(trailers),
@@ -362,21 +380,33 @@ impl Stream {
     }
 
     /// Sets how long sent data may stay unacknowledged; see [`os::socket::set_user_timeout`].
+    ///
+    /// # Errors
+    /// The kernel refuses.
     pub fn set_user_timeout(&self, timeout: std::time::Duration) -> io::Result<()> {
         self.tcp().with(|tcp| os::socket::set_user_timeout(&tcp, timeout))
     }
 
     /// Sends each write at once; see [`os::socket::set_nodelay`].
+    ///
+    /// # Errors
+    /// The kernel refuses.
     pub fn set_nodelay(&self) -> io::Result<()> {
         self.tcp().with(|tcp| os::socket::set_nodelay(&tcp))
     }
 
     /// Whether each write is sent at once. One system call.
+    ///
+    /// # Errors
+    /// The kernel refuses.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.tcp().with(|tcp| os::socket::nodelay(&tcp))
     }
 
     /// What the kernel knows about this connection. One system call.
+    ///
+    /// # Errors
+    /// The kernel refuses, or this is not TCP.
     pub fn tcp_info(&self) -> io::Result<os::tcp_info::TcpInfo> {
         self.tcp().with(|tcp| os::tcp_info::read(&tcp))
     }

@@ -122,6 +122,9 @@ impl ChunkedDecoder {
     /// Goes on with `input`, which begins where the last call's `consumed` ended. Stops after one
     /// run of data: call again with the rest while something was consumed and the end has not
     /// come. After an error the body is lost.
+    ///
+    /// # Errors
+    /// The chunked coding is broken or beyond its limits.
     pub fn decode(&mut self, input: &[u8]) -> Result<Chunk, ChunkError> {
         let mut at = 0;
         while self.state != State::End {

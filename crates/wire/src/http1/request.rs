@@ -59,6 +59,9 @@ pub struct RequestHead {
 ///
 /// The verdict is the same however the bytes were split on their way. After an error the
 /// connection can only be answered and closed.
+///
+/// # Errors
+/// The head is refused: by which rule, and the status to answer with.
 pub fn parse_request(
     input: &[u8],
     limits: &HeadLimits,

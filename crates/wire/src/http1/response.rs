@@ -41,6 +41,9 @@ pub struct ResponseHead {
 ///
 /// The verdict is the same however the bytes were split on their way. After an error nothing
 /// further on this connection can be believed.
+///
+/// # Errors
+/// The head is refused: by which rule.
 pub fn parse_response(
     input: &[u8],
     limits: &HeadLimits,

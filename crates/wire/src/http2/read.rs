@@ -58,6 +58,9 @@ pub fn trailer<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// The trailers whose lines `text` holds.
+///
+/// # Errors
+/// A line is no field that may stand in trailers.
 pub fn read_trailers(text: &[u8]) -> Result<HeaderMap, TextError> {
     field_map(text, super::is_of_the_connection)
 }

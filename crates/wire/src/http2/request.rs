@@ -141,6 +141,9 @@ fn percent_encoded(target: &str) -> Cow<'_, str> {
 /// The request whose whole head `text` is, for a server of HTTP/2 reached over `scheme`, with the
 /// protocol that it asks to upgrade to. What frames the body in HTTP/1.1 is left out; the body and
 /// its end are the stream's.
+///
+/// # Errors
+/// The text is no request head that HTTP/2 can carry.
 pub fn read_request<'a>(
     text: &'a [u8],
     scheme: &str,

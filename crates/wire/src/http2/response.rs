@@ -48,6 +48,9 @@ pub fn write_response(
 
 /// The response whose whole head `text` is. What frames the body in HTTP/1.1 and what is about the
 /// connection is left out. `upgraded`: it answers an extended CONNECT, whose consent is 200.
+///
+/// # Errors
+/// The text is no response head that HTTP/2 can carry.
 pub fn read_response(text: &[u8], upgraded: bool) -> Result<Response<()>, TextError> {
     let (line, rest) = first_line(text)?;
     let digits = line.split(|&byte| byte == b' ').nth(1).ok_or(TextError)?;

@@ -73,57 +73,9 @@ fn overview(run: &Run, text: &mut String) {
         };
         row(text, "Target", format!("{} {}{weight}", target.method, target.url).trim_start());
     }
-    let shape = &run.shape;
-    let protocol = match shape.protocol.as_str() {
-        "http/1.1" => "HTTP/1.1, ",
-        "h2" => "HTTP/2, ",
-        _ => "",
-    };
-    let kept = match (shape.protocol.as_str(), shape.keep_alive) {
-        ("", _) => "closed at once",
-        (_, true) => "kept",
-        (_, false) => "one for each request",
-    };
-    let model = match shape.model.as_str() {
-        "open" => "starts by the clock",
-        _ => "closed loop",
-    };
-    row(
-        text,
-        "Load",
-        &format!(
-            "{protocol}{model}, {} connections at most, {kept}, {} thread{}",
-            shape.connections_max,
-            shape.threads,
-            if shape.threads == 1 { "" } else { "s" }
-        ),
-    );
-    let is_connect = run.kind == "connect";
-    let (name, ended, each) = if is_connect {
-        ("Connections", "made", "connections")
-    } else {
-        ("Requests", "answered", "responses")
-    };
-    let cut_off = match totals.cut_off {
-        0 => String::new(),
-        number => format!(", {} cut off at the end", count(number)),
-    };
-    row(
-        text,
-        name,
-        &format!(
-            "{} in {:.2} s: {} {ended}, {} failed{cut_off}",
-            count(totals.requests),
-            totals.duration_s,
-            count(totals.responses),
-            count(totals.errors),
-        ),
-    );
-    if totals.given_back > 0 {
-        let times = count(totals.given_back);
-        let why = "given back by the server, which had not looked at them (GOAWAY, REFUSED_STREAM)";
-        row(text, "Sent again", &format!("{times} {why}"));
-    }
+    load_row(run, text);
+    requests_rows(run, text);
+    let (is_connect, each) = (run.kind == "connect", responses(run));
     let mut rate = format!("{} {each}/s", decimal(run.rate.responses_per_s));
     if let Some(intended) = run.rate.intended_per_s {
         let achieved = run.rate.achieved_per_s;
@@ -172,6 +124,69 @@ fn overview(run: &Run, text: &mut String) {
             count((totals.responses as f64 / cpu.max(1e-9)) as u64)
         ),
     );
+}
+
+/// What a run's answers are called.
+fn responses(run: &Run) -> &'static str {
+    if run.kind == "connect" { "connections" } else { "responses" }
+}
+
+/// How load was made.
+fn load_row(run: &Run, text: &mut String) {
+    let shape = &run.shape;
+    let protocol = match shape.protocol.as_str() {
+        "http/1.1" => "HTTP/1.1, ",
+        "h2" => "HTTP/2, ",
+        _ => "",
+    };
+    let kept = match (shape.protocol.as_str(), shape.keep_alive) {
+        ("", _) => "closed at once",
+        (_, true) => "kept",
+        (_, false) => "one for each request",
+    };
+    let model = match shape.model.as_str() {
+        "open" => "starts by the clock",
+        _ => "closed loop",
+    };
+    row(
+        text,
+        "Load",
+        &format!(
+            "{protocol}{model}, {} connections at most, {kept}, {} thread{}",
+            shape.connections_max,
+            shape.threads,
+            if shape.threads == 1 { "" } else { "s" }
+        ),
+    );
+}
+
+/// What was sent, and what came of it.
+fn requests_rows(run: &Run, text: &mut String) {
+    let totals = &run.totals;
+    let (name, ended) = match run.kind.as_str() {
+        "connect" => ("Connections", "made"),
+        _ => ("Requests", "answered"),
+    };
+    let cut_off = match totals.cut_off {
+        0 => String::new(),
+        number => format!(", {} cut off at the end", count(number)),
+    };
+    row(
+        text,
+        name,
+        &format!(
+            "{} in {:.2} s: {} {ended}, {} failed{cut_off}",
+            count(totals.requests),
+            totals.duration_s,
+            count(totals.responses),
+            count(totals.errors),
+        ),
+    );
+    if totals.given_back > 0 {
+        let times = count(totals.given_back);
+        let why = "given back by the server, which had not looked at them (GOAWAY, REFUSED_STREAM)";
+        row(text, "Sent again", &format!("{times} {why}"));
+    }
 }
 
 fn times(run: &Run, text: &mut String) {

@@ -7,7 +7,7 @@ mod secured;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ struct Seen {
 
 impl Server {
     async fn start(mode: Mode) -> Server {
-        Server::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), mode).await
+        Server::start_at(SocketAddr::from((own_loopback(), 0)), mode).await
     }
 
     async fn start_at(address: SocketAddr, mode: Mode) -> Server {
@@ -404,14 +404,14 @@ fn tcp_checks_leave_no_time_wait() {
         rig.until(|rig| rig.done == 30).await;
         assert_eq!(rig.failed, 0);
         assert_eq!(rig.health(1), Health::Up);
-        assert_eq!(time_wait(server.address.port()), 0);
+        assert_eq!(time_wait(server.address), 0);
 
         // An ordinary close does leave one: what is looked at does show it.
         let ordinary = Server::start(Mode::Answer(200)).await;
         let stream = TcpStream::connect(ordinary.address).await.expect("connects");
         drop(stream);
         rig.until(|_| ordinary.seen.connections.get() == 1 && ordinary.seen.open.get() == 0).await;
-        rig.until(|_| time_wait(ordinary.address.port()) == 1).await;
+        rig.until(|_| time_wait(ordinary.address) == 1).await;
     });
 }
 
@@ -426,17 +426,26 @@ fn http_probes_leave_no_time_wait_either() {
         let mut rig = Rig::new(all, 8);
         rig.until(|rig| rig.done == 60).await;
         assert_eq!(rig.failed, 0);
-        assert_eq!(time_wait(server.address.port()), 0);
+        assert_eq!(time_wait(server.address), 0);
     });
 }
 
-/// Sockets in `TIME_WAIT` with `port` at either end.
-fn time_wait(port: u16) -> usize {
+/// An address of loopback that no other test's connections have at either end: the kernel gives ends
+/// that are not bound 127.0.0.1.
+fn own_loopback() -> Ipv4Addr {
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, 128 | (a & 63), b, c)
+}
+
+/// Sockets in `TIME_WAIT` with `address` at either end.
+fn time_wait(address: SocketAddr) -> usize {
     const TIME_WAIT: &str = "06";
-    let port = format!(":{port:04X}");
+    let IpAddr::V4(ip) = address.ip() else { panic!("{address} is not of IPv4") };
+    // As the kernel writes it: the address in the machine's own order.
+    let end = format!("{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port());
     let table = std::fs::read_to_string("/proc/net/tcp").expect("/proc/net/tcp");
     let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     rows.filter(|columns| columns.len() > 3 && columns[3] == TIME_WAIT)
-        .filter(|columns| columns[1].ends_with(&port) || columns[2].ends_with(&port))
+        .filter(|columns| columns[1] == end || columns[2] == end)
         .count()
 }

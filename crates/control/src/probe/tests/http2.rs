@@ -36,7 +36,7 @@ impl Server2 {
         goaway_after: usize,
         answer: Rc<Answer>,
     ) -> Server2 {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of loopback");
+        let listener = TcpListener::bind((own_loopback(), 0)).await.expect("a port of loopback");
         let address = listener.local_addr().expect("bound");
         let seen = Rc::new(Seen2::default());
         let counted = seen.clone();
@@ -136,7 +136,7 @@ fn nine_of_ten_probes_share_a_connection_of_http2_clear_or_over_tls() {
             assert_eq!(request.uri().to_string(), format!("{scheme}://app.test/status"));
             assert_eq!((request.method().as_str(), body.len()), ("GET", 0));
             assert!(request.headers()["user-agent"].to_str().expect("text").starts_with("weir/"));
-            assert_eq!(time_wait(server.address.port()), 0);
+            assert_eq!(time_wait(server.address), 0);
         }
     });
 }

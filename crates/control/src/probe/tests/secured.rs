@@ -28,7 +28,7 @@ struct Handshakes {
 
 impl Secured {
     async fn start(config: Arc<ServerConfig>, expects_proxy: bool) -> Secured {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of loopback");
+        let listener = TcpListener::bind((own_loopback(), 0)).await.expect("a port of loopback");
         let address = listener.local_addr().expect("bound");
         let (seen, handshakes) = (Rc::new(Seen::default()), Rc::new(Handshakes::default()));
         let acceptor = TlsAcceptor::from(config);
@@ -104,7 +104,7 @@ fn nine_of_ten_probes_use_a_kept_connection_over_tls_and_the_tenth_a_full_handsh
         assert_eq!((server.seen.requests.get(), server.seen.connections.get()), (40, 4));
         assert_eq!((server.handshakes.done.get(), server.handshakes.resumed.get()), (4, 0));
         assert_eq!(server.handshakes.names.borrow().get(NAME), Some(&4));
-        assert_eq!(time_wait(server.address.port()), 0);
+        assert_eq!(time_wait(server.address), 0);
     });
 }
 
@@ -176,7 +176,7 @@ fn a_tcp_check_of_a_tls_service_completes_the_handshake() {
         rig.until(|rig| rig.done == 10).await;
         assert_eq!((rig.failed, rig.health(1)), (0, Health::Up));
         assert_eq!((server.seen.connections.get(), server.seen.requests.get()), (10, 0));
-        assert_eq!(time_wait(server.address.port()), 0);
+        assert_eq!(time_wait(server.address), 0);
 
         let expired = pki::server(pki::certificate(NAME, true), false, &[]);
         let expired = Secured::start(expired, false).await;

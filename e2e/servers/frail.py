@@ -11,7 +11,8 @@ What the end of the path asks for:
   malformed  what is no response
   switch     101, which nobody asked for (HTTP/2: as malformed)
   v505       505
-  unread     the body is not read (HTTP/2: its window is not given back) for 3 s
+  unread     the body is not read (HTTP/2: its window is not given back) for 6 s
+  patient    as good, and the body may take 10 s
 Another method than GET, HEAD, POST and PUT is answered with 501. A body that is not there a second
 after its head, and a head of more than 8 kB, end the connection.
 """
@@ -27,6 +28,8 @@ import h2.events
 import h2.exceptions
 
 BODY_WITHIN_S = 1.0
+PATIENT_S = 10.0
+UNREAD_S = 6.0
 HEAD_MAX = 8192
 METHODS = ("GET", "HEAD", "POST", "PUT")
 
@@ -90,8 +93,8 @@ class Http1:
             self.answer(503, b"no\n")
             raise Ended
         if what == "unread":
-            time.sleep(3)
-        self.body(fields)
+            time.sleep(UNREAD_S)
+        self.body(fields, PATIENT_S if what == "patient" else BODY_WITHIN_S)
         if what == "malformed":
             self.sock.sendall(b"HTTP/1.1 banana\r\n\r\n")
             raise Ended
@@ -100,9 +103,9 @@ class Http1:
             raise Ended
         self.answer(*outcome(method, what))
 
-    def body(self, fields):
-        self.sock.settimeout(BODY_WITHIN_S)
-        until = time.monotonic() + BODY_WITHIN_S
+    def body(self, fields, patience):
+        self.sock.settimeout(patience)
+        until = time.monotonic() + patience
 
         def there(enough):
             while not enough():
@@ -161,7 +164,7 @@ class Http2:
             if sum(len(k) + len(v) for k, v in fields.items()) > HEAD_MAX:
                 raise Ended
             what = asked(fields[":path"])
-            patience = 3 if what == "unread" else BODY_WITHIN_S
+            patience = {"unread": UNREAD_S, "patient": PATIENT_S}.get(what, BODY_WITHIN_S)
             until = time.monotonic() + patience
             self.open[number] = {"method": fields[":method"], "what": what, "until": until, "ended": False}
             if what == "early":

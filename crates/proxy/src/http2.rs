@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -159,7 +160,7 @@ async fn streams(
         }
     }
     let last_words =
-        async { while let Some(Ok(_)) = poll_fn(|cx| connection.poll_request(cx)).await {} };
+        pin!(async { while let Some(Ok(_)) = poll_fn(|cx| connection.poll_request(cx)).await {} });
     let _ = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
 }
 

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,7 +164,7 @@ impl Multiplexed {
     ) -> Result<ServerConnection, NoConnection> {
         let server = self.server(reach.key(endpoint));
         let until = os::clock::now() + reach.service.timeouts.connect;
-        let turn = Arc::clone(&server.private).acquire_owned();
+        let turn = pin!(Arc::clone(&server.private).acquire_owned());
         // Never closed, so it does not fail.
         let Some(Ok(permit)) = Watchdog::new().until(until, turn).await else {
             let there = server.take(body, buffers, os::clock::now());

@@ -1,7 +1,7 @@
 //! TCP mode: a connection, a server, bytes both ways.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Poll, ready};
 
@@ -207,14 +207,14 @@ impl Attempt for Carried<'_> {
             tls: plane.tls.services[id.0 as usize].as_ref(),
             client: Introduced { peer: accepted.peer, stream: &accepted.stream },
         };
-        let dialling = server_connection::dial(&reach, to.slot.endpoint(), &worker.buffers);
-        let mut dialling = pin!(to.connected(dialling));
+        let dialling = pin!(server_connection::dial(&reach, to.slot.endpoint(), &worker.buffers));
+        let mut dialling = to.connected(dialling);
         let begun = os::clock::now();
         let dialled = poll_fn(|cx| {
             // A client that has closed its sending side still waits: each direction ends by itself.
             match client_gone(&accepted.stream, buffer, false, cx) {
                 Poll::Ready(cause) if cause != Cause::ClientClosed => Poll::Ready(Err(cause)),
-                _ => dialling.as_mut().poll(cx),
+                _ => Pin::new(&mut dialling).poll(cx),
             }
         });
         let dialled = watchdog.guard(&limits, dialled).await;

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -78,21 +78,25 @@ impl Watchdog {
     }
 
     /// Runs `work` until it ends or one of `limits` passes, which yields that limit's cause.
-    pub(crate) async fn guard<T, E: From<Cause>>(
+    ///
+    /// No `async fn`: one would hold what it runs twice, as its argument and pinned, and every task
+    /// that serves a connection would grow by that.
+    pub(crate) fn guard<T, E: From<Cause>>(
         &mut self,
         limits: &Limits,
-        work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E> {
-        if let Some((at, cause)) = limits.ends[Direction::Whole as usize].get()
-            && os::clock::now() >= at
-        {
-            // Nothing is begun that has no time left.
-            return Err(cause.into());
-        }
-        let mut work = pin!(work);
-        poll_fn(|cx| {
+        mut work: impl Future<Output = Result<T, E>> + Unpin,
+    ) -> impl Future<Output = Result<T, E>> {
+        let mut has_begun = false;
+        poll_fn(move |cx| {
+            if !std::mem::replace(&mut has_begun, true)
+                && let Some((at, cause)) = limits.ends[Direction::Whole as usize].get()
+                && os::clock::now() >= at
+            {
+                // Nothing is begun that has no time left.
+                return Poll::Ready(Err(cause.into()));
+            }
             loop {
-                if let Poll::Ready(result) = work.as_mut().poll(cx) {
+                if let Poll::Ready(result) = Pin::new(&mut work).poll(cx) {
                     return Poll::Ready(result);
                 }
                 let Some((at, cause)) = limits.next() else { return Poll::Pending };
@@ -106,19 +110,17 @@ impl Watchdog {
                 }
             }
         })
-        .await
     }
 
     /// Runs `work` until it ends or `at` passes; `None` then.
-    pub(crate) async fn until<T>(
+    pub(crate) fn until<T>(
         &mut self,
         at: Moment,
-        work: impl Future<Output = T>,
-    ) -> Option<T> {
-        let mut work = pin!(work);
-        poll_fn(|cx| {
+        mut work: impl Future<Output = T> + Unpin,
+    ) -> impl Future<Output = Option<T>> {
+        poll_fn(move |cx| {
             loop {
-                if let Poll::Ready(result) = work.as_mut().poll(cx) {
+                if let Poll::Ready(result) = Pin::new(&mut work).poll(cx) {
                     return Poll::Ready(Some(result));
                 }
                 match self.poll_timer(at, cx) {
@@ -128,7 +130,6 @@ impl Watchdog {
                 }
             }
         })
-        .await
     }
 
     /// Whether `at` has passed; if not, the task is woken no later than that.

@@ -1,6 +1,7 @@
 //! One attempt: the request goes to one server, and its response head comes back, or not.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::task::Poll;
 
 use decide::retry::leaves_work;
@@ -63,7 +64,7 @@ impl Forwarding<'_, '_> {
         // Of an attempt before this one.
         self.limits.clear(Direction::Up);
         let private = to.tries.private;
-        let opening = worker.pool.open(&reach, endpoint, want, &worker.buffers, private);
+        let opening = pin!(worker.pool.open(&reach, endpoint, want, &worker.buffers, private));
         let fresh = watchdog.guard(&self.limits, to.connected(opening)).await;
         record.dialled(os::clock::now() - dialled, fresh.is_ok());
         fresh.map_err(|none| not_connected(&none, self.service))

@@ -82,7 +82,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
     }
 
     /// Finds a server that answers, and passes its response on.
-    pub(super) async fn run(mut self) -> After {
+    pub(super) async fn run(&mut self) -> After {
         if let Err(reason) = self.encodable() {
             return self.give_up(reason.into()).await;
         }
@@ -95,7 +95,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         let Exchange { worker, plane, ref client, ref scratch, .. } = *self.exchange;
         let key = balance::key(self.service, &scratch.request, client.origin.peer.ip());
         let mut servers = Servers::new(worker, plane, self.id, key, self.affinity);
-        match servers.reach(&mut self, now).await {
+        match servers.reach(self, now).await {
             Ok((slot, server)) => {
                 self.note_head(&mut servers, &slot, &server);
                 drop(servers);

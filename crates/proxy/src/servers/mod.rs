@@ -6,7 +6,7 @@ mod judgement;
 mod tries;
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -131,16 +131,14 @@ impl Chosen<'_> {
     }
 
     /// Waits for `connecting`, as long as the server is worth waiting for.
-    pub(crate) async fn connected<E: From<Cause>>(
+    pub(crate) fn connected<E: From<Cause>>(
         &self,
-        connecting: impl Future<Output = Result<ServerConnection, E>>,
-    ) -> Result<ServerConnection, E> {
-        let mut connecting = pin!(connecting);
-        poll_fn(|cx| match connecting.as_mut().poll(cx) {
+        mut connecting: impl Future<Output = Result<ServerConnection, E>> + Unpin,
+    ) -> impl Future<Output = Result<ServerConnection, E>> + Unpin {
+        poll_fn(move |cx| match Pin::new(&mut connecting).poll(cx) {
             Poll::Pending if self.is_to_leave() => Poll::Ready(Err(Cause::ServerMarkedDown.into())),
             connected => connected,
         })
-        .await
     }
 }
 

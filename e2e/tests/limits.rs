@@ -187,6 +187,48 @@ fn a_request_rate_is_kept_per_key() {
     assert!(refused.field("retry-after").is_some(), "{}", refused.head);
 }
 
+/// With `wait_max` a rate spreads requests over time, and refuses those that would wait for longer.
+#[test]
+fn a_request_rate_may_be_waited_for() {
+    let Some(scene) = Scene::new("limits-rate-wait", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let route = |path: &str, limit: &str| {
+        format!("[[route]]\npath = \"{path}\"\nservice = \"app\"\nrate_limit = {{ {limit} }}\n")
+    };
+    let config = scene.config(
+        "",
+        &format!(
+            "{}{}[service.app]\n{}",
+            route("/soon", "requests = 20, per = \"1s\", burst = 1, wait_max = \"1m\""),
+            route("/late", "requests = 1, per = \"30s\", burst = 1, wait_max = \"35s\""),
+            e2e::server_tables("app", [app.address()])
+        ),
+    );
+    let weir = Weir::start(&scene, &config);
+    let began = std::time::Instant::now();
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let get = || http::get(weir.front(), "/soon").unwrap().status;
+        let all: Vec<_> = (0..5).map(|_| scope.spawn(get)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(statuses, [200; 5]);
+    assert!(began.elapsed() >= Duration::from_millis(200), "{:?}", began.elapsed());
+    // The second waits for 30 s, and leaves; the third would wait for 60.
+    assert_eq!(http::get(weir.front(), "/late").unwrap().status, 200);
+    let mut waiting = http::Connection::open(weir.front()).unwrap();
+    waiting.send(b"GET /late HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    wait::until("the second to wait", Duration::from_secs(10), || {
+        (weir.api("/api/v1/requests")["requests"].as_array()?.len() == 1).then_some(())
+    });
+    assert_eq!(http::get(weir.front(), "/late").unwrap().status, 429);
+    drop(waiting);
+    wait::until("the second to be missed", Duration::from_secs(10), || {
+        weir.access().iter().any(|line| line["cause"] == "client_closed").then_some(())
+    });
+}
+
 #[test]
 fn too_many_open_files_pause_accepting_and_do_not_spin() {
     let Some(scene) = Scene::alone("limits-emfile", &["python3", "prlimit"]) else {

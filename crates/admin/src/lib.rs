@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use decide::Registry;
 use model::{AdminAddress, Snapshot};
-use observe::exposition::{ProbeGauges, ReloadGauges, RequestBufferGauges};
+use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
 use observe::{InFlightTold, InFlightWanted};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -81,7 +81,9 @@ pub struct Sources {
     /// Client connections that each worker serves.
     pub worker_connections: Option<Source<Vec<u64>>>,
     /// The memory for request bodies that wait for a server.
-    pub request_buffers: Option<Source<RequestBufferGauges>>,
+    pub request_buffers: Option<Source<BudgetGauges>>,
+    /// The memory for compressing responses.
+    pub compression: Option<Source<BudgetGauges>>,
     /// Kept connections that wait for a request, of all workers together, by server.
     pub idle_connections: Option<Source<HashMap<SocketAddr, u32>>>,
     /// Requests and connections under way. May take its time: it is called on a thread that
@@ -111,6 +113,7 @@ impl Default for Sources {
             probes: Arc::new(Vec::new),
             worker_connections: None,
             request_buffers: None,
+            compression: None,
             idle_connections: None,
             in_flight: None,
             reload: None,

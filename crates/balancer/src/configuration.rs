@@ -2,8 +2,9 @@
 //! `weir check --json`.
 
 use model::{
-    AccessLog, Action, Balance, Certificate, CheckKind, FieldChanges, FieldMatch, HashOn,
-    HostPattern, Listener, PathMatch, Protocol, RateKey, Route, Service, ServiceTls, Snapshot,
+    AccessLog, Action, Balance, Certificate, CheckKind, ContentCoding, FieldChanges, FieldMatch,
+    HashOn, HostPattern, Listener, PathMatch, Protocol, RateKey, ResponseFilter, Route, Service,
+    ServiceTls, Snapshot,
 };
 use serde_json::{Value, json};
 
@@ -19,6 +20,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         "workers": snapshot.workers,
         "connections_max": snapshot.connections_max,
         "request_buffers_max_bytes": snapshot.request_buffers_max_bytes,
+        "compression_memory_max_bytes": snapshot.compression_memory_max_bytes,
         "drain_max_ms": millis(snapshot.drain_max),
         "state_directory": snapshot.state_directory,
         "run_as": snapshot.run_as.as_ref().map(|(user, group)| json!({
@@ -135,10 +137,11 @@ fn route(
         "header": pairs(&matches.fields),
         "query": pairs(&matches.query),
         "action": action(&route.action, snapshot),
-        "rate_limit": route.rate_limit.as_ref().map(|limit| json!({
+        "rate_limit": route.rate_limit().map(|limit| json!({
             "requests": limit.requests,
             "per_ms": millis(limit.per),
             "burst": limit.burst,
+            "wait_max_ms": millis(limit.wait_max),
             "by": match &limit.by {
                 RateKey::Client => "client".to_owned(),
                 RateKey::Field(name) => format!("header:{name}"),
@@ -172,6 +175,11 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
                     "prefix": forward.rewrite.prefix.as_deref().map(or_slash),
                     "host": forward.rewrite.host,
                 },
+                "compress": forward.filters.iter().map(|ResponseFilter::Compress(rules)| json!({
+                    "codings": rules.codings.iter().map(ContentCoding::as_str).collect::<Vec<_>>(),
+                    "types": rules.types.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                    "length_min_bytes": rules.length_min_bytes,
+                })).next(),
                 "request_header": changes(&forward.request_fields),
                 "response_header": changes(&forward.response_fields),
             }})

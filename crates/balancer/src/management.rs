@@ -72,19 +72,15 @@ impl Management {
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
         let onlooker = Arc::new(onlooker);
         let (spread, bodies) = (Arc::clone(&onlooker), Arc::clone(&onlooker));
+        let compressing = Arc::clone(&onlooker);
         let sources = admin::Sources {
             plan: Arc::new(move || probe_report::running_plan(&control)),
             configuration: Arc::new(configuration::to_json),
             probes: Arc::new(move || probe_report::probes(&probed)),
             in_flight: Some(Arc::new(move |wanted| onlooker.in_flight(wanted))),
             worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
-            request_buffers: Some(Arc::new(move || {
-                let buffers = bodies.request_buffers();
-                observe::exposition::RequestBufferGauges {
-                    used_bytes: buffers.used_bytes(),
-                    exhausted: buffers.exhausted(),
-                }
-            })),
+            request_buffers: Some(Arc::new(move || budget(bodies.request_buffers()))),
+            compression: Some(Arc::new(move || budget(compressing.compression()))),
             findings: Some(Arc::new(move || findings.value())),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             ..sources
@@ -150,5 +146,12 @@ impl Management {
         if let Some(metrics) = self.metrics {
             metrics.stop();
         }
+    }
+}
+
+fn budget(budget: &proxy::Budget) -> observe::exposition::BudgetGauges {
+    observe::exposition::BudgetGauges {
+        used_bytes: budget.used_bytes(),
+        exhausted: budget.exhausted(),
     }
 }

@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use model::{
-    Action, Affinity, Forward, HostPattern, Listener, PathMatch, Protocol, Route, RouteMatch,
-    Service, Snapshot, Split,
+    Action, Affinity, Forward, HostPattern, Listener, PathMatch, Protocol, RequestFilter,
+    ResponseFilter, Route, RouteMatch, Service, Snapshot, Split,
 };
 
 use crate::diagnostic::At;
 use crate::files::Tls;
 use crate::names::Names;
-use crate::raw::{Document, RawAction, RawAdmin, RawListener, RawProtocol, RawRoute};
+use crate::raw::{Document, RawAction, RawAdmin, RawForward, RawListener, RawProtocol, RawRoute};
 
 /// `None` if a name points at nothing, which `check` has reported.
 pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Snapshot> {
@@ -31,8 +31,8 @@ pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Sn
                 Some(name) => name.value.clone(),
                 None => name_of(&matches, &listeners),
             };
-            let rate_limit = raw.rate_limit.clone();
-            routes.push(Route { name, matches, action: action.clone(), rate_limit });
+            let filters = request_filters(raw);
+            routes.push(Route { name, matches, action: action.clone(), filters });
         }
     }
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
@@ -41,6 +41,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Sn
         workers: document.workers,
         connections_max,
         request_buffers_max_bytes: document.request_buffers_max_bytes,
+        compression_memory_max_bytes: document.compression_memory_max_bytes,
         drain_max: document.drain_max,
         state_directory: document.state_directory,
         run_as: document.run_as,
@@ -131,6 +132,7 @@ fn action(raw: &RawAction, names: &Names) -> Option<Action> {
             Some(Action::Forward(Box::new(Forward {
                 to: to?,
                 rewrite: forward.rewrite.clone(),
+                filters: response_filters(forward),
                 request_fields: forward.request_fields.clone(),
                 response_fields: forward.response_fields.clone(),
             })))
@@ -139,6 +141,18 @@ fn action(raw: &RawAction, names: &Names) -> Option<Action> {
         RawAction::Deny(status) => Some(Action::Deny(*status)),
         RawAction::Unreadable => None,
     }
+}
+
+/// What a request goes through, in this order, before the route's action.
+fn request_filters(raw: &RawRoute) -> Vec<RequestFilter> {
+    let rate_limit = raw.rate_limit.clone().map(RequestFilter::RateLimit);
+    rate_limit.into_iter().collect()
+}
+
+/// What a response goes through, in this order.
+fn response_filters(raw: &RawForward) -> Vec<ResponseFilter> {
+    let compress = raw.compress.clone().map(ResponseFilter::Compress);
+    compress.into_iter().collect()
 }
 
 /// What a route of the file matches: one set of conditions for each of its hosts, in their order.

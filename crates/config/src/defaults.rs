@@ -12,6 +12,24 @@ const fn secs(n: u64) -> Duration {
 pub(crate) const CONNECTIONS_MAX: u64 = 32_768;
 /// A thousand of the largest bodies that `retries.body_kept_max` allows by default.
 pub(crate) const REQUEST_BUFFERS_MAX_BYTES: u64 = 64_000_000;
+/// Forty-two responses of zstd at once, or a hundred and twenty-eight of gzip.
+pub(crate) const COMPRESSION_MEMORY_MAX_BYTES: u64 = 64_000_000;
+/// Of four megabytes of source code, gzip makes 27 % at 77 MB/s, zstd 28 % at 178 MB/s, and br takes
+/// 53 MB/s for as much; it is for those who want its 25 % at 27 MB/s.
+pub(crate) const COMPRESS_CODINGS: &[&str] = &["zstd", "gzip"];
+/// What text there is on the web.
+pub(crate) const COMPRESS_TYPES: &[&str] = &[
+    "text/*",
+    "application/json",
+    "application/javascript",
+    "application/xml",
+    "application/wasm",
+    "image/svg+xml",
+    "*/*+json",
+    "*/*+xml",
+];
+/// Less fits in a packet either way.
+pub(crate) const COMPRESS_LENGTH_MIN: u64 = 1_000;
 /// Less than the 30 s after which orchestrators commonly kill would cut requests that the
 /// response timeout still allows.
 pub(crate) const DRAIN_MAX: Duration = secs(30);
@@ -53,6 +71,8 @@ pub(crate) const UPGRADE_PROTOCOLS: &[&str] = &["websocket"];
 
 /// Keeps method and body, and may be kept by the client.
 pub(crate) const REDIRECT_STATUS: u64 = 308;
+/// Whoever is limited is told so at once.
+pub(crate) const RATE_WAIT_MAX: Duration = Duration::ZERO;
 pub(crate) const RATE_PER: Duration = secs(1);
 pub(crate) const WEIGHT: u64 = 1;
 

@@ -48,21 +48,22 @@ impl RateTable {
     }
 
     /// Takes one request from the allowance of `key` on `route` (numbers that stay the same for as
-    /// long as the allowance should, also across configurations). If there is none left: after
-    /// what time there will be, if nobody takes it before.
+    /// long as the allowance should, also across configurations). Returns how long the request has
+    /// to wait for its turn, at most `limit.wait_max`; the turn is its own.
     ///
     /// Of `burst` n, n requests may come at once and each further one `per / requests` after the
     /// one before; 0 counts as 1. No requests at all are allowed when `requests` is 0.
     ///
     /// # Errors
-    /// Nothing is left: the time until there is.
+    ///
+    /// The wait would be too long: the time until it would not, if nobody comes before.
     pub fn take(
         &self,
         route: u64,
         limit: &RateLimit,
         key: u64,
         now: Moment,
-    ) -> Result<(), Duration> {
+    ) -> Result<Duration, Duration> {
         if limit.requests == 0 {
             return Err(limit.per);
         }
@@ -79,11 +80,12 @@ impl RateTable {
 
         let from_ns = (*full_at_ns).max(now_ns);
         let early_ns = (from_ns - now_ns).saturating_sub(tolerance_ns);
-        if early_ns > 0 {
-            return Err(Duration::from_nanos(early_ns));
+        let too_early_ns = early_ns.saturating_sub(nanoseconds(limit.wait_max));
+        if too_early_ns > 0 {
+            return Err(Duration::from_nanos(too_early_ns));
         }
         *full_at_ns = from_ns.saturating_add(interval_ns);
-        Ok(())
+        Ok(Duration::from_nanos(early_ns))
     }
 }
 
@@ -130,8 +132,10 @@ fn mix(mut bits: u64) -> u64 {
 mod tests {
     use super::*;
 
+    const NOW: Duration = Duration::ZERO;
+
     fn limit(requests: u32, per: Duration, burst: u32) -> RateLimit {
-        RateLimit { by: RateKey::Client, requests, per, burst }
+        RateLimit { by: RateKey::Client, requests, per, burst, wait_max: Duration::ZERO }
     }
 
     fn at_ms(millis: u64) -> Moment {
@@ -143,18 +147,32 @@ mod tests {
         let table = RateTable::new(100);
         let limit = limit(10, Duration::from_secs(1), 3);
         for _ in 0..3 {
-            assert_eq!(table.take(1, &limit, 9, at_ms(0)), Ok(()));
+            assert_eq!(table.take(1, &limit, 9, at_ms(0)), Ok(NOW));
         }
         assert_eq!(table.take(1, &limit, 9, at_ms(0)), Err(Duration::from_millis(100)));
         assert_eq!(table.take(1, &limit, 9, at_ms(99)), Err(Duration::from_millis(1)));
         // A refusal costs nothing, and its answer holds.
-        assert_eq!(table.take(1, &limit, 9, at_ms(100)), Ok(()));
+        assert_eq!(table.take(1, &limit, 9, at_ms(100)), Ok(NOW));
         assert_eq!(table.take(1, &limit, 9, at_ms(100)), Err(Duration::from_millis(100)));
         // The whole burst is back after the time it takes to fill.
         for _ in 0..3 {
-            assert_eq!(table.take(1, &limit, 9, at_ms(500)), Ok(()));
+            assert_eq!(table.take(1, &limit, 9, at_ms(500)), Ok(NOW));
         }
         assert!(table.take(1, &limit, 9, at_ms(500)).is_err());
+    }
+
+    #[test]
+    fn those_that_may_wait_are_spread_over_time() {
+        let table = RateTable::new(100);
+        let mut limit = limit(10, Duration::from_secs(1), 1);
+        limit.wait_max = Duration::from_millis(250);
+        let waits = [0, 100, 200].map(Duration::from_millis);
+        for wait in waits {
+            assert_eq!(table.take(1, &limit, 9, at_ms(0)), Ok(wait));
+        }
+        // 300 ms would be too long; 50 ms later it is not, though nobody else may go before.
+        assert_eq!(table.take(1, &limit, 9, at_ms(0)), Err(Duration::from_millis(50)));
+        assert_eq!(table.take(1, &limit, 9, at_ms(50)), Ok(Duration::from_millis(250)));
     }
 
     #[test]
@@ -162,7 +180,7 @@ mod tests {
         let table = RateTable::new(100);
         let limit = limit(1, Duration::from_mins(1), 1);
         for (route, key) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
-            assert_eq!(table.take(route, &limit, key, at_ms(0)), Ok(()), "{route} {key}");
+            assert_eq!(table.take(route, &limit, key, at_ms(0)), Ok(NOW), "{route} {key}");
             assert!(table.take(route, &limit, key, at_ms(0)).is_err());
         }
     }
@@ -173,12 +191,12 @@ mod tests {
         let never = limit(0, Duration::from_secs(5), 3);
         assert_eq!(table.take(1, &never, 1, at_ms(0)), Err(Duration::from_secs(5)));
         let no_burst = limit(1, Duration::from_secs(1), 0);
-        assert_eq!(table.take(2, &no_burst, 1, at_ms(0)), Ok(()));
+        assert_eq!(table.take(2, &no_burst, 1, at_ms(0)), Ok(NOW));
         assert_eq!(table.take(2, &no_burst, 1, at_ms(0)), Err(Duration::from_secs(1)));
         let endless = limit(1, Duration::MAX, u32::MAX);
-        assert_eq!(table.take(3, &endless, 1, Moment::ZERO), Ok(()));
+        assert_eq!(table.take(3, &endless, 1, Moment::ZERO), Ok(NOW));
         let at_the_beginning = limit(u32::MAX, Duration::from_nanos(1), 1);
-        assert_eq!(table.take(4, &at_the_beginning, 1, Moment::ZERO), Ok(()));
+        assert_eq!(table.take(4, &at_the_beginning, 1, Moment::ZERO), Ok(NOW));
     }
 
     /// Against the token bucket that the limit describes, kept the long way: a level that rises
@@ -203,7 +221,7 @@ mod tests {
                 let expected = match level_ns.checked_sub(one_ns) {
                     Some(left) => {
                         level_ns = left;
-                        Ok(())
+                        Ok(NOW)
                     }
                     None => Err(Duration::from_nanos(one_ns - level_ns)),
                 };
@@ -222,7 +240,7 @@ mod tests {
         let spend = |key| while table.take(1, &limit, key, at_ms(0)).is_ok() {};
         (0..100).for_each(spend);
         for key in 1_000..100_000 {
-            assert_eq!(table.take(1, &limit, key, at_ms(1)), Ok(()));
+            assert_eq!(table.take(1, &limit, key, at_ms(1)), Ok(NOW));
         }
         let still_limited = (0..100).filter(|&key| table.take(1, &limit, key, at_ms(2)).is_err());
         assert_eq!(still_limited.count(), 100);
@@ -235,7 +253,7 @@ mod tests {
         let table = RateTable::new(10_000);
         let limit = limit(1, Duration::from_secs(1), 1);
         for key in 0..10_000 {
-            assert_eq!(table.take(1, &limit, key, at_ms(0)), Ok(()));
+            assert_eq!(table.take(1, &limit, key, at_ms(0)), Ok(NOW));
         }
         let forgotten = (0..10_000).filter(|&key| table.take(1, &limit, key, at_ms(1)).is_ok());
         let forgotten = forgotten.count();

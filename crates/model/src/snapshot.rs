@@ -31,6 +31,8 @@ pub struct Snapshot {
     /// Memory for request bodies that are read before a server is chosen, of all requests together,
     /// in bytes; 0: none is read ahead.
     pub request_buffers_max_bytes: u64,
+    /// Memory for compressing responses, of all together; 0: nothing is compressed.
+    pub compression_memory_max_bytes: u64,
     /// How long running requests may take after SIGTERM.
     pub drain_max: Duration,
     /// Where Weir keeps what must survive a restart; `None`: as the environment says.
@@ -65,6 +67,7 @@ impl Snapshot {
             workers: None,
             connections_max: 0,
             request_buffers_max_bytes: 0,
+            compression_memory_max_bytes: 0,
             drain_max: Duration::ZERO,
             state_directory: None,
             run_as: None,

@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ListenerId, ServiceId};
+use crate::{ListenerId, RequestFilter, ResponseFilter, ServiceId};
 
 /// One rule: what it matches and what is done.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +16,15 @@ pub struct Route {
     pub matches: RouteMatch,
     /// What is done with it.
     pub action: Action,
-    /// Requests per time and key, if limited.
-    pub rate_limit: Option<RateLimit>,
+    /// What its requests go through first, in order.
+    pub filters: Vec<RequestFilter>,
+}
+
+impl Route {
+    /// Its rate limit, if it has one.
+    pub fn rate_limit(&self) -> Option<&RateLimit> {
+        self.filters.iter().map(|RequestFilter::RateLimit(limit)| limit).next()
+    }
 }
 
 /// Conditions that must all hold. Precedence among routes is the Kubernetes Gateway API's: exact
@@ -155,7 +162,9 @@ pub struct Forward {
     pub rewrite: Rewrite,
     /// Changes to the request's fields.
     pub request_fields: FieldChanges,
-    /// Changes to the response's fields.
+    /// What responses go through, in order.
+    pub filters: Vec<ResponseFilter>,
+    /// Changes to the response's fields, after the filters.
     pub response_fields: FieldChanges,
 }
 
@@ -224,6 +233,9 @@ pub struct RateLimit {
     pub per: Duration,
     /// Requests that may come at once before the rate counts.
     pub burst: u32,
+    /// How long a request beyond that waits for its turn; one that would have to wait longer is
+    /// refused.
+    pub wait_max: Duration,
 }
 
 /// Whose requests share a bucket.

@@ -39,6 +39,7 @@ pub(crate) enum Sender {
 /// Returns what a failed transfer from `sender` to the other side is called.
 pub(crate) fn reason(error: &PumpError, sender: Sender) -> Reason {
     let cause = match (sender, error) {
+        (_, PumpError::Filter) => Cause::ProxyInternalError,
         (Sender::Client, PumpError::Malformed(error)) => {
             return Reason { cause: Cause::HttpRequestError, detail: error.detail() };
         }

@@ -12,8 +12,8 @@ use observe::{InFlight, InFlightTold, InFlightWanted, Stage};
 use wire::http1::Known;
 
 use crate::asking::{Asking, Waiting};
+use crate::budget::Budget;
 use crate::flight::Flight;
-use crate::request_buffers::RequestBuffers;
 use crate::roster::{Phase, Roster};
 use crate::shared::Shared;
 
@@ -102,8 +102,13 @@ impl Onlooker {
     }
 
     /// The memory for request bodies that wait for a server.
-    pub fn request_buffers(&self) -> &RequestBuffers {
+    pub fn request_buffers(&self) -> &Budget {
         &self.0.request_buffers
+    }
+
+    /// The memory for compressing responses.
+    pub fn compression(&self) -> &Budget {
+        &self.0.compression
     }
 
     /// Client connections that each worker serves.

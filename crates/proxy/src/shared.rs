@@ -10,10 +10,10 @@ use model::Moment;
 use tokio::sync::{Notify, mpsc};
 
 use crate::asking::Asking;
+use crate::budget::Budget;
 use crate::explain::MayExplain;
 use crate::identity::Identity;
 use crate::listener::LiveListener;
-use crate::request_buffers::RequestBuffers;
 use crate::tls::TlsConfigs;
 use crate::{ListenerSockets, RemovedListener};
 
@@ -94,7 +94,9 @@ pub(crate) struct Shared {
     stopped: AtomicBool,
     may_explain: Mutex<Option<MayExplain>>,
     /// The memory for bodies that wait for a server.
-    pub(crate) request_buffers: Arc<RequestBuffers>,
+    pub(crate) request_buffers: Arc<Budget>,
+    /// The memory for compressing responses.
+    pub(crate) compression: Arc<Budget>,
     /// Who this instance is to those who pass a request back to it.
     pub(crate) identity: Identity,
     /// TLS as configured, made once for all workers.
@@ -118,6 +120,7 @@ impl Shared {
             stopped: AtomicBool::new(false),
             may_explain: Mutex::new(may_explain),
             request_buffers: Arc::default(),
+            compression: Arc::default(),
             identity,
             tls: TlsConfigs::default(),
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use admin::{Door, Listener, Sources, Token};
 use decide::Registry;
 use model::{AdminAddress, Cause, Material, Moment, TcpSample, Timings};
-use observe::exposition::{ProbeGauges, ReloadGauges, RequestBufferGauges};
+use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
 use observe::{InFlight, InFlightTold, Stage};
 use serde_json::{Value, json};
 
@@ -87,7 +87,8 @@ pub(crate) fn sources() -> Sources {
             }]
         }),
         worker_connections: Some(Arc::new(|| vec![2, 1])),
-        request_buffers: Some(Arc::new(RequestBufferGauges::default)),
+        request_buffers: Some(Arc::new(BudgetGauges::default)),
+        compression: Some(Arc::new(BudgetGauges::default)),
         idle_connections: Some(Arc::new(|| HashMap::from([(address("127.0.0.1:5001"), 3)]))),
         in_flight: Some(Arc::new(|wanted| {
             let all = vec![in_flight("a", 30), in_flight("b", 10)];

@@ -99,6 +99,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         workers,
         connections_max,
         request_buffers_max_bytes,
+        compression_memory_max_bytes,
         drain_max,
         state_directory,
         run_as,
@@ -119,6 +120,8 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     words.value("connections_max", connections_max, &after.connections_max, u32::to_string);
     let buffers = &after.request_buffers_max_bytes;
     words.value("request_buffers_max", request_buffers_max_bytes, buffers, |n| show_size(*n));
+    let memory = &after.compression_memory_max_bytes;
+    words.value("compression_memory_max", compression_memory_max_bytes, memory, |n| show_size(*n));
     words.value("drain_max", drain_max, &after.drain_max, time);
     words.value("state_directory", state_directory, &after.state_directory, |directory| {
         or(directory.as_ref().map(|path| path.display()), "as the environment says")

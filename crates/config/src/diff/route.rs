@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 
 use model::{
-    Action, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey, RateLimit,
-    Redirect, Rewrite, Route, RouteMatch, Snapshot,
+    Action, Compression, ContentCoding, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch,
+    RateKey, RateLimit, Redirect, ResponseFilter, Rewrite, Route, RouteMatch, Snapshot,
 };
 
 use super::{Changes, Words, or};
-use crate::units::show_duration;
+use crate::units::{show_duration, show_size};
 
 pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     let mut changes = Changes::default();
@@ -67,7 +67,7 @@ fn listeners<'a>(matches: &RouteMatch, of: &'a Snapshot) -> Vec<&'a str> {
 }
 
 fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) -> Words {
-    let Route { name, matches, action, rate_limit } = old;
+    let Route { name, matches, action, filters: _ } = old;
     let mut words = Words::default();
     words.value("name", name, &new.name, ToString::to_string);
     let (listeners, new_listeners) = (listeners(matches, before), listeners(&new.matches, after));
@@ -88,13 +88,14 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words.hidden("header", fields, &new.matches.fields);
     words.hidden("query", query, &new.matches.query);
     act((action, before), (&new.action, after), &mut words);
-    words.value("rate_limit", rate_limit, &new.rate_limit, |limit| {
-        let shown = limit.as_ref().map(|RateLimit { by, requests, per, burst }| {
+    words.value("rate_limit", &old.rate_limit(), &new.rate_limit(), |limit| {
+        let shown = limit.map(|RateLimit { by, requests, per, burst, wait_max }| {
             let by = match by {
                 RateKey::Client => "client",
                 RateKey::Field(name) => name,
             };
-            format!("{requests} per {} by {by}, {burst} at once", show_duration(*per))
+            let (per, wait) = (show_duration(*per), show_duration(*wait_max));
+            format!("{requests} per {per} by {by}, {burst} at once, others wait {wait} at most")
         });
         or(shown, "none")
     });
@@ -104,7 +105,7 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
 fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), words: &mut Words) {
     match (old, new) {
         (Action::Forward(old), Action::Forward(new)) => {
-            let Forward { to: _, rewrite, request_fields, response_fields } = &**old;
+            let Forward { to: _, rewrite, request_fields, filters, response_fields } = &**old;
             let (to, new_to) = (services(old, before), services(new, after));
             words.value("service", &to, &new_to, String::clone);
             let Rewrite { prefix, host } = rewrite;
@@ -114,6 +115,7 @@ fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), 
             words.value("rewrite.host", host, &new.rewrite.host, |host| {
                 or(host.as_ref(), "unchanged")
             });
+            words.value("compress", filters, &new.filters, |filters| compression(filters));
             field_changes("request_header", request_fields, &new.request_fields, words);
             field_changes("response_header", response_fields, &new.response_fields, words);
         }
@@ -160,6 +162,17 @@ fn field_changes(key: &str, old: &FieldChanges, new: &FieldChanges, words: &mut 
     });
     words.hidden(&format!("{key}.set"), set, &new.set);
     words.hidden(&format!("{key}.add"), add, &new.add);
+}
+
+fn compression(filters: &[ResponseFilter]) -> String {
+    let shown = filters.iter().map(|ResponseFilter::Compress(rules)| {
+        let Compression { codings, types, length_min_bytes } = rules;
+        let codings: Vec<_> = codings.iter().map(ContentCoding::as_str).collect();
+        let types: Vec<_> = types.iter().map(ToString::to_string).collect();
+        let from = show_size(*length_min_bytes);
+        format!("{} of {} from {from}", codings.join(", "), types.join(", "))
+    });
+    or(shown.reduce(|before, next| format!("{before}; {next}")), "off")
 }
 
 /// The empty prefix is written as a slash.

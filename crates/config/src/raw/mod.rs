@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AdminAddress, ClientHttp2, ClientTimeouts, Doctor, FieldChanges, FieldMatch, ForwardFields,
-    HostPattern, Log, Metrics, PathMatch, RateLimit, Redirect, Reload, Rewrite,
+    AdminAddress, ClientHttp2, ClientTimeouts, Compression, Doctor, FieldChanges, FieldMatch,
+    ForwardFields, HostPattern, Log, Metrics, PathMatch, RateLimit, Redirect, Reload, Rewrite,
 };
 
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls};
@@ -38,6 +38,7 @@ pub(crate) struct Document {
     pub(crate) workers: Option<NonZeroU16>,
     pub(crate) connections_max: At<u32>,
     pub(crate) request_buffers_max_bytes: u64,
+    pub(crate) compression_memory_max_bytes: u64,
     pub(crate) drain_max: Duration,
     pub(crate) state_directory: Option<PathBuf>,
     pub(crate) run_as: Option<(String, Option<String>)>,
@@ -144,6 +145,7 @@ pub(crate) enum RawAction {
 pub(crate) struct RawForward {
     pub(crate) to: Vec<(At<Arc<str>>, u32)>,
     pub(crate) rewrite: Rewrite,
+    pub(crate) compress: Option<Compression>,
     pub(crate) request_fields: FieldChanges,
     pub(crate) response_fields: FieldChanges,
 }

@@ -1,11 +1,15 @@
 //! Reads `[[route]]`.
 
-use model::{FieldChanges, FieldMatch, PathMatch, RateKey, RateLimit, Redirect, Rewrite};
+use model::{
+    Compression, ContentCoding, FieldChanges, FieldMatch, MediaRange, PathMatch, RateKey,
+    RateLimit, Redirect, Rewrite,
+};
 
 use toml::de::DeValue;
 
-use super::table::Table;
+use super::table::{Table, choose};
 use super::{RawAction, RawForward, RawRoute, http, name, net};
+use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong, either, quote};
 
 /// The keys that say what is done, of which a route has exactly one.
@@ -96,6 +100,7 @@ fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     let redirect = table.table("redirect").map(|table| redirect(table, path));
     let deny = table.integer_if::<u16>("deny");
     let rewrite = table.table("rewrite").map(|table| rewrite(table, path));
+    let compress = compress(table);
     let request_fields = table.table("request_header").map(field_changes);
     let response_fields = table.table("response_header").map(field_changes);
     if !one_action(table) {
@@ -123,6 +128,7 @@ fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     RawAction::Forward(Box::new(RawForward {
         to,
         rewrite: rewrite.unwrap_or_default(),
+        compress,
         request_fields: request_fields.unwrap_or_default(),
         response_fields: response_fields.unwrap_or_default(),
     }))
@@ -146,7 +152,7 @@ fn one_action(table: &mut Table<'_>) -> bool {
             false
         }
         [(action @ ("redirect" | "deny"), span)] => {
-            for key in ["rewrite", "request_header", "response_header"] {
+            for key in ["rewrite", "compress", "request_header", "response_header"] {
                 if let Some(change) = table.key_span(key) {
                     table.problems.report(
                         Diagnostic::error(
@@ -250,10 +256,56 @@ fn field_changes(mut table: Table<'_>) -> FieldChanges {
     changes
 }
 
+fn compress(table: &mut Table<'_>) -> Option<Compression> {
+    let on = || Compression {
+        codings: read_all(defaults::COMPRESS_CODINGS, |word| word.parse().ok()),
+        types: read_all(defaults::COMPRESS_TYPES, MediaRange::parse),
+        length_min_bytes: defaults::COMPRESS_LENGTH_MIN,
+    };
+    match table.peek("compress") {
+        None | Some(DeValue::Boolean(false)) => return None,
+        Some(DeValue::Boolean(true)) => return Some(on()),
+        Some(_) => {}
+    }
+    let mut table = table.table("compress")?;
+    let codings = table.texts("codings", |text| choose(text, ContentCoding::WORDS));
+    let types = table.texts("types", |text| {
+        MediaRange::parse(text).ok_or_else(|| {
+            Wrong::new("no media type").help("write \"text/html\", \"text/*\" or \"*/*+json\"")
+        })
+    });
+    for (key, is_empty) in [
+        ("codings", codings.as_ref().is_some_and(Vec::is_empty)),
+        ("types", types.as_ref().is_some_and(Vec::is_empty)),
+    ] {
+        if is_empty && is_empty_list(table.peek(key)) {
+            table.problems.report(
+                Diagnostic::error("nothing would be compressed", table.span_of(key), "empty")
+                    .help(format!("leave `{key}` out for the default, or write compress = false")),
+            );
+        }
+    }
+    let length_min_bytes = table.size("length_min").value;
+    table.finish();
+    let on = on();
+    Some(Compression {
+        codings: codings.map_or(on.codings, |codings| {
+            codings.into_iter().filter_map(|at| at.value.parse().ok()).collect()
+        }),
+        types: types.map_or(on.types, |types| types.into_iter().map(|at| at.value).collect()),
+        length_min_bytes,
+    })
+}
+
+fn read_all<T>(words: &[&str], read: impl Fn(&str) -> Option<T>) -> Vec<T> {
+    words.iter().filter_map(|word| read(word)).collect()
+}
+
 fn rate_limit(mut table: Table<'_>) -> Option<RateLimit> {
     let requests = table.integer_if::<u32>("requests");
     let per = table.duration("per").value;
     let burst = table.integer_if::<u32>("burst");
+    let wait_max = table.duration("wait_max").value;
     let by = table.text("by", |text| match text.split_once(':') {
         None if text == "client" => Ok(RateKey::Client),
         Some(("header", field)) => http::field_name(field.trim()).map(RateKey::Field),
@@ -266,6 +318,7 @@ fn rate_limit(mut table: Table<'_>) -> Option<RateLimit> {
         requests,
         per,
         burst: burst.map_or(requests, |at| at.value),
+        wait_max,
     })
 }
 

@@ -103,7 +103,7 @@ fn rule(text: &str) -> RouteMatch {
 }
 
 fn route(matches: RouteMatch) -> Route {
-    Route { name: Arc::from("r"), matches, action: Action::Deny(403), rate_limit: None }
+    Route { name: Arc::from("r"), matches, action: Action::Deny(403), filters: Vec::new() }
 }
 
 /// Finds in a router over `rules`, in the order given and in reverse: the order must not matter.
@@ -470,6 +470,7 @@ fn a_split_draws_by_weight() {
         to,
         rewrite: Rewrite::default(),
         request_fields: model::FieldChanges::default(),
+        filters: Vec::new(),
         response_fields: model::FieldChanges::default(),
     };
     let mut rng = Rng::with_seed(7);

@@ -17,7 +17,9 @@ pub struct Gauges<'a> {
     /// Client connections that each of them serves, if somebody knows.
     pub worker_connections: Option<Vec<u64>>,
     /// The memory for request bodies that wait for a server, where it is known.
-    pub request_buffers: Option<RequestBufferGauges>,
+    pub request_buffers: Option<BudgetGauges>,
+    /// The memory for compressing responses, where it is known.
+    pub compression: Option<BudgetGauges>,
     /// The process, if its numbers could be read.
     pub process: Option<ProcessGauges>,
     /// How reloads ended, where there are any.
@@ -49,12 +51,12 @@ pub struct ProcessGauges {
     pub fds_max: u64,
 }
 
-/// Request bodies that are read before a server is chosen.
+/// Memory that is bounded for all requests together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestBufferGauges {
-    /// Memory that holds them, in bytes.
+pub struct BudgetGauges {
+    /// What is in use, in bytes.
     pub used_bytes: u64,
-    /// Bodies that were not read to their end because the bound was reached.
+    /// How many did without because the bound was reached.
     pub exhausted: u64,
 }
 

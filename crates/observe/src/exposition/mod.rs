@@ -18,8 +18,8 @@ use crate::registry::{ExchangeTotals, ListenerTotals, ServiceTotals, Totals};
 pub use families::Format;
 use families::{Families, Kind, Label};
 pub use gauges::{
-    CertificateGauges, Gauges, ListenerGauges, ProbeGauges, ProcessGauges, ReloadGauges,
-    RequestBufferGauges, ServerGauges, ServiceGauges,
+    BudgetGauges, CertificateGauges, Gauges, ListenerGauges, ProbeGauges, ProcessGauges,
+    ReloadGauges, ServerGauges, ServiceGauges,
 };
 
 /// Appends everything in `format` to `out`.
@@ -81,6 +81,22 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
             "Request bodies that were not read to their end before a server was chosen because \
              request_buffers_max was reached.",
             buffers.exhausted,
+        );
+    }
+    if let Some(compression) = gauges.compression {
+        families.single(
+            "weir_compression_memory_bytes",
+            Kind::Gauge,
+            Some("bytes"),
+            "Memory set aside for the responses that are being compressed (compression_memory_max).",
+            compression.used_bytes,
+        );
+        families.single(
+            "weir_compression_memory_exhausted",
+            Kind::Counter,
+            None,
+            "Responses that were not compressed because compression_memory_max was reached.",
+            compression.exhausted,
         );
     }
     if let Some(process) = gauges.process {

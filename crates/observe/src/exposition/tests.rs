@@ -190,7 +190,8 @@ fn gauges() -> Gauges<'static> {
         generation: 1,
         workers: 2,
         worker_connections: Some(vec![3, 4]),
-        request_buffers: Some(RequestBufferGauges { used_bytes: 4096, exhausted: 1 }),
+        request_buffers: Some(BudgetGauges { used_bytes: 4096, exhausted: 1 }),
+        compression: Some(BudgetGauges { used_bytes: 500_000, exhausted: 2 }),
         process: Some(ProcessGauges {
             start_time: Duration::from_secs(1_763_619_180),
             cpu: Duration::from_millis(1_500),

@@ -10,9 +10,9 @@ use wire::http1::{RequestBody, RequestHead, Version};
 use super::Exchange;
 use super::forward::Forwarding;
 use super::upload::is_conversation;
+use crate::budget::Charge;
 use crate::client::Client;
 use crate::failure::{self, Reason, Sender};
-use crate::request_buffers::Charge;
 
 /// RFC 9110 section 15.2.1.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

@@ -2,7 +2,7 @@
 //! top to bottom; what a step decides is a pure function elsewhere.
 //!
 //! ```text
-//! run ─ route ─┬─ answer (deny, redirect, refusal)
+//! run ─ admit ─┬─ answer (deny, redirect, refusal, a filter's answer)
 //!              └─ Forwarding::run ─ read ahead ─ Servers::reach ─ respond ─┬─ settle (next request)
 //!                                                  │       ^               └─ tunnel (101)
 //!                                    admit ─ attempt       │
@@ -11,6 +11,7 @@
 
 mod ahead;
 mod attempt;
+mod filters;
 mod forward;
 mod local;
 mod pace;
@@ -28,7 +29,6 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use decide::rate;
 use model::path::has_dot_segments;
 use model::{Action, Cause, Forward, Route};
 use wire::http1::{Known, RequestBody, RequestHead};
@@ -109,14 +109,22 @@ impl<'a> Exchange<'a> {
     }
 
     async fn walk(&mut self) -> After {
-        match self.route() {
+        match self.admit().await {
             Ok((route, forward)) => Forwarding::new(self, route, forward).run().await,
             Err(answer) => self.answer(answer).await,
         }
     }
 
-    /// Finds out where the request is to go, or what Weir answers in the servers' place.
-    fn route(&self) -> Result<(&'a Route, &'a Forward), Answer> {
+    /// Finds the route, runs its filters, and returns where the request goes, or what Weir answers
+    /// in the servers' place.
+    async fn admit(&mut self) -> Result<(&'a Route, &'a Forward), Answer> {
+        let route = self.route()?;
+        self.run_filters(route).await?;
+        Ok((route, self.act(route)?))
+    }
+
+    /// Finds the request's route.
+    fn route(&self) -> Result<&'a Route, Answer> {
         self.refusal()?;
         let published = &self.plane.published;
         let request = &*self.scratch.request;
@@ -129,8 +137,12 @@ impl<'a> Exchange<'a> {
                 Answer::of(Cause::DestinationNotFound)
             });
         };
-        let route = &published.snapshot.routes[index];
-        self.take_of_rate(route)?;
+        Ok(&published.snapshot.routes[index])
+    }
+
+    /// Does what the route says, short of forwarding.
+    fn act(&self, route: &'a Route) -> Result<&'a Forward, Answer> {
+        let request = &*self.scratch.request;
         match &route.action {
             Action::Deny(status) => {
                 Err(Answer { status: *status, ..Answer::of(Cause::HttpRequestDenied) })
@@ -147,7 +159,7 @@ impl<'a> Exchange<'a> {
             {
                 Err(Answer::of(Cause::HttpMethodNotAllowed))
             }
-            Action::Forward(forward) => Ok((route, forward)),
+            Action::Forward(forward) => Ok(forward),
         }
     }
 
@@ -172,18 +184,6 @@ impl<'a> Exchange<'a> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Counts the request against the route's rate limit, if it has one.
-    fn take_of_rate(&self, route: &Route) -> Result<(), Answer> {
-        let Some(limit) = &route.rate_limit else { return Ok(()) };
-        let request = &*self.scratch.request;
-        let key = rate::rate_key(&limit.by, self.client.origin.peer.ip(), request);
-        let table = self.worker.shared.registry.rate();
-        let id = decide::hash_key(route.name.as_bytes());
-        table
-            .take(id, limit, key, self.record.started)
-            .map_err(|wait| Answer { retry_after: Some(wait), ..Answer::of(Cause::RateLimited) })
     }
 
     /// Ends the exchange at whatever stage it is. A client that has not been answered yet is

@@ -68,10 +68,11 @@ fn snapshot(front: SocketAddr, server: SocketAddr) -> Snapshot {
         to: vec![Split { service: ServiceId(0), weight: 1 }],
         rewrite: Rewrite::default(),
         request_fields: FieldChanges::default(),
+        filters: Vec::new(),
         response_fields: FieldChanges::default(),
     };
     let action = Action::Forward(Box::new(forward));
-    let route = model::Route { name: "all".into(), matches, action, rate_limit: None };
+    let route = model::Route { name: "all".into(), matches, action, filters: Vec::new() };
     let published = crate::explain::tests::live().0.load_full();
     let mut service = published.snapshot.services[0].clone();
     service.timeouts.response = MINUTE;

@@ -15,8 +15,10 @@ use super::Exchange;
 use super::forward::Forwarding;
 use crate::abandon::abandon;
 use crate::balance;
+use crate::budget::Charge;
 use crate::client::{After, Client, client_gone};
 use crate::failure;
+use crate::filter;
 use crate::head::{self, Additions, ResponseForm};
 use crate::pump::{Framing, Patience, Pump, Source};
 use crate::server_connection::ServerConnection;
@@ -48,17 +50,22 @@ impl Forwarding<'_, '_> {
 
     /// Writes the head that the client gets, and makes the body's download.
     fn begin_response(&mut self, slot: Slot, server: ServerConnection) -> Response {
-        let Exchange { worker, client, scratch, .. } = &mut *self.exchange;
+        let Exchange { worker, plane, client, scratch, .. } = &mut *self.exchange;
         let body = scratch.response.body(scratch.request.is_head());
+        let nothing_follows = server.buffer.is_empty() && server.stream.is_ended();
+        let filtered = filter::response(&self.forward.filters, scratch, nothing_follows, || {
+            let max = plane.published.snapshot.compression_memory_max_bytes;
+            Charge::new(&worker.shared.compression, max)
+        });
         // What is left of a request after its answer may never come.
         let is_whole = self.upload.pump.is_done();
         let keep = scratch.request.keep_alive() && !client.is_last(worker) && is_whole;
-        let form = ResponseForm::new(body, scratch.request.version(), keep);
+        let length = if filtered.body.is_some() { ResponseBody::UntilClose } else { body };
+        let form = ResponseForm::new(length, scratch.request.version(), keep);
         let https = client.uses_https();
         let cookie = balance::set_affinity(self.service, self.affinity, &slot, https);
         // A stream that ends with its head is passed on as one: to gRPC it is not the same as one
         // that ends with data, even if there is none.
-        let nothing_follows = server.buffer.is_empty() && server.stream.is_ended();
         let source = match body {
             _ if nothing_follows => Source::Length(0),
             ResponseBody::None => Source::Length(0),
@@ -81,8 +88,13 @@ impl Forwarding<'_, '_> {
         };
         let storage = std::mem::take(&mut scratch.down);
         let mut download = Pump::new(source, framing, patience, storage);
+        download.filter(filtered.body);
         let changes = &self.forward.response_fields;
-        let additions = Additions { set_cookie: cookie.as_deref(), hsts: client.hsts() };
+        let additions = Additions {
+            set_cookie: cookie.as_deref(),
+            hsts: client.hsts(),
+            compression: filtered.compression,
+        };
         head::write_response(&scratch.response, form, changes, additions, download.pending());
         Response { slot, server, download, body, form }
     }
@@ -131,7 +143,7 @@ impl Forwarding<'_, '_> {
         let Exchange { scratch, record, .. } = &mut *self.exchange;
         record.ask_tcp(&mut server, slot.endpoint());
         record.body_in = self.upload.pump.bytes();
-        record.body_out = download.bytes();
+        record.body_out = download.bytes_out();
         record.grpc_status = grpc_status(&scratch.response, download.trailers());
         server.brought_bulk = download.has_spliced();
         let uploaded = self.upload.pump.is_done();

@@ -1,12 +1,14 @@
 //! Message heads as the next hop gets them: hop-by-hop fields taken out, what the configuration
 //! changes changed, and who asked for what written in.
 
+mod compression;
 mod origin;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use decide::compression::Effect;
 use model::path::behind_prefix;
 use model::{FieldChanges, ForwardFields, HttpVersion, PathMatch, Rewrite};
 use wire::http1::{
@@ -297,6 +299,8 @@ pub(crate) struct Additions<'a> {
     pub(crate) set_cookie: Option<&'a str>,
     /// For how long the client is to use TLS alone.
     pub(crate) hsts: Option<Duration>,
+    /// What compression changes about the response.
+    pub(crate) compression: Effect,
 }
 
 /// Appends Strict-Transport-Security (RFC 6797 section 6.1).
@@ -317,14 +321,22 @@ pub(crate) fn write_response(
         let drop = match field.known {
             Known::TransferEncoding => true,
             // With a transfer coding, a length has no meaning (RFC 9112 section 6.3).
-            Known::ContentLength => form.chunked || field.hop_by_hop,
+            Known::ContentLength => {
+                form.chunked || field.hop_by_hop || additions.compression.coding.is_some()
+            }
             Known::StrictTransportSecurity => additions.hsts.is_some(),
             _ => field.hop_by_hop,
         };
-        if !drop && !changed(changes, field.name) {
+        if drop || changed(changes, field.name) {
+            continue;
+        }
+        if additions.compression == Effect::default() {
             encode::put_field(out, field.name, field.value);
+        } else {
+            compression::put_field(additions.compression, field, out);
         }
     }
+    compression::put_own_fields(additions.compression, head, out);
     if form.chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }

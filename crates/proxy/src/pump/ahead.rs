@@ -5,8 +5,8 @@ use std::task::{Context, Poll, ready};
 use transport::Stream;
 
 use super::{Pump, PumpError};
+use crate::budget::Charge;
 use crate::buffer::Buffer;
-use crate::request_buffers::Charge;
 use crate::watchdog::Limits;
 
 impl Pump {

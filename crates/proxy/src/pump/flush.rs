@@ -73,7 +73,7 @@ impl Pump {
             if self.run == 0 && self.framing == Framing::Chunked {
                 self.pending.extend_from_slice(b"\r\n");
                 if self.ended {
-                    self.finish();
+                    self.end();
                 }
             }
         }

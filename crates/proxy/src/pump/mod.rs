@@ -20,6 +20,7 @@ use transport::Stream;
 use wire::http1::ChunkError;
 
 use crate::buffer::Buffer;
+use crate::filter::BodyFilter;
 use crate::pipes::Lent;
 use crate::watchdog::{Direction, Limits};
 pub(crate) use framing::{Framing, Source};
@@ -41,6 +42,8 @@ pub(crate) enum PumpError {
     TooLarge,
     /// The receiver's connection failed.
     Write(ErrorKind),
+    /// A filter on its way failed.
+    Filter,
 }
 
 /// What to do when nothing moves: how long to wait, and what that would be called.
@@ -97,6 +100,8 @@ pub(crate) struct Pump {
     unframed: bool,
     /// Nothing is kept for a second attempt, only what was read ahead for the first.
     sent_once: bool,
+    /// What the body goes through on its way.
+    filter: Option<Box<BodyFilter>>,
 }
 
 impl Pump {
@@ -134,6 +139,7 @@ impl Pump {
             kept_max: 0,
             unframed: false,
             sent_once: false,
+            filter: None,
         }
     }
 
@@ -145,6 +151,13 @@ impl Pump {
     /// Fails with [`PumpError::Incomplete`] unless the body has exactly so many bytes.
     pub(crate) fn expect_bytes(&mut self, count: u64) {
         self.bytes_said = Some(count);
+    }
+
+    /// Sends the body through `filter`. Call before anything of it has moved; such a body is sent
+    /// once, never again.
+    pub(crate) fn filter(&mut self, filter: Option<Box<BodyFilter>>) {
+        debug_assert!(filter.is_none() || (self.bytes == 0 && self.kept.is_none()));
+        self.filter = filter;
     }
 
     /// Waits so long for the sender, from now on.
@@ -195,7 +208,7 @@ impl Pump {
             self.kept = None;
         }
         if self.ended {
-            self.finish();
+            self.end();
         }
         self.has_sent = false;
         self.unframed = false;
@@ -243,6 +256,11 @@ impl Pump {
     /// Body bytes read so far, without framing.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Body bytes that came of them, without framing.
+    pub(crate) fn bytes_out(&self) -> u64 {
+        self.filter.as_ref().map_or(self.bytes, |filter| filter.bytes_out())
     }
 
     /// The lines of the trailers, once the body has been read to its end.
@@ -293,8 +311,15 @@ impl Pump {
                     continue;
                 }
             }
-            buffer.enlarge_for_bulk();
-            ready!(self.poll_fill(cx, from, buffer, limits))?;
+            if self.filter.is_none() {
+                buffer.enlarge_for_bulk();
+            }
+            match self.poll_fill(cx, from, buffer, limits) {
+                Poll::Ready(filled) => filled?,
+                // The receiver gets what there is, before it is known when more comes.
+                Poll::Pending if self.flush_filter()? => {}
+                Poll::Pending => return Poll::Pending,
+            }
         }
     }
 
@@ -315,7 +340,7 @@ impl Pump {
             Poll::Ready(Ok(0)) => match self.source {
                 Source::UntilClose if self.bytes_said.is_none_or(|said| said == self.bytes) => {
                     self.trailers = from.take_trailers();
-                    self.finish();
+                    self.finish()?;
                 }
                 _ => return Poll::Ready(Err(PumpError::Incomplete)),
             },

@@ -19,6 +19,7 @@ impl Pump {
         left >= SPLICED_BYTES_MIN
             && self.framing == Framing::Raw
             && self.kept.is_none()
+            && self.filter.is_none()
             // One that is too large is for the other way to refuse.
             && self.bytes.saturating_add(left) <= self.bytes_max
             && from.can_splice()

@@ -1,6 +1,9 @@
 //! Routes as a table: what each matches and what is done.
 
-use model::{Action, FieldChanges, Forward, HostPattern, PathMatch, RateKey, Route, Snapshot};
+use model::{
+    Action, ContentCoding, FieldChanges, Forward, HostPattern, PathMatch, RateKey, ResponseFilter,
+    Route, Snapshot,
+};
 
 use super::columns::Columns;
 
@@ -75,6 +78,10 @@ fn action(action: &Action, snapshot: &Snapshot) -> Vec<String> {
                 .extend(rewrite.prefix.as_ref().map(|p| format!("path becomes {}", shown_path(p))));
             parts.extend(rewrite.host.as_ref().map(|host| format!("Host becomes {host}")));
             parts.extend(changes("request", &forward.request_fields));
+            parts.extend(forward.filters.iter().map(|ResponseFilter::Compress(rules)| {
+                let codings: Vec<_> = rules.codings.iter().map(ContentCoding::as_str).collect();
+                format!("compressed by {}", codings.join(", "))
+            }));
             parts.extend(changes("response", &forward.response_fields));
             parts
         }
@@ -108,7 +115,7 @@ fn changes(of: &str, changes: &FieldChanges) -> Option<String> {
 }
 
 fn limit(route: &Route) -> Option<String> {
-    let limit = route.rate_limit.as_ref()?;
+    let limit = route.rate_limit()?;
     let by = match &limit.by {
         RateKey::Client => "client".to_owned(),
         RateKey::Field(name) => name.clone(),
@@ -118,6 +125,11 @@ fn limit(route: &Route) -> Option<String> {
     } else {
         format!(", {} at once", limit.burst)
     };
+    let wait = if limit.wait_max.is_zero() {
+        String::new()
+    } else {
+        format!(", others wait up to {}", config::show_duration(limit.wait_max))
+    };
     let per = config::show_duration(limit.per);
-    Some(format!("at most {} per {per} and {by}{burst}", limit.requests))
+    Some(format!("at most {} per {per} and {by}{burst}{wait}", limit.requests))
 }

@@ -82,6 +82,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "Memory for request bodies that are read before a server is chosen, of all requests together. In services with `in_flight_max`, a body of known length up to `retries.body_kept_max` is read first, so that a slow client holds no slot; beyond this bound the rest of it is read in its slot, as is everything with 0.",
         ),
         key(
+            "compression_memory_max",
+            Kind::Size { min: 0, max: 1 << 40 },
+            Absent::Size(defaults::COMPRESSION_MEMORY_MAX_BYTES),
+            "Memory for compressing responses, of all together; see `compress` of a route. One takes about 0.5 MB with gzip, 1.5 MB with zstd and 5 MB with br. What finds no room is passed on as it is.",
+        ),
+        key(
             "drain_max",
             duration(Duration::ZERO, DAY),
             Absent::Duration(defaults::DRAIN_MAX),

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use model::ContentCoding;
+
 use super::{DAY, FIELD_NAME, HOST, NAME, PATH, TEXT, U32_MAX, duration, form};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
 const ONE_TEXT: Kind = TEXT;
+const MEDIA_RANGE: Kind = Kind::Text(form("media type"));
 const FIELD_VALUES: Kind = Kind::OneOrMore(&ONE_TEXT);
 const FIELD_NAMES: Kind = Kind::Text(FIELD_NAME);
 
@@ -90,6 +93,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             Kind::Table(&RESPONSE_HEADER),
             Absent::Then("unchanged"),
             "Changes to the fields of the answer.",
+        ),
+        key(
+            "compress",
+            Kind::Either(&[Kind::Table(&COMPRESS), Kind::Boolean]),
+            Absent::Boolean(false),
+            "Compress responses for clients that accept it; `true` for the defaults. Off by default: compressing a page that holds both a secret and something that an attacker chose lets him guess the secret from the length (BREACH).",
         ),
         key(
             "rate_limit",
@@ -187,6 +196,33 @@ macro_rules! field_changes {
 field_changes!(REQUEST_HEADER, "request_header", "the request");
 field_changes!(RESPONSE_HEADER, "response_header", "the answer");
 
+static COMPRESS: TableSpec = TableSpec {
+    heading: "compress of [[route]]",
+    path: "route.compress",
+    doc: "Which responses are compressed and how. A response is left as it is if it already has a `Content-Encoding`, a digest of its content or `Cache-Control: no-transform`, if it is partial (206), or if the memory for compression (`compression_memory_max`) is in use. What the server sends is flushed as it comes, so that server-sent events do not wait. An `ETag` becomes weak, and `Vary: Accept-Encoding` is added to every variant. Clients of HTTP/1.0 get the plain variant.",
+    example: "[[route]]\npath = \"/\"\nservice = \"listings\"\ncompress = { codings = [\"zstd\", \"gzip\"], types = [\"text/*\", \"application/json\"], length_min = \"1kB\" }\n",
+    keys: &[
+        key(
+            "codings",
+            Kind::List(&Kind::Choice(ContentCoding::WORDS)),
+            Absent::Texts(defaults::COMPRESS_CODINGS),
+            "In order of preference, for clients that like several equally. `br` costs two to four times the CPU of the others.",
+        ),
+        key(
+            "types",
+            Kind::List(&MEDIA_RANGE),
+            Absent::Texts(defaults::COMPRESS_TYPES),
+            "Media types: `type/subtype`, `type/*`, or `*/*+suffix`.",
+        ),
+        key(
+            "length_min",
+            Kind::Size { min: 0, max: 1 << 40 },
+            Absent::Size(defaults::COMPRESS_LENGTH_MIN),
+            "A body that is known to be shorter is left as it is.",
+        ),
+    ],
+};
+
 static RATE_LIMIT: TableSpec = TableSpec {
     heading: "rate_limit of [[route]]",
     path: "route.rate_limit",
@@ -210,6 +246,12 @@ static RATE_LIMIT: TableSpec = TableSpec {
             Kind::Integer { min: 1, max: U32_MAX },
             Absent::Then("as many as `requests`"),
             "Requests that may come at once before the rate counts.",
+        ),
+        key(
+            "wait_max",
+            duration(Duration::ZERO, Duration::from_mins(10)),
+            Absent::Duration(defaults::RATE_WAIT_MAX),
+            "How long a request beyond the burst waits for its turn, so that the rate is kept without refusing; one that would have to wait longer is answered 429.",
         ),
         key(
             "by",

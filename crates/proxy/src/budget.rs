@@ -1,23 +1,23 @@
-//! The memory in which request bodies wait until a server is chosen: bounded for all together.
+//! Memory that is bounded for all requests together: for bodies that wait until a server is chosen,
+//! and for compressing responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is in use, over all workers.
+/// What of such memory is in use, over all workers.
 #[derive(Debug, Default)]
-pub struct RequestBuffers {
+pub struct Budget {
     used_bytes: AtomicU64,
     exhausted: AtomicU64,
 }
 
-impl RequestBuffers {
-    /// Bytes that hold bodies at this moment.
+impl Budget {
+    /// Bytes in use at this moment.
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Relaxed)
     }
 
-    /// How many bodies were not read to their end before a server was chosen because the bound was
-    /// reached.
+    /// How many did without because the bound was reached.
     pub fn exhausted(&self) -> u64 {
         self.exhausted.load(Relaxed)
     }
@@ -25,23 +25,23 @@ impl RequestBuffers {
 
 /// What one request has of it; given back when dropped.
 pub(crate) struct Charge {
-    buffers: Arc<RequestBuffers>,
+    budget: Arc<Budget>,
     bytes: u64,
     max: u64,
 }
 
 impl Charge {
     /// Nothing yet, of `max` bytes for all requests together.
-    pub(crate) fn new(buffers: &Arc<RequestBuffers>, max: u64) -> Charge {
-        Charge { buffers: Arc::clone(buffers), bytes: 0, max }
+    pub(crate) fn new(budget: &Arc<Budget>, max: u64) -> Charge {
+        Charge { budget: Arc::clone(budget), bytes: 0, max }
     }
 
     /// Whether this request may hold `bytes` in all; if so, they are its own.
     pub(crate) fn covers(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
-        let before = self.buffers.used_bytes.fetch_add(more, Relaxed);
+        let before = self.budget.used_bytes.fetch_add(more, Relaxed);
         if before.saturating_add(more) > self.max {
-            self.buffers.used_bytes.fetch_sub(more, Relaxed);
+            self.budget.used_bytes.fetch_sub(more, Relaxed);
             return false;
         }
         self.bytes += more;
@@ -50,13 +50,13 @@ impl Charge {
 
     /// Counts a request that may not hold what it needs.
     pub(crate) fn note_exhausted(&self) {
-        self.buffers.exhausted.fetch_add(1, Relaxed);
+        self.budget.exhausted.fetch_add(1, Relaxed);
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.buffers.used_bytes.fetch_sub(self.bytes, Relaxed);
+        self.budget.used_bytes.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -66,16 +66,16 @@ mod tests {
 
     #[test]
     fn all_together_stay_below_the_bound() {
-        let buffers = Arc::default();
-        let (mut one, mut other) = (Charge::new(&buffers, 100), Charge::new(&buffers, 100));
+        let budget = Arc::default();
+        let (mut one, mut other) = (Charge::new(&budget, 100), Charge::new(&budget, 100));
         assert!(one.covers(60) && one.covers(50) && other.covers(40));
         assert!(!other.covers(41) && !one.covers(61));
         one.note_exhausted();
-        assert_eq!((buffers.used_bytes(), buffers.exhausted()), (100, 1));
+        assert_eq!((budget.used_bytes(), budget.exhausted()), (100, 1));
         drop(one);
         assert!(other.covers(100));
         drop(other);
-        assert_eq!(buffers.used_bytes(), 0);
-        assert!(!Charge::new(&buffers, 0).covers(1));
+        assert_eq!(budget.used_bytes(), 0);
+        assert!(!Charge::new(&budget, 0).covers(1));
     }
 }

@@ -1,0 +1,156 @@
+//! Whether a response is compressed on its way to the client, and by which coding.
+//!
+//! The rules are RFC 9110's: proactive negotiation by `Accept-Encoding` (section 12.5.3), `Vary` on
+//! every variant (12.5.5), an entity tag that is weak once the bytes differ (8.8.3), and nothing is
+//! done where somebody asked for `no-transform` (7.7, RFC 9111 sections 5.2.1.6 and 5.2.2.6).
+
+use model::{Compression, ContentCoding};
+use wire::http1::{Fields, Known, RequestHead, ResponseBody, ResponseHead, Version};
+
+/// What compression does to a response. The default is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// The body, if there is one, goes through this coding.
+    pub coding: Option<ContentCoding>,
+    /// Another client might get another variant: `Vary: Accept-Encoding`.
+    pub varies: bool,
+    /// An entity tag becomes weak.
+    pub weakens: bool,
+}
+
+/// Decides what `rules` do to a response.
+///
+/// A HEAD is treated as the GET would be, so that both heads agree, and so is a 304: what it says of
+/// the representation holds for the variant that the client has stored. Of a 304 without a media
+/// type it is not known whether the stored response was compressed; a weak tag is never wrong then.
+pub fn effect(rules: &Compression, request: &RequestHead, response: &ResponseHead) -> Effect {
+    let status = response.status();
+    let is_unchanged = status == 304;
+    let has_content = status >= 200 && !matches!(status, 204 | 205 | 206 | 304);
+    if !has_content && !is_unchanged || is_left_alone(rules, request, response) {
+        return Effect::default();
+    }
+    let coding = match request.version() {
+        // It knows no chunked coding, so that the body's end would be lost.
+        Version::Http10 => None,
+        Version::Http11 => choose(&rules.codings, request.fields()),
+    };
+    let coding_of_body = coding.filter(|_| has_content);
+    Effect { coding: coding_of_body, varies: true, weakens: coding.is_some() }
+}
+
+/// Whether no client gets this response compressed.
+fn is_left_alone(rules: &Compression, request: &RequestHead, response: &ResponseHead) -> bool {
+    let is_unchanged = response.status() == 304;
+    let covers = |media_type: &[u8]| {
+        let end = media_type.iter().position(|&b| b == b';').unwrap_or(media_type.len());
+        let bare = media_type[..end].trim_ascii();
+        rules.types.iter().any(|range| range.covers(bare))
+    };
+    let is_covered = response.known(Known::ContentType).map_or(is_unchanged, covers);
+    let is_short = !is_unchanged
+        && matches!(response.body(false), ResponseBody::Length(n) if n < rules.length_min_bytes);
+    !is_covered
+        || is_short
+        || asks_for_no_transform(request.fields())
+        || asks_for_no_transform(response.fields())
+        || is_coded(response)
+        // Digests of these very bytes, or of the representation with its codings (RFC 9530).
+        || ["content-digest", "repr-digest", "digest", "content-md5"]
+            .iter()
+            .any(|name| response.field(name).is_some())
+}
+
+fn is_coded(response: &ResponseHead) -> bool {
+    list(response.fields(), "content-encoding")
+        .any(|coding| !coding.eq_ignore_ascii_case(b"identity"))
+}
+
+fn asks_for_no_transform(fields: Fields<'_>) -> bool {
+    list(fields, "cache-control").any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
+}
+
+/// The members of a list field, over all of its lines (RFC 9110 section 5.6.1).
+fn list<'a>(fields: Fields<'a>, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+    fields
+        .filter(move |field| field.name.eq_ignore_ascii_case(name.as_bytes()))
+        .flat_map(|field| field.value.split(|&b| b == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|member| !member.is_empty())
+}
+
+/// The coding that a client likes best of `ours`, if it likes it no less than none at all; among
+/// equals the first of `ours`.
+fn choose(ours: &[ContentCoding], fields: Fields<'_>) -> Option<ContentCoding> {
+    let mut weights = Weights::default();
+    for member in list(fields, "accept-encoding") {
+        weights.note(member);
+    }
+    let weigh = |coding: ContentCoding| weights.of(coding).filter(|&weight| weight > 0);
+    let best = ours.iter().rev().copied().max_by_key(|&coding| weigh(coding))?;
+    weigh(best).filter(|&weight| weight >= weights.identity.unwrap_or(0)).map(|_| best)
+}
+
+/// Weights in thousandths, where the client gave one.
+#[derive(Default)]
+struct Weights {
+    zstd: Option<u16>,
+    brotli: Option<u16>,
+    gzip: Option<u16>,
+    identity: Option<u16>,
+    any: Option<u16>,
+}
+
+impl Weights {
+    fn of(&self, coding: ContentCoding) -> Option<u16> {
+        let own = match coding {
+            ContentCoding::Zstd => self.zstd,
+            ContentCoding::Brotli => self.brotli,
+            ContentCoding::Gzip => self.gzip,
+        };
+        own.or(self.any)
+    }
+
+    /// Notes `coding;q=0.5`. What cannot be read counts as not said.
+    fn note(&mut self, member: &[u8]) {
+        let mut parts = member.split(|&b| b == b';').map(<[u8]>::trim_ascii);
+        let Some(name) = parts.next() else { return };
+        let weight = match parts.next() {
+            None => Some(1000),
+            Some(parameter) => weight(parameter),
+        };
+        let place = match name.to_ascii_lowercase().as_slice() {
+            b"zstd" => &mut self.zstd,
+            b"br" => &mut self.brotli,
+            // A name from before gzip was registered (RFC 9110 section 8.4.1.3).
+            b"gzip" | b"x-gzip" => &mut self.gzip,
+            b"identity" => &mut self.identity,
+            b"*" => &mut self.any,
+            _ => return,
+        };
+        *place = weight.or(*place);
+    }
+}
+
+/// The weight that `q=0.5` gives, in thousandths (RFC 9110 section 12.4.2).
+fn weight(parameter: &[u8]) -> Option<u16> {
+    let value = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))?;
+    let (whole, fraction) = match value {
+        [whole] => (whole, &[][..]),
+        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
+        _ => return None,
+    };
+    if !fraction.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |at: usize| fraction.get(at).map_or(0, |b| u16::from(b - b'0'));
+    let thousandths = digit(0) * 100 + digit(1) * 10 + digit(2);
+    match whole {
+        b'0' => Some(thousandths),
+        b'1' => (thousandths == 0).then_some(1000),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

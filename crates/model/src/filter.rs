@@ -1,0 +1,129 @@
+//! Filters: what happens to a route's requests and responses beside being passed on.
+//!
+//! Each kind is a variant, and a route holds its filters in the order in which they run
+//! (`config::build` is the one place that decides it). A route without filters has empty lists.
+
+use crate::RateLimit;
+
+/// What a request goes through before the route's action. Each may answer in the servers' place.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestFilter {
+    /// Refuses what is beyond a rate.
+    RateLimit(RateLimit),
+}
+
+/// What a server's response goes through before it is passed on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResponseFilter {
+    /// Compresses the body.
+    Compress(Compression),
+}
+
+/// Which responses are compressed, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compression {
+    /// In order of preference, for clients that like several equally.
+    pub codings: Vec<ContentCoding>,
+    /// Media types that are compressed.
+    pub types: Vec<MediaRange>,
+    /// A body that is known to be shorter is left as it is.
+    pub length_min_bytes: u64,
+}
+
+crate::words! {
+    /// A content coding that Weir can apply (RFC 9110 section 8.4.1, RFC 7932, RFC 8878).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum ContentCoding {
+        /// Zstandard.
+        Zstd = "zstd",
+        /// Brotli.
+        Brotli = "br",
+        /// Deflate in a gzip file.
+        Gzip = "gzip",
+    }
+}
+
+/// Media types, by type, by suffix, or one of them; in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum MediaRange {
+    /// `application/json`.
+    One(String),
+    /// `text/*`, kept as `text/`.
+    Type(String),
+    /// `*/*+json`, kept as `+json` (RFC 6838 section 4.2.8).
+    Suffix(String),
+}
+
+impl MediaRange {
+    /// Reads `type/subtype`, `type/*` or `*/*+suffix`; `None` for anything else.
+    pub fn parse(text: &str) -> Option<MediaRange> {
+        let is_token = |text: &str| {
+            !text.is_empty()
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
+        };
+        let text = text.to_ascii_lowercase();
+        if let Some(suffix) = text.strip_prefix("*/*") {
+            let is_suffix = suffix.strip_prefix('+').is_some_and(is_token);
+            return is_suffix.then(|| MediaRange::Suffix(suffix.to_owned()));
+        }
+        let (kind, subtype) = text.split_once('/')?;
+        match subtype {
+            _ if !is_token(kind) => None,
+            "*" => Some(MediaRange::Type(format!("{kind}/"))),
+            _ => is_token(subtype).then_some(MediaRange::One(text)),
+        }
+    }
+
+    /// Whether it covers `media_type`, whatever its case and without its parameters.
+    pub fn covers(&self, media_type: &[u8]) -> bool {
+        match self {
+            MediaRange::One(one) => media_type.eq_ignore_ascii_case(one.as_bytes()),
+            MediaRange::Type(kind) => media_type
+                .get(..kind.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(kind.as_bytes())),
+            MediaRange::Suffix(suffix) => media_type
+                .len()
+                .checked_sub(suffix.len())
+                .and_then(|at| media_type.get(at..))
+                .is_some_and(|end| end.eq_ignore_ascii_case(suffix.as_bytes())),
+        }
+    }
+}
+
+impl std::fmt::Display for MediaRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            MediaRange::One(one) => f.write_str(one),
+            MediaRange::Type(kind) => write!(f, "{kind}*"),
+            MediaRange::Suffix(suffix) => write!(f, "*/*{suffix}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MediaRange;
+
+    #[test]
+    fn a_range_covers_what_it_says() {
+        for (range, covered, not) in [
+            ("application/json", "Application/JSON", "application/json5"),
+            ("text/*", "text/html", "texts/html"),
+            ("*/*+json", "application/problem+json", "application/json"),
+            ("image/svg+xml", "image/svg+xml", "image/svg"),
+        ] {
+            let read = MediaRange::parse(range).expect(range);
+            assert_eq!(read.to_string(), range);
+            assert!(read.covers(covered.as_bytes()), "{range} {covered}");
+            assert!(!read.covers(not.as_bytes()), "{range} {not}");
+            assert!(!read.covers(b""), "{range}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for text in ["", "text", "text/", "/html", "*/*", "*/html", "*/*+", "a b/c", "text/h;q=1"] {
+            assert_eq!(MediaRange::parse(text), None, "{text}");
+        }
+    }
+}

@@ -53,7 +53,10 @@ impl Input {
         let bytes: Box<dyn Read> = match compression(buffered.fill_buf()?) {
             None => Box::new(buffered),
             Some(Compression::Gzip) => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
-            Some(Compression::Zstd) => Box::new(Zstd { source: Some(buffered), frame: None }),
+            // One frame after another.
+            Some(Compression::Zstd) => {
+                Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?)
+            }
         };
         Ok(Input { bytes, taken, length })
     }
@@ -72,34 +75,6 @@ impl Read for Input {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => return result,
             }
-        }
-    }
-}
-
-type Frame<R> = ruzstd::decoding::StreamingDecoder<R, ruzstd::decoding::FrameDecoder>;
-
-/// One Zstandard frame after another.
-struct Zstd<R: BufRead> {
-    source: Option<R>,
-    frame: Option<Frame<R>>,
-}
-
-impl<R: BufRead> Read for Zstd<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if let Some(frame) = &mut self.frame {
-                let count = frame.read(buffer)?;
-                if count > 0 {
-                    return Ok(count);
-                }
-                self.source = self.frame.take().map(Frame::into_inner);
-            }
-            let Some(mut source) = self.source.take() else { return Ok(0) };
-            if source.fill_buf()?.is_empty() {
-                return Ok(0);
-            }
-            let frame = Frame::new(source).map_err(io::Error::other)?;
-            self.frame = Some(frame);
         }
     }
 }

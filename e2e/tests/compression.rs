@@ -128,6 +128,52 @@ fn heads_agree_whatever_the_variant() {
     assert_eq!(ask("GET", &[gzip, "If-None-Match: W/\"one\""]), unchanged);
 }
 
+/// What a route does to the response's fields cannot hide that there are variants.
+#[test]
+fn changes_of_fields_go_with_compression() {
+    let Some(scene) = Scene::new("compression-fields", &[]) else { return };
+    let server = Rogue::start(scene.address(11, 8080), |peer| {
+        while peer.request().is_some() {
+            peer.say(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nVary: Accept-Encoding\r\n\
+                 Content-Length: 2000\r\n\r\n",
+            );
+            peer.say("x".repeat(2000));
+        }
+    });
+    let servers = e2e::server_tables("app", [server.address()]);
+    let route = |path: &str, change: &str| {
+        format!(
+            "[[route]]\npath = \"{path}\"\nservice = \"app\"\ncompress = true\n\
+             response_header = {{ {change} }}\n"
+        )
+    };
+    let rest = [
+        route("/removed", "remove = [\"Vary\"]"),
+        route("/set", "set = { Vary = \"Cookie\", ETag = '\"two\"' }"),
+        route("/same", "set = { Vary = \"Accept-Encoding\", Content-Encoding = \"none\" }"),
+        format!("[service.app]\n{servers}"),
+    ];
+    let weir = Weir::start(&scene, &scene.config("", &rest.concat()));
+    let ask = |path: &str| {
+        http::get_with(weir.front(), path, &["Accept-Encoding: gzip"]).expect("an answer")
+    };
+    let all = |answer: &http::Response, name: &str| -> Vec<String> {
+        let fields = answer.fields.iter().filter(|(key, _)| key == name);
+        fields.map(|(_, value)| value.clone()).collect()
+    };
+    for (path, vary) in [
+        ("/removed", &["Accept-Encoding"][..]),
+        ("/set", &["Cookie", "Accept-Encoding"]),
+        ("/same", &["Accept-Encoding"]),
+    ] {
+        let answer = ask(path);
+        assert_eq!(all(&answer, "vary"), vary, "{path}");
+        assert_eq!(all(&answer, "content-encoding"), ["gzip"], "{path}");
+    }
+    assert_eq!(all(&ask("/set"), "etag"), ["W/\"two\""]);
+}
+
 /// Each event is sent when the client has read the one before: if one were held back, neither would
 /// go on.
 #[test]

@@ -1,8 +1,8 @@
 //! Whether a response is compressed on its way to the client, and by which coding.
 //!
 //! The rules are RFC 9110's: proactive negotiation by `Accept-Encoding` (section 12.5.3), `Vary` on
-//! every variant (12.5.5), an entity tag that is weak once the bytes differ (8.8.3), and nothing is
-//! done where somebody asked for `no-transform` (7.7, RFC 9111 sections 5.2.1.6 and 5.2.2.6).
+//! every variant (12.5.5), an entity tag that is weak once the bytes differ (8.8.3), and `no-transform` is
+//! respected (7.7, RFC 9111 sections 5.2.1.6 and 5.2.2.6).
 
 use model::{Compression, ContentCoding};
 use wire::http1::{Fields, Known, RequestHead, ResponseBody, ResponseHead, Version};
@@ -18,6 +18,14 @@ pub struct Effect {
     pub weakens: bool,
 }
 
+impl Effect {
+    /// The same for a response that stays uncompressed although the client would accept a coding.
+    #[must_use]
+    pub fn without_coding(self) -> Effect {
+        Effect { coding: None, weakens: false, ..self }
+    }
+}
+
 /// Decides what `rules` do to a response.
 ///
 /// A HEAD is treated as the GET would be, so that both heads agree, and so is a 304: what it says of
@@ -27,12 +35,13 @@ pub fn effect(rules: &Compression, request: &RequestHead, response: &ResponseHea
     let status = response.status();
     let is_unchanged = status == 304;
     let has_content = status >= 200 && !matches!(status, 204 | 205 | 206 | 304);
-    if !has_content && !is_unchanged || is_left_alone(rules, request, response) {
+    if !has_content && !is_unchanged || is_left_alone(rules, response) {
         return Effect::default();
     }
     let coding = match request.version() {
-        // It knows no chunked coding, so that the body's end would be lost.
+        // Without chunked coding the end of the body would be lost.
         Version::Http10 => None,
+        Version::Http11 if asks_for_no_transform(request.fields()) => None,
         Version::Http11 => choose(&rules.codings, request.fields()),
     };
     let coding_of_body = coding.filter(|_| has_content);
@@ -40,7 +49,7 @@ pub fn effect(rules: &Compression, request: &RequestHead, response: &ResponseHea
 }
 
 /// Whether no client gets this response compressed.
-fn is_left_alone(rules: &Compression, request: &RequestHead, response: &ResponseHead) -> bool {
+fn is_left_alone(rules: &Compression, response: &ResponseHead) -> bool {
     let is_unchanged = response.status() == 304;
     let covers = |media_type: &[u8]| {
         let end = media_type.iter().position(|&b| b == b';').unwrap_or(media_type.len());
@@ -52,7 +61,6 @@ fn is_left_alone(rules: &Compression, request: &RequestHead, response: &Response
         && matches!(response.body(false), ResponseBody::Length(n) if n < rules.length_min_bytes);
     !is_covered
         || is_short
-        || asks_for_no_transform(request.fields())
         || asks_for_no_transform(response.fields())
         || is_coded(response)
         // Digests of these very bytes, or of the representation with its codings (RFC 9530).
@@ -79,8 +87,8 @@ fn list<'a>(fields: Fields<'a>, name: &'static str) -> impl Iterator<Item = &'a 
         .filter(|member| !member.is_empty())
 }
 
-/// The coding that a client likes best of `ours`, if it likes it no less than none at all; among
-/// equals the first of `ours`.
+/// The coding of `ours` with the highest weight, unless the client gives `identity` a higher one; the
+/// first of `ours` among equals.
 fn choose(ours: &[ContentCoding], fields: Fields<'_>) -> Option<ContentCoding> {
     let mut weights = Weights::default();
     for member in list(fields, "accept-encoding") {
@@ -111,14 +119,12 @@ impl Weights {
         own.or(self.any)
     }
 
-    /// Notes `coding;q=0.5`. What cannot be read counts as not said.
+    /// Notes `coding;q=0.5`. A weight that cannot be read is a refusal, and so is one of two that
+    /// contradict each other.
     fn note(&mut self, member: &[u8]) {
         let mut parts = member.split(|&b| b == b';').map(<[u8]>::trim_ascii);
         let Some(name) = parts.next() else { return };
-        let weight = match parts.next() {
-            None => Some(1000),
-            Some(parameter) => weight(parameter),
-        };
+        let weight = parts.find_map(weight_value).map_or(Some(1000), weight).unwrap_or(0);
         let place = match name.to_ascii_lowercase().as_slice() {
             b"zstd" => &mut self.zstd,
             b"br" => &mut self.brotli,
@@ -128,13 +134,16 @@ impl Weights {
             b"*" => &mut self.any,
             _ => return,
         };
-        *place = weight.or(*place);
+        *place = Some(place.map_or(weight, |before| before.min(weight)));
     }
 }
 
-/// The weight that `q=0.5` gives, in thousandths (RFC 9110 section 12.4.2).
-fn weight(parameter: &[u8]) -> Option<u16> {
-    let value = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))?;
+fn weight_value(parameter: &[u8]) -> Option<&[u8]> {
+    parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))
+}
+
+/// A weight in thousandths (RFC 9110 section 12.4.2).
+fn weight(value: &[u8]) -> Option<u16> {
     let (whole, fraction) = match value {
         [whole] => (whole, &[][..]),
         [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),

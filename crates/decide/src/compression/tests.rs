@@ -63,7 +63,10 @@ fn the_client_chooses_and_order_decides_among_equals() {
         ("deflate", None),
         ("", None),
         (", ,gzip,", Some(Gzip)),
-        // What cannot be read was not said.
+        // What cannot be read is refused, whatever else there is.
+        ("gzip;q=0.0000, *;q=0.5, br;q=0, zstd;q=0", None),
+        ("gzip;level=9;q=0, x-gzip, br;q=0", None),
+        ("gzip;level=9;q=0.5", Some(Gzip)),
         ("gzip;q=high", None),
         ("gzip;q=1.5", None),
         ("gzip;q=0.1234, br", Some(Brotli)),
@@ -94,7 +97,7 @@ fn what_must_not_be_changed_is_left_alone() {
         assert_eq!(of("Accept-Encoding: gzip", response), NOTHING, "{response}");
     }
     let asked = "Accept-Encoding: gzip\r\nCache-Control: no-transform";
-    assert_eq!(of(asked, LONG), NOTHING);
+    assert_eq!(of(asked, LONG), PLAIN_VARIANT);
 }
 
 #[test]

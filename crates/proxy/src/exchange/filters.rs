@@ -11,8 +11,8 @@ use crate::answer::Answer;
 use crate::client::{Client, client_gone};
 
 impl Exchange<'_> {
-    /// Runs the route's filters in their order. The first that answers in the servers' place ends
-    /// the walk. A filter that asks somebody else awaits the answer here, within a time of its own.
+    /// Runs the route's filters in their order. A filter may answer instead of the servers; the
+    /// filters after it do not run then. A filter may wait, within a time limit of its own.
     pub(super) async fn run_filters(&mut self, route: &Route) -> Result<(), Answer> {
         for filter in &route.filters {
             match filter {

@@ -47,7 +47,7 @@ enum Encoder {
     Zstd(ZstdEncoder<'static, Vec<u8>>),
     Brotli(Box<CompressorWriter<Vec<u8>>>),
     Gzip(GzEncoder<Vec<u8>>),
-    /// It has made the body's last bytes, and given its memory back.
+    /// The body has ended; these are its last bytes.
     Ended(Vec<u8>),
 }
 

@@ -42,33 +42,31 @@ pub(crate) fn response(
         match filter {
             ResponseFilter::Compress(rules) => {
                 let found = effect(rules, &scratch.request, &scratch.response);
-                let has_body = !is_empty && !scratch.request.is_head();
-                filtered = compressed(found, has_body, memory);
+                let is_head = scratch.request.is_head();
+                let found = if is_empty && !is_head { found.without_coding() } else { found };
+                (filtered.compression, filtered.body) = compressed(found, is_head, memory);
             }
         }
     }
     filtered
 }
 
-/// Prepares compression, if there is memory for it; without, the response stays as it is.
-fn compressed(found: Effect, has_body: bool, memory: impl FnOnce() -> Charge) -> Filtered {
-    let Some(coding) = found.coding.filter(|_| has_body) else {
-        return Filtered { compression: found, body: None };
-    };
+/// Prepares compression if there is memory for it; otherwise the response stays as it is. The
+/// response to a HEAD only says what would be done.
+fn compressed(
+    found: Effect,
+    is_head: bool,
+    memory: impl FnOnce() -> Charge,
+) -> (Effect, Option<Box<BodyFilter>>) {
+    let Some(coding) = found.coding.filter(|_| !is_head) else { return (found, None) };
     let mut charge = memory();
-    let compressor = if charge.covers(memory_of(coding)) {
-        Compressor::new(coding, charge)
-    } else {
+    if !charge.covers(memory_of(coding)) {
         charge.note_exhausted();
-        None
-    };
-    match compressor {
-        Some(compressor) => {
-            Filtered { compression: found, body: Some(Box::new(BodyFilter::Compress(compressor))) }
-        }
-        None => {
-            Filtered { compression: Effect { coding: None, weakens: false, ..found }, body: None }
-        }
+        return (found.without_coding(), None);
+    }
+    match Compressor::new(coding, charge) {
+        Some(compressor) => (found, Some(Box::new(BodyFilter::Compress(compressor)))),
+        None => (found.without_coding(), None),
     }
 }
 
@@ -82,7 +80,7 @@ impl BodyFilter {
     ///
     /// # Errors
     ///
-    /// The body can't be told any further; it must not seem whole.
+    /// The library failed. The rest of the body is lost, and the response must not seem complete.
     pub(crate) fn push(&mut self, piece: &[u8]) -> io::Result<()> {
         match self {
             BodyFilter::Compress(compressor) => compressor.push(piece),
@@ -122,6 +120,62 @@ impl BodyFilter {
     pub(crate) fn bytes_out(&self) -> u64 {
         match self {
             BodyFilter::Compress(compressor) => compressor.bytes_out(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    use model::{Compression, ContentCoding, MediaRange};
+    use wire::http1::{HeadLimits, parse_request, parse_response};
+
+    use super::*;
+
+    fn filtered(request: &str, response: &str, is_empty: bool) -> Filtered {
+        let limits = HeadLimits { head_max_bytes: 4096, target_max_bytes: 100, fields_max: 10 };
+        let mut scratch = Scratch::default();
+        let head = Rc::get_mut(&mut scratch.request).expect("the only one");
+        parse_request(request.as_bytes(), &limits, head).expect("a request");
+        parse_response(response.as_bytes(), &limits, &mut scratch.response).expect("a response");
+        let filters = [ResponseFilter::Compress(Compression {
+            codings: vec![ContentCoding::Gzip],
+            types: MediaRange::parse("text/*").into_iter().collect(),
+            length_min_bytes: 0,
+        })];
+        response_of(&filters, &scratch, is_empty)
+    }
+
+    fn response_of(filters: &[ResponseFilter], scratch: &Scratch, is_empty: bool) -> Filtered {
+        let budget = Arc::default();
+        response(filters, scratch, is_empty, || Charge::new(&budget, 1_000_000))
+    }
+
+    const RESPONSE: &str =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n";
+
+    /// A stream of HTTP/2 may end with its head. Nothing is there to be compressed then, and the
+    /// length that the head gives stays.
+    #[test]
+    fn a_response_without_a_body_is_not_compressed() {
+        let get = "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
+        let empty = filtered(get, RESPONSE, true);
+        assert!(empty.body.is_none());
+        assert_eq!(empty.compression, Effect { varies: true, ..Effect::default() });
+        let followed = filtered(get, RESPONSE, false);
+        assert!(followed.body.is_some());
+        assert_eq!(followed.compression.coding, Some(ContentCoding::Gzip));
+    }
+
+    #[test]
+    fn a_head_says_what_a_get_would() {
+        let head = "HEAD / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
+        for is_empty in [true, false] {
+            let of_head = filtered(head, RESPONSE, is_empty);
+            assert!(of_head.body.is_none());
+            assert_eq!(of_head.compression.coding, Some(ContentCoding::Gzip));
         }
     }
 }

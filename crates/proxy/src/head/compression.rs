@@ -1,39 +1,53 @@
 //! What compression changes in a response's head.
 
 use decide::compression::Effect;
-use wire::http1::{FieldRef, ResponseHead, encode};
+use model::FieldChanges;
+use wire::http1::{ResponseHead, encode};
 
-/// Appends a field of the server's as it is with `effect`.
-pub(super) fn put_field(effect: Effect, field: FieldRef<'_>, out: &mut Vec<u8>) {
-    let is = |name: &str| field.name.eq_ignore_ascii_case(name.as_bytes());
-    if effect.weakens && is("etag") && field.value.starts_with(b"\"") {
-        // Other bytes, the same meaning (RFC 9110 section 8.8.3).
+use super::changed;
+
+/// Appends a field of the server's or of the configuration, as it is with `effect`.
+pub(super) fn put_field(effect: Effect, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+    if effect.weakens && is("etag") && value.starts_with(b"\"") {
+        // Other bytes with the same meaning (RFC 9110 section 8.8.3).
         out.extend_from_slice(b"ETag: W/");
-        out.extend_from_slice(field.value);
+        out.extend_from_slice(value);
         out.extend_from_slice(b"\r\n");
         return;
     }
-    // Ranges would be of bytes that the server does not know, and a coding of `identity` is none.
+    // Ranges would be of bytes that the server does not know. A coding of `identity` is none, and
+    // there is one `Content-Encoding`, the one that was applied.
     if effect.coding.is_some() && (is("accept-ranges") || is("content-encoding")) {
         return;
     }
-    encode::put_field(out, field.name, field.value);
+    encode::put_field(out, name, value);
 }
 
 /// Appends the fields that are due to `effect`.
-pub(super) fn put_own_fields(effect: Effect, head: &ResponseHead, out: &mut Vec<u8>) {
+pub(super) fn put_own_fields(
+    effect: Effect,
+    head: &ResponseHead,
+    changes: &FieldChanges,
+    out: &mut Vec<u8>,
+) {
     if let Some(coding) = effect.coding {
         encode::put_field(out, b"Content-Encoding", coding.as_str().as_bytes());
     }
-    if effect.varies && !varies_already(head) {
+    if effect.varies && !varies_already(head, changes) {
         encode::put_field(out, b"Vary", b"Accept-Encoding");
     }
 }
 
-/// Whether the server says so itself.
-fn varies_already(head: &ResponseHead) -> bool {
-    let lines = head.fields().filter(|field| field.name.eq_ignore_ascii_case(b"vary"));
-    let mut names =
-        lines.flat_map(|field| field.value.split(|&b| b == b',')).map(<[u8]>::trim_ascii);
-    names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"accept-encoding"))
+/// Whether the client is told so by a field that the server sent and the configuration keeps, or by
+/// one that the configuration adds.
+fn varies_already(head: &ResponseHead, changes: &FieldChanges) -> bool {
+    let kept = head.fields().filter(|field| !changed(changes, field.name));
+    let own = changes.set.iter().chain(&changes.add);
+    kept.map(|field| (field.name, field.value))
+        .chain(own.map(|(name, value)| (name.as_bytes(), value.as_bytes())))
+        .filter(|(name, _)| name.eq_ignore_ascii_case(b"vary"))
+        .flat_map(|(_, value)| value.split(|&b| b == b','))
+        .map(<[u8]>::trim_ascii)
+        .any(|name| name == b"*" || name.eq_ignore_ascii_case(b"accept-encoding"))
 }

@@ -316,6 +316,14 @@ pub(crate) fn write_response(
     additions: Additions<'_>,
     out: &mut Vec<u8>,
 ) {
+    let is_filtered = additions.compression != Effect::default();
+    let put = |name: &[u8], value: &[u8], out: &mut Vec<u8>| {
+        if is_filtered {
+            compression::put_field(additions.compression, name, value, out);
+        } else {
+            encode::put_field(out, name, value);
+        }
+    };
     encode::put_status_line(out, Version::Http11, head.status(), head.reason());
     for field in head.fields() {
         let drop = match field.known {
@@ -330,13 +338,8 @@ pub(crate) fn write_response(
         if drop || changed(changes, field.name) {
             continue;
         }
-        if additions.compression == Effect::default() {
-            encode::put_field(out, field.name, field.value);
-        } else {
-            compression::put_field(additions.compression, field, out);
-        }
+        put(field.name, field.value, out);
     }
-    compression::put_own_fields(additions.compression, head, out);
     if form.chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
@@ -351,7 +354,12 @@ pub(crate) fn write_response(
     if let Some(max_age) = additions.hsts {
         write_hsts(max_age, out);
     }
-    write_changes(changes, out);
+    for (name, value) in changes.set.iter().chain(&changes.add) {
+        put(name.as_bytes(), value.as_bytes(), out);
+    }
+    if is_filtered {
+        compression::put_own_fields(additions.compression, head, changes, out);
+    }
     out.extend_from_slice(b"\r\n");
 }
 

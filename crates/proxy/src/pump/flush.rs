@@ -59,7 +59,7 @@ impl Pump {
 
     fn sent(&mut self, sent: usize, buffer: &mut Buffer) {
         self.has_sent = true;
-        self.sent_bytes += sent as u64;
+        self.turn_bytes += sent as u64;
         let of_pending = sent.min(self.pending.len() - self.pending_sent);
         self.pending_sent += of_pending;
         if self.pending_sent == self.pending.len() {
@@ -73,7 +73,7 @@ impl Pump {
             if self.run == 0 && self.framing == Framing::Chunked {
                 self.pending.extend_from_slice(b"\r\n");
                 if self.ended {
-                    self.end();
+                    self.end_framing();
                 }
             }
         }

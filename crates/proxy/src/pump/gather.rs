@@ -47,7 +47,7 @@ impl Pump {
             }
             self.take(run, buffer)?;
             if ended {
-                self.finish()?;
+                self.end_body()?;
             }
         }
         Ok(false)
@@ -93,7 +93,7 @@ impl Pump {
         filter.push(&buffer[..run]).map_err(|_| PumpError::Filter)?;
         buffer.consume(run);
         // It has taken this thread's time, whatever has come of it.
-        self.sent_bytes += run as u64 * FILTERED_BYTE_COSTS;
+        self.turn_bytes += run as u64 * FILTERED_BYTE_COSTS;
         self.take_filtered();
         Ok(())
     }
@@ -118,17 +118,17 @@ impl Pump {
     }
 
     /// Appends what ends the body.
-    pub(super) fn finish(&mut self) -> Result<(), PumpError> {
+    pub(super) fn end_body(&mut self) -> Result<(), PumpError> {
         if let Some(filter) = &mut self.filter {
             filter.end().map_err(|_| PumpError::Filter)?;
             self.take_filtered();
         }
-        self.end();
+        self.end_framing();
         Ok(())
     }
 
     /// Appends what ends the body's framing.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end_framing(&mut self) {
         self.ended = true;
         if self.framing == Framing::Chunked && self.run == 0 {
             self.pending.extend_from_slice(b"0\r\n");

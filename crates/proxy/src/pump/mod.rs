@@ -79,8 +79,9 @@ pub(crate) struct Pump {
     /// Trailers that came beside the body.
     trailers: Vec<u8>,
     has_sent: bool,
-    /// All that was handed to the kernel, framing included.
-    sent_bytes: u64,
+    /// The work done so far, as bytes handed to the kernel, framing included. What goes through a
+    /// filter counts for more.
+    turn_bytes: u64,
     blocked: Blocked,
     /// When that began…
     blocked_at: Moment,
@@ -126,7 +127,7 @@ impl Pump {
             finished: false,
             trailers: Vec::new(),
             has_sent: false,
-            sent_bytes: 0,
+            turn_bytes: 0,
             blocked: Blocked::No,
             blocked_at: Moment::ZERO,
             waited_for_sender: Duration::ZERO,
@@ -208,7 +209,7 @@ impl Pump {
             self.kept = None;
         }
         if self.ended {
-            self.end();
+            self.end_framing();
         }
         self.has_sent = false;
         self.unframed = false;
@@ -282,9 +283,9 @@ impl Pump {
         to: &Stream,
         limits: &Limits,
     ) -> Poll<Result<(), PumpError>> {
-        let turn_ends = self.sent_bytes + TURN_BYTES;
+        let turn_ends = self.turn_bytes + TURN_BYTES;
         loop {
-            if self.sent_bytes >= turn_ends {
+            if self.turn_bytes >= turn_ends {
                 // Others are waiting for this thread; nothing here waits.
                 limits.clear(self.patience.direction);
                 cx.waker().wake_by_ref();
@@ -340,7 +341,7 @@ impl Pump {
             Poll::Ready(Ok(0)) => match self.source {
                 Source::UntilClose if self.bytes_said.is_none_or(|said| said == self.bytes) => {
                     self.trailers = from.take_trailers();
-                    self.finish()?;
+                    self.end_body()?;
                 }
                 _ => return Poll::Ready(Err(PumpError::Incomplete)),
             },

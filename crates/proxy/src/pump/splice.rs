@@ -35,7 +35,7 @@ impl Pump {
         to: &Stream,
         limits: &Limits,
     ) -> Poll<Result<(), PumpError>> {
-        let turn_ends = self.sent_bytes + TURN_BYTES;
+        let turn_ends = self.turn_bytes + TURN_BYTES;
         while let Some(lent) = &mut self.pipe {
             let Source::Length(left) = &mut self.source else { return Poll::Ready(Ok(())) };
             if !lent.pipe.is_empty() {
@@ -45,13 +45,13 @@ impl Pump {
                         return Poll::Pending;
                     }
                     Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Write(e.kind()))),
-                    Poll::Ready(Ok(sent)) => self.sent_bytes += sent as u64,
+                    Poll::Ready(Ok(sent)) => self.turn_bytes += sent as u64,
                 }
             } else if *left == 0 {
                 if let Some(lent) = self.pipe.take() {
                     lent.give_back();
                 }
-            } else if self.sent_bytes >= turn_ends {
+            } else if self.turn_bytes >= turn_ends {
                 // Others are waiting for this thread; nothing here waits.
                 limits.clear(self.patience.direction);
                 cx.waker().wake_by_ref();

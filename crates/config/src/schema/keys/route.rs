@@ -98,7 +98,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "compress",
             Kind::Either(&[Kind::Table(&COMPRESS), Kind::Boolean]),
             Absent::Boolean(false),
-            "Compress responses for clients that accept it; `true` for the defaults. Off by default: compressing a page that holds both a secret and something that an attacker chose lets him guess the secret from the length (BREACH).",
+            "Compress responses for clients that accept it; `true` for the defaults. Off by default: compressing a page that holds both a secret and something that an attacker chose lets the attacker guess the secret from the length (BREACH).",
         ),
         key(
             "rate_limit",

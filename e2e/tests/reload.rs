@@ -341,7 +341,7 @@ fn an_upgrade_that_fails_changes_nothing() {
         let finished = run(&scene, &["upgrade", "--admin", &scene.admin().to_string()]);
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(finished.stderr.contains(why), "{why} in {}", finished.stderr);
-        weir.wait_for_log(&["upgrade failed", "serves on"], SOON);
+        weir.wait_for_log(&["upgrade failed", "continues to serve"], SOON);
         assert_eq!(kept.get("/", &[]).unwrap().status, 200);
         assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
     }

@@ -174,7 +174,7 @@ impl Handle {
         }
         self.stop.send_replace(true);
         if self.thread.join().is_err() {
-            tracing::error!("the admin API's thread ended by a panic");
+            tracing::error!("the admin API's thread panicked");
         }
     }
 }

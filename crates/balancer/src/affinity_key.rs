@@ -45,7 +45,7 @@ pub(crate) fn ensure(
             tracing::warn!(
                 file = %path.display(),
                 %error,
-                "cannot keep the key of affinity cookies; clients may change servers at the next \
+                "cannot save the key of affinity cookies; clients may change servers at the next \
                  restart; create the directory, or set `state_directory` or `affinity.key_file`"
             );
             new()

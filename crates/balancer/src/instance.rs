@@ -237,7 +237,7 @@ impl Balancer {
             match open_access_log(&access, None) {
                 Ok(target) => {
                     if self.redirect_access_log(target) {
-                        tracing::info!("the access log is opened anew");
+                        tracing::info!("the access log was reopened");
                     }
                 }
                 Err(error) => tracing::error!(%error, "the access log goes where it went before"),
@@ -348,7 +348,9 @@ impl Balancer {
         self.access_writer.finish();
         match cut_off {
             0 => tracing::info!("stopped"),
-            connections => tracing::warn!(connections, "stopped; connections were cut off"),
+            connections => {
+                tracing::warn!(connections, "stopped; remaining connections were aborted")
+            }
         }
     }
 }
@@ -389,7 +391,7 @@ fn start_control(
 /// New servers given by name are there from the first request on, if their names resolve in time.
 fn wait_resolved(control: &control::Control) {
     if !control.status().wait_resolved(RESOLVE_MAX) {
-        tracing::warn!("not every server's name is resolved yet; going on without them");
+        tracing::warn!("some server names are not resolved yet; starting without these servers");
     }
 }
 

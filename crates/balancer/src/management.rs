@@ -120,7 +120,9 @@ impl Management {
         }
         match push(after, registry, counters) {
             Ok(metrics) => self.metrics = metrics,
-            Err(error) => tracing::error!(%error, "metrics are pushed nowhere"),
+            Err(error) => {
+                tracing::error!(%error, "metrics push is disabled: cannot start its thread")
+            }
         }
     }
 

@@ -5,6 +5,6 @@ use std::io;
 /// Logs that the service manager could not be notified.
 pub(crate) fn notify(sent: io::Result<()>) {
     if let Err(error) = sent {
-        tracing::warn!(%error, "the service manager could not be told");
+        tracing::warn!(%error, "cannot notify the service manager");
     }
 }

@@ -137,7 +137,7 @@ impl Control {
         if let Some(thread) = thread
             && thread.join().is_err()
         {
-            tracing::error!("the control thread ended in a panic");
+            tracing::error!("the control thread panicked");
         }
     }
 }

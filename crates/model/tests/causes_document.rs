@@ -8,23 +8,23 @@ use model::{Cause, Fault};
 const START: &str = "\
 # Causes
 
-Every exchange ends with exactly one cause. Its name stands in the access log (`cause`), as a label \
-of the metrics, in `Proxy-Status` on answers that Weir makes, and in the body of such an answer. \
+Every exchange ends with exactly one cause. Its name is in the access log (`cause`), a label of the \
+metrics, in `Proxy-Status` on responses that Weir generates, and in the body of such a response. \
 `weir explain CAUSE` prints the same page in a terminal.
 
-Names that RFC 9209 section 2.3 registers mean what they mean there. Where they do not tell enough, \
-Weir has names of its own.
+Names that RFC 9209 section 2.3 registers have the meaning defined there. Where they are too general, \
+Weir has its own names.
 
-The status is that of the answer which Weir makes for the cause, as long as nothing of a response \
-has been sent to the client. Where there is none, Weir makes no answer: the server's own response \
-was passed on, a route chooses the status, or nobody is there any more to read one.
+The status is that of the response which Weir generates for the cause, as long as no part of a response \
+has been sent to the client. Where there is none, Weir sends no response of its own: the server's \
+response was forwarded, a route chooses the status, or the client is gone.
 
 <!-- What follows is generated: UPDATE_EXPECT=1 cargo test -p weir-model -->
 ";
 
 fn heading(fault: Fault) -> &'static str {
     match fault {
-        Fault::None => "Ended well",
+        Fault::None => "Success",
         Fault::Client => "The client's fault",
         Fault::Server => "A server's fault",
         Fault::Network => "The network's fault",

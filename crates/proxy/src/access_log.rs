@@ -95,11 +95,11 @@ impl AccessWriter {
             thread::park_timeout(REDIRECT_EVERY);
         }
         if !self.0.is_finished() {
-            tracing::error!("nobody takes the access log's last lines; they are lost");
+            tracing::error!("the reader of the access log is stalled; the last lines are lost");
             return false;
         }
         if self.0.join().is_err() {
-            tracing::error!("the access log's writer ended by a panic");
+            tracing::error!("the access log's writer thread panicked");
             return false;
         }
         true

@@ -220,7 +220,7 @@ impl Handle {
         self.shared.stop();
         for worker in self.workers {
             if worker.join().is_err() {
-                tracing::error!("a worker ended by a panic");
+                tracing::error!("a worker thread panicked");
             }
         }
         left

@@ -48,7 +48,7 @@ pub(crate) async fn attend(worker: Rc<Worker>) {
             Err(error) => break error,
         }
     };
-    tracing::error!(worker = worker.id, %error, "cannot watch silent connections any more");
+    tracing::error!(worker = worker.id, %error, "cannot poll idle connections any more");
     worker.parking.give_up();
     go_on_from(&worker, worker.parking.places(usize::MAX, |_| true));
 }

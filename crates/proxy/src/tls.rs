@@ -45,5 +45,5 @@ impl TlsConfigs {
 
 /// A checked configuration has been through this once already, so a failure is a bug.
 fn made<T>(config: Result<T, Mistake>) -> Option<T> {
-    config.inspect_err(|mistake| tracing::error!(?mistake, "TLS cannot be set up")).ok()
+    config.inspect_err(|mistake| tracing::error!(?mistake, "cannot set up TLS")).ok()
 }

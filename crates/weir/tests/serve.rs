@@ -151,7 +151,7 @@ fn a_second_signal_stops_at_once() {
     balancer.read_log_until("SIGINT: stopping");
     balancer.signal("INT");
     assert_eq!(balancer.exit_code(), Some(0));
-    balancer.read_log_until("connections were cut off");
+    balancer.read_log_until("connections were aborted");
     // Closed or reset: either way no answer.
     let mut answer = Vec::new();
     let _ = client.read_to_end(&mut answer);
@@ -184,7 +184,7 @@ fn who_reads_the_access_log_and_stands_still_does_not_hold_up_the_end() {
         answers.read_exact(&mut vec![0; length]).unwrap();
     }
     balancer.signal("TERM");
-    balancer.read_log_until("they are lost");
+    balancer.read_log_until("lines are lost");
     assert_eq!(balancer.exit_code(), Some(0));
 }
 
@@ -213,7 +213,7 @@ fn a_new_access_log_belongs_to_whom_the_balancer_becomes() {
         assert_ne!(fs::metadata(&log).unwrap().uid(), 0);
         // So it can be opened again by whom it belongs to.
         balancer.signal("HUP");
-        balancer.read_log_until("opened anew");
+        balancer.read_log_until("was reopened");
     }
     fs::remove_dir_all(&folder).unwrap();
 }

@@ -184,7 +184,7 @@ fn what_is_said_during_an_upgrade_that_fails_is_refused_or_made_up_for() {
     assert_eq!(Balancer::ask(balancer.public, "GET", "/", "").0, "403");
 
     balancer.tell("fail");
-    balancer.read_log_until("serves on");
+    balancer.read_log_until("continues to serve");
     let line = balancer.read_log_until("reloaded");
     assert!(line.contains("SIGHUP"), "{line}");
     assert_eq!(Balancer::ask(balancer.public, "GET", "/", "").0, "410");
@@ -217,7 +217,7 @@ fn a_signal_during_an_upgrade_reaches_whoever_serves_then() {
     let log = balancer.at("access.log");
     move_away(&log);
     balancer.signal("HUP");
-    balancer.read_log_until("opened anew");
+    balancer.read_log_until("was reopened");
     client.write_all(b"GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
     let mut rest = String::new();
     client.read_to_string(&mut rest).unwrap();

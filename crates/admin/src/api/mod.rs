@@ -155,8 +155,8 @@ fn not_available(what: &str) -> Problem {
 async fn ask<T: Send + 'static>(source: &crate::Source<T>) -> Result<T, Problem> {
     let source = Arc::clone(source);
     tokio::task::spawn_blocking(move || source()).await.map_err(|error| {
-        tracing::error!(%error, "what the admin API asked for ended in a panic");
-        let message = "it failed in a way that nobody foresaw; the log tells more".to_owned();
+        tracing::error!(%error, "a task of the admin API panicked");
+        let message = "an internal error; see the log for details".to_owned();
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
     })
 }

@@ -57,7 +57,7 @@ pub(super) async fn set_state(
             server = %endpoint.row.name,
             address = %endpoint.row.address,
             state = state.as_str(),
-            "server put aside or back through the admin API"
+            "server state changed through the admin API"
         );
     })
 }

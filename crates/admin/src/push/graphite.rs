@@ -59,7 +59,7 @@ impl Graphite {
             lost += 1;
         }
         if lost > 0 {
-            tracing::warn!(target = %self.target, lost, "metrics for graphite are lost: too many wait");
+            tracing::warn!(target = %self.target, lost, "the buffer for Graphite is full; the oldest metrics are lost");
         }
     }
 

@@ -59,7 +59,7 @@ impl Handle {
     pub fn stop(self) {
         self.stop.send_replace(true);
         if self.thread.join().is_err() {
-            tracing::error!("the thread that pushes metrics ended by a panic");
+            tracing::error!("the metrics push thread panicked");
         }
     }
 }
@@ -155,9 +155,11 @@ impl Reached {
     fn note(&mut self, receiver: &str, target: &ServerTarget, result: &io::Result<()>) {
         match result {
             Err(error) if !self.lost => {
-                tracing::warn!(%target, %error, "metrics cannot be pushed to {receiver}");
+                tracing::warn!(%target, %error, "cannot push metrics to {receiver}; Weir keeps trying");
             }
-            Ok(()) if self.lost => tracing::info!(%target, "metrics reach {receiver} again"),
+            Ok(()) if self.lost => {
+                tracing::info!(%target, "metrics are pushed to {receiver} again")
+            }
             _ => {}
         }
         self.lost = result.is_err();

@@ -65,7 +65,7 @@ impl Handle {
         // It ends by itself when nobody can stop it any more.
         let _ = self.stop.send(());
         if self.thread.join().is_err() {
-            tracing::error!("the doctor's thread ended by a panic");
+            tracing::error!("the doctor's thread panicked");
         }
     }
 }
@@ -99,7 +99,7 @@ fn look(
             Wanted { namespaces: Which::Own, samples_max: SAMPLES_MAX, all_settings: false };
         match Collector::begin(&wanted) {
             Ok(begun) => *collector = Some(begun),
-            Err(why) => tracing::warn!("the doctor cannot look: {why}"),
+            Err(why) => tracing::warn!("the doctor cannot examine this host: {why}"),
         }
     }
     let Some(collector) = collector else { return };

@@ -136,7 +136,7 @@ impl Reloader {
             balancer.reopen_access_log();
         }
         let why = "an upgrade is under way; try again when it has ended";
-        tracing::warn!(trigger = trigger.name(), "not reloaded: an upgrade is under way");
+        tracing::warn!(trigger = trigger.name(), "not reloaded: an upgrade is in progress");
         Err(ReloadError::Failed(why.to_owned()))
     }
 }
@@ -172,7 +172,11 @@ fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Applied>, String>
         }
         Ok(None) => tracing::info!(trigger, took_ms, "reloaded: the file says what is in force"),
         Err(why) => {
-            tracing::error!(trigger, took_ms, "reload refused, the old configuration stays");
+            tracing::error!(
+                trigger,
+                took_ms,
+                "reload refused; the old configuration stays in force"
+            );
             tracing::error!("{why}");
         }
     }

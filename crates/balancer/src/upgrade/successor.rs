@@ -202,7 +202,7 @@ impl Successor {
 /// Passes SIGHUP on to the process that serves now.
 pub(crate) fn hang_up(pid: u32) {
     if let Err(error) = os::process::signal(pid, Ask::HangUp) {
-        tracing::error!(%error, pid, "SIGHUP cannot be passed on to the new process");
+        tracing::error!(%error, pid, "cannot forward SIGHUP to the new process");
     }
 }
 
@@ -220,7 +220,7 @@ fn end(process: Child, end_max: Duration) -> Option<JoinHandle<io::Result<ExitSt
         Err(error) => {
             // Its number stays its own: nobody has waited for its end.
             let asked = os::process::signal(pid, Ask::Terminate);
-            tracing::warn!(%error, ?asked, pid, "the end of the new process is not watched");
+            tracing::warn!(%error, ?asked, pid, "cannot watch for the end of the new process");
             None
         }
     }
@@ -233,7 +233,7 @@ fn wait_for_end(mut process: Child, end_max: Duration) -> io::Result<ExitStatus>
     }
     while process.try_wait()?.is_none() {
         if os::clock::now() >= deadline {
-            tracing::warn!(pid = process.id(), "the new process does not end; it is killed");
+            tracing::warn!(pid = process.id(), "the new process does not exit; killing it");
             process.kill()?;
             break;
         }
@@ -245,7 +245,7 @@ fn wait_for_end(mut process: Child, end_max: Duration) -> io::Result<ExitStatus>
 }
 
 fn fail(reply: Option<Reply>, why: &str) {
-    tracing::error!("upgrade failed, this process serves on: {why}");
+    tracing::error!("upgrade failed; this process continues to serve: {why}");
     if let Some(reply) = reply {
         reply.send(Err(ReloadError::Failed(why.to_owned())));
     }

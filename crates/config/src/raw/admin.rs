@@ -122,9 +122,9 @@ pub(super) fn metrics(mut table: Table<'_>) -> Metrics {
         && !table.has_or_means("graphite")
     {
         table.problems.report(
-            Diagnostic::warning("metrics are pushed nowhere", span, "has no effect").help(
+            Diagnostic::warning("metrics push is not configured", span, "has no effect").help(
                 "write statsd = \"127.0.0.1:8125\" or graphite = \"127.0.0.1:2003\" beside it; \
-                 Prometheus fetches from the admin API and needs neither",
+                 Prometheus scrapes the admin API and needs neither",
             ),
         );
     }

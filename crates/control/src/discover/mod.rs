@@ -229,7 +229,13 @@ fn log(host: &str, known: &Known, changed: bool, error_before: Option<&str>, aga
         error if error == error_before => {}
         Some(error) => {
             let kept = known.addresses().count();
-            tracing::warn!(host, error, kept, again_s, "name not resolved, what was known stays");
+            tracing::warn!(
+                host,
+                error,
+                kept,
+                again_s,
+                "cannot resolve name; the known addresses stay in use"
+            );
         }
         None => tracing::info!(host, again_s, "name resolves again"),
     }

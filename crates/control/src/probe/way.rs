@@ -71,7 +71,7 @@ impl Way {
             Some(tls) => {
                 let config = configs.get(tls, spec.http);
                 let config = config.inspect_err(|mistake| {
-                    tracing::error!(?mistake, "TLS of a check cannot be set up");
+                    tracing::error!(?mistake, "cannot set up TLS for a health check");
                 });
                 Some((config.ok()?, server_name(tls, probe.address)))
             }

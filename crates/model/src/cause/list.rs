@@ -1,134 +1,133 @@
 //! Every cause, with its page.
 //!
-//! A variant's comment is the page: a paragraph on what happened, whose first line is a sentence
-//! of its own (it also stands in answers to strangers, so it names nothing of theirs or ours), one
-//! on why it usually does, one on what to do. `weir explain` and docs/causes.md are made from it.
+//! A variant's comment is the page: a paragraph on what happened, whose first line is a separate
+//! sentence (responses to clients contain it, so it must not reveal internals), one on why it
+//! usually happens, one on what to do. `weir explain` and docs/causes.md are made from it.
 //!
-//! Names start from those of RFC 9209 section 2.3 and go further where those do not tell enough. A
-//! name, once released, stays. Each stands for a situation that really occurs.
+//! Names start from those of RFC 9209 section 2.3 and are more specific where those are too general.
+//! A released name never changes. Each is for a situation that really occurs.
 
 causes! {
-    /// The response was passed on whole, or a tunnel ended as its ends wished.
-    /// Its status may still be an error: then the server said so, and Weir only passed it on.
+    /// The response was forwarded completely, or a tunnel was closed by its ends.
+    /// Its status may still be an error: then the server sent it, and Weir only forwarded it.
     ///
     /// This is how nearly every exchange should end.
     ///
-    /// Nothing is to be done. For a 5xx that the server sent, look into the log of the server that
-    /// the access log names.
+    /// No action is needed. For a 5xx from the server, look into the log of the server that the
+    /// access log names.
     Completed = "completed", None, 0;
     /// A route answered with a redirect.
     ///
-    /// The route that matched has a `redirect`, so no server was asked.
+    /// The route that matched has a `redirect`, so the request went to no server.
     ///
-    /// Nothing is to be done. If the redirect surprises you, `weir check` prints the routes in the
+    /// No action is needed. If the redirect is unexpected, `weir check` prints the routes in the
     /// order in which they match.
     Redirected = "redirected", None, 0;
-    /// Nothing moved through a tunnel for as long as the idle timeout allows.
+    /// No data moved through a tunnel for the idle timeout.
     /// Both connections were closed. A tunnel is a connection of a tcp listener, or one that was
     /// upgraded, such as a WebSocket.
     ///
-    /// The two ends had nothing to say, or one of them vanished without a word, as a phone or a
-    /// laptop does.
+    /// The two ends had no data to send, or one of them disappeared without closing, as phones and
+    /// laptops do.
     ///
-    /// Nothing, if the client connects again by itself. Otherwise raise the service's
-    /// `timeouts.tunnel` above the longest silence that is normal, or let the application send pings
-    /// more often than that.
+    /// No action is needed if the client reconnects automatically. Otherwise raise the service's
+    /// `timeouts.tunnel` above the longest normal idle time, or let the application send pings more
+    /// often than that.
     TunnelIdleTimeout = "tunnel_idle_timeout", None, 0;
 
     /// The request does not follow the rules of HTTP/1.1 (RFC 9112).
-    /// Passed on, the server might read it otherwise than Weir does, which is how requests are
-    /// smuggled. The access log's `detail` says which rule it broke.
+    /// If Weir forwarded it, the server might interpret it differently, which makes request smuggling
+    /// possible. The access log's `detail` says which rule it broke.
     ///
-    /// Most often a home-made client, a scanner, or TLS spoken to a plain-text port.
+    /// Most often a self-written client, a scanner, or TLS sent to a plain-text port.
     ///
-    /// Mend the client; there is no switch to let it through. If `detail` speaks of TLS, clients
-    /// use https:// on an http listener.
+    /// Fix the client; this check cannot be disabled. If `detail` mentions TLS, clients use https://
+    /// on an http listener.
     HttpRequestError = "http_request_error", Client, 400;
     /// The request target is longer than 8 kB.
     ///
-    /// Usually a form sent with GET, a query that lists many ids, or a redirect loop that adds to
-    /// its query each time round.
+    /// Usually a form sent with GET, a query that lists many ids, or a redirect loop that
+    /// extends the query each time.
     ///
     /// Send such data in the body of a POST. The limit is fixed.
     UriTooLong = "uri_too_long", Client, 414;
     /// The request head is larger, or has more fields, than is accepted here.
     ///
-    /// Usually cookies that pile up, or a token that has grown: it then hits the same users again
-    /// and again while others see nothing.
+    /// Usually accumulated cookies, or a token that has grown: it then affects the same users
+    /// repeatedly and no others.
     ///
     /// Find out which field grew; clearing the site's cookies helps the user at once. If such heads
-    /// are meant, raise the listener's `head_max`; 128 fields is fixed.
+    /// are intended, raise the listener's `head_max`; the limit of 128 fields is fixed.
     HttpRequestHeadTooLarge = "http_request_head_too_large", Client, 431;
     /// The request body is larger than is accepted here.
     ///
-    /// An upload beyond the listener's `body_max`. With a Content-Length it is refused before a
-    /// server is asked, without one as soon as the limit is passed.
+    /// An upload beyond the listener's `body_max`. With a Content-Length it is rejected before it goes
+    /// to a server, without one as soon as the limit is exceeded.
     ///
-    /// Raise the listener's `body_max` if such uploads are meant. Servers often have a limit of
-    /// their own, which is answered by them and appears here as `completed` with status 413.
+    /// Raise the listener's `body_max` if such uploads are intended. Servers often have their own
+    /// limit; their response appears here as `completed` with status 413.
     HttpRequestBodyTooLarge = "http_request_body_too_large", Client, 413;
-    /// The request asks for something that is not served here.
+    /// The request needs a feature that is not supported here.
     /// It uses a transfer coding other than chunked, the method CONNECT, or a method of more than
     /// 32 bytes; the access log's `detail` says which.
     ///
     /// CONNECT comes from scanners that look for open proxies. Other transfer codings (gzip,
     /// deflate) are rare and mostly hostile.
     ///
-    /// Nothing, if these are scanners. A client that compresses its request body must say so in
+    /// Ignore scanners. A client that compresses its request body must declare it in
     /// Content-Encoding, not in Transfer-Encoding.
     HttpRequestNotImplemented = "http_request_not_implemented", Client, 501;
     /// The request names an HTTP version other than 1.0 and 1.1.
     ///
-    /// A client that speaks HTTP/2 without asking first, a scanner, or a typing error in a test by
-    /// hand.
+    /// A client that uses HTTP/2 without negotiating it, a scanner, or a typing error in a manual
+    /// test.
     ///
     /// Let the client use HTTP/1.1 towards this listener.
     HttpVersionNotSupported = "http_version_not_supported", Client, 505;
     /// The request expects something other than 100-continue.
     ///
-    /// RFC 9110 knows one expectation only; anything else is a mistake of the client.
+    /// RFC 9110 defines only this expectation; anything else is an error of the client.
     ///
-    /// Remove the Expect field, or what adds it.
+    /// Remove the Expect field from the client's requests.
     HttpExpectationFailed = "http_expectation_failed", Client, 417;
     /// The request head was not complete in time.
-    /// Its first byte had come, its last had not within the listener's `timeouts.head`.
+    /// Its first byte had arrived, but its last did not within the listener's `timeouts.head`.
     ///
-    /// A very slow or broken link, or somebody who holds connections open on purpose (slowloris).
+    /// A very slow or broken link, or an attacker that holds connections open (slowloris).
     ///
-    /// A few are normal. Many at once, from few addresses: an attack that this limit ends; lower
-    /// `timeouts.head` or the listener's `connections_max` if it strains you.
+    /// A few are normal. Many at once from few addresses are an attack, which this timeout contains;
+    /// lower `timeouts.head` or the listener's `connections_max` if the load is too high.
     HttpRequestTimeout = "http_request_timeout", Client, 408;
     /// The client stopped sending its request body.
-    /// Nothing of it came for the listener's `timeouts.body`.
+    /// No part of it arrived for the listener's `timeouts.body`.
     ///
     /// A link that broke during an upload, a client that announces more than it sends, or a slow
-    /// POST as an attack. Meanwhile the request held a place at a server.
+    /// POST attack. Meanwhile the request held a slot at a server.
     ///
-    /// Check the client's Content-Length if it is always the same client. Raise `timeouts.body` for
+    /// If it is always the same client, check its Content-Length. Raise `timeouts.body` for
     /// clients that pause while they send.
     HttpRequestBodyTimeout = "http_request_body_timeout", Client, 408;
-    /// The request body came so slowly that waiting for it was given up.
-    /// The server closed its connection or answered with nothing while the client was to send the
+    /// The request body arrived too slowly.
+    /// The server closed its connection or did not answer while it was the client's turn to send the
     /// next part of the body, or the service's `timeouts.total` passed, or the client sent less than
     /// 500 bytes per second for five seconds while others waited for its slot (`in_flight_max`). The
     /// server is not at fault, and passive health does not count it.
     ///
-    /// A slow or broken link during an upload, or a slow POST as an attack. Unlike with
+    /// A slow or broken link during an upload, or a slow POST attack. Unlike with
     /// `http_request_body_timeout`, each pause was within the listener's `timeouts.body`.
     ///
     /// Compare `request_bytes` and `total_ms` in the access log with what the client's link can
-    /// carry. If such uploads are meant, raise the servers' own timeout for request bodies and the
+    /// carry. If such uploads are intended, raise the servers' own timeout for request bodies and the
     /// service's `timeouts.total`.
     HttpRequestBodySlow = "http_request_body_slow", Client, 408;
     /// The client closed its connection before its request was complete.
-    /// The server, if one had been given the beginning, saw it cut off and not as whole. No answer
-    /// was sent.
+    /// If a server had received the beginning, it saw an aborted request, not a complete one. No
+    /// response was sent.
     ///
     /// An upload that was cancelled, a client that crashed, or one that announces a longer body
     /// than it sends.
     ///
-    /// Nothing, if such requests come from everywhere now and then. If it is always the same
-    /// client, compare its Content-Length with `request_bytes` in the access log.
+    /// Occasional cases from many clients need no action. If it is always the same client, compare its Content-Length with `request_bytes` in the access log.
     HttpRequestIncomplete = "http_request_incomplete", Client, 0;
     /// The deadline that the client set for its call passed.
     /// The client sent it as `grpc-timeout`; it covers the whole call, queue and retries included.
@@ -137,105 +136,105 @@ causes! {
     /// before this one began.
     ///
     /// Compare `total_ms` in the access log with the deadlines that clients set. If they are
-    /// reasonable, look for where the time goes: `queue_ms`, `connect_ms` and `first_byte_ms` tell.
+    /// reasonable, find out where the time goes: `queue_ms`, `connect_ms` and `first_byte_ms` show it.
     ClientDeadlineExceeded = "client_deadline_exceeded", Client, 408;
     /// The client closed its connection before its response was complete.
-    /// What was asked of a server was given up.
+    /// Weir abandoned the request at the server.
     ///
-    /// An impatient user, or a client, proxy or load balancer before Weir with a shorter timeout
+    /// An impatient user, or a client, proxy or load balancer in front of Weir with a shorter timeout
     /// than the response needs.
     ///
-    /// Compare `total_ms` in the access log: always the same round number is somebody's timeout.
-    /// Then either make the server faster, or let the client wait longer than the service's
+    /// Compare `total_ms` in the access log: the same round number each time is a timeout. Then
+    /// either make the server faster, or let the client wait longer than the service's
     /// `timeouts.response`.
     ClientClosed = "client_closed", Client, 0;
     /// The client reset its connection before its exchange was complete.
-    /// Unlike `client_closed` it did so with a TCP reset, which discards what was on its way.
+    /// Unlike with `client_closed` it used a TCP reset, which discards data in transit.
     ///
-    /// A process that was killed or a browser tab that was closed while data came; also a firewall
-    /// or NAT before Weir that has forgotten the connection.
+    /// A process that was killed or a browser tab that was closed during a transfer; also a
+    /// firewall or NAT in front of Weir that has lost the connection's state.
     ///
-    /// Look whether it is one client or one network. Resets after a silence of a constant length
-    /// point to a firewall's idle timeout in between.
+    /// Check whether it is one client or one network. Resets after a constant idle time point to the
+    /// idle timeout of a firewall in between.
     ClientReset = "client_reset", Client, 0;
     /// The client and the listener could not agree on TLS.
     ///
-    /// A scanner, a client in clear text on a TLS port, one too old for the listener's
+    /// A scanner, a plain-text client on a TLS port, one too old for the listener's
     /// `version_min`, one that does not trust the certificate, or one without the certificate that
     /// the listener requires. `detail` says which.
     ///
-    /// Nothing, if it is scanners. `openssl s_client -connect` shows what a client sees.
+    /// Ignore scanners. `openssl s_client -connect` shows what a client sees.
     ClientTlsError = "client_tls_error", Client, 0;
-    /// A connection did not begin with the PROXY protocol header that its peer has to send.
+    /// A connection did not begin with the required PROXY protocol header.
     ///
-    /// The balancer before Weir does not send it, or somebody reaches the listener past that
-    /// balancer from an address in `proxy_protocol`. `detail` says what is wrong with it.
+    /// The balancer in front of Weir does not send it, or a client bypasses that balancer from an
+    /// address in `proxy_protocol`. `detail` says what is wrong with it.
     ///
-    /// Turn the PROXY protocol on there, or take its address out of the listener's
+    /// Enable the PROXY protocol there, or remove its address from the listener's
     /// `proxy_protocol`.
     ProxyProtocolError = "proxy_protocol_error", Client, 0;
-    /// The client began and abandoned so many HTTP/2 requests that its connection was closed.
+    /// The client opened and reset too many HTTP/2 requests; its connection was closed.
     ///
-    /// An attack (rapid reset, CVE-2023-44487), seldom a broken client.
+    /// An attack (rapid reset, CVE-2023-44487), rarely a broken client.
     ///
-    /// Look at the client's address in the access log, and limit it before Weir if it goes on.
+    /// Find the client's address in the access log, and block it in front of Weir if it continues.
     EnhanceYourCalm = "enhance_your_calm", Client, 0;
-    /// The client broke the rules of HTTP/2, and Weir closed its connection.
+    /// The client violated the HTTP/2 protocol, and Weir closed its connection.
     /// Weir sent GOAWAY with the error. Other requests on the same connection end with this cause
     /// too, although nothing was wrong with them.
     ///
     /// A field name in upper case, a control character in a field, or a frame where it is not
-    /// allowed: a home-made client, a proxy that builds fields by hand, or a scanner.
+    /// allowed: a self-written client, a proxy that builds fields by hand, or a scanner.
     ///
     /// Find the client by its address and fix it. Requests of other users on the same connection
-    /// suffer only if a proxy in front of Weir shares one connection between them.
+    /// are affected only if a proxy in front of Weir shares one connection between them.
     Http2ProtocolError = "http2_protocol_error", Client, 0;
-    /// The client opened more HTTP/2 streams at once than it is allowed to.
+    /// The client exceeded the limit of concurrent HTTP/2 streams.
     /// The stream was refused with `REFUSED_STREAM` before it was read, so the client may send the
     /// request again.
     ///
     /// A client that does not wait for the server's settings, or that ignores the limit in them.
     ///
-    /// Nothing, if it is rare: clients repeat such requests by themselves. Otherwise raise
+    /// Rare cases need no action: clients retry such requests automatically. Otherwise raise
     /// `streams_max` of the listener's `http2`.
     Http2StreamsExceeded = "http2_streams_exceeded", Client, 0;
     /// The client stopped reading its response.
-    /// None of it could be sent for the listener's `timeouts.body`; the connection was cut.
+    /// No part of it could be sent for the listener's `timeouts.body`; Weir aborted the connection.
     ///
-    /// A link that broke, a player or download that was paused, or a slow read as an attack.
+    /// A link that broke, a player or download that was paused, or a slow read attack.
     ///
     /// Raise the listener's `timeouts.body` if clients pause for good reasons. A few are normal.
     ClientWriteTimeout = "client_write_timeout", Client, 0;
-    /// The method TRACE is not passed on.
-    /// The answer's `Allow` lists the methods that are. A server answers TRACE with the request as
+    /// The method TRACE is not allowed here.
+    /// The response's `Allow` lists the allowed methods. A server answers TRACE with the request as
     /// it received it, including fields that proxies added and cookies that scripts cannot read.
     ///
-    /// A scanner, or a person who looks for proxies on the way.
+    /// A scanner, or a person who looks for proxies on the path.
     ///
-    /// Nothing, usually. To let TRACE through to a service, add a route with `method = "TRACE"`.
+    /// Usually no action is needed. To let TRACE through to a service, add a route with `method = "TRACE"`.
     HttpMethodNotAllowed = "http_method_not_allowed", Client, 405;
     /// A route denies this request.
     ///
     /// The route that matched has a `deny`, which also chooses the status (403 unless it says
-    /// otherwise). No server was asked.
+    /// otherwise). The request went to no server.
     ///
-    /// Nothing, if it does what it is for. Otherwise `weir check` prints the routes in the order in
-    /// which they match: a more specific one goes first.
+    /// No action is needed if the denial is intended. Otherwise `weir check` prints the routes in the order in
+    /// which they match: a more specific one wins.
     HttpRequestDenied = "http_request_denied", Client, 403;
-    /// More requests came than the rate limit allows.
-    /// The answer's Retry-After says when the next will be let through.
+    /// The client exceeded the rate limit.
+    /// The response's Retry-After says when the next request will pass.
     ///
     /// A client in a loop, a crawler, or many users behind one address (an office, a mobile
     /// network) counted as one.
     ///
-    /// If honest users are hit, raise `requests` or `burst` of the route's `rate_limit`, or count
+    /// If legitimate users are affected, raise `requests` or `burst` of the route's `rate_limit`, or count
     /// by a header that tells users apart (`by`).
     RateLimited = "rate_limited", Client, 429;
 
-    /// The request has passed this balancer five times already: it runs in circles.
+    /// The request has passed this balancer five times already: there is a routing loop.
     /// Weir adds its own id to `CDN-Loop` (RFC 8586) whenever it forwards a request, and counts how
     /// often the id is there when a request arrives. Up to five passes are allowed, since a request
-    /// may legitimately come back by way of another proxy.
+    /// may legitimately come back through another proxy.
     ///
     /// A service whose server is one of Weir's own listeners, directly or behind another proxy, DNS
     /// name or load balancer that points back here.
@@ -249,7 +248,7 @@ causes! {
     /// that tries addresses.
     ///
     /// Look at `host` and `path` in the access log, and at the routes as `weir check` prints them.
-    /// A route with a `service` and neither `host` nor `path` takes everything that is left.
+    /// A route with a `service` and neither `host` nor `path` matches all remaining requests.
     DestinationNotFound = "destination_not_found", Configuration, 404;
     /// No server is ready to take the request.
     /// All servers of the service are down, ejected, drained or in maintenance.
@@ -257,39 +256,40 @@ causes! {
     /// A deployment that broke every server at once, a check whose path or expected status no
     /// longer fits the application, or a network that is cut off.
     ///
-    /// `/api/v1/services` at the admin address tells the state of each server, and its log line why
-    /// it went down. If the servers answer by hand, the `check` is wrong: mend its `path` or
-    /// `expect`. `when_all_down = "try-all"` sends requests all the same.
+    /// `/api/v1/services` at the admin address shows the state of each server, and the log why it went
+    /// down. If the servers answer a manual request, the `check` is wrong: fix its `path` or
+    /// `expect`. With `when_all_down = "try-all"` Weir sends requests anyway.
     DestinationUnavailable = "destination_unavailable", Server, 503;
     /// No address is known for any server of the service.
-    /// Since the start the DNS has given none. Once it has given one, that is kept when the DNS
-    /// fails later.
+    /// DNS has returned no address since startup. Once it has returned one, Weir keeps it if DNS fails
+    /// later.
     ///
     /// A typing error in `address`, a record that has not been published yet, a resolver that does
     /// not know the internal zone, or none that answers: the log says which.
     ///
     /// Try the name with `dig` on this machine, against the resolver that Weir uses: `resolver` in
-    /// the configuration, or /etc/resolv.conf. It is asked again by itself until it answers.
+    /// the configuration, or /etc/resolv.conf. Weir repeats the query until it gets an answer.
     DnsError = "dns_error", Configuration, 502;
     /// Every server is at its limit, and the queue is full.
-    /// The answer's status is the service's `when_full`, and its Retry-After says when a place is
+    /// The response's status is the service's `when_full`, and its Retry-After says when a slot is
     /// likely to be free.
     ///
-    /// More load than the servers bear, or servers that have become slow: in flight = rate × time,
-    /// so twice the response time fills twice the places.
+    /// More load than the servers can handle, or servers that have become slow: in flight = rate ×
+    /// time, so twice the response time occupies twice the slots.
     ///
-    /// Look first whether response times rose; then mend what is slow. If the servers have CPU to
+    /// First check whether response times rose; then fix what is slow. If the servers have CPU to
     /// spare, raise `in_flight_max`; if not, add servers. A longer queue (`queue.length_max`) only
     /// helps against short bursts.
     QueueFull = "queue_full", Server, 429;
-    /// Every server stayed at its limit for as long as a request may wait.
-    /// The request had waited in the queue for the service's `queue.wait_max`. The answer's status
+    /// Every server stayed at its limit for the maximum queue time.
+    /// The request had waited in the queue for the service's `queue.wait_max`. The response's status
     /// is the service's `when_full`.
     ///
-    /// More load than the servers bear for longer than a burst, or servers that have become slow.
+    /// More load than the servers can handle for longer than a burst, or servers that have become
+    /// slow.
     ///
-    /// The same as for `queue_full`: mend what is slow, raise `in_flight_max` if the servers have
-    /// CPU to spare, or add servers. A longer `queue.wait_max` makes people wait longer and seldom
+    /// The same as for `queue_full`: fix what is slow, raise `in_flight_max` if the servers have
+    /// CPU to spare, or add servers. A longer `queue.wait_max` makes users wait longer and rarely
     /// serves more of them.
     QueueWaitExceeded = "queue_wait_exceeded", Server, 429;
 
@@ -299,21 +299,21 @@ causes! {
     /// The process is not running, is still starting, or listens on another port or on 127.0.0.1
     /// only. A firewall that rejects looks the same.
     ///
-    /// On the server, `ss -ltn` shows what listens. Start the process, or mend the server's
-    /// `address`. With a `check` such a server is taken out before requests meet it.
+    /// On the server, `ss -ltn` shows what listens. Start the process, or fix the server's
+    /// `address`. With a `check` such a server is taken out before requests reach it.
     ConnectionRefused = "connection_refused", Server, 502;
     /// The connection to the server was not established in time.
-    /// It took longer than the service's `timeouts.connect`, which passed before the first packet
-    /// was repeated, so that it is not known whether the server would have answered.
+    /// It took longer than the service's `timeouts.connect`, which passed before the first SYN
+    /// retransmission, so it is unknown whether the server would have answered.
     ///
-    /// A `timeouts.connect` that is shorter than the way there takes. At 1 s or less it may also be
-    /// anything that `connect_syn_unanswered` stands for.
+    /// A `timeouts.connect` that is shorter than the round trip. At 1 s or less it may also be any
+    /// reason for `connect_syn_unanswered`.
     ///
-    /// Measure the round-trip time to the server, and set `timeouts.connect` to several times of
-    /// it. Above 1 s, this cause and `connect_syn_unanswered` are told apart.
+    /// Measure the round-trip time to the server, and set `timeouts.connect` to several times that.
+    /// Above 1 s, Weir distinguishes this cause from `connect_syn_unanswered`.
     ConnectionTimeout = "connection_timeout", Network, 504;
-    /// Nobody answered when a connection to the server was tried.
-    /// The first packet (SYN) was sent again at least once, and no answer came within the service's
+    /// The server did not answer the connection attempt.
+    /// The first packet (SYN) was retransmitted at least once, and no answer came within the service's
     /// `timeouts.connect`.
     ///
     /// The host is down, a firewall drops packets silently, the route is broken, or the server's
@@ -324,14 +324,14 @@ causes! {
     /// server: `ss -ltn` (Recv-Q against Send-Q) and `nstat -az TcpExtListenOverflows`. If none
     /// works, try from this machine with `nc -vz`, then look at the firewall.
     ConnectSynUnanswered = "connect_syn_unanswered", Network, 504;
-    /// The network says that the server cannot be reached.
-    /// There is no route to its address, or a router or this machine's own packet filter said so.
+    /// The network reports that the server cannot be reached.
+    /// There is no route to its address, or a router or this machine's packet filter rejected it.
     ///
     /// A network interface that is down, a missing route, a host that does not answer on its own
     /// network (no ARP reply), or an IPv6 address where there is no IPv6.
     ///
-    /// `ip route get` with the server's address, on this machine, shows which way it would go. Then
-    /// mend the route, or the server's `address`.
+    /// `ip route get` with the server's address, on this machine, shows the route. Then fix the
+    /// route, or the server's `address`.
     DestinationIpUnroutable = "destination_ip_unroutable", Network, 502;
     /// The balancer could not open one more connection.
     /// The machine that Weir runs on has no local port towards the server, no file descriptor or no
@@ -342,91 +342,92 @@ causes! {
     /// `connections_max` needs.
     ///
     /// `ss -s` counts sockets and `TIME_WAIT`. Let servers keep connections alive, and raise
-    /// `idle_connections_max`; widen `net.ipv4.ip_local_port_range`; at start-up Weir says if the
+    /// `idle_connections_max`; widen `net.ipv4.ip_local_port_range`; at startup Weir warns if the
     /// limit on open files is too low.
     ConnectionLimitReached = "connection_limit_reached", Balancer, 503;
     /// The server and the balancer could not agree on TLS.
     ///
-    /// A server that speaks clear text on that port, one too old for TLS 1.2, or one that hung up.
+    /// A server that uses plain text on that port, one too old for TLS 1.2, or one that closed the
+    /// connection.
     ///
-    /// Try `openssl s_client -connect` with its address. Mend its `address` or the service's `tls`.
+    /// Try `openssl s_client -connect` with its address. Fix its `address` or the service's `tls`.
     TlsProtocolError = "tls_protocol_error", Server, 502;
-    /// The TLS certificate of the server is not to be trusted.
+    /// The TLS certificate of the server could not be verified.
     ///
-    /// It has expired, is for another name, or is from an authority that is not known here.
+    /// It has expired, is for another name, or is from a certificate authority that is unknown here.
     ///
-    /// The log says what is wrong with it. Renew it, or mend the service's `tls.name` or `tls.ca`.
+    /// The log says what is wrong with it. Renew it, or fix the service's `tls.name` or `tls.ca`.
     TlsCertificateError = "tls_certificate_error", Server, 502;
     /// The server refused TLS with an alert.
     ///
-    /// It requires a certificate, or does not know the server name that was asked for.
+    /// It requires a certificate, or does not know the requested server name.
     ///
-    /// The log says which alert. Mend the service's `tls.name` or `tls.certificate`.
+    /// The log says which alert. Fix the service's `tls.name` or `tls.certificate`.
     TlsAlertReceived = "tls_alert_received", Server, 502;
     /// The server refused an HTTP/2 stream before it began to process it.
     ///
-    /// It is stopping, or has as many requests on the connection as it takes. It says so by
+    /// It is stopping, or has reached its limit of requests on the connection. It sends
     /// `REFUSED_STREAM` or GOAWAY, and the request may be sent again, whatever its method.
     ///
-    /// Nothing, if it is rare. Otherwise compare the server's limit on concurrent streams with the
+    /// Rare cases need no action. Otherwise compare the server's limit on concurrent streams with the
     /// service's `in_flight_max`.
     HttpStreamRefused = "http_stream_refused", Server, 502;
     /// The server closed the connection before its response began.
-    /// It closed in the usual way (FIN), on a fresh connection or in the midst of a response head.
+    /// It closed normally (FIN), on a new connection or in the middle of a response head.
     ///
     /// A worker process that died or was stopped by its master (a timeout or a memory limit there),
-    /// or a server that closes without an answer when it is overloaded or dislikes a request.
+    /// or a server that closes without a response when it is overloaded or rejects a request.
     ///
-    /// Look into the server's log at that second. The request was tried elsewhere where that is
-    /// safe: one that is not idempotent (POST) may have been acted on, so it was not.
+    /// Look into the server's log at that second. Weir retried the request elsewhere if that was
+    /// safe. It does not retry one that is not idempotent (POST), which the server may have acted on.
     ConnectionTerminated = "connection_terminated", Server, 502;
     /// The server reset the connection before its response was complete.
-    /// It, or something between, sent a TCP reset (RST), which discards what was on its way.
+    /// It, or something between, sent a TCP reset (RST), which discards data in transit.
     ///
     /// A process that was killed or crashed, one that closed while part of the request was still
-    /// unread (an upload it did not want), or a firewall that has forgotten the connection.
+    /// unread (an upload it did not want), or a firewall that has lost the connection's state.
     ///
     /// Look into the server's log and for its exit at that second. If it happens to uploads only,
-    /// the server refuses them without reading: look at its limit on body size.
+    /// the server rejects them without reading: look at its limit on body size.
     ConnectionReset = "connection_reset", Server, 502;
-    /// The server fell silent: what was sent to it was no longer acknowledged.
+    /// The server stopped responding: data sent to it was no longer acknowledged.
     /// The connection had been established; then no packet was acknowledged for longer than the
-    /// service's `timeouts.response` (5 s at least), or the network said that the host is gone.
+    /// service's `timeouts.response` (5 s at least), or the network reported that the host is unreachable.
     ///
-    /// The host lost its power or its network, a virtual machine was paused, or a firewall was
-    /// changed under open connections.
+    /// The host lost power or its network, a virtual machine was paused, or a firewall was changed
+    /// while connections were open.
     ///
-    /// Look whether other servers of the same zone are affected: then it is the network. A `check`
-    /// takes such a server out within `interval` × `fall`, so that few requests meet it.
+    /// Check whether other servers of the same zone are affected: then it is the network. A `check`
+    /// takes such a server out within `interval` × `fall`, so that few requests reach it.
     ConnectionLost = "connection_lost", Network, 504;
     /// The server closed a kept connection just as the request was sent on it.
-    /// The request could not be sent once more: it is not idempotent (POST), so if the server had
-    /// begun to act on it, it would have been done twice.
+    /// The request could not be sent again: it is not idempotent (POST), so if the server had begun to
+    /// act on it, it would have been executed twice.
     ///
     /// A server whose keep-alive timeout is shorter than the time that Weir keeps an idle
-    /// connection, or one that closes after every response without saying so.
+    /// connection, or one that closes after every response without announcing it.
     ///
     /// Set the service's `timeouts.keep_alive` a second below the server's own (Node.js and uvicorn
-    /// 5 s, gunicorn 2 s), or raise the server's. `idle_connections_max = 0` uses a fresh
+    /// 5 s, gunicorn 2 s), or raise the server's. `idle_connections_max = 0` uses a new
     /// connection for every request.
     ServerClosedIdleConnection = "server_closed_idle_connection", Server, 502;
-    /// The server stopped taking the request body.
-    /// None of it could be sent for the service's `timeouts.idle`.
+    /// The server stopped reading the request body.
+    /// No part of it could be sent for the service's `timeouts.idle`.
     ///
     /// A process that hangs or waits for a disk or a database while its receive buffer is full, or
     /// one with too few workers to read what it has accepted.
     ///
-    /// Look at the server's CPU, threads and disk at that time. An `in_flight_max` that fits its
-    /// workers keeps it from accepting more than it reads.
+    /// Look at the server's CPU, threads and disk at that time. An `in_flight_max` that matches its
+    /// workers prevents it from accepting more requests than it reads.
     ConnectionWriteTimeout = "connection_write_timeout", Server, 504;
     /// The server stopped sending in the middle of its response.
-    /// The head had come and was passed on; then nothing for the service's `timeouts.idle`. The
-    /// client's connection was cut, so that it cannot take the response for whole.
+    /// The head had arrived and was forwarded; then nothing arrived for the service's `timeouts.idle`.
+    /// Weir aborted the client's connection, so that it cannot mistake the response for complete.
     ///
     /// A process that hangs or waits for a database while it streams, or a stream of events that is
     /// silent for longer than the timeout.
     ///
-    /// Raise the service's `timeouts.idle` above the longest silence that is normal, or let the
+    /// Raise the service's `timeouts.idle` above the longest normal pause, or let the
     /// server send something in between (a comment line in server-sent events). Otherwise look into
     /// its log.
     ConnectionReadTimeout = "connection_read_timeout", Server, 504;
@@ -434,107 +435,107 @@ causes! {
     /// The request had been sent; its response head was not complete after the service's
     /// `timeouts.response`.
     ///
-    /// A slow query, a lock, a worker pool that is exhausted, a call to somebody else that hangs.
+    /// A slow query, a lock, an exhausted worker pool, a call to another system that hangs.
     ///
-    /// If it is always the same `path`, that work is slow: mend it, or raise `timeouts.response`
-    /// for a service of its own with a route for that path. If it is everything on one server, that
-    /// server is ill; `in_flight_max` keeps requests from piling up in it.
+    /// If it is always the same `path`, that work is slow: fix it, or raise `timeouts.response` in a
+    /// separate service with a route for that path. If it is everything on one server, that server
+    /// is unhealthy; `in_flight_max` keeps requests from piling up in it.
     HttpResponseTimeout = "http_response_timeout", Server, 504;
-    /// The exchange took longer than is allowed in all.
-    /// The service's `timeouts.total` passed, whatever stage it was in.
+    /// The exchange exceeded its total time limit.
+    /// The service's `timeouts.total` passed, in whatever stage the request was.
     ///
     /// Several waits that are each within their own limit add up: the queue, a first attempt that
     /// failed, a slow response. The access log's times say which it was.
     ///
-    /// Raise `timeouts.total`, or leave it out for services with long downloads: it counts the body
-    /// too.
+    /// Raise `timeouts.total`, or omit it for services with long downloads: it includes the body.
     TotalTimeout = "total_timeout", Server, 504;
     /// The server was marked down while the request waited for its response.
-    /// The request was given up there, and no other server could take it.
+    /// Weir abandoned the request there, and could not send it to another server.
     ///
-    /// The server's check failed with requests still waiting on it. Each of them goes elsewhere if it may be sent again; this one had no attempt or no server left.
+    /// The server's health check failed while requests were waiting for it. Weir retries each of them
+    /// elsewhere if that is safe; this one had no attempt or no server left.
     ///
-    /// Look why the server went down. Raise `attempts_max` of the service's `retries` if there are
+    /// Find out why the server went down. Raise `attempts_max` of the service's `retries` if there are
     /// other servers to try.
     ServerMarkedDown = "server_marked_down", Server, 502;
-    /// What the server sent is not a valid HTTP/1.1 response.
+    /// The server did not send a valid HTTP/1.1 response.
     /// The access log's `detail` says which rule it broke.
     ///
-    /// The port speaks something else (TLS, HTTP/2 without asking, gRPC, a database), or the
+    /// The port uses another protocol (TLS, HTTP/2 without negotiation, gRPC, a database), or the
     /// application writes headers with line breaks or both Content-Length and Transfer-Encoding.
     ///
     /// Look at the raw bytes with `curl -v --http1.1`, from this machine to the server. Point
-    /// `address` to the plain HTTP port, or mend the application.
+    /// `address` to the plain HTTP port, or fix the application.
     HttpProtocolError = "http_protocol_error", Server, 502;
     /// The head of the response is larger, or has more fields, than is accepted.
-    /// 16 kB and 128 fields are the most that is taken from a server.
+    /// The limits for a server are 16 kB and 128 fields.
     ///
-    /// Usually Set-Cookie in great number, a whole session in a cookie, or debugging headers left
-    /// switched on.
+    /// Usually a large number of Set-Cookie fields, a whole session in a cookie, or debugging headers
+    /// that were left on.
     ///
     /// Find out which header grew, with `curl -sD- -o /dev/null` from this machine to the server,
     /// and make it smaller: most browsers and proxies have limits like this one.
     HttpResponseHeadTooLarge = "http_response_header_section_size", Server, 502;
     /// The trailer section of the response is larger than is accepted.
-    /// What had been passed on was cut off, so that the client cannot take it for whole.
+    /// Weir aborted the forwarded response, so that the client cannot mistake it for complete.
     ///
     /// Rare: an application that writes a whole log, checksum list or stack trace into the trailer
-    /// fields behind a chunked body.
+    /// fields after a chunked body.
     ///
     /// Make the trailers smaller, or send them as part of the body.
     HttpResponseTrailerTooLarge = "http_response_trailer_section_size", Server, 502;
-    /// The chunks that the response came in are broken, or its transfer coding is unknown.
-    /// What had been passed on was cut off, so that the client cannot take it for whole.
+    /// The chunks of the response are malformed, or its transfer coding is unknown.
+    /// Weir aborted the forwarded response, so that the client cannot mistake it for complete.
     ///
-    /// An application or a middleware that writes chunks by hand, one that prints to the socket
-    /// past its own framework, or compression done as a transfer coding.
+    /// An application or a middleware that writes chunks by hand, one that writes to the socket
+    /// bypassing its framework, or compression done as a transfer coding.
     ///
     /// Look at the raw bytes with `curl -v --raw`, from this machine to the server. Let the
     /// framework do the framing, and compress with Content-Encoding.
     HttpResponseTransferCoding = "http_response_transfer_coding", Server, 502;
     /// The response ended before it was complete.
-    /// The server closed before its Content-Length or its last chunk. The client's connection was
-    /// cut, so that it cannot take the response for whole.
+    /// The server closed before its Content-Length or its last chunk. Weir aborted the client's
+    /// connection, so that it cannot mistake the response for complete.
     ///
-    /// A worker that crashed or was stopped in mid response (timeout, memory limit, restart), or an
-    /// application whose Content-Length is larger than what it sends.
+    /// A worker that crashed or was stopped during a response (timeout, memory limit, restart), or an
+    /// application whose Content-Length is larger than its body.
     ///
     /// Look into the server's log at that second. If it is always the same `path` and the same
     /// `response_bytes`, the Content-Length is wrong.
     HttpResponseIncomplete = "http_response_incomplete", Server, 502;
-    /// The server did not upgrade the connection as it was asked to.
-    /// It answered 101 to a request that asked for no upgrade, or switched to another protocol than
-    /// those that were offered.
+    /// The server did not upgrade the connection as requested.
+    /// It answered 101 to a request without an upgrade, or switched to a protocol that was not
+    /// offered.
     ///
-    /// A WebSocket library that answers 101 to plain requests, or a proxy before the server that
-    /// lost the Upgrade field.
+    /// A WebSocket library that answers 101 to plain requests, or a proxy in front of the server
+    /// that dropped the Upgrade field.
     ///
-    /// Compare with a request straight to the server. Look for another proxy between Weir and the
+    /// Compare with a request directly to the server. Look for another proxy between Weir and the
     /// application.
     HttpUpgradeFailed = "http_upgrade_failed", Server, 502;
 
-    /// The balancer is stopping, and the time to finish what runs is over.
+    /// The balancer is stopping, and the time for finishing requests is over.
     ///
     /// A restart or a shutdown while requests or tunnels were still running after `drain_max`.
     ///
     /// Raise `drain_max` above the longest request that must survive a restart, and the service
     /// manager's own limit (`TimeoutStopSec` in systemd) above that.
     ShuttingDown = "shutting_down", Balancer, 503;
-    /// The listener has other security settings, and the time for its tunnels is over.
-    /// A reload changed the listener to TLS or from it, or changed its `version_min`, `ciphers`,
+    /// The security settings of the listener changed, and the time for its tunnels is over.
+    /// A reload turned TLS on or off, or changed its `version_min`, `ciphers`,
     /// `client_certificates` or `proxy_protocol`. Connections that were accepted before end after
     /// their current request; tunnels (connections of a tcp listener, or upgraded ones such as a
     /// WebSocket) end `drain_max` after the reload.
     ///
     /// A reload. Its receipt in the log names what changed.
     ///
-    /// Nothing, if clients connect again by themselves. Raise `drain_max` to give tunnels more time.
+    /// No action is needed if clients reconnect automatically. Raise `drain_max` to give tunnels more time.
     ListenerChanged = "listener_changed", Balancer, 0;
     /// The balancer failed: a bug.
     ///
-    /// Something happened that Weir's authors took for impossible.
+    /// An internal invariant of Weir does not hold.
     ///
-    /// Please report it with the access log's line, the program's own log around it and the output
-    /// of `weir --version`.
+    /// Please report it with the access log line, the program's own log around it and the output of
+    /// `weir --version`.
     ProxyInternalError = "proxy_internal_error", Balancer, 500;
 }

@@ -19,7 +19,7 @@ pub(crate) struct AdminArgs {
     )]
     pub(crate) address: AdminAddress,
 
-    /// File with the token that the admin API asks for: `token_file` of its [admin]
+    /// File with the admin API's token: `token_file` of its [admin]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 }
@@ -30,11 +30,11 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) admin: AdminArgs,
 
-    /// Print a JSON object instead of text; with --watch, one a line
+    /// Print a JSON object instead of text; with --watch, one per line
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Show it again every so often, until Ctrl-C
+    /// Repeat at this interval, until Ctrl-C
     #[arg(
         long,
         value_name = "TIME",

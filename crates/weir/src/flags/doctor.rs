@@ -18,15 +18,15 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) facts: FactsArgs,
 
-    /// Look again and again until Ctrl-C, each time as long as --for says
+    /// Repeat until Ctrl-C, each time for as long as --for says
     #[arg(long, conflicts_with_all = ["from", "save"])]
     pub(crate) watch: bool,
 
-    /// Write what was seen into a file, from which `--facts` finds the same elsewhere
+    /// Save the facts to a file, which `--facts` can evaluate on any machine
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
 
-    /// Print the page of a rule or of a kernel setting, and look at nothing
+    /// Print the page of a rule or of a kernel setting, without examining the host
     #[arg(long, value_name = "NAME", conflicts_with_all = ["watch", "save", "json", "from"])]
     pub(crate) explain: Option<String>,
 }
@@ -34,23 +34,23 @@ pub(crate) struct DoctorArgs {
 /// Where facts come from, and what they become.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FactsArgs {
-    /// How long to look: counters say something only by how they rise
+    /// How long to observe the host: only changes of counters are informative
     #[arg(
         long = "for", value_name = "TIME", default_value = FOR,
         value_parser = super::times::duration_above_zero
     )]
     pub(crate) time: Duration,
 
-    /// Which network namespaces to look at: `all`, `own`, a name of /run/netns, or the number of
-    /// a process. Looking at others than the own takes root
+    /// Network namespaces to examine: `all`, `own`, a name in /run/netns, or a process id. Others
+    /// than the current one need root
     #[arg(long, value_name = "WHICH", default_value = "all")]
     pub(crate) netns: String,
 
-    /// Look at what `--save` wrote instead of at this host
+    /// Use the facts in a file written by `--save` instead of this host's
     #[arg(long = "facts", value_name = "FILE", id = "from", conflicts_with_all = ["time", "netns"])]
     pub(crate) from: Option<PathBuf>,
 
-    /// Print one JSON object instead of text; with --watch, one a line
+    /// Print one JSON object instead of text; with --watch, one per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -58,14 +58,14 @@ pub(crate) struct FactsArgs {
 /// What the doctor can be asked about in particular.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DoctorVerb {
-    /// The network settings that differ from this kernel's defaults, spelt out and judged; or those
-    /// of a file
+    /// List and judge the network settings that differ from this kernel's defaults, or those of a
+    /// file
     Sysctl(SysctlArgs),
-    /// Every listening socket: its program, its backlog, who waits, what it dropped
+    /// List every listening socket: program, backlog, waiting connections, drops
     Listeners(ListArgs),
-    /// All other TCP sockets, by state and by peer, and the ports left towards each destination
+    /// List all other TCP sockets by state and by peer, and the ports left towards each destination
     Sockets(ListArgs),
-    /// The load that a balancer's configuration puts on its servers by checking them
+    /// Compute the load that the health checks of a balancer's configuration put on its servers
     ///
     /// Reads Weir's configuration or HAProxy's.
     Checks(ChecksArgs),
@@ -74,11 +74,11 @@ pub(crate) enum DoctorVerb {
 /// The words of `weir doctor sysctl`.
 #[derive(Debug, Args)]
 pub(crate) struct SysctlArgs {
-    /// A file in the form of sysctl.conf to judge instead of what is in force
+    /// A file in the format of sysctl.conf to judge instead of the current settings
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Those at their default, too
+    /// Include settings at their default
     #[arg(long, conflicts_with = "file")]
     pub(crate) all: bool,
 
@@ -89,12 +89,11 @@ pub(crate) struct SysctlArgs {
 /// The words of lists that need no time to look.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Which network namespaces to look at: `all`, `own`, a name of /run/netns, or the number of
-    /// a process
+    /// Network namespaces to examine: `all`, `own`, a name in /run/netns, or a process id
     #[arg(long, value_name = "WHICH", default_value = "all")]
     pub(crate) netns: String,
 
-    /// Look at what `weir doctor --save` wrote instead of at this host
+    /// Use the facts in a file written by `weir doctor --save` instead of this host's
     #[arg(long = "facts", value_name = "FILE", id = "from", conflicts_with = "netns")]
     pub(crate) from: Option<PathBuf>,
 

@@ -8,36 +8,36 @@ Exit codes:
   0  done; for `serve`, stopped by a signal
   1  failed: a port in use, no permission, a balancer that does not answer;
      for `check`, a valid file that could not be served on this host;
-     for `doctor`, a finding of weight (warning or critical);
-     for `lab run`, something that is not as expected
-  2  a mistake in the command line or in the configuration
-  3  `bench` could not begin as many requests as it was asked for; `bench limit`
-     found its own limit, not the server's
-  4  `bench` broke off by itself: a thread of the load ended before its time
- 99  `bench` measured something that --expect does not allow
-`lab shell` ends as its command did: with its code, or 128 and the number of the
+     for `doctor`, a warning or a critical finding;
+     for `lab run`, a result that is not as expected
+  2  a mistake on the command line or in the configuration
+  3  `bench` could not start as many requests as intended; `bench limit` found
+     its own limit, not the server's
+  4  `bench` aborted: a load generator thread ended early
+ 99  a threshold of `bench` (--expect) does not hold
+`lab shell` exits with its command's code, or with 128 plus the number of the
 signal that ended it.";
 
 /// The list as the help of `weir bench` and its verbs prints it.
 pub(crate) const BENCH_HELP: &str = "\
 Exit codes:
-  0  measured, and what was expected holds; for `limit`: the limit was found, or
-     there is none up to --to; for `upload`: everything arrived
-  1  no server, no TLS, no answer at all; figures that could not be written; for
-     `limit`: no rate passes, or none lasts; for `upload`: something failed
-  2  a mistake in the command line
-  3  fewer than 99 % of the intended requests could begin; for `limit`: what was
-     found is the load generator's limit, not the server's
-  4  broken off: a thread of the load generator ended before its time
+  0  measured, and thresholds hold; for `limit`: the limit was found, or there is
+     none up to --to; for `upload`: everything was uploaded
+  1  no server, no TLS, no response at all; results could not be written; for
+     `limit`: no rate passes, or none is confirmed; for `upload`: an error
+  2  a mistake on the command line
+  3  fewer than 99 % of the intended requests could start; for `limit`: the limit
+     found is the load generator's, not the server's
+  4  aborted: a load generator thread ended early
  99  a threshold (--expect) does not hold
-`weir explain NAME` says what a failure is, and what it means that something ran out.";
+`weir explain NAME` explains a failure, or an exhausted resource.";
 
 /// How `weir` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done; for `serve`, stopped by a signal.
     Done,
-    /// The doctor found something that somebody should act on.
+    /// The doctor reported a warning or a critical finding.
     Findings,
     /// Something outside the configuration failed.
     Failed,
@@ -49,7 +49,7 @@ pub(crate) enum Exit {
     Broken,
     /// A threshold does not hold.
     Threshold,
-    /// As the command ended that was run on a host of the lab.
+    /// The exit code of a command that was run on a host of the lab.
     Command(u8),
 }
 

@@ -15,30 +15,30 @@ pub(crate) struct LabArgs {
 /// What to do with the lab.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabVerb {
-    /// List the incidents that come with Weir
+    /// List the built-in incidents
     List(LabListArgs),
-    /// Make incidents happen, and hold what comes of them against what is expected
+    /// Reproduce incidents, and compare the results with their expectations
     ///
-    /// An incident runs in its variants, before and after for instance, each on new hosts. Ends
-    /// with the figures beside those of the company that had the incident. Exit code 1 when
-    /// something is not as expected.
+    /// An incident runs in variants (for instance before and after the remedy), each on new hosts.
+    /// Prints the figures next to those of the company that had the incident. Exit code 1 if a
+    /// result is not as expected.
     Run(LabRunArgs),
     /// Set up an incident's hosts and programs, and open a shell on one of them
     Shell(LabShellArgs),
-    /// Remove what runs have left behind that were killed
+    /// Remove what killed runs have left behind
     Clean,
-    /// Be a link between two network namespaces that delays, loses, reorders, shapes or throttles
+    /// Run a link between two network namespaces that delays, loses, reorders, shapes or throttles
     ///
-    /// Makes a TUN device in each and carries packets between the two until SIGTERM or SIGINT;
-    /// then it prints what it did to how many, as JSON. Addresses and routes are the caller's.
-    /// Prints a line once the devices are there. SIGHUP has it read its file anew.
+    /// Creates a TUN device in each and forwards packets between the two until SIGTERM or SIGINT;
+    /// then prints the number of packets for each effect, as JSON. The caller sets addresses and
+    /// routes. Prints a line once the devices exist. SIGHUP reloads the file.
     Link(LinkArgs),
 }
 
 /// The words of `weir lab list`.
 #[derive(Debug, Args)]
 pub(crate) struct LabListArgs {
-    /// Names only, one a line
+    /// Print only names, one per line
     #[arg(long)]
     pub(crate) names: bool,
 }
@@ -46,7 +46,7 @@ pub(crate) struct LabListArgs {
 /// The words of `weir lab run`.
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArgs {
-    /// Names of incidents, or files (TOML); without any, all that come with Weir
+    /// Names of incidents, or files (TOML); without any, all built-in incidents
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
 
@@ -54,16 +54,16 @@ pub(crate) struct LabRunArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Only this variant
+    /// Run only this variant
     #[arg(long, value_name = "VARIANT")]
     pub(crate) only: Option<String>,
 
-    /// Shortened: less of each, for a first look
+    /// Run a shortened form of each incident
     #[arg(long)]
     pub(crate) short: bool,
 
-    /// Write a page with drawings, curves and figures into this file; with several incidents,
-    /// one page for all
+    /// Write a page with drawings, charts and figures to this file; several incidents share one
+    /// page
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
@@ -71,7 +71,7 @@ pub(crate) struct LabRunArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Leave the run's files, outputs of every program among them, in /tmp/weir-lab-PID
+    /// Keep the run's files, including the output of every program, in /tmp/weir-lab-PID
     #[arg(long)]
     pub(crate) keep: bool,
 }
@@ -107,8 +107,8 @@ pub(crate) struct LinkArgs {
     #[arg(value_name = "NAMESPACE:DEVICE", value_parser = end)]
     pub(crate) second: End,
 
-    /// What it does to packets (TOML): `both = { delay = "30ms", loss = "1%" }`, or `there` (from
-    /// the first end) and `back`. Without it they pass as they come
+    /// Effects on packets (TOML): `both = { delay = "30ms", loss = "1%" }`, or `there` (from the
+    /// first end) and `back`. Without a file packets pass unchanged
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
@@ -120,8 +120,8 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(576..=65_521))]
     pub(crate) mtu: u32,
 
-    /// Carry TCP's segments as large as the sender's kernel makes them, for the sake of speed; a
-    /// link that loses, reorders, duplicates or shapes then takes each for one packet
+    /// Forward TCP segments as large as the sender's kernel creates them, for speed; loss,
+    /// reordering, duplication and shaping then count each as one packet
     #[arg(long)]
     pub(crate) large: bool,
 }

@@ -34,8 +34,8 @@ const STYLES: Styles = Styles::styled()
 
 /// A load balancer that tells you why.
 ///
-/// Weir takes HTTP and TCP connections and gives them to servers: by zone, by health, by load,
-/// and never more at once than a server bears. What it cannot serve, it answers with the reason.
+/// Weir distributes HTTP and TCP traffic over servers by zone, health and load. It never exceeds a
+/// server's concurrency limit, and gives the reason for every request that it refuses.
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, styles = STYLES, max_term_width = 100)]
 #[command(after_help = exit_code::HELP, arg_required_else_help = true)]
@@ -54,11 +54,11 @@ pub(crate) struct Common {
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     pub(crate) color: Color,
 
-    /// How much of the program's own log goes to standard error
+    /// Minimum level of the program's own log, which goes to standard error
     #[arg(long, global = true, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Info)]
     pub(crate) log_level: LogLevel,
 
-    /// Form of the program's own log: lines for people, or a JSON object a line
+    /// Format of the program's own log: text, or one JSON object per line
     #[arg(long, global = true, value_enum, value_name = "FORM", default_value_t = LogForm::Text)]
     pub(crate) log_format: LogForm,
 }
@@ -87,82 +87,82 @@ impl Common {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Balance as a configuration file says, until SIGTERM or SIGINT
+    /// Run the load balancer with a configuration file, until SIGTERM or SIGINT
     ///
-    /// Everything is checked and every address is bound before the first connection is accepted;
-    /// what is wrong is said at once. The first SIGTERM or SIGINT stops accepting and finishes
-    /// what runs, up to the configuration's `drain_max`; a second one stops at once.
+    /// Weir checks everything and binds every address before it accepts the first connection, and
+    /// reports all errors at once. The first SIGTERM or SIGINT stops accepting and finishes requests
+    /// in flight, for up to the configuration's `drain_max`; a second one stops at once.
     Serve(ServeArgs),
-    /// Say everything that is wrong with a configuration file, or what it will do
+    /// Check a configuration file: report every mistake, or describe what it will do
     ///
-    /// Every mistake at once, each with its line, the text underlined and what was probably meant.
-    /// A file without mistakes is explained: listeners, routes in the order in which they match,
-    /// servers by zone, and the probe plan. Everything that `weir serve` would need is checked, as the
-    /// user who runs this: certificates, token files, the directories of the access log and of the
-    /// admin socket, the user to become. No address is bound.
+    /// Reports all mistakes at once, each with its line, the text underlined and a suggestion. For a
+    /// file without mistakes it prints the listeners, the routes in the order in which they match, the
+    /// servers by zone, and the probe plan. It checks everything that `weir serve` needs, as the user
+    /// who runs it: certificates, token files, the directories of the access log and of the admin
+    /// socket, the user to switch to. It binds no address.
     Check(CheckArgs),
     /// Print the configuration's JSON Schema, for editors
     Schema,
-    /// Say what a cause, or a finding of the doctor, means: what happened, why, what to do
+    /// Explain a cause, or a finding of the doctor: what happened, why, what to do
     ///
-    /// Every exchange ends with one cause: its name stands in the access log, in the metrics and
-    /// in the answers that Weir makes. Without a word, all causes are listed by whose fault it is.
+    /// Every exchange ends with one cause: its name is in the access log, in the metrics and in the
+    /// responses that Weir generates. Without an argument, lists all causes by fault.
     Explain(ExplainArgs),
-    /// Show what a running balancer is doing: its servers, their health and load, how requests ended
+    /// Show the state of a running balancer: servers, health, load, how requests ended
     ///
-    /// Asks the admin API of a balancer on this machine.
+    /// Calls the admin API of a balancer on this machine.
     Status(StatusArgs),
-    /// Let a server finish what it has and give it no new work
+    /// Drain a server: it finishes its requests and gets no new ones
     ///
-    /// Asks the admin API of a balancer on this machine. It counts at once, and until `weir ready`
-    /// says otherwise or the balancer is started anew.
+    /// Calls the admin API of a balancer on this machine. Takes effect at once, until `weir ready` or
+    /// until the balancer is restarted.
     Drain(ServerArgs),
-    /// Give a server work again that was put aside with `weir drain` or `weir maintenance`
+    /// Put a server back into service after `weir drain` or `weir maintenance`
     Ready(ServerArgs),
-    /// Give a server no new work and do not check it either
+    /// Drain a server and stop its health checks
     ///
-    /// As `weir drain`, for a server that will be stopped: its checks would only fail.
+    /// Like `weir drain`, for a server that will be stopped: its checks would only fail.
     Maintenance(ServerArgs),
-    /// Have a running balancer load its configuration file anew, and say what changed
+    /// Reload the configuration file of a running balancer, and print what changed
     ///
-    /// The file is checked first and comes into force as a whole. With a mistake in it, the old
-    /// configuration keeps serving, and every mistake is said. Requests under way, connections and
-    /// what is known of servers that stay are kept.
+    /// The balancer checks the file first and applies it as a whole. If it has a mistake, the old
+    /// configuration stays in force, and every mistake is reported. Requests in flight, connections
+    /// and the state of remaining servers are kept.
     Reload(ReceiptArgs),
-    /// Have a new process take over from a running balancer without refusing a connection
+    /// Replace a running balancer with a new process without refusing a connection
     ///
-    /// The balancer starts the program at its own path, with its own words: a new version if one
-    /// was put there. That one takes over the listening sockets; the old one finishes what runs and
-    /// ends. If the new one fails, the old one keeps serving.
+    /// The balancer starts the program at its own path, with its own arguments: a new version if one
+    /// was installed there. The new process takes over the listening sockets; the old one finishes its
+    /// requests and exits. If the new process fails, the old one keeps serving.
     Upgrade(ReceiptArgs),
-    /// Say what this host does to its traffic: what is wrong, on what evidence, and what to do
+    /// Diagnose this host's network stack: problems, evidence and remedies
     ///
-    /// Reads what the kernel counts, twice and more in a few seconds, and judges it by the rules of
-    /// docs/rules.md. Needs no balancer, and no root for what the kernel shows to everyone; what
-    /// could not be looked at is said.
+    /// Reads the kernel's counters several times within a few seconds, and applies the rules of
+    /// docs/rules.md. Needs no balancer. Needs root only for data that the kernel hides from other
+    /// users; reports what it could not read.
     Doctor(DoctorArgs),
-    /// Show a balancer at work: servers in three zones, a little traffic, nothing to set up
+    /// Run a demo: a balancer, servers in three zones and a little traffic, without any setup
     ///
-    /// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer before them
-    /// and a few requests per second, and says where to look. Ctrl-C ends it.
+    /// Starts sample servers on 127.0.0.1 with a fixed work time and size, a balancer in front of them
+    /// and a few requests per second, and prints what to look at. Ctrl-C ends it.
     Demo(DemoArgs),
-    /// Say what the packets of a capture tell: loss, reordering, slow readers, and why
+    /// Analyse a packet capture: loss, reordering, slow readers, and why
     ///
-    /// Reads what tcpdump or tshark wrote, and counts as tshark 4.0 does: every
+    /// Reads files of tcpdump or tshark, and counts as tshark 4.0 does: every
     /// `tcp.analysis.*` flag, over time and by connection, the connections with the most trouble
     /// first.
     Trace(TraceArgs),
-    /// Make load that can be trusted: `weir bench URL`, connect storms, the limit found for you
+    /// Generate load: `weir bench URL`, connect storms, search for the limit
     ///
-    /// Sends requests at a constant rate (--rate) or over so many connections (-c), and says what came
-    /// of them, what it could not deliver, and whose fault that is. Latency counts from the moment a
-    /// request should have begun. Ctrl-C ends it with the figures so far.
+    /// Sends requests at a constant rate (--rate) or over a number of connections (-c), and reports the
+    /// results, the load that it could not deliver, and which side is responsible. Latency is measured
+    /// from each request's scheduled start. Ctrl-C ends the run and prints the figures so far.
     #[command(after_help = exit_code::BENCH_HELP)]
     Bench(Box<BenchArgs>),
-    /// Make an incident happen on this machine, and see what Weir says about it
+    /// Reproduce an incident on this machine, with Weir's diagnosis
     ///
-    /// Hosts are network namespaces, links between them have faults, programs are real ones. Needs
-    /// root; touches nothing outside of what it makes, and removes it again.
+    /// Hosts are network namespaces, links between them have faults, and the programs are real. Needs
+    /// root; changes nothing outside of these namespaces, and removes them at the end.
     Lab(LabArgs),
 }
 
@@ -177,7 +177,7 @@ pub(crate) struct ServeArgs {
 /// The words of `weir check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Configuration file (TOML); `-` reads standard input, with relative paths from here
+    /// Configuration file (TOML); `-` reads standard input, relative paths start at the current directory
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
@@ -185,9 +185,9 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Check the file's text alone: not the files that it names, nor anything else of this machine
+    /// Check only the file's text, not the files that it names or anything else on this machine
     ///
-    /// For a check on another machine than the one that will serve, such as in CI.
+    /// For checks on a machine other than the one that will serve, such as in CI.
     #[arg(long)]
     pub(crate) file_only: bool,
 }
@@ -195,8 +195,8 @@ pub(crate) struct CheckArgs {
 /// The words of `weir explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// Its name, such as `connection_refused`; a rule, such as `listener_overflow`; or a status, such
-    /// as 502, for all that it stands for
+    /// A cause, such as `connection_refused`; a rule, such as `listener_overflow`; or a status, such
+    /// as 502, for all causes with that status
     #[arg(value_name = "CAUSE")]
     pub(crate) cause: Option<String>,
 }
@@ -218,7 +218,7 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Whether output is coloured that goes, or does not go, to a terminal.
+    /// Whether output is coloured, depending on whether it goes to a terminal.
     pub(crate) fn on(self, is_terminal: bool) -> bool {
         match self {
             Color::Always => true,

@@ -25,7 +25,7 @@ pub(crate) struct TraceArgs {
 /// Where packets come from, if not from a file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceHow {
-    /// Read packets from an interface for a time, and say the same of them
+    /// Capture live packets from an interface, and print the same report
     Live(LiveArgs),
 }
 
@@ -36,15 +36,15 @@ pub(crate) struct LiveArgs {
     #[arg(value_name = "INTERFACE")]
     pub(crate) interface: String,
 
-    /// For how long
+    /// Duration
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = super::times::duration_above_zero)]
     pub(crate) time: Duration,
 
-    /// Only connections from or to this port; may be given several times
+    /// Only connections from or to this port; repeatable
     #[arg(long = "port", value_name = "PORT")]
     pub(crate) ports: Vec<u16>,
 
-    /// Only connections from or to this address; may be given several times
+    /// Only connections from or to this address; repeatable
     #[arg(long = "host", value_name = "ADDRESS")]
     pub(crate) hosts: Vec<IpAddr>,
 
@@ -59,11 +59,11 @@ pub(crate) struct TraceLook {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::times::duration)]
     pub(crate) interval: Duration,
 
-    /// Tell of one connection, event by event; its number is tshark's `tcp.stream`
+    /// Show one connection, event by event; the number is tshark's `tcp.stream`
     #[arg(long, value_name = "NUMBER")]
     pub(crate) stream: Option<u32>,
 
-    /// How many connections are shown, those with the most trouble first
+    /// Number of connections to show, those with the most trouble first
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     pub(crate) connections: usize,
 
@@ -79,15 +79,15 @@ pub(crate) struct TraceLook {
     #[arg(long)]
     pub(crate) frames: bool,
 
-    /// Draw a picture (SVG): counts over time, or with --stream its sequence numbers
+    /// Draw a chart (SVG): counts over time, or with --stream its sequence numbers
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
 
-    /// Write the report as a page with its pictures, in one file
+    /// Write the report as a self-contained page with charts
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
-    /// Connections that are followed; segments of others are counted and not analysed
+    /// Maximum tracked connections; segments of others are counted, not analysed
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
     pub(crate) connections_max: usize,
 }

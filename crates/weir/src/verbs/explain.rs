@@ -219,9 +219,9 @@ Why it usually happens
   on 127.0.0.1 only. A firewall that rejects looks the same.
 
 What to do
-  On the server, `ss -ltn` shows what listens. Start the process, or mend the
+  On the server, `ss -ltn` shows what listens. Start the process, or fix the
   server's `address`. With a `check` such a server is taken out before requests
-  meet it.
+  reach it.
 ";
         assert_eq!(page(Cause::ConnectionRefused, false), expected);
     }

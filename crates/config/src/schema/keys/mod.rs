@@ -54,13 +54,13 @@ const HOST: Kind = Kind::Text(form("host"));
 pub(crate) static TOP: TableSpec = TableSpec {
     heading: "the top level",
     path: "",
-    doc: "What holds for the whole balancer. These keys stand before the first `[table]`.",
+    doc: "Settings for the whole balancer. These keys are before the first `[table]`.",
     example: "zone = \"eu-west-1a\"\nworkers = 2\ndrain_max = \"30s\"\n",
     keys: &[
         key(
             "zone",
             NAME,
-            Absent::Then("none: servers of all zones are equal"),
+            Absent::Then("none: all zones are equal"),
             "The zone this balancer runs in. Servers of the same zone are used first; see `zones` of a service.",
         ),
         key(
@@ -73,13 +73,13 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "connections_max",
             Kind::Integer { min: 1, max: 10_000_000 },
             Absent::Integer(defaults::CONNECTIONS_MAX),
-            "Client connections at once in all listeners together; more are left waiting in the listen backlog. The limit on open files is raised to what this needs.",
+            "Concurrent client connections of all listeners together; further ones wait in the listen backlog. Weir raises the limit on open files accordingly.",
         ),
         key(
             "request_buffers_max",
             Kind::Size { min: 0, max: 1 << 40 },
             Absent::Size(defaults::REQUEST_BUFFERS_MAX_BYTES),
-            "Memory for request bodies that are read before a server is chosen, of all requests together. In services with `in_flight_max`, a body of known length up to `retries.body_kept_max` is read first, so that a slow client holds no slot; beyond this bound the rest of it is read in its slot, as is everything with 0.",
+            "Memory for request bodies that are read before a server is chosen, of all requests together. In services with `in_flight_max`, a body of known length up to `retries.body_kept_max` is read first, so that a slow client holds no slot. Beyond this bound the rest of it is read while the request holds its slot; with 0, all of it.",
         ),
         key(
             "compression_memory_max",
@@ -91,63 +91,63 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "drain_max",
             duration(Duration::ZERO, DAY),
             Absent::Duration(defaults::DRAIN_MAX),
-            "How long running requests may take after SIGTERM before they are cut.",
+            "How long requests in flight may continue after SIGTERM before they are aborted.",
         ),
         key(
             "state_directory",
             Kind::Text(form("directory path")),
             Absent::Then("`$STATE_DIRECTORY`, which systemd sets, else `/var/lib/weir`"),
-            "Where Weir keeps what must survive a restart: the key of affinity cookies (`affinity.key`). An absolute path of a directory that exists.",
+            "Directory for data that must survive a restart: the key of affinity cookies (`affinity.key`). An absolute path of a directory that exists.",
         ),
         key(
             "resolver",
             Kind::Text(form("IP address")),
             Absent::Then("the servers in /etc/resolv.conf"),
-            "The DNS server asked for servers' names, with a port if it is not 53: `\"10.0.0.53\"`, `\"127.0.0.1:5353\"`.",
+            "The DNS server that resolves servers' names, with a port if it is not 53: `\"10.0.0.53\"`, `\"127.0.0.1:5353\"`.",
         ),
         key(
             "user",
             Kind::Text(form("user name")),
-            Absent::Then("stays who it is"),
-            "The user to become after binding, when started as root.",
+            Absent::Then("no change"),
+            "The user to switch to after binding, when started as root.",
         ),
         key(
             "group",
             Kind::Text(form("group name")),
             Absent::Then("the user's own group"),
-            "The group to become with `user`.",
+            "The group to switch to, together with `user`.",
         ),
         key("admin", Kind::Table(&ADMIN), Absent::Then("as if empty"), "The admin API."),
         key(
             "metrics",
             Kind::Table(&METRICS),
             Absent::Then("as if empty"),
-            "Where metrics are pushed to.",
+            "Destinations for pushed metrics.",
         ),
         key("log", Kind::Table(&LOG), Absent::Then("as if empty"), "The access log."),
         key(
             "reload",
             Kind::Table(&RELOAD),
             Absent::Then("as if empty"),
-            "When this file is read again.",
+            "When Weir reloads this file.",
         ),
+        key("doctor", Kind::Table(&DOCTOR), Absent::Then("as if empty"), "The built-in doctor."),
         key(
-            "doctor",
-            Kind::Table(&DOCTOR),
-            Absent::Then("as if empty"),
-            "Whether this host is looked at while the balancer runs.",
+            "listener",
+            Kind::Tables(&LISTENER),
+            Absent::Required,
+            "Addresses on which Weir accepts clients.",
         ),
-        key("listener", Kind::Tables(&LISTENER), Absent::Required, "Where clients are accepted."),
         key(
             "route",
             Kind::Tables(&ROUTE),
-            Absent::Then("every HTTP request is answered 404"),
+            Absent::Then("every HTTP request is answered with 404"),
             "Which request goes where. Order in the file does not matter.",
         ),
         key(
             "service",
             Kind::NamedTables(&SERVICE),
-            Absent::Then("nothing can be passed on"),
+            Absent::Then("no request can be forwarded"),
             "Named groups of servers.",
         ),
     ],
@@ -156,7 +156,7 @@ pub(crate) static TOP: TableSpec = TableSpec {
 static ADMIN: TableSpec = TableSpec {
     heading: "[admin]",
     path: "admin",
-    doc: "The admin API: metrics at `/metrics`, everything else under `/api/v1/`; see `docs/admin-api.md`. It is served to this machine only: elsewhere it would need TLS, which it does not speak yet.",
+    doc: "The admin API: metrics at `/metrics`, everything else under `/api/v1/`; see `docs/admin-api.md`. It is reachable only from this machine: remote access would need TLS, which it does not support yet.",
     example: "[admin]\naddress = \"unix:/run/weir/admin.sock\"\ntoken_file = \"/etc/weir/admin.token\"\n",
     keys: &[
         key(
@@ -168,8 +168,8 @@ static ADMIN: TableSpec = TableSpec {
         key(
             "token_file",
             Kind::Text(form("file path")),
-            Absent::Then("it asks for no token"),
-            "A file with the token that every request must bear as `Authorization: Bearer`: 16 to 512 letters, digits and `-._~+/=`, as `openssl rand -hex 32` makes them. Refused if other users may read it.",
+            Absent::Then("no token is required"),
+            "A file with the token that every request must carry as `Authorization: Bearer`: 16 to 512 letters, digits and `-._~+/=`, for instance from `openssl rand -hex 32`. Weir rejects the file if other users may read it.",
         ),
     ],
 };
@@ -180,27 +180,27 @@ const UNIX_SOCKET: Kind = Kind::Text(patterned("Unix socket", "^unix:/"));
 static METRICS: TableSpec = TableSpec {
     heading: "[metrics]",
     path: "metrics",
-    doc: "Where metrics are pushed to; what is pushed is in `docs/metrics.md`. Prometheus fetches them from the admin API and needs nothing here.",
+    doc: "Destinations for pushed metrics; `docs/metrics.md` lists them. Prometheus scrapes the admin API and needs no settings here.",
     example: "[metrics]\nstatsd = \"127.0.0.1:8125\"\ngraphite = \"graphite.internal:2003\"\ninterval = \"10s\"\nprefix = \"europe.weir-1\"\n",
     keys: &[
-        key("statsd", ADDRESS, Absent::Then("not pushed"), "A statsd server, sent to by UDP."),
+        key("statsd", ADDRESS, Absent::Then("not pushed"), "A StatsD server, over UDP."),
         key(
             "graphite",
             ADDRESS,
             Absent::Then("not pushed"),
-            "A graphite (carbon) server, sent to by TCP in its plaintext protocol. While it cannot be reached, up to 1 MiB is kept.",
+            "A Graphite (carbon) server, over TCP in its plaintext protocol. While it is unreachable, Weir keeps up to 1 MiB.",
         ),
         key(
             "interval",
             duration(Duration::from_secs(1), Duration::from_hours(1)),
             Absent::Duration(defaults::METRICS_INTERVAL),
-            "Time between two pushes. Counts are what happened in it, quantiles are of it.",
+            "Time between two pushes. Counts and quantiles cover this interval.",
         ),
         key(
             "prefix",
             Kind::Text(patterned("prefix", "^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$")),
             Absent::Text(defaults::METRICS_PREFIX),
-            "What every pushed name begins with.",
+            "Prefix of every pushed name.",
         ),
     ],
 };
@@ -208,33 +208,33 @@ static METRICS: TableSpec = TableSpec {
 static RELOAD: TableSpec = TableSpec {
     heading: "[reload]",
     path: "reload",
-    doc: "When this file is read again: on SIGHUP, on `weir reload`, and when it changes. It is checked first and comes into force as a whole; with a mistake in it, the old one keeps serving. See `docs/operations.md`.",
+    doc: "When Weir reloads this file: on SIGHUP, on `weir reload`, and when it changes. Weir checks the file first and applies it as a whole; if it has a mistake, the old configuration stays in force. See `docs/operations.md`.",
     example: "[reload]\nwatch = false\n",
     keys: &[key(
         "watch",
         Kind::Boolean,
         Absent::Boolean(defaults::WATCH),
-        "Whether a change of this file is noticed, and comes into force within about a second. `false`: only when asked to.",
+        "Whether a change of this file takes effect automatically, within about a second. `false`: only on SIGHUP and `weir reload`.",
     )],
 };
 
 static DOCTOR: TableSpec = TableSpec {
     heading: "[doctor]",
     path: "doctor",
-    doc: "While it runs, the balancer looks at its host as `weir doctor` does, together with what it counts itself: what it finds goes to its log, to `/api/v1/findings` and to `weir status`. A look takes a few milliseconds of CPU time on a thread of its own. See `docs/doctor.md`.",
+    doc: "While it runs, the balancer examines its host as `weir doctor` does, together with its own counters. Findings go to its log, to `/api/v1/findings` and to `weir status`. Each run takes a few milliseconds of CPU time on a separate thread. See `docs/doctor.md`.",
     example: "[doctor]\ninterval = \"30s\"\n",
     keys: &[
         key(
             "enabled",
             Kind::Boolean,
             Absent::Boolean(defaults::DOCTOR),
-            "Whether it looks at all.",
+            "Whether the doctor runs.",
         ),
         key(
             "interval",
             duration(Duration::from_secs(1), Duration::from_hours(1)),
             Absent::Duration(defaults::DOCTOR_INTERVAL),
-            "Time between two looks. Rates are over the last few.",
+            "Time between two runs. Rates cover the last few runs.",
         ),
     ],
 };
@@ -242,38 +242,38 @@ static DOCTOR: TableSpec = TableSpec {
 static LOG: TableSpec = TableSpec {
     heading: "[log]",
     path: "log",
-    doc: "The access log: a line per request.",
+    doc: "The access log: one line per request.",
     example: "[log]\naccess = \"/var/log/weir/access.log\"\nformat = \"text\"\ndecisions = 0.001\nexplain_token_file = \"/etc/weir/explain.token\"\n",
     keys: &[
         key(
             "access",
             Kind::Either(&[Kind::Choice(&["stdout", "off"]), Kind::Text(form("file path"))]),
             Absent::Text("stdout"),
-            "`\"stdout\"`, `\"off\"`, or the path of a file that is appended to. A path contains a slash.",
+            "`\"stdout\"`, `\"off\"`, or the path of a file to append to. A path contains a slash.",
         ),
         key(
             "format",
             Kind::Choice(LogFormat::WORDS),
             Absent::Text(LogFormat::Json.as_str()),
-            "One JSON object a line, or text for people.",
+            "One JSON object per line, or text.",
         ),
         key(
             "tcp_info",
             SHARE,
             Absent::Number(defaults::TCP_INFO),
-            "The share of requests for which the kernel is asked about both TCP connections: round-trip time and segments sent again, in the access line (`tcp`) and in metrics by server and zone. 1 asks for every request, which costs about 8 % more CPU; 0 never asks. Without this key a server is also asked about up to 100 times a second, for metrics and findings only, so that little traffic is enough to see loss.",
+            "The share of requests for which Weir reads TCP statistics of both connections from the kernel: round-trip time and retransmitted segments, in the access log (`tcp`) and in metrics by server and zone. 1 samples every request, which costs about 8 % more CPU; 0 samples none. Without this key Weir also samples each server up to 100 times a second, for metrics and findings only, so that loss is visible with little traffic.",
         ),
         key(
             "decisions",
             SHARE,
             Absent::Number(defaults::DECISIONS),
-            "The share of requests whose access line says why they got their server (`decision`): which were considered, and why each of the others was passed over. Beside these, any request that bears `Weir-Explain:` with the token of `explain_token_file` gets such a line.",
+            "The share of requests whose access log line records why they got their server (`decision`): which servers were considered, and why each of the others was not chosen. In addition, any request that carries `Weir-Explain:` with the token of `explain_token_file` gets such a record.",
         ),
         key(
             "explain_token_file",
             Kind::Text(form("file path")),
             Absent::Then("the admin API's `token_file`; without one, `Weir-Explain` is ignored"),
-            "A file with the token that `Weir-Explain` must bear, in the form of the admin API's. Read at the start and whenever another configuration comes into force. The field is never passed on to servers.",
+            "A file with the token that `Weir-Explain` must carry, in the format of the admin API's token. Read at startup and whenever a new configuration takes effect. The field is never forwarded to servers.",
         ),
     ],
 };

@@ -16,10 +16,10 @@ const FIELD_NAMES: Kind = Kind::Text(FIELD_NAME);
 pub(crate) static ROUTE: TableSpec = TableSpec {
     heading: "[[route]]",
     path: "route",
-    doc: "A rule: which requests it matches and what is done with them. All conditions must hold. Of the rules that match, the most specific one wins, as in the Kubernetes Gateway API, wherever it stands in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more header conditions; more query conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect` and `deny` says what is done.",
+    doc: "A rule: which requests it matches, and the action for them. All conditions must hold. Of the rules that match, the most specific one wins, as in the Kubernetes Gateway API, independent of the order in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more header conditions; more query conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect` and `deny` is the action.",
     example: "[[route]]\nhost = \"api.example.com\"\npath = \"/listings\"\nservice = \"listings\"\n\n[[route]]\nhost = \"example.com\"\nredirect = { host = \"www.example.com\" }\n",
     keys: &[
-        key("name", NAME, Absent::Then("made of its conditions"), "In logs and metrics."),
+        key("name", NAME, Absent::Then("derived from its conditions"), "In logs and metrics."),
         key(
             "listener",
             Kind::OneOrMore(&NAME),
@@ -30,7 +30,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "host",
             Kind::OneOrMore(&HOST),
             Absent::Then("any host"),
-            "The host asked for, without port: exact, or `\"*.example.com\"` for every host below it (not itself). A list is short for a rule each.",
+            "The requested host, without port: exact, or `\"*.example.com\"` for every subdomain (not the domain itself). A list is short for one rule per host.",
         ),
         key(
             "path",
@@ -42,7 +42,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "path_exact",
             Kind::Text(PATH),
             Absent::Then("see `path`"),
-            "The whole path, in place of `path`.",
+            "The whole path, instead of `path`.",
         ),
         key("method", Kind::Text(form("method")), Absent::Then("any"), "The method, in capitals."),
         key(
@@ -57,12 +57,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             Absent::Then("any"),
             "Query parameters that must have exactly this value.",
         ),
-        key("service", NAME, Absent::Then("see above"), "Pass it to this service."),
+        key("service", NAME, Absent::Then("see above"), "Forward it to this service."),
         key(
             "split",
             Kind::Tables(&SPLIT),
             Absent::Then("see above"),
-            "Pass it to one of several services, by weight.",
+            "Forward it to one of several services, by weight.",
         ),
         key(
             "redirect",
@@ -80,19 +80,19 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "rewrite",
             Kind::Table(&REWRITE),
             Absent::Then("unchanged"),
-            "Changes to the target before it is passed on.",
+            "Changes to the target before it is forwarded.",
         ),
         key(
             "request_header",
             Kind::Table(&REQUEST_HEADER),
             Absent::Then("unchanged"),
-            "Changes to the fields that are passed on.",
+            "Changes to the request's fields.",
         ),
         key(
             "response_header",
             Kind::Table(&RESPONSE_HEADER),
             Absent::Then("unchanged"),
-            "Changes to the fields of the answer.",
+            "Changes to the response's fields.",
         ),
         key(
             "compress",
@@ -104,7 +104,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "rate_limit",
             Kind::Table(&RATE_LIMIT),
             Absent::Then("none"),
-            "How many requests a client may send; more are answered 429.",
+            "How many requests a client may send; excess requests are answered with 429.",
         ),
     ],
 };
@@ -112,7 +112,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
 static SPLIT: TableSpec = TableSpec {
     heading: "split of [[route]]",
     path: "route.split",
-    doc: "A weighted split between services, as for a canary.",
+    doc: "A weighted split between services, for instance for a canary release.",
     example: "[[route]]\nsplit = [{ service = \"listings\", weight = 95 }, { service = \"listings-next\", weight = 5 }]\n",
     keys: &[
         key("service", NAME, Absent::Required, "The service."),
@@ -128,14 +128,14 @@ static SPLIT: TableSpec = TableSpec {
 static REDIRECT: TableSpec = TableSpec {
     heading: "redirect of [[route]]",
     path: "route.redirect",
-    doc: "What is not given stays as the request has it; the query always does. At least one of `scheme`, `host`, `port` and `path` is given.",
+    doc: "Parts that are not given stay as in the request; the query always stays. At least one of `scheme`, `host`, `port` and `path` is required.",
     example: "[[route]]\nhost = \"old.example.com\"\nredirect = { status = 301, host = \"www.example.com\" }\n",
     keys: &[
         key(
             "status",
             Kind::OneOf(&[301, 302, 303, 307, 308]),
             Absent::Integer(defaults::REDIRECT_STATUS),
-            "The status. 301 and 308 may be kept by clients for good; 307 and 308 keep the method.",
+            "The status. 301 and 308 may be cached permanently by clients; 307 and 308 keep the method.",
         ),
         key("scheme", Kind::Choice(&["http", "https"]), Absent::Then("unchanged"), "Scheme."),
         key("host", HOST, Absent::Then("unchanged"), "Host, without port."),
@@ -149,7 +149,7 @@ static REDIRECT: TableSpec = TableSpec {
             "path",
             Kind::Text(PATH),
             Absent::Then("unchanged"),
-            "What stands in place of the matched prefix; after `path_exact`, of the whole path.",
+            "Replaces the matched prefix; with `path_exact`, the whole path.",
         ),
     ],
 };
@@ -157,20 +157,20 @@ static REDIRECT: TableSpec = TableSpec {
 static REWRITE: TableSpec = TableSpec {
     heading: "rewrite of [[route]]",
     path: "route.rewrite",
-    doc: "Changes to the target before the request is passed on.",
+    doc: "Changes to the target before the request is forwarded.",
     example: "[[route]]\npath = \"/api/v1\"\nservice = \"listings\"\nrewrite = { prefix = \"/\", host = \"listings.internal\" }\n",
     keys: &[
         key(
             "prefix",
             Kind::Text(PATH),
             Absent::Then("unchanged"),
-            "What stands in place of the matched prefix; after `path_exact`, of the whole path.",
+            "Replaces the matched prefix; with `path_exact`, the whole path.",
         ),
         key(
             "host",
             HOST,
             Absent::Then("as the client sent it"),
-            "The Host field to send, with a port if wanted.",
+            "The Host field to send, optionally with a port.",
         ),
     ],
 };
@@ -181,20 +181,20 @@ macro_rules! field_changes {
             heading: concat!($key, " of [[route]]"),
             path: concat!("route.", $key),
             doc: concat!(
-                "Changes to the fields of ", $of, ": removed first, then set, then added. Fields that say where the message ends or what the connection does (Content-Length, Transfer-Encoding, Connection, …) and Host cannot be changed here."
+                "Changes to the fields of ", $of, ": removed first, then set, then added. Framing and hop-by-hop fields (Content-Length, Transfer-Encoding, Connection, …) and Host cannot be changed here."
             ),
             example: concat!("[[route]]\nservice = \"listings\"\n", $key, " = { remove = [\"X-Debug\"], set = { X-Team = \"search\" } }\n"),
             keys: &[
                 key("remove", Kind::List(&FIELD_NAMES), Absent::Then("`[]`"), "Fields to remove."),
-                key("set", Kind::Map(FIELD_NAME, &TEXT), Absent::Then("none"), "Fields to set, in place of all of that name."),
-                key("add", Kind::Map(FIELD_NAME, &FIELD_VALUES), Absent::Then("none"), "Fields to add beside those already there."),
+                key("set", Kind::Map(FIELD_NAME, &TEXT), Absent::Then("none"), "Fields to set, replacing all fields of that name."),
+                key("add", Kind::Map(FIELD_NAME, &FIELD_VALUES), Absent::Then("none"), "Fields to add to the existing ones."),
             ],
         };
     };
 }
 
 field_changes!(REQUEST_HEADER, "request_header", "the request");
-field_changes!(RESPONSE_HEADER, "response_header", "the answer");
+field_changes!(RESPONSE_HEADER, "response_header", "the response");
 
 static COMPRESS: TableSpec = TableSpec {
     heading: "compress of [[route]]",
@@ -245,7 +245,7 @@ static RATE_LIMIT: TableSpec = TableSpec {
             "burst",
             Kind::Integer { min: 1, max: U32_MAX },
             Absent::Then("as many as `requests`"),
-            "Requests that may come at once before the rate counts.",
+            "Requests that may come at once before the rate applies.",
         ),
         key(
             "wait_max",
@@ -257,7 +257,7 @@ static RATE_LIMIT: TableSpec = TableSpec {
             "by",
             Kind::Text(form("part of a request")),
             Absent::Text("client"),
-            "Whose requests are counted together: `\"client\"`, the client's address (of IPv6 its /64), or `\"header:X-Key\"`, a field's value.",
+            "The key of the bucket: `\"client\"`, the client's address (of IPv6 its /64), or `\"header:X-Key\"`, a field's value.",
         ),
     ],
 };

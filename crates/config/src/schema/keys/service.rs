@@ -19,7 +19,7 @@ const STATUS_OR_RANGE: Kind = Kind::Either(&[STATUS, STATUS_RANGE]);
 pub(crate) static SERVICE: TableSpec = TableSpec {
     heading: "[service.NAME]",
     path: "service.NAME",
-    doc: "A named group of servers that answer for the same thing, and the rules by which work is given to them.",
+    doc: "A named group of equivalent servers (a backend, or upstream), and how requests are distributed over them.",
     example: "[service.listings]\nbalance = \"least-connections\"\nin_flight_max = 4\nqueue = { length_max = 200, wait_max = \"5s\" }\ncheck = { path = \"/status\" }\nserver = [{ address = \"10.0.1.5:8080\" }, { address = \"10.0.2.5:8080\" }]\n",
     keys: &[
         key(
@@ -32,13 +32,13 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             "hash",
             Kind::Table(&HASH),
             Absent::Then("as if empty"),
-            "What `balance = \"hash\"` is taken of.",
+            "The key of `balance = \"hash\"`.",
         ),
         key(
             "in_flight_max",
             Kind::Integer { min: 1, max: U32_MAX },
             Absent::Then("no limit"),
-            "Requests at once per server; connections, behind a tcp listener. The limit belongs to the server's address: services that name the same address share one count.",
+            "Concurrent requests per server (behind a tcp listener: connections). The limit belongs to the server's address: services that name the same address share one count.",
         ),
         key(
             "queue",
@@ -50,25 +50,20 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             "when_full",
             Kind::OneOf(&[429, 503]),
             Absent::Integer(defaults::WHEN_FULL),
-            "Status when the queue is full or the wait too long. The answer carries a Retry-After computed from how fast the queue moves.",
+            "Status when the queue is full or the wait too long. The response carries a Retry-After computed from the queue's throughput.",
         ),
         key(
             "when_all_down",
             Kind::Choice(WhenAllDown::WORDS),
             Absent::Text(WhenAllDown::Refuse.as_str()),
-            "When no server is ready: answer 503 at once, or use all of them as if they were.",
+            "When no server is ready: answer 503 at once, or use all of them as if they were ready.",
         ),
-        key(
-            "check",
-            Kind::Table(&CHECK),
-            Absent::Then("no check"),
-            "Probes that find out which servers are up.",
-        ),
+        key("check", Kind::Table(&CHECK), Absent::Then("no check"), "Active health checks."),
         key(
             "passive",
             Kind::Either(&[Kind::Table(&PASSIVE), Kind::Boolean]),
             Absent::Boolean(true),
-            "Health from the outcomes of real requests: servers that fail are ejected for a while. `false` turns it off.",
+            "Passive health checks on real requests: failing servers are ejected for a while. `false` turns them off.",
         ),
         key(
             "zones",
@@ -80,25 +75,25 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             "affinity",
             Kind::Table(&AFFINITY),
             Absent::Then("none"),
-            "A cookie that keeps a client with its server.",
+            "A cookie that binds a client to its server (sticky sessions).",
         ),
         key(
             "slow_start",
             duration(MILLI, DAY),
             Absent::Then("at once"),
-            "Over how long a server that came back grows to its full share.",
+            "The time in which a recovered server ramps up to its full share.",
         ),
         key(
             "timeouts",
             Kind::Table(&TIMEOUTS),
             Absent::Then("as if empty"),
-            "Time limits towards servers.",
+            "Timeouts towards servers.",
         ),
         key(
             "retries",
             Kind::Table(&RETRIES),
             Absent::Then("as if empty"),
-            "When a failed request is tried again.",
+            "When a failed request is retried.",
         ),
         key(
             "idle_connections_max",
@@ -110,19 +105,19 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             "tls",
             Kind::Table(&SERVICE_TLS),
             Absent::Then("cleartext"),
-            "TLS towards the servers, and towards what checks them.",
+            "TLS towards the servers, for requests and health checks.",
         ),
         key(
             "http",
             Kind::Choice(HttpVersion::WORDS),
             Absent::Text(HttpVersion::Http11.as_str()),
-            "The version of HTTP spoken to the servers. `\"2\"`: by ALPN with `tls`, from the first byte on without it.",
+            "The version of HTTP towards the servers. `\"2\"`: by ALPN with `tls`, with prior knowledge without it.",
         ),
         key(
             "send_proxy",
             Kind::Choice(ProxyVersion::WORDS),
             Absent::Then("none is sent"),
-            "Each connection to a server begins with a header of the PROXY protocol that names the client; the servers must expect it.",
+            "Each connection to a server begins with a PROXY protocol header that names the client; the servers must expect it.",
         ),
         key("server", Kind::Tables(&SERVER), Absent::Required, "The servers."),
     ],
@@ -131,14 +126,14 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
 static HASH: TableSpec = TableSpec {
     heading: "hash of [service.NAME]",
     path: "service.NAME.hash",
-    doc: "What `balance = \"hash\"` is taken of, and how uneven the load may become.",
+    doc: "The key of `balance = \"hash\"`, and how uneven the load may become.",
     example: "[service.cache]\nbalance = \"hash\"\nhash = { on = \"header:X-User\", load_factor = 1.25 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
             "on",
             Kind::Text(form("part of a request")),
             Absent::Text("client"),
-            "`\"client\"`, the client's address; `\"header:X-User\"`, a field's value; `\"cookie:session\"`, a cookie's value. A request without it is placed at random.",
+            "`\"client\"`, the client's address; `\"header:X-User\"`, a field's value; `\"cookie:session\"`, a cookie's value. A request without it goes to a random server.",
         ),
         key(
             "load_factor",
@@ -152,20 +147,20 @@ static HASH: TableSpec = TableSpec {
 static QUEUE: TableSpec = TableSpec {
     heading: "queue of [service.NAME]",
     path: "service.NAME.queue",
-    doc: "One first-come queue per service, used when every server is at `in_flight_max`. Without that limit nothing ever waits.",
+    doc: "One first-come, first-served queue per service, used when every server is at `in_flight_max`. Without that limit no request waits.",
     example: "[service.listings]\nin_flight_max = 4\nqueue = { length_max = 200, wait_max = \"5s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
             "length_max",
             Kind::Integer { min: 0, max: 1_000_000 },
             Absent::Integer(defaults::QUEUE_LENGTH_MAX),
-            "Requests that may wait; 0: none waits.",
+            "Maximum number of waiting requests; 0: no queue.",
         ),
         key(
             "wait_max",
             duration(MILLI, DAY),
             Absent::Duration(defaults::QUEUE_WAIT_MAX),
-            "The longest wait.",
+            "The maximum wait.",
         ),
     ],
 };
@@ -173,7 +168,7 @@ static QUEUE: TableSpec = TableSpec {
 static CHECK: TableSpec = TableSpec {
     heading: "check of [service.NAME]",
     path: "service.NAME.check",
-    doc: "Probes that find out which servers are up. Services whose probes of one address are the same in everything that is sent and expected share one probe, run at the shortest of their intervals; `rise`, `fall` and `timeout` stay each service's own. They go to the servers as requests do: by TLS with the name, authorities and certificate of `tls`, in the version of HTTP that `http` says, after a header of the PROXY protocol if `send_proxy` asks for one; that header tells of no client (LOCAL in v2, UNKNOWN in v1). `weir check` prints the plan.",
+    doc: "Active health checks. Services whose probes of an address are identical in everything that is sent and expected share one probe, at the shortest of their intervals; `rise`, `fall` and `timeout` stay separate for each service. Probes reach the servers in the same way as requests: over TLS with the name, authorities and certificate of `tls`, in the version of HTTP that `http` sets, after a PROXY protocol header if `send_proxy` is set; that header names no client (LOCAL in v2, UNKNOWN in v1). `weir check` prints the plan.",
     example: "[service.listings]\ncheck = { kind = \"http\", path = \"/status\", expect = 200, interval = \"2s\", timeout = \"1s\", rise = 2, fall = 3 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
@@ -186,7 +181,7 @@ static CHECK: TableSpec = TableSpec {
             "path",
             Kind::Text(PATH),
             Absent::Text(defaults::CHECK_PATH),
-            "http: what is asked for, with a query if wanted.",
+            "http: the path to request, optionally with a query.",
         ),
         key(
             "method",
@@ -198,7 +193,7 @@ static CHECK: TableSpec = TableSpec {
             "host",
             HOST,
             Absent::Then("the server's address"),
-            "http and grpc: the Host field, with a port if wanted.",
+            "http and grpc: the Host field, optionally with a port.",
         ),
         key(
             "header",
@@ -216,7 +211,7 @@ static CHECK: TableSpec = TableSpec {
             "grpc_service",
             Kind::Text(form("gRPC service")),
             Absent::Then("the server as a whole"),
-            "grpc: the service that is asked about, as in `\"listings.Listings\"`.",
+            "grpc: the service to check, as in `\"listings.Listings\"`.",
         ),
         key(
             "port",
@@ -234,25 +229,25 @@ static CHECK: TableSpec = TableSpec {
             "timeout",
             TIMEOUT,
             Absent::Duration(defaults::CHECK_TIMEOUT),
-            "A probe without an answer by then has failed.",
+            "A probe without a response within this time has failed.",
         ),
         key(
             "rise",
             Kind::Integer { min: 1, max: 1_000 },
             Absent::Integer(defaults::CHECK_RISE),
-            "Successes in a row that bring a server up.",
+            "Consecutive successes that bring a server up.",
         ),
         key(
             "fall",
             Kind::Integer { min: 1, max: 1_000 },
             Absent::Integer(defaults::CHECK_FALL),
-            "Failures in a row that take a server down.",
+            "Consecutive failures that take a server down.",
         ),
         key(
             "reuse",
             Kind::Boolean,
             Absent::Boolean(true),
-            "http: whether probes share a kept connection. `false` for pre-fork servers, where a kept connection holds a worker.",
+            "http: whether probes share a kept connection. `false` for pre-fork servers, where a kept connection occupies a worker.",
         ),
     ],
 };
@@ -260,14 +255,14 @@ static CHECK: TableSpec = TableSpec {
 static PASSIVE: TableSpec = TableSpec {
     heading: "passive of [service.NAME]",
     path: "service.NAME.passive",
-    doc: "Failures of real requests eject a server for a growing time, if no request can be the cause or if it is clearly worse than its peers (docs/balancing.md). It is on unless `passive = false`. The last ready server is never ejected.",
+    doc: "Passive health checks (outlier detection). Failures of real requests eject a server for a growing time, if no request can be the cause or if the server is clearly worse than its peers (docs/balancing.md). It is on unless `passive = false`. The last ready server is never ejected.",
     example: "[service.listings]\npassive = { failures = 3, eject = \"5s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
             "failures",
             Kind::Integer { min: 1, max: 1_000_000 },
             Absent::Integer(defaults::PASSIVE_FAILURES),
-            "Failures in a row that eject a server that cannot be reached. Failures after the request was sent: in a row, they begin the comparison with the other servers.",
+            "Consecutive failures that eject a server that cannot be reached. Consecutive failures after the request was sent start the comparison with the other servers.",
         ),
         key(
             "count_5xx",
@@ -279,19 +274,19 @@ static PASSIVE: TableSpec = TableSpec {
             "eject",
             TIMEOUT,
             Absent::Duration(defaults::PASSIVE_EJECT),
-            "How long the first ejection lasts; the n-th in a row lasts n times as long.",
+            "How long the first ejection lasts; the n-th consecutive one lasts n times as long.",
         ),
         key(
             "eject_max",
             TIMEOUT,
             Absent::Duration(defaults::PASSIVE_EJECT_MAX),
-            "No ejection lasts longer.",
+            "The longest ejection.",
         ),
         key(
             "share_max",
             Kind::Number { min: 0.0, max: 1.0 },
             Absent::Number(defaults::PASSIVE_SHARE_MAX),
-            "The largest share of the service's servers that is ejected at once.",
+            "The maximum share of the service's servers that is ejected at the same time.",
         ),
     ],
 };
@@ -299,20 +294,20 @@ static PASSIVE: TableSpec = TableSpec {
 static ZONES: TableSpec = TableSpec {
     heading: "zones of [service.NAME]",
     path: "service.NAME.zones",
-    doc: "Servers of the balancer's own zone are used first. When too few of them are ready, other zones and backups join. The two thresholds differ, so that one server that comes and goes does not move the traffic back and forth: half of a zone can carry a zone's traffic where each zone is sized to outlive the loss of another; three quarters is more than one server above that in any zone of three or more.",
+    doc: "Servers of the balancer's own zone are used first. When too few of them are ready, other zones and backups are used, too. The two thresholds differ, so that one flapping server does not move the traffic back and forth: half of a zone can carry its traffic if each zone is sized to survive the loss of another; three quarters is more than one server above that in any zone of three or more.",
     example: "[service.listings]\nzones = { ready_min = 0.5, ready_recovered = 0.75 }\nserver = [{ address = \"10.0.1.5:8080\", zone = \"eu-west-1a\" }, { address = \"10.0.2.5:8080\", zone = \"eu-west-1b\" }]\n",
     keys: &[
         key(
             "ready_min",
             Kind::Number { min: 0.0, max: 1.0 },
             Absent::Number(defaults::ZONES_READY_MIN),
-            "Other zones join when the ready share, by weight, of the own zone's servers is below this.",
+            "Traffic fails over to other zones when the ready share, by weight, of the own zone's servers is below this.",
         ),
         key(
             "ready_recovered",
             Kind::Number { min: 0.0, max: 1.0 },
             Absent::Then("`0.75`, or `ready_min` if that is more"),
-            "They leave when it is at least this; not below `ready_min`.",
+            "Traffic fails back when the share is at least this; not below `ready_min`.",
         ),
     ],
 };
@@ -320,7 +315,7 @@ static ZONES: TableSpec = TableSpec {
 static AFFINITY: TableSpec = TableSpec {
     heading: "affinity of [service.NAME]",
     path: "service.NAME.affinity",
-    doc: "A cookie that Weir sets and that keeps a client with its server as long as that is ready.",
+    doc: "A cookie that Weir sets and that binds a client to its server as long as that server is ready (sticky sessions).",
     example: "[service.shop]\naffinity = { cookie = \"shop-server\", max_age = \"1h\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key("cookie", Kind::Text(form("cookie name")), Absent::Required, "The cookie's name."),
@@ -328,13 +323,13 @@ static AFFINITY: TableSpec = TableSpec {
             "max_age",
             duration(Duration::from_secs(1), Duration::from_secs(400 * 24 * 3600)),
             Absent::Then("until the browser is closed"),
-            "How long the client keeps it, in whole seconds.",
+            "How long the client keeps the cookie, in whole seconds.",
         ),
         key(
             "key_file",
             Kind::Text(form("file path")),
             Absent::Then("a key of this instance, kept in `state_directory`"),
-            "A file with the secret key from which tokens are made: 32 hexadecimal digits (`openssl rand -hex 16`), in a regular file that only its owner and group may read or change. Instances with the same key understand one another's cookies.",
+            "A file with the secret key of the cookies: 32 hexadecimal digits (`openssl rand -hex 16`), in a regular file that only its owner and group may read or change. Instances with the same key accept each other's cookies.",
         ),
     ],
 };
@@ -342,7 +337,7 @@ static AFFINITY: TableSpec = TableSpec {
 static TIMEOUTS: TableSpec = TableSpec {
     heading: "timeouts of [service.NAME]",
     path: "service.NAME.timeouts",
-    doc: "Time limits towards servers. Each has its own cause in the log when it ends a request.",
+    doc: "Timeouts towards servers. Each has its own cause in the log when it ends a request.",
     example: "[service.listings]\ntimeouts = { connect = \"500ms\", response = \"10s\" }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key("connect", TIMEOUT, Absent::Duration(defaults::CONNECT), "To establish a connection."),
@@ -363,13 +358,13 @@ static TIMEOUTS: TableSpec = TableSpec {
             "keep_alive",
             TIMEOUT,
             Absent::Duration(defaults::KEEP_ALIVE),
-            "An idle kept connection is closed after this at the latest. Where a server closes sooner, that is learned, and its connections are closed before it.",
+            "The maximum idle time of a kept connection. If a server closes connections earlier, Weir learns this and closes them before the server does.",
         ),
         key(
             "total",
             TIMEOUT,
             Absent::Then("no limit"),
-            "From the complete request head to the end of the response, whatever moves meanwhile. Tunnels are not cut: of a tcp listener's connection, only the time until it is connected to a server counts.",
+            "From the complete request head to the end of the response, even while data moves. It does not end tunnels: for a tcp listener's connection it covers only the time until the connection to a server is established.",
         ),
     ],
 };
@@ -377,7 +372,7 @@ static TIMEOUTS: TableSpec = TableSpec {
 static RETRIES: TableSpec = TableSpec {
     heading: "retries of [service.NAME]",
     path: "service.NAME.retries",
-    doc: "An idempotent request whose answer has not begun is tried again, on another server if there is one.",
+    doc: "Weir retries an idempotent request whose response has not begun, on another server if there is one.",
     example: "[service.listings]\nretries = { attempts_max = 2 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
@@ -405,9 +400,9 @@ static SERVER: TableSpec = TableSpec {
             "address",
             ADDRESS,
             Absent::Required,
-            "`\"10.0.1.5:8080\"`, `\"[::1]:8080\"`, or `\"host:port\"`: a name is resolved again when its TTL ends, and every address it yields is a server.",
+            "`\"10.0.1.5:8080\"`, `\"[::1]:8080\"`, or `\"host:port\"`: a name is resolved again when its TTL ends, and every resulting address is a server.",
         ),
-        key("zone", NAME, Absent::Then("unknown"), "The zone it stands in."),
+        key("zone", NAME, Absent::Then("unknown"), "The server's zone."),
         key(
             "weight",
             Kind::Integer { min: 0, max: 1_000 },
@@ -418,7 +413,7 @@ static SERVER: TableSpec = TableSpec {
             "backup",
             Kind::Boolean,
             Absent::Boolean(false),
-            "Used only when the servers that are no backups are not enough.",
+            "Used only when too few of the other servers are ready.",
         ),
     ],
 };

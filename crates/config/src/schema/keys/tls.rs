@@ -28,32 +28,32 @@ const HSTS_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
 pub(crate) static LISTENER_TLS: TableSpec = TableSpec {
     heading: "tls of [[listener]]",
     path: "listener.tls",
-    doc: "TLS towards clients. Files are read with the configuration, relative paths from its folder; a change of one comes into force as a change of the configuration does (see `[reload]`), so a renewed certificate needs nobody. Files of more than 1 MiB are not read.",
+    doc: "TLS towards clients. Weir reads the files together with the configuration; relative paths start at its directory. A changed file takes effect like a change of the configuration (see `[reload]`), so renewed certificates need no manual action. Weir does not read files of more than 1 MiB.",
     example: "[[listener]]\naddress = \"0.0.0.0:8443\"\n\n[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }, { chain = \"b.pem\", key = \"b.key\" }]\nversion_min = \"1.3\"\nhsts = \"365d\"\n",
     keys: &[
         key(
             "certificates",
             Kind::Tables(&CERTIFICATE),
             Absent::Required,
-            "Which is shown is chosen by the server name that a client asks for: exact before wildcard, else the first. Of several for one name, the first whose kind of key (ECDSA, RSA) the client takes.",
+            "Weir selects the certificate by the server name (SNI) that a client sends: exact before wildcard, else the first. Of several for one name, it takes the first whose key type (ECDSA, RSA) the client supports.",
         ),
         key(
             "version_min",
             Kind::Choice(TlsVersion::WORDS),
             Absent::Text(TlsVersion::Tls12.as_str()),
-            "The oldest version of TLS that is spoken.",
+            "The minimum version of TLS.",
         ),
         key(
             "ciphers",
             Kind::List(&Kind::Choice(CIPHERS)),
             Absent::Then("all, in the client's order of preference"),
-            "The cipher suites that may be agreed on, by their names at IANA, in the order in which this listener prefers them: the first that the client offers is taken, whatever the client's own order.",
+            "The allowed cipher suites, by their IANA names, in the listener's order of preference: the first one that the client offers is used, whatever the client's order.",
         ),
         key(
             "client_certificates",
             Kind::Table(&CLIENT_CERTIFICATES),
-            Absent::Then("clients are not asked for one"),
-            "Whose certificates clients show.",
+            Absent::Then("none requested"),
+            "Client certificates (mutual TLS).",
         ),
         key(
             "hsts",
@@ -74,7 +74,7 @@ static CERTIFICATE: TableSpec = TableSpec {
             "chain",
             FILE,
             Absent::Required,
-            "PEM: the certificate, then those that lead to its root.",
+            "PEM: the certificate, then its intermediate certificates.",
         ),
         key("key", FILE, Absent::Then("in the same file as the chain"), "PEM: its private key."),
         key("ocsp", FILE, Absent::Then("none"), "DER: an OCSP response to send along (stapling)."),
@@ -84,15 +84,15 @@ static CERTIFICATE: TableSpec = TableSpec {
 static CLIENT_CERTIFICATES: TableSpec = TableSpec {
     heading: "client_certificates in tls of [[listener]]",
     path: "listener.tls.client_certificates",
-    doc: "Clients show certificates (mutual TLS). One that is shown must be valid, even where none is required.",
+    doc: "Client certificates (mutual TLS). A certificate that a client sends must be valid, even if none is required.",
     example: "[[listener]]\naddress = \"0.0.0.0:8443\"\n\n[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }]\nclient_certificates = { ca = \"clients.pem\", required = false }\n",
     keys: &[
-        key("ca", FILE, Absent::Required, "PEM: the authorities that issue them."),
+        key("ca", FILE, Absent::Required, "PEM: the certificate authorities that issue them."),
         key(
             "required",
             Kind::Boolean,
             Absent::Boolean(true),
-            "Whether a client without one is refused.",
+            "Whether clients without a certificate are rejected.",
         ),
     ],
 };
@@ -100,45 +100,45 @@ static CLIENT_CERTIFICATES: TableSpec = TableSpec {
 pub(crate) static HTTP2: TableSpec = TableSpec {
     heading: "http2 of [[listener]]",
     path: "listener.http2",
-    doc: "HTTP/2 (RFC 9113) towards clients: chosen by ALPN over TLS; over cleartext, by clients that begin with it.",
+    doc: "HTTP/2 (RFC 9113) towards clients: negotiated by ALPN over TLS; over plain text, with prior knowledge.",
     example: "[[listener]]\naddress = \"0.0.0.0:8080\"\nhttp2 = { streams_max = 200 }\n",
     keys: &[key(
         "streams_max",
         Kind::Integer { min: 1, max: 10_000 },
         Absent::Integer(defaults::STREAMS_MAX),
-        "Requests at once on one connection.",
+        "Concurrent requests on one connection.",
     )],
 };
 
 pub(crate) static SERVICE_TLS: TableSpec = TableSpec {
     heading: "tls of [service.NAME]",
     path: "service.NAME.tls",
-    doc: "TLS towards servers. `tls = {}` is enough where the servers' certificates are issued by an authority that this system knows.",
+    doc: "TLS towards servers. `tls = {}` is enough if the servers' certificates are issued by an authority that this system trusts.",
     example: "[service.accounts]\ntls = { name = \"accounts.internal\", ca = \"internal.pem\" }\nserver = [{ address = \"10.0.1.5:8443\" }]\n",
     keys: &[
         key(
             "name",
             HOST,
             Absent::Then("the server's host name, or its address"),
-            "The name that servers are asked for (SNI) and that their certificates must hold.",
+            "The server name to send (SNI), which the servers' certificates must contain.",
         ),
         key(
             "ca",
             FILE,
             Absent::Then("the system's authorities"),
-            "PEM: the authorities that are believed, and no others.",
+            "PEM: the only certificate authorities to trust.",
         ),
         key(
             "verify",
             Kind::Boolean,
             Absent::Boolean(true),
-            "Whether servers' certificates are verified. Without that, nobody knows who is spoken to.",
+            "Whether servers' certificates are verified. Without verification, the identity of servers is unknown.",
         ),
         key(
             "certificate",
             Kind::Table(&SERVICE_CERTIFICATE),
             Absent::Then("none"),
-            "What Weir shows to servers that ask for a certificate.",
+            "The certificate for servers that request one.",
         ),
     ],
 };
@@ -146,14 +146,14 @@ pub(crate) static SERVICE_TLS: TableSpec = TableSpec {
 static SERVICE_CERTIFICATE: TableSpec = TableSpec {
     heading: "certificate in tls of [service.NAME]",
     path: "service.NAME.tls.certificate",
-    doc: "The certificate that Weir shows to servers.",
+    doc: "The certificate that Weir presents to servers.",
     example: "[service.accounts]\ntls = { certificate = { chain = \"a.pem\", key = \"a.key\" } }\nserver = [{ address = \"10.0.1.5:8443\" }]\n",
     keys: &[
         key(
             "chain",
             FILE,
             Absent::Required,
-            "PEM: the certificate, then those that lead to its root.",
+            "PEM: the certificate, then its intermediate certificates.",
         ),
         key("key", FILE, Absent::Then("in the same file as the chain"), "PEM: its private key."),
     ],

@@ -14,27 +14,27 @@ pub(crate) struct ConnectArgs {
     #[arg(value_name = "HOST:PORT", value_parser = host_port)]
     pub(crate) server: (String, u16),
 
-    /// How long: seconds, or a time such as `5m`
+    /// Duration: seconds, or a time such as `5m`
     #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = units::seconds)]
     pub(crate) time: Duration,
 
-    /// So many connections per second by the clock; without it, as many as there can be
+    /// New connections per second; without it, as many as possible
     #[arg(long, value_name = "PER-SECOND", value_parser = units::rate)]
     pub(crate) rate: Option<f64>,
 
-    /// Connections at once
+    /// Concurrent connections
     #[arg(short = 'c', long, value_name = "COUNT", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: u32,
 
-    /// Threads that connect [default: one per processor]
+    /// Threads [default: one per processor]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 
-    /// Connect from this address of this machine, or these: `10.0.0.2-10.0.0.9`; may be given again
+    /// Local source address, or a range: `10.0.0.2-10.0.0.9`; repeatable
     #[arg(long = "source", value_name = "ADDRESS", value_parser = units::sources)]
     pub(crate) sources: Vec<Sources>,
 
-    /// How long an attempt may take
+    /// Timeout of one attempt
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::seconds)]
     pub(crate) connect_timeout: Duration,
 

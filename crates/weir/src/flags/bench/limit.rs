@@ -11,11 +11,11 @@ use super::units::{Conditions, Url};
 /// The words of `weir bench limit`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LimitArgs {
-    /// What to ask for; `3*URL` is asked for three times as often as others
+    /// URL to request; `3*URL` is requested three times as often as others
     #[arg(value_name = "URL", required = true, value_parser = units::url)]
     pub(crate) urls: Vec<Url>,
 
-    /// What must hold
+    /// Objective that each trial must meet
     #[arg(long, value_name = "CONDITIONS", default_value = "p99<500ms,errors<0.1%", value_parser = units::objective)]
     pub(crate) objective: Conditions,
 
@@ -23,31 +23,31 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "PER-SECOND", default_value = "10", value_parser = units::rate)]
     pub(crate) from: f64,
 
-    /// The highest rate that is tried, per second
+    /// The highest rate to try, per second
     #[arg(long, value_name = "PER-SECOND", default_value = "100k", value_parser = units::rate)]
     pub(crate) to: f64,
 
-    /// How long each trial lasts; what a queue hides in a short one, the confirmation shows
+    /// Duration of each trial; the longer confirmation finds queues that short trials hide
     #[arg(long, value_name = "TIME", default_value = "8s", value_parser = units::seconds)]
     pub(crate) trial: Duration,
 
-    /// How long the run lasts that confirms what was found
+    /// Duration of the run that confirms the result
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::seconds)]
     pub(crate) confirm: Duration,
 
-    /// How closely the limit is found, in percent
+    /// Precision of the limit, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = percent)]
     pub(crate) precision: f64,
 
-    /// Connections at once, at most
+    /// Maximum concurrent connections
     #[arg(short = 'c', long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
 
-    /// Let starts come at random, as independent users do, and not at equal distances
+    /// Start requests at random times, like independent users, instead of evenly spaced
     #[arg(long)]
     pub(crate) random: bool,
 
-    /// Threads that make the load [default: as many as the load needs, up to one per processor]
+    /// Load generator threads [default: as many as the load needs, up to one per processor]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 

@@ -34,30 +34,30 @@ pub(crate) struct BenchArgs {
 /// What to measure, or with what.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchVerb {
-    /// Connect and disconnect, at a rate or flat out, and say how it went over time
+    /// Open and close connections, at a rate or as fast as possible, and report the results over time
     ///
-    /// A connection is closed as soon as it is there. Connections per second are shown for each
-    /// source address, and connect times that are those of a lost SYN are recognised.
+    /// Each connection is closed as soon as it is established. Shows connections per second for each
+    /// source address, and recognises connect times that are caused by a lost SYN.
     #[command(after_help = BENCH_HELP)]
     Connect(ConnectArgs),
-    /// Find the highest rate that an objective allows, and what runs out beyond it
+    /// Find the highest rate that meets an objective, and the resource that runs out beyond it
     ///
-    /// Doubles the rate until a trial fails, narrows down between the last rate that passed and the
-    /// first that failed, and confirms what it found by a longer run. A trial passes when its
-    /// requests could begin, the objective holds and no queue grows.
+    /// Doubles the rate until a trial fails, bisects between the last rate that passed and the first
+    /// that failed, and confirms the result with a longer run. A trial passes when its requests could
+    /// start, the objective holds and no queue grows.
     #[command(after_help = BENCH_HELP)]
     Limit(LimitArgs),
-    /// Compare runs by their JSON files, and make one page of them
+    /// Compare runs by their JSON files, as a table and a page
     ///
-    /// The first file is the base; the others are shown with their difference from it. With
+    /// The first file is the baseline; the others are shown with their difference from it. With
     /// --html, one self-contained page shows all of them in the same charts.
     Compare(CompareArgs),
-    /// Be a sample server: a fixed work time, size and number of workers
+    /// Run a sample server with a fixed work time, response size and number of workers
     ///
-    /// An application whose capacity is known before it is measured. /status answers at once with
+    /// Its capacity is known before a measurement. /status answers at once with
     /// the server's own counts as JSON; every other path does the work.
     Serve(ServeArgs),
-    /// Upload bytes in parts to S3-compatible endpoints, and time every part
+    /// Upload an object in parts to S3-compatible endpoints, and time every part
     ///
     /// Each endpoint gets the same number of bytes as one object, by multipart upload, one endpoint
     /// after the other. Keys come from the environment, `AWS_ACCESS_KEY_ID`,

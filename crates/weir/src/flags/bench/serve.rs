@@ -17,59 +17,59 @@ const CV_MAX: f64 = 10.0;
 /// The words of `weir bench serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen; port 0: any that is free
+    /// Address to listen on; port 0: any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     pub(crate) listen: SocketAddr,
 
-    /// How long the work of a request takes, on the mean
+    /// Mean work time of a request
     #[arg(
         long, value_name = "TIME", default_value = "100ms", value_parser = crate::flags::times::duration
     )]
     pub(crate) work: Duration,
 
-    /// Bytes of the answer's body, such as `50kB`; without it, a short JSON
+    /// Size of the response body, such as `50kB`; without it, a short JSON
     #[arg(long, value_name = "SIZE", value_parser = body_size)]
     pub(crate) size: Option<u64>,
 
-    /// Requests worked on at once, the others wait in order of their arrival; without it, no limit
+    /// Concurrent requests; others wait in order of arrival; without it, no limit
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=SLOTS_MAX))]
     pub(crate) slots: Option<u64>,
 
-    /// Let work times vary: their coefficient of variation (standard deviation over mean), lognormal
+    /// Vary work times: coefficient of variation (standard deviation over mean), lognormal
     #[arg(long, value_name = "CV", default_value = "0", value_parser = cv)]
     pub(crate) cv: f64,
 
-    /// Seed of the drawing of work times: the same seed draws the same times
+    /// Seed for work times: the same seed gives the same times
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Make each slot a worker of one thread, as uWSGI's and gunicorn's are
+    /// Make each slot a single-threaded worker, as in uWSGI and gunicorn
     ///
-    /// A worker accepts a connection when it is free, answers one request and closes; whoever comes
-    /// meanwhile waits in the kernel's accept queue, which --backlog bounds. /status waits there,
-    /// too: --status-listen is a second door.
+    /// A worker accepts a connection when it is free, answers one request and closes. Further
+    /// connections wait in the kernel's accept queue, which --backlog bounds. /status waits there,
+    /// too; --status-listen avoids that.
     #[arg(long)]
     pub(crate) prefork: bool,
 
-    /// Connections that may wait to be accepted; never more than net.core.somaxconn, the default
+    /// Length of the accept queue; at most net.core.somaxconn, the default
     #[arg(long, value_name = "COUNT")]
     pub(crate) backlog: Option<u32>,
 
-    /// Close a connection after so much silence
+    /// Close a connection after this idle time
     #[arg(
         long, value_name = "TIME", default_value = "75s", value_parser = crate::flags::times::duration
     )]
     pub(crate) close_after: Duration,
 
-    /// Close a connection after so many requests [default: no limit; 1 with --prefork]
+    /// Close a connection after this many requests [default: no limit; 1 with --prefork]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests_per_connection: Option<u64>,
 
-    /// A second address, where every connection is accepted at once: for /status
+    /// Second listening address for /status, which accepts every connection at once
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) status_listen: Option<SocketAddr>,
 
-    /// What it calls itself, in answers and in /status
+    /// The server's name, in responses and in /status
     #[arg(long, value_name = "NAME", default_value = "sample", value_parser = name)]
     pub(crate) name: String,
 }

@@ -15,7 +15,7 @@ const PART_MAX_BYTES: u64 = 1 << 30;
 /// The words of `weir bench upload`.
 #[derive(Debug, Args)]
 pub(crate) struct UploadArgs {
-    /// Where to: a region of Amazon's such as `us-west-2`, a URL, or NAME=URL
+    /// Endpoint: an AWS region such as `us-west-2`, a URL, or NAME=URL
     #[arg(value_name = "ENDPOINT", required = true, num_args = 1..=32)]
     pub(crate) endpoints: Vec<String>,
 
@@ -23,7 +23,7 @@ pub(crate) struct UploadArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) bucket: String,
 
-    /// How many bytes to upload to each endpoint
+    /// Size of the upload to each endpoint
     #[arg(long, value_name = "SIZE", default_value = "200MB", value_parser = size_of_object)]
     pub(crate) size: u64,
 
@@ -31,46 +31,46 @@ pub(crate) struct UploadArgs {
     #[arg(long, value_name = "SIZE", default_value = "5MiB", value_parser = size_of_part)]
     pub(crate) part_size: u64,
 
-    /// Parts under way at once
+    /// Parts uploaded in parallel
     #[arg(
         long, value_name = "COUNT", default_value_t = 4,
         value_parser = clap::value_parser!(u64).range(1..=PARALLEL_MAX)
     )]
     pub(crate) parallel: u64,
 
-    /// How often a part is sent again after a failure that may pass
+    /// Retries of a part after a temporary failure
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     pub(crate) retries: u32,
 
-    /// The longest that one attempt of one part may take
+    /// Timeout of one attempt of one part
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = crate::flags::times::duration)]
     pub(crate) timeout: Duration,
 
-    /// The longest that connecting may take
+    /// Timeout of a connect
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = crate::flags::times::duration)]
     pub(crate) connect_timeout: Duration,
 
-    /// Upload under this name and leave it there; otherwise a new name, deleted in the end
+    /// Upload under this name and keep the object; otherwise a new name, deleted at the end
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
 
-    /// The region that endpoints given as URL are signed for
+    /// Region for signing requests to endpoints given as URL
     #[arg(long, value_name = "REGION", default_value = "us-east-1")]
     pub(crate) region: String,
 
-    /// Put the bucket's name into the host, not into the path, for endpoints given as URL
+    /// Put the bucket's name into the host instead of the path, for endpoints given as URL
     #[arg(long)]
     pub(crate) virtual_host: bool,
 
-    /// Access key; without it `AWS_ACCESS_KEY_ID`
+    /// Access key [default: `AWS_ACCESS_KEY_ID`]
     #[arg(long, value_name = "KEY")]
     pub(crate) access_key: Option<String>,
 
-    /// File with the secret key; without it `AWS_SECRET_ACCESS_KEY`
+    /// File with the secret key [default: `AWS_SECRET_ACCESS_KEY`]
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_key_file: Option<PathBuf>,
 
-    /// File with the authorities to believe (PEM); without it the system's
+    /// File with the certificate authorities to trust (PEM) [default: the system's]
     #[arg(long, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
 
@@ -78,11 +78,11 @@ pub(crate) struct UploadArgs {
     #[arg(long, conflicts_with = "cacert")]
     pub(crate) insecure: bool,
 
-    /// Write all figures here
+    /// Write all figures to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Write a line for each part here
+    /// Write a line for each part to this file, as CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 }

@@ -40,7 +40,7 @@ impl Drop for Background {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("a thread of the demo ended by a panic");
+            tracing::error!("a thread of the demo panicked");
         }
     }
 }

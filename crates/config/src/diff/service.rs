@@ -111,7 +111,7 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("timeouts.total", total, &new.timeouts.total, |time| {
         or(time.map(show_duration), "no limit")
     });
-    words.value("retries.attempts_max", attempts_max, &new.retries.attempts_max, u32::to_string);
+    words.value("retries.max", attempts_max, &new.retries.attempts_max, u32::to_string);
     let kept = &new.retries.body_kept_max_bytes;
     words.value("retries.body_kept_max", body_kept_max_bytes, kept, |n| show_size(u64::from(*n)));
     let idle_max = &new.idle_connections_max;

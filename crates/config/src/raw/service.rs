@@ -218,7 +218,7 @@ fn retries(table: Option<Table<'_>>) -> Retries {
         };
     };
     let retries = Retries {
-        attempts_max: table.integer("attempts_max").value,
+        attempts_max: table.integer("max").value,
         body_kept_max_bytes: u32::try_from(table.size("body_kept_max").value).unwrap_or(u32::MAX),
     };
     table.finish();

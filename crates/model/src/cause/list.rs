@@ -454,8 +454,8 @@ causes! {
     ///
     /// The server's check failed with requests still waiting on it. Each of them goes elsewhere if it may be sent again; this one had no attempt or no server left.
     ///
-    /// Look why the server went down. Raise `attempts_max` of the service's `retries` if there are
-    /// other servers to try.
+    /// Look why the server went down. Raise `max` of the service's `retries` if there are other
+    /// servers to try.
     ServerMarkedDown = "server_marked_down", Server, 502;
     /// What the server sent is not a valid HTTP/1.1 response.
     /// The access log's `detail` says which rule it broke.

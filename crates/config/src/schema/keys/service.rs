@@ -378,10 +378,10 @@ static RETRIES: TableSpec = TableSpec {
     heading: "retries of [service.NAME]",
     path: "service.NAME.retries",
     doc: "An idempotent request whose answer has not begun is tried again, on another server if there is one.",
-    example: "[service.listings]\nretries = { attempts_max = 2 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    example: "[service.listings]\nretries = { max = 2 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
-            "attempts_max",
+            "max",
             Kind::Integer { min: 0, max: 10 },
             Absent::Integer(defaults::ATTEMPTS_MAX),
             "Further attempts after the first.",

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use model::{
-    Affinity, Balance, Check, CheckKind, HashKey, HashOn, PassiveHealth, QueueLimits, Retries,
-    ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
+    Affinity, Balance, Check, CheckKind, HashKey, PassiveHealth, QueueLimits, Retries, ServerSpec,
+    ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
 };
 
 use super::{Changes, Words, or, time, yes_no};
@@ -130,12 +130,7 @@ fn show_balance(balance: &Balance) -> String {
             balance.as_str().to_owned()
         }
         Balance::Hash(HashKey { on, load_factor }) => {
-            let on = match on {
-                HashOn::Client => "client".to_owned(),
-                HashOn::Field(name) => format!("header:{name}"),
-                HashOn::Cookie(name) => format!("cookie:{name}"),
-            };
-            format!("hash on {on}, load_factor {load_factor}")
+            format!("{} on {on}, load_factor {load_factor}", balance.as_str())
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Knows no key by itself; the readers beside it do.
 
 use std::collections::{HashMap, HashSet};
+use std::str::FromStr;
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -254,8 +255,13 @@ impl<'t> Table<'t> {
     }
 
     /// The variant that one of the spec's words stands for; `otherwise` only if there is none.
-    pub(crate) fn word<T: std::str::FromStr>(&mut self, key: &'static str, otherwise: T) -> T {
-        self.choice(key).value.parse().unwrap_or(otherwise)
+    pub(crate) fn word<T: FromStr>(&mut self, key: &'static str, otherwise: T) -> T {
+        self.word_at(key, otherwise).value
+    }
+
+    /// As [`Table::word`], with its place.
+    pub(crate) fn word_at<T: FromStr>(&mut self, key: &'static str, otherwise: T) -> At<T> {
+        self.choice(key).map(|word| word.parse().unwrap_or(otherwise))
     }
 
     /// A table of names and values, sorted by name; names are compared as `name` reads them.

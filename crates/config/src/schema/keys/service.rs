@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Balance, CheckKind, HttpVersion, ProxyVersion, WhenAllDown};
+use model::{BalanceWord, CheckWord, HttpVersion, ProxyVersion, WhenAllDown};
 
 use super::tls::SERVICE_TLS;
 use super::{
@@ -24,8 +24,8 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
     keys: &[
         key(
             "balance",
-            Kind::Choice(Balance::WORDS),
-            Absent::Text(Balance::RoundRobin.as_str()),
+            Kind::Choice(BalanceWord::WORDS),
+            Absent::Text(BalanceWord::RoundRobin.as_str()),
             "How a server is chosen. `round-robin`: each in turn, by weight. `least-connections`: the fewest requests in flight relative to weight. `peak-ewma`: of two drawn, the lower product of latency and requests in flight. `random`: of two drawn, the one with fewer requests in flight. `hash`: the same key to the same server.",
         ),
         key(
@@ -178,8 +178,8 @@ static CHECK: TableSpec = TableSpec {
     keys: &[
         key(
             "kind",
-            Kind::Choice(CheckKind::WORDS),
-            Absent::Text("http"),
+            Kind::Choice(CheckWord::WORDS),
+            Absent::Text(CheckWord::Http.as_str()),
             "`\"http\"`: a request whose status must be expected. `\"tcp\"`: a connection, closed at once; with `tls` the TLS handshake must succeed first. `\"grpc\"`: the gRPC health checking protocol (`grpc.health.v1.Health/Check`), which must answer SERVING; the service needs `http = \"2\"`.",
         ),
         key(

@@ -78,7 +78,7 @@ impl Stage {
              [[listener]]\nname = \"trusted\"\naddress = \"{trusted}\"\nbody_max = 64000\nhttp2 = false\n\
              trusted = [\"127.0.0.0/8\"]\n\
              [[route]]\nservice = \"server\"\n\
-             [service.server]\nretries = {{ attempts_max = 0 }}\n{}",
+             [service.server]\nretries = {{ max = 0 }}\n{}",
             e2e::server_tables("server", [server.address()])
         );
         let weir = Weir::start(scene, &config);

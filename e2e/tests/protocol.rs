@@ -200,7 +200,7 @@ fn nothing_is_sent_again_after_the_client_has_got_a_part_of_an_answer() {
     let servers = server_tables("app", [first.address(), second.address()]);
     let config = scene.config(
         "workers = 1",
-        &format!("[[route]]\nservice = \"app\"\n[service.app]\nretries = {{ attempts_max = 3 }}\n{servers}"),
+        &format!("[[route]]\nservice = \"app\"\n[service.app]\nretries = {{ max = 3 }}\n{servers}"),
     );
     let weir = Weir::start(&scene, &config);
     let mut client = Connection::open(weir.front()).expect("a connection");

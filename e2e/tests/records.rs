@@ -152,7 +152,7 @@ fn syns_that_were_sent_again_are_counted_without_any_sampling() {
     };
     let hole = scene.address(12, 8080);
     let _full = full_listen_queue(hole).unwrap();
-    let service = "timeouts = { connect = \"1500ms\" }\nretries = { attempts_max = 0 }";
+    let service = "timeouts = { connect = \"1500ms\" }\nretries = { max = 0 }";
     let config = scene.one_service(service, &[hole]);
     let weir = Weir::start(&scene, &format!("log = {{ tcp_info = 0 }}\n{config}"));
     assert_eq!(http::get(weir.front(), "/").unwrap().status, 504);

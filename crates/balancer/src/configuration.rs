@@ -3,7 +3,7 @@
 
 use model::{
     AccessLog, Action, Balance, Certificate, CheckKind, ContentCoding, FieldChanges, FieldMatch,
-    HashOn, HostPattern, Listener, PathMatch, Protocol, RateKey, ResponseFilter, Route, Service,
+    HostPattern, Listener, PathMatch, Protocol, RateKey, ResponseFilter, Route, Service,
     ServiceTls, Snapshot,
 };
 use serde_json::{Value, json};
@@ -61,18 +61,16 @@ fn millis(duration: std::time::Duration) -> u64 {
 }
 
 fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
-    let (protocol, to) = match &listener.protocol {
-        Protocol::Http => ("http", None),
-        Protocol::Tcp(id) => ("tcp", Some(snapshot.service(*id).name.to_string())),
-        Protocol::TlsPassthrough { otherwise, .. } => {
-            ("tcp", otherwise.map(|id| snapshot.service(id).name.to_string()))
-        }
+    let to = match &listener.protocol {
+        Protocol::Http => None,
+        Protocol::Tcp(id) => Some(*id),
+        Protocol::TlsPassthrough { otherwise, .. } => *otherwise,
     };
     json!({
         "name": listener.name.as_ref(),
         "address": listener.address.to_string(),
-        "protocol": protocol,
-        "service": to,
+        "protocol": listener.protocol.word().as_str(),
+        "service": to.map(|id| snapshot.service(id).name.as_ref()),
         "server_names": match &listener.protocol {
             Protocol::Http | Protocol::Tcp(_) => Value::Null,
             Protocol::TlsPassthrough { names, .. } => names
@@ -215,11 +213,7 @@ fn service(service: &Service) -> Value {
         "name": service.name.as_ref(),
         "balance": balance,
         "hash": hash.map(|hash| json!({
-            "on": match &hash.on {
-                HashOn::Client => "client".to_owned(),
-                HashOn::Field(name) => format!("header:{name}"),
-                HashOn::Cookie(name) => format!("cookie:{name}"),
-            },
+            "on": hash.on.to_string(),
             "load_factor": hash.load_factor,
         })),
         "in_flight_max": service.in_flight_max,
@@ -270,7 +264,7 @@ fn service(service: &Service) -> Value {
 fn check(service: &Service) -> Value {
     let Some(check) = &service.check else { return Value::Null };
     let mut value = json!({
-        "kind": "tcp",
+        "kind": check.kind.as_str(),
         "port": check.port,
         "interval_ms": millis(check.interval),
         "timeout_ms": millis(check.timeout),
@@ -280,7 +274,6 @@ fn check(service: &Service) -> Value {
     match &check.kind {
         CheckKind::Tcp => {}
         CheckKind::Http { method, path, host, fields, expect, reuse } => {
-            value["kind"] = json!("http");
             value["method"] = json!(method);
             value["path"] = json!(path);
             value["host"] = json!(host);
@@ -290,7 +283,6 @@ fn check(service: &Service) -> Value {
             value["reuse"] = json!(reuse);
         }
         CheckKind::Grpc { service, host } => {
-            value["kind"] = json!("grpc");
             value["grpc_service"] = json!(service);
             value["host"] = json!(host);
         }

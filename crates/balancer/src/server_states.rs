@@ -118,7 +118,7 @@ impl Row {
         json!({
             "service": self.service,
             "address": self.address,
-            "health": self.health.name(),
+            "health": self.health.as_str(),
             "state": self.administrative.as_str(),
             "weight": self.weight,
             "ejected_for_ms": self.ejected_for.map(|time| time.as_millis() as u64),

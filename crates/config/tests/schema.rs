@@ -156,7 +156,11 @@ fn the_reader_knows_every_key_of_the_schema() {
     );
     let mut count = 0;
     for (path, table) in tables {
-        for key in table["properties"].as_object().unwrap().keys() {
+        for (key, property) in table["properties"].as_object().unwrap() {
+            // Old names have cases of their own.
+            if property["deprecated"] == true {
+                continue;
+            }
             let key = format!("{path}.{key}");
             assert!(keys.contains(&key), "{key} is not in full.toml");
             count += 1;

@@ -144,8 +144,8 @@ impl Control {
 
 /// Says that a service went over to other servers (another zone, backups), or back.
 fn log_tier(change: &TierChange) {
-    let (service, from, to) = (&change.service, change.from.name(), change.to.name());
-    let (why, evidence) = (change.reason.name(), change.reason.text());
+    let (service, from, to) = (&change.service, change.from.as_str(), change.to.as_str());
+    let (why, evidence) = (change.reason.as_str(), change.reason.text());
     let (eligible, servers) = (change.eligible, change.total);
     if change.to == Tier::Nobody {
         tracing::error!(%service, from, to, why, evidence, eligible, servers, "service has no server");

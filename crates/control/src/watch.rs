@@ -159,7 +159,7 @@ impl Watch {
         // A server given by address is called by it already.
         let address = self.endpoint.row.address;
         let address = (**server != *address.to_string()).then(|| tracing::field::display(address));
-        let from = change.from.name();
+        let from = change.from.as_str();
         let evidence = &change.evidence;
         match (change.from, change.to) {
             (_, Health::Down) => {

@@ -56,11 +56,14 @@ pub enum CheckKind {
     },
 }
 
-crate::word_of! { CheckKind {
-    Http { .. } = "http",
-    Tcp = "tcp",
-    Grpc { .. } = "grpc",
-} }
+crate::word_of! {
+    /// The word for a [`CheckKind`].
+    CheckKind as CheckWord {
+        Http { .. } = "http",
+        Tcp = "tcp",
+        Grpc { .. } = "grpc",
+    }
+}
 
 /// A set of expected statuses: inclusive ranges, sorted, not overlapping.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

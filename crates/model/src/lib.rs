@@ -26,19 +26,19 @@ mod words;
 pub use admin::{Admin, AdminAddress, Metrics};
 pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
 pub use cause::{Cause, Fault, Page};
-pub use check::{Check, CheckKind, ExpectStatus, ProbeIdentity, ProbeSpec, ProbeTls};
+pub use check::{Check, CheckKind, CheckWord, ExpectStatus, ProbeIdentity, ProbeSpec, ProbeTls};
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use filter::{Compression, ContentCoding, MediaRange, RequestFilter, ResponseFilter};
 pub use moment::Moment;
 pub use outcome::{Attempt, Timings};
 pub use server_state::{Administrative, CauseCounts, Health, ServerState};
 pub use service::{
-    Balance, HashKey, HashOn, PassiveHealth, QueueLimits, Retries, ServerSpec, ServerTarget,
-    Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
+    Balance, BalanceWord, HashKey, HashOn, HashOnWord, PassiveHealth, QueueLimits, Retries,
+    ServerSpec, ServerTarget, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
 pub use snapshot::{
     AccessLog, ClientHttp2, ClientTimeouts, Doctor, ForwardFields, Listener, ListenerId, Log,
-    LogFormat, Protocol, Reload, ServiceId, Snapshot,
+    LogFormat, Protocol, ProtocolWord, Reload, ServiceId, Snapshot,
 };
 pub use tcp_path::{TcpPath, TcpPathTotals, TcpSample};
 pub use tls::{

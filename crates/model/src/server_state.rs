@@ -18,13 +18,6 @@ crate::words! {
     }
 }
 
-impl Health {
-    /// Lower-case name, as in logs and the API.
-    pub fn name(self) -> &'static str {
-        self.as_str()
-    }
-}
-
 crate::words! {
     /// What a person says of a server; stands above what checks say.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

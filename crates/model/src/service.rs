@@ -1,5 +1,6 @@
 //! A service: a named group of servers and the rules by which work is given to them.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,8 +76,8 @@ pub enum ServerTarget {
     },
 }
 
-impl std::fmt::Display for ServerTarget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for ServerTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServerTarget::Address(address) => address.fmt(f),
             ServerTarget::Name { host, port } => write!(f, "{host}:{port}"),
@@ -100,20 +101,14 @@ pub enum Balance {
     Hash(HashKey),
 }
 
-crate::word_of! { Balance {
-    RoundRobin = "round-robin",
-    LeastConnections = "least-connections",
-    PeakEwma = "peak-ewma",
-    Random = "random",
-    Hash(_) = "hash",
-} }
-
-impl Balance {
-    /// The algorithm of this word; `key` is for `hash`.
-    pub fn from_word(word: &str, key: HashKey) -> Option<Balance> {
-        use Balance::{Hash, LeastConnections, PeakEwma, Random, RoundRobin};
-        let all = [RoundRobin, LeastConnections, PeakEwma, Random, Hash(key)];
-        all.into_iter().find(|balance| balance.as_str() == word)
+crate::word_of! {
+    /// The word for a [`Balance`].
+    Balance as BalanceWord {
+        RoundRobin = "round-robin",
+        LeastConnections = "least-connections",
+        PeakEwma = "peak-ewma",
+        Random = "random",
+        Hash(_) = "hash",
     }
 }
 
@@ -136,6 +131,25 @@ pub enum HashOn {
     Field(String),
     /// A cookie's value.
     Cookie(String),
+}
+
+crate::word_of! {
+    /// The word for a [`HashOn`], before the colon and the name.
+    HashOn as HashOnWord {
+        Client = "client",
+        Field(_) = "header",
+        Cookie(_) = "cookie",
+    }
+}
+
+/// As a configuration has it: `client`, `header:NAME`, `cookie:NAME`.
+impl fmt::Display for HashOn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HashOn::Client => f.write_str(self.as_str()),
+            HashOn::Field(name) | HashOn::Cookie(name) => write!(f, "{}:{name}", self.as_str()),
+        }
+    }
 }
 
 /// The place where requests wait for a free slot.

@@ -229,6 +229,27 @@ pub enum Protocol {
     },
 }
 
+crate::words! {
+    /// The word for a [`Protocol`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ProtocolWord {
+        /// HTTP, routed by request.
+        Http = "http",
+        /// Bytes, TLS that is passed through among them.
+        Tcp = "tcp",
+    }
+}
+
+impl Protocol {
+    /// Its word.
+    pub fn word(&self) -> ProtocolWord {
+        match self {
+            Protocol::Http => ProtocolWord::Http,
+            Protocol::Tcp(_) | Protocol::TlsPassthrough { .. } => ProtocolWord::Tcp,
+        }
+    }
+}
+
 /// Limits on HTTP/2 towards clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientHttp2 {

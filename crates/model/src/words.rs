@@ -3,7 +3,8 @@
 //!
 //! [`words!`](crate::words!) makes the enum and what can be asked of it from that table, so that a
 //! reader, a schema and whatever prints a value can't disagree, and a new variant can't be forgotten.
-//! [`word_of!`](crate::word_of!) is for an enum some of whose variants hold more.
+//! [`word_of!`](crate::word_of!) is for an enum some of whose variants hold more; it can make an enum
+//! of the words alone as well, for whoever reads a word before the rest.
 
 /// A word that is none of the table's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +56,26 @@ macro_rules! words {
 }
 
 /// Gives an enum `WORDS` and `as_str` from a table `Variant = "word"`, where variants may hold
-/// fields.
+/// fields. With `as Word`, the enum `Word` is made too: the same variants without their fields,
+/// with all that [`words!`](crate::words!) makes. A reader parses it and matches on it, so that a
+/// variant that it does not read is an error of the compiler.
 #[macro_export]
 macro_rules! word_of {
+    ($(#[$of:meta])* $name:ident as $word_name:ident {
+        $($variant:ident $(($($field:tt)+))? $({$($fields:tt)+})? = $word:literal,)+
+    }) => {
+        $crate::word_of! { $name {
+            $($variant $(($($field)+))? $({$($fields)+})? = $word,)+
+        } }
+
+        $crate::words! {
+            $(#[$of])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub enum $word_name {
+                $(#[doc = concat!("`", $word, "`")] $variant = $word,)+
+            }
+        }
+    };
     ($name:ident { $($variant:ident $(($($field:tt)+))? $({$($fields:tt)+})? = $word:literal,)+ }) => {
         impl $name {
             /// Every word, in order of the enum.
@@ -75,7 +93,10 @@ macro_rules! word_of {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Administrative, Balance, HashKey, HashOn, Health, TlsVersion, UnknownWord};
+    use crate::{
+        Administrative, Balance, BalanceWord, CheckWord, HashKey, HashOn, Health, ProtocolWord,
+        TlsVersion, UnknownWord,
+    };
 
     #[test]
     fn every_word_reads_back_as_its_variant() {
@@ -95,10 +116,31 @@ mod tests {
 
     #[test]
     fn a_variant_with_fields_has_a_word_too() {
-        assert_eq!(Balance::WORDS.last(), Some(&"hash"));
-        for word in Balance::WORDS {
-            let key = HashKey { on: HashOn::Client, load_factor: 1.0 };
-            assert_eq!(Balance::from_word(word, key).map(|read| read.as_str()), Some(*word));
+        let hash = Balance::Hash(HashKey { on: HashOn::Client, load_factor: 1.0 });
+        assert_eq!(hash.as_str(), "hash");
+        assert_eq!(Balance::Random.as_str(), "random");
+    }
+
+    #[test]
+    fn an_enum_with_fields_has_one_of_its_words() {
+        assert_eq!(Balance::WORDS, BalanceWord::WORDS);
+        for word in BalanceWord::ALL {
+            assert_eq!(word.as_str().parse(), Ok(*word));
+        }
+        for word in CheckWord::ALL {
+            assert_eq!(word.as_str().parse(), Ok(*word));
+        }
+        assert_eq!("tcp".parse(), Ok(ProtocolWord::Tcp));
+    }
+
+    #[test]
+    fn what_a_hash_is_taken_of_is_written_as_in_a_configuration() {
+        for (on, text) in [
+            (HashOn::Client, "client"),
+            (HashOn::Field("x-tenant".to_owned()), "header:x-tenant"),
+            (HashOn::Cookie("session".to_owned()), "cookie:session"),
+        ] {
+            assert_eq!(on.to_string(), text);
         }
     }
 }

@@ -46,7 +46,7 @@ fn document() -> String {
     out.push_str("\n| cause | status | fault | what happened |\n|---|---|---|---|\n");
     for &fault in Fault::ALL {
         for cause in of(fault) {
-            let (name, status, fault) = (cause.name(), status(cause), fault.name());
+            let (name, status, fault) = (cause.name(), status(cause), fault.as_str());
             let _ =
                 writeln!(out, "| [`{name}`](#{name}) | {status} | {fault} | {} |", cause.summary());
         }

@@ -157,7 +157,7 @@ impl AccessRecord<'_> {
         }
         for (key, value) in [
             (&b",\"cause\":"[..], Some(self.cause.name())),
-            (b",\"fault\":", Some(self.cause.fault().name())),
+            (b",\"fault\":", Some(self.cause.fault().as_str())),
             (b",\"detail\":", self.detail),
             (b",\"service\":", self.service),
             (b",\"server\":", self.server),

@@ -68,6 +68,9 @@ const STATISTICS_MAX: u32 = 32_768;
 
 impl Ethtool {
     /// Opens a socket to ask through; any socket does.
+    ///
+    /// # Errors
+    /// When there is no descriptor left for it.
     pub fn open() -> io::Result<Ethtool> {
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;

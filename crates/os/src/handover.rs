@@ -18,6 +18,10 @@ const STANDARD_STREAMS: RawFd = 3;
 
 /// A file in memory that holds `bytes`, which nobody can change any more. It has no path and is
 /// gone with its last descriptor.
+///
+/// # Errors
+/// When there is no descriptor or no memory left, or `name` is longer than the 249 bytes that the
+/// kernel takes.
 pub fn memory_file(name: &str, bytes: &[u8]) -> io::Result<OwnedFd> {
     let descriptor = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut file = File::from(descriptor);
@@ -29,6 +33,9 @@ pub fn memory_file(name: &str, bytes: &[u8]) -> io::Result<OwnedFd> {
 }
 
 /// All that a file in memory holds, but not more than `max_bytes`.
+///
+/// # Errors
+/// `FileTooLarge` when it holds more than `max_bytes`, else what reading it failed with.
 pub fn read_memory_file(descriptor: OwnedFd, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = File::from(descriptor);
     if file.metadata()?.len() > max_bytes {
@@ -41,6 +48,9 @@ pub fn read_memory_file(descriptor: OwnedFd, max_bytes: u64) -> io::Result<Vec<u
 
 /// Starts `command` with these descriptors open in it, under the numbers that they have here.
 /// Every other descriptor of this program is close-on-exec and stays behind.
+///
+/// # Errors
+/// When the program is not there or cannot be run, or there is no process or memory left for it.
 pub fn spawn(mut command: Command, descriptors: &[BorrowedFd<'_>]) -> io::Result<Child> {
     use std::os::unix::process::CommandExt as _;
     let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
@@ -63,6 +73,10 @@ pub fn spawn(mut command: Command, descriptors: &[BorrowedFd<'_>]) -> io::Result
 
 /// Takes possession of a descriptor that whoever started this program left open under `number`.
 /// To be called before anything else could take it up; a second call for the same one fails.
+///
+/// # Errors
+/// `InvalidInput` for a standard stream, `AlreadyExists` when this program opened or took it
+/// itself, `EBADF` when no descriptor is open under `number`.
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number < STANDARD_STREAMS {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));

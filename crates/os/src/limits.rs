@@ -8,6 +8,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// lets it: the hard limit too where this process may (root, `CAP_SYS_RESOURCE`). Never lowers.
 /// Yields the soft and the hard limit now in force; the caller compares the soft one with what it
 /// wanted. No limit at all is `u64::MAX`.
+///
+/// # Errors
+/// When the kernel refuses the soft limit up to the hard one, as a security module may have it do.
 pub fn raise_nofile(wanted: u64) -> io::Result<(u64, u64)> {
     let (soft, hard) = nofile();
     if soft >= wanted {

@@ -35,6 +35,10 @@ pub struct Bound {
 /// after this first socket has bound without it: the bind itself then proves that nobody else
 /// listens there, where otherwise a second program of the same user would silently share the
 /// port's connections.
+///
+/// # Errors
+/// [`ListenError`] when the address is taken or not of this machine, this process may not bind its
+/// port, or there is no descriptor left.
 pub fn bind(
     address: SocketAddr,
     backlog: Option<u32>,
@@ -52,6 +56,9 @@ pub fn bind(
 /// A further socket for the address of a listener that [`bind`] made with `reuse_port`; `address`
 /// is that listener's local address, with its real port. The kernel spreads new connections over
 /// all of them.
+///
+/// # Errors
+/// As [`bind`]; also when the listener there does not share its address.
 pub fn bind_more(address: SocketAddr, backlog: Option<u32>) -> Result<Bound, ListenError> {
     let wrap = |source| ListenError { address, source };
     let socket = open(address).map_err(wrap)?;
@@ -63,6 +70,9 @@ pub fn bind_more(address: SocketAddr, backlog: Option<u32>) -> Result<Bound, Lis
 /// Gives a socket that listens room for `backlog` connections that nobody has accepted yet
 /// (default: net.core.somaxconn); those in its queue stay. Yields what was asked for and what the
 /// kernel grants.
+///
+/// # Errors
+/// What the kernel says, which has no reason to refuse a socket that listens.
 pub fn set_backlog(listener: &TcpListener, backlog: Option<u32>) -> io::Result<(u32, u32)> {
     let somaxconn = somaxconn();
     let asked = backlog.unwrap_or(somaxconn);

@@ -28,6 +28,9 @@ impl Namespace {
     }
 
     /// That of the calling thread.
+    ///
+    /// # Errors
+    /// When `/proc` is not mounted, or there is no descriptor left.
     pub fn current() -> io::Result<Namespace> {
         Self::open(Path::new("/proc/thread-self/ns/net"))
     }

@@ -10,16 +10,25 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// Start-up (or a reload) is finished; work is done from here on.
+///
+/// # Errors
+/// When the manager's socket is not there, is full, or takes nothing from this process.
 pub fn ready() -> io::Result<()> {
     notify("READY=1")
 }
 
 /// The program is stopping.
+///
+/// # Errors
+/// As [`ready`].
 pub fn stopping() -> io::Result<()> {
     notify("STOPPING=1")
 }
 
 /// The configuration is being read again; [`ready`] says when that is done.
+///
+/// # Errors
+/// As [`ready`].
 pub fn reloading() -> io::Result<()> {
     // The manager compares this with its own clock, so it must be CLOCK_MONOTONIC itself and not
     // the time since the process began.
@@ -30,11 +39,17 @@ pub fn reloading() -> io::Result<()> {
 
 /// From now on the service's main process is another one, which this one has started. Only the
 /// present main process is believed.
+///
+/// # Errors
+/// As [`ready`].
 pub fn main_process(pid: u32) -> io::Result<()> {
     notify(&format!("MAINPID={pid}"))
 }
 
 /// A line for `systemctl status`.
+///
+/// # Errors
+/// As [`ready`].
 pub fn status(line: &str) -> io::Result<()> {
     // A line break would begin another assignment.
     notify(&format!("STATUS={}", line.replace(['\n', '\r'], " ")))

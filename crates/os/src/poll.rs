@@ -49,6 +49,9 @@ pub struct Poller {
 
 impl Poller {
     /// Without sockets.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
     pub fn new() -> io::Result<Poller> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let none = libc::epoll_event { events: 0, u64: 0 };
@@ -56,24 +59,37 @@ impl Poller {
     }
 
     /// Waits for `socket` from now on, until it is closed.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when it was added before, `PermissionDenied` when it is a regular file; also
+    /// when no memory is left, or `fs.epoll.max_user_watches` is reached.
     pub fn add(&self, socket: &impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token);
         Ok(epoll::add(&self.epoll, socket, data, flags(interest))?)
     }
 
     /// Waits for something else.
+    ///
+    /// # Errors
+    /// `NotFound` when it was not added.
     pub fn change(&self, socket: &impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token);
         Ok(epoll::modify(&self.epoll, socket, data, flags(interest))?)
     }
 
     /// Waits for it no more.
+    ///
+    /// # Errors
+    /// `NotFound` when it was not added.
     pub fn remove(&self, socket: &impl AsFd) -> io::Result<()> {
         Ok(epoll::delete(&self.epoll, socket)?)
     }
 
     /// Waits until a socket is ready, but not longer than `time`; [`Poller::ready`] then says
     /// which. A signal ends the wait, too.
+    ///
+    /// # Errors
+    /// What the kernel says; a signal is no error.
     pub fn wait(&mut self, time: Duration) -> io::Result<()> {
         self.ready = 0;
         let room = self.events.len() as libc::c_int;

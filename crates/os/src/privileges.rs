@@ -15,6 +15,10 @@ use std::ptr;
 /// After it, ports below 1024 cannot be bound any more, unless the program's file has
 /// `CAP_NET_BIND_SERVICE`: a reload that adds such a listener fails with the message of
 /// [`crate::listen`].
+///
+/// # Errors
+/// [`SwitchError`] says which step failed. With [`SwitchError::Refused`] or
+/// [`SwitchError::NotIrrevocable`] the process may have some of the new ids: stop it.
 pub fn switch(user: &str, group: Option<&str>) -> Result<(), SwitchError> {
     let (uid, gid) = ids(user, group)?;
     change(user, uid, gid)
@@ -26,6 +30,9 @@ pub fn switch(user: &str, group: Option<&str>) -> Result<(), SwitchError> {
 }
 
 /// The ids of the user and the group that [`switch`] would take on.
+///
+/// # Errors
+/// When there is no such user or group, or the databases cannot be read.
 pub fn ids(user: &str, group: Option<&str>) -> Result<(u32, u32), SwitchError> {
     let (uid, own_gid) = find_user(user)?;
     let gid = match group {

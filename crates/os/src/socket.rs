@@ -11,6 +11,11 @@ use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 /// Begins to connect to `address`, as [`connect_begin`], from the address `source`. The port is
 /// chosen once the destination is known (`IP_BIND_ADDRESS_NO_PORT`), so that each destination has
 /// all of the source's ports.
+///
+/// # Errors
+/// When `source` is not an address of this machine (`AddrNotAvailable`), no port is left, or
+/// the attempt fails at once, as when there is no route. What fails later is the socket's pending
+/// error.
 pub fn connect_begin_from(
     address: SocketAddr,
     source: std::net::IpAddr,
@@ -24,6 +29,9 @@ pub fn connect_begin_from(
 
 /// Whether a connection could come from `source`: an error says why not, `AddrNotAvailable` that it
 /// is no address of this machine.
+///
+/// # Errors
+/// `AddrNotAvailable` when `source` is not an address of this machine, else what the kernel says.
 pub fn can_connect_from(source: std::net::IpAddr) -> io::Result<()> {
     let address = SocketAddr::new(source, 0);
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
@@ -34,6 +42,10 @@ pub fn can_connect_from(source: std::net::IpAddr) -> io::Result<()> {
 /// Begins to connect to `address` and does not wait: the socket is writable once the connection is
 /// there or has failed, and its pending error then says which. The socket, `TCP_NODELAY` set,
 /// stays the caller's meanwhile, who can ask it how the handshake goes.
+///
+/// # Errors
+/// When there is no descriptor for a socket, or the attempt fails at once, as when there is no
+/// route. What fails later is the socket's pending error.
 pub fn connect_begin(
     address: SocketAddr,
     user_timeout: Option<Duration>,
@@ -77,6 +89,9 @@ fn bind_address_no_port(socket: &Socket) -> io::Result<()> {
 
 /// Sends each write at once instead of waiting for the acknowledgement of the one before
 /// (`TCP_NODELAY`). A proxy writes whole heads and whole chunks: waiting only adds latency.
+///
+/// # Errors
+/// When the descriptor is not a TCP socket.
 pub fn set_nodelay(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).set_tcp_nodelay(true)
 }
@@ -84,6 +99,9 @@ pub fn set_nodelay(socket: &impl AsFd) -> io::Result<()> {
 /// How long sent data may stay unacknowledged before the connection is given up
 /// (`TCP_USER_TIMEOUT`, RFC 5482; milliseconds, rounded up). Without it a peer that vanished holds
 /// its connection for as long as retransmission goes on: about a quarter of an hour.
+///
+/// # Errors
+/// When the descriptor is not a TCP socket.
 pub fn set_user_timeout(socket: &impl AsFd, timeout: Duration) -> io::Result<()> {
     // 0 would mean the system's default: at least 1 ms.
     let millis = timeout.as_nanos().div_ceil(1_000_000).clamp(1, u128::from(u32::MAX)) as u64;
@@ -92,12 +110,19 @@ pub fn set_user_timeout(socket: &impl AsFd, timeout: Duration) -> io::Result<()>
 
 /// Makes the close of this socket a reset (`SO_LINGER` with time 0): what was not sent is thrown
 /// away, and no `TIME_WAIT` is left. For probes, and for peers that must notice.
+///
+/// # Errors
+/// When the descriptor is not a socket.
 pub fn set_linger_zero(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).set_linger(Some(Duration::ZERO))
 }
 
 /// Asks a silent peer for a sign of life after `idle`, then every `interval` (`SO_KEEPALIVE`); whole
 /// seconds, at least 1.
+///
+/// # Errors
+/// When the descriptor is not a TCP socket, or a time is longer than the 32,767 seconds that the
+/// kernel takes.
 pub fn set_keepalive(socket: &impl AsFd, idle: Duration, interval: Duration) -> io::Result<()> {
     let second = Duration::from_secs(1);
     let keepalive = TcpKeepalive::new().with_time(idle.max(second));
@@ -116,12 +141,18 @@ pub enum Idle {
 }
 
 /// This end's address.
+///
+/// # Errors
+/// When the descriptor is not a socket; `AddrNotAvailable` when its address is not an IP address.
 pub fn local_addr(socket: &impl AsFd) -> io::Result<SocketAddr> {
     let name = rustix::net::getsockname(socket)?;
     SocketAddr::try_from(name).map_err(|_| io::ErrorKind::AddrNotAvailable.into())
 }
 
 /// Whether each write is sent at once.
+///
+/// # Errors
+/// When the descriptor is not a TCP socket.
 pub fn nodelay(socket: &impl AsFd) -> io::Result<bool> {
     Ok(rustix::net::sockopt::tcp_nodelay(socket)?)
 }

@@ -22,6 +22,9 @@ impl Pipe {
     /// A pipe of at least `capacity_bytes` if the system grants it (`F_SETPIPE_SZ` rounds up to
     /// pages; users without privileges are held to fs.pipe-max-size and their share of
     /// fs.pipe-user-pages-soft), else of the system's default size.
+    ///
+    /// # Errors
+    /// When there are no descriptors or no memory left for a pipe.
     pub fn new(capacity_bytes: usize) -> io::Result<Pipe> {
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let capacity_bytes = rustix::pipe::fcntl_setpipe_size(&writer, capacity_bytes)

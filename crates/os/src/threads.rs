@@ -9,12 +9,18 @@ use std::num::NonZeroU64;
 use rustix::thread::CpuSet;
 
 /// Names the calling thread, as `top -H` and `/proc` show it: the first 15 bytes of `name`.
+///
+/// # Errors
+/// What the kernel says, which has no reason to refuse.
 pub fn name(name: &str) -> io::Result<()> {
     let shown: Vec<u8> = name.bytes().take_while(|&b| b != 0).take(15).collect();
     Ok(rustix::thread::set_name(&CString::new(shown)?)?)
 }
 
 /// Keeps the calling thread on one processor, a number out of [`crate::cpu::allowed`].
+///
+/// # Errors
+/// `InvalidInput` when the system has no such processor, or this process may not run on it.
 pub fn pin(cpu: usize) -> io::Result<()> {
     if cpu >= CpuSet::MAX_CPU {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -32,6 +38,10 @@ const SLICE_MIN_NS: u64 = 100_000;
 /// what it allows itself otherwise (`PR_SET_TIMERSLACK`, proc(5)); and has it run soon after: a
 /// thread that asks for a short slice of time comes before those that have long ones, without a
 /// greater share (Linux 6.12; older ones ignore it).
+///
+/// # Errors
+/// When the kernel refuses, as a filter of system calls may have it do. The first of the two
+/// settings then may have been made.
 pub fn wake_precisely() -> io::Result<()> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
     // SAFETY: all fields are numbers, for which zero is a value; it names `SCHED_OTHER`.

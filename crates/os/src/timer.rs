@@ -16,12 +16,18 @@ pub struct Timer(OwnedFd);
 
 impl Timer {
     /// One that is not set.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
     pub fn new() -> io::Result<Timer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags)?))
     }
 
     /// Readable `after` from now, and not before; an earlier setting is forgotten.
+    ///
+    /// # Errors
+    /// When the kernel refuses the time.
     pub fn set(&self, after: Duration) -> io::Result<()> {
         let none = Timespec { tv_sec: 0, tv_nsec: 0 };
         let value = Timespec {

@@ -41,7 +41,7 @@ fn to_json(cause: Cause, totals: &Totals) -> Value {
         .collect();
     json!({
         "name": cause.name(),
-        "fault": cause.fault().name(),
+        "fault": cause.fault().as_str(),
         // 0 means "none" inside.
         "status": (cause.status() > 0).then_some(cause.status()),
         "summary": cause.summary(),

@@ -135,9 +135,9 @@ fn change(
     if let Some(tier) = service.refresh(now) {
         tracing::warn!(
             service = %tier.service,
-            from = tier.from.name(),
-            to = tier.to.name(),
-            why = tier.reason.name(),
+            from = tier.from.as_str(),
+            to = tier.to.as_str(),
+            why = tier.reason.as_str(),
             evidence = tier.reason.text(),
             "service changed servers"
         );

@@ -30,8 +30,8 @@ pub(super) fn to_json(service: &ServiceView) -> Value {
     json!({
         "name": service.name,
         "eligible": eligible,
-        "tier": service.tier.name(),
-        "reason": service.reason.name(),
+        "tier": service.tier.as_str(),
+        "reason": service.reason.as_str(),
         "why": service.reason.text(),
         "queue": {
             "length": service.queue_length,
@@ -55,7 +55,7 @@ fn server(server: &EndpointView) -> Value {
         "address": server.address,
         "zone": server.zone,
         "eligible": server.eligible,
-        "health": server.health.name(),
+        "health": server.health.as_str(),
         "state": server.administrative.as_str(),
         "ejected_for_ms": server.ejected_for.map(|time| rounded(time.as_secs_f64() * 1e3)),
         "weight": server.weight,

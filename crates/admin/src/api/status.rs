@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use axum::extract::State;
-use model::{Listener, Protocol};
+use model::Listener;
 use observe::{ListenerTotals, Totals};
 use serde_json::{Value, json};
 
@@ -33,10 +33,7 @@ fn listener(listener: &Listener, totals: &Totals) -> Value {
     json!({
         "name": listener.name,
         "address": listener.address,
-        "protocol": match listener.protocol {
-            Protocol::Http => "http",
-            Protocol::Tcp(_) | Protocol::TlsPassthrough { .. } => "tcp",
-        },
+        "protocol": listener.protocol.word().as_str(),
         "connections": {
             "open": counted.map_or(0, ListenerTotals::connections_open),
             "open_max": listener.connections_max,

@@ -76,15 +76,17 @@ fn networks_or_nobody(networks: &[IpNet]) -> String {
 
 fn protocol_name(protocol: &Protocol, of: &Snapshot) -> String {
     match protocol {
-        Protocol::Http => "http".to_owned(),
-        Protocol::Tcp(service) => format!("tcp to {}", of.service(*service).name),
+        Protocol::Http => protocol.word().as_str().to_owned(),
+        Protocol::Tcp(service) => {
+            format!("{} to {}", protocol.word().as_str(), of.service(*service).name)
+        }
         Protocol::TlsPassthrough { names, otherwise } => {
             let names = names
                 .iter()
                 .map(|(name, to)| format!("{} to {}", pattern(name), of.service(*to).name));
             let otherwise = otherwise.map(|to| format!("others to {}", of.service(to).name));
             let all: Vec<_> = names.chain(otherwise).collect();
-            format!("tcp by server name: {}", all.join(", "))
+            format!("{} by server name: {}", protocol.word().as_str(), all.join(", "))
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use model::{
-    Affinity, Balance, Check, CheckKind, HashKey, HashOn, PassiveHealth, QueueLimits, Retries,
-    ServerSpec, ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
+    Affinity, Balance, Check, CheckKind, HashKey, PassiveHealth, QueueLimits, Retries, ServerSpec,
+    ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,
 };
 
 use super::{Changes, Words, or, time, yes_no};
@@ -111,7 +111,7 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("timeouts.total", total, &new.timeouts.total, |time| {
         or(time.map(show_duration), "no limit")
     });
-    words.value("retries.attempts_max", attempts_max, &new.retries.attempts_max, u32::to_string);
+    words.value("retries.max", attempts_max, &new.retries.attempts_max, u32::to_string);
     let kept = &new.retries.body_kept_max_bytes;
     words.value("retries.body_kept_max", body_kept_max_bytes, kept, |n| show_size(u64::from(*n)));
     let idle_max = &new.idle_connections_max;
@@ -130,12 +130,7 @@ fn show_balance(balance: &Balance) -> String {
             balance.as_str().to_owned()
         }
         Balance::Hash(HashKey { on, load_factor }) => {
-            let on = match on {
-                HashOn::Client => "client".to_owned(),
-                HashOn::Field(name) => format!("header:{name}"),
-                HashOn::Cookie(name) => format!("cookie:{name}"),
-            };
-            format!("hash on {on}, load_factor {load_factor}")
+            format!("{} on {on}, load_factor {load_factor}", balance.as_str())
         }
     }
 }

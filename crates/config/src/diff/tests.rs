@@ -153,7 +153,7 @@ fn each_change_is_told_once() {
             "in_flight_max = 8\nbalance = \"random\"\nslow_start = \"1s\"\nhttp = \"2\"\n\
              when_full = 503\nwhen_all_down = \"try-all\"\naffinity = { cookie = \"c\" }\n\
              idle_connections_max = 3\nqueue = { length_max = 7, wait_max = \"3s\" }\n\
-             retries = { attempts_max = 2, body_kept_max = \"1KiB\" }\n\
+             retries = { max = 2, body_kept_max = \"1KiB\" }\n\
              zones = { ready_min = 0.1, ready_recovered = 0.2 }\n\
              timeouts = { connect = \"7s\", response = \"8s\", idle = \"9s\", \
              keep_alive = \"11s\", total = \"12s\" }",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{ClientTimeouts, ForwardFields};
+use model::{ClientTimeouts, ForwardFields, ProtocolWord};
 
 use super::table::{Table, choose};
 use super::{RawListener, RawProtocol, http, name, net, tls};
@@ -53,19 +53,19 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
 }
 
 fn protocol(table: &mut Table<'_>) -> RawProtocol {
-    let protocol = table.choice("protocol");
+    let protocol = table.word_at("protocol", ProtocolWord::Http);
     let service = table.text("service", name);
     let by_name = server_names(table);
     match (protocol.value, service) {
-        ("tcp", otherwise) if by_name.is_some() => {
+        (ProtocolWord::Tcp, otherwise) if by_name.is_some() => {
             warn_of_http_keys(table);
             RawProtocol::TlsPassthrough { names: by_name.unwrap_or_default(), otherwise }
         }
-        ("tcp", Some(service)) => {
+        (ProtocolWord::Tcp, Some(service)) => {
             warn_of_http_keys(table);
             RawProtocol::Tcp(service)
         }
-        ("tcp", None) => {
+        (ProtocolWord::Tcp, None) => {
             if table.key_span("service").is_none() {
                 table.problems.report_absence(
                     Diagnostic::error(
@@ -78,7 +78,7 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
             }
             RawProtocol::Http
         }
-        (_, _) if by_name.is_some() => {
+        (ProtocolWord::Http, _) if by_name.is_some() => {
             if let Some(span) = table.key_span("server_names") {
                 table.problems.report(
                     Diagnostic::error(
@@ -91,7 +91,7 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
             }
             RawProtocol::Http
         }
-        (_, Some(service)) => {
+        (ProtocolWord::Http, Some(service)) => {
             table.problems.report(
                 Diagnostic::error(
                     "an http listener names no service; its routes do",
@@ -105,7 +105,7 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
             );
             RawProtocol::Http
         }
-        (_, None) => RawProtocol::Http,
+        (ProtocolWord::Http, None) => RawProtocol::Http,
     }
 }
 

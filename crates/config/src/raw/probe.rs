@@ -1,6 +1,6 @@
 //! Reads a service's `check`.
 
-use model::{Check, CheckKind, ExpectStatus};
+use model::{Check, CheckKind, CheckWord, ExpectStatus};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -15,14 +15,14 @@ use crate::units;
 const GRPC_SERVICE_MAX_BYTES: usize = 1024;
 
 /// Keys that mean something to some kinds of check only, and to which.
-const KEYS_OF_KINDS: [(&str, &[&str]); 7] = [
-    ("path", &["http"]),
-    ("method", &["http"]),
-    ("host", &["http", "grpc"]),
-    ("header", &["http"]),
-    ("expect", &["http"]),
-    ("reuse", &["http"]),
-    ("grpc_service", &["grpc"]),
+const KEYS_OF_KINDS: [(&str, &[CheckWord]); 7] = [
+    ("path", &[CheckWord::Http]),
+    ("method", &[CheckWord::Http]),
+    ("host", &[CheckWord::Http, CheckWord::Grpc]),
+    ("header", &[CheckWord::Http]),
+    ("expect", &[CheckWord::Http]),
+    ("reuse", &[CheckWord::Http]),
+    ("grpc_service", &[CheckWord::Grpc]),
 ];
 
 /// `speaks_http1`: the servers are certainly not spoken to in HTTP/2.
@@ -30,11 +30,12 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
     let host = table.text("host", net::authority).map(|at| at.value);
     let http = http_kind(&mut table, host.clone());
     let service = table.text("grpc_service", grpc_service);
-    let kind = table.choice("kind");
+    let kind = table.word_at("kind", CheckWord::Http);
     unused_keys(&mut table, &kind);
     let kind = match kind.value {
-        "tcp" => CheckKind::Tcp,
-        "grpc" => {
+        CheckWord::Tcp => CheckKind::Tcp,
+        CheckWord::Http => http,
+        CheckWord::Grpc => {
             if speaks_http1 {
                 table.problems.report(
                     Diagnostic::error(
@@ -50,7 +51,6 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
             let service = service.map(|at| at.value).unwrap_or_default();
             CheckKind::Grpc { service, host }
         }
-        _ => http,
     };
     let interval = table.duration("interval");
     let timeout = table.duration("timeout");
@@ -82,22 +82,23 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
 }
 
 /// Reports what is there and means nothing to a check of this kind.
-fn unused_keys(table: &mut Table<'_>, kind: &At<&'static str>) {
+fn unused_keys(table: &mut Table<'_>, kind: &At<CheckWord>) {
     // An unknown word may have been meant to be any kind.
-    if table.peek("kind").is_some_and(|word| word.as_str() != Some(kind.value)) {
+    if table.peek("kind").is_some_and(|word| word.as_str() != Some(kind.value.as_str())) {
         return;
     }
     let does = match kind.value {
-        "tcp" => "connects, and sends nothing",
-        "grpc" => "asks the gRPC health service",
-        _ => "asks for a path",
+        CheckWord::Tcp => "connects, and sends nothing",
+        CheckWord::Grpc => "asks the gRPC health service",
+        CheckWord::Http => "asks for a path",
     };
+    let word = kind.value.as_str();
     for (key, kinds) in KEYS_OF_KINDS {
         let Some(span) = table.key_span(key).filter(|_| !kinds.contains(&kind.value)) else {
             continue;
         };
         let diagnostic = Diagnostic::error(
-            format!("`{key}` has no effect on {} {} check", article(kind.value), kind.value),
+            format!("`{key}` has no effect on {} {word} check", article(kind.value)),
             span,
             "never used",
         );
@@ -106,13 +107,16 @@ fn unused_keys(table: &mut Table<'_>, kind: &At<&'static str>) {
             Some(_) => diagnostic.other(kind.span.clone(), does),
             None => diagnostic,
         };
-        let help = format!("write kind = \"{}\", or leave `{key}` out", kinds[0]);
+        let help = format!("write kind = \"{}\", or leave `{key}` out", kinds[0].as_str());
         table.problems.report(diagnostic.help(help));
     }
 }
 
-fn article(kind: &str) -> &'static str {
-    if kind == "http" { "an" } else { "a" }
+fn article(kind: CheckWord) -> &'static str {
+    match kind {
+        CheckWord::Http => "an",
+        CheckWord::Tcp | CheckWord::Grpc => "a",
+    }
 }
 
 fn grpc_service(text: &str) -> Result<String, Wrong> {

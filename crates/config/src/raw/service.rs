@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{
-    Affinity, Balance, HashKey, HashOn, HttpVersion, PassiveHealth, QueueLimits, Retries,
-    ServerSpec, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
+    Affinity, Balance, BalanceWord, HashKey, HashOn, HashOnWord, HttpVersion, PassiveHealth,
+    QueueLimits, Retries, ServerSpec, Service, ServiceTimeouts, WhenAllDown, ZonePolicy,
 };
 use toml::de::DeValue;
 
@@ -61,33 +61,49 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
 }
 
 fn balance(table: &mut Table<'_>) -> (Balance, Option<Span>) {
-    let balance = table.choice("balance");
+    let balance = table.word_at("balance", BalanceWord::RoundRobin);
     let hash = table.table("hash");
     let span = hash.as_ref().map(|hash| hash.span_of("on"));
     let hash = hash.map(hash_key);
     // An unknown word may have been meant to be "hash".
-    let certain = table.peek("balance").is_none_or(|word| word.as_str() == Some(balance.value));
+    let certain =
+        table.peek("balance").is_none_or(|word| word.as_str() == Some(balance.value.as_str()));
     if let Some(key) = table.key_span("hash")
         && certain
-        && balance.value != "hash"
+        && balance.value != BalanceWord::Hash
     {
         table.problems.report(
             Diagnostic::error("`hash` has no effect with this `balance`", key, "never used")
-                .other(balance.span, format!("balance is \"{}\"", balance.value))
+                .other(balance.span, format!("balance is \"{}\"", balance.value.as_str()))
                 .help("write balance = \"hash\", or leave `hash` out"),
         );
     }
-    let hash =
-        hash.unwrap_or(HashKey { on: HashOn::Client, load_factor: defaults::HASH_LOAD_FACTOR });
-    (Balance::from_word(balance.value, hash).unwrap_or(Balance::RoundRobin), span)
+    let balance = match balance.value {
+        BalanceWord::RoundRobin => Balance::RoundRobin,
+        BalanceWord::LeastConnections => Balance::LeastConnections,
+        BalanceWord::PeakEwma => Balance::PeakEwma,
+        BalanceWord::Random => Balance::Random,
+        BalanceWord::Hash => Balance::Hash(
+            hash.unwrap_or(HashKey { on: HashOn::Client, load_factor: defaults::HASH_LOAD_FACTOR }),
+        ),
+    };
+    (balance, span)
 }
 
 fn hash_key(mut table: Table<'_>) -> HashKey {
-    let on = table.text("on", |text| match text.split_once(':') {
-        None if text == "client" => Ok(HashOn::Client),
-        Some(("header", field)) => http::field_name(field.trim()).map(HashOn::Field),
-        Some(("cookie", cookie)) => http::cookie_name(cookie.trim()).map(HashOn::Cookie),
-        _ => Err(unknown_key_part(text, &["client", "header:NAME", "cookie:NAME"])),
+    let on = table.text("on", |text| {
+        let (word, name) = match text.split_once(':') {
+            Some((word, name)) => (word, Some(name.trim())),
+            None => (text, None),
+        };
+        match (word.parse(), name) {
+            (Ok(HashOnWord::Client), None) => Ok(HashOn::Client),
+            (Ok(HashOnWord::Field), Some(field)) => http::field_name(field).map(HashOn::Field),
+            (Ok(HashOnWord::Cookie), Some(name)) => http::cookie_name(name).map(HashOn::Cookie),
+            (Ok(HashOnWord::Client), Some(_))
+            | (Ok(HashOnWord::Field | HashOnWord::Cookie), None)
+            | (Err(_), _) => Err(unknown_key_part(text, &["client", "header:NAME", "cookie:NAME"])),
+        }
     });
     let load_factor = table.number("load_factor").value;
     table.finish();
@@ -218,7 +234,7 @@ fn retries(table: Option<Table<'_>>) -> Retries {
         };
     };
     let retries = Retries {
-        attempts_max: table.integer("attempts_max").value,
+        attempts_max: table.integer("max").value,
         body_kept_max_bytes: u32::try_from(table.size("body_kept_max").value).unwrap_or(u32::MAX),
     };
     table.finish();

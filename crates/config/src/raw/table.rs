@@ -4,12 +4,13 @@
 //! Knows no key by itself; the readers beside it do.
 
 use std::collections::{HashMap, HashSet};
+use std::str::FromStr;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use crate::diagnostic::{At, Diagnostic, Problems, Span, Wrong, nearest, quote};
-use crate::schema::names;
+use crate::schema::names::{self, Renamed};
 use crate::schema::spec::{Absent, KeySpec, Kind, TableSpec};
 
 /// A table that is being read.
@@ -52,10 +53,16 @@ impl<'t> Table<'t> {
         table
     }
 
-    /// Every key that the spec does not know is a mistake.
+    /// Every key that the spec does not know is a mistake, unless it is the old name of a key.
     fn report_unknown(&mut self) {
         for (key, value) in self.toml {
-            if self.spec.key(key.get_ref()).is_none() {
+            if self.spec.key(key.get_ref()).is_some() {
+                continue;
+            }
+            if let Some(renamed) = Renamed::from_old(self.spec, key.get_ref()) {
+                let new = self.toml.get_key_value(renamed.new).map(|(key, _)| key.span());
+                self.problems.report(renamed.diagnostic(key.span(), new));
+            } else {
                 let place = names::Place { spec: self.spec, name: self.name };
                 let (diagnostic, meant) = names::unknown_key(place, key, value.get_ref());
                 self.problems.report(diagnostic);
@@ -63,6 +70,12 @@ impl<'t> Table<'t> {
                 self.strange = true;
             }
         }
+    }
+
+    /// What the file has for `key`, under its name or under its old one; the name comes first.
+    fn entry(&self, key: &str) -> Option<(&'t Spanned<DeString<'t>>, &'t Value<'t>)> {
+        let old = || self.toml.get_key_value(Renamed::to_new(self.spec, key)?.old);
+        self.toml.get_key_value(key).or_else(old)
     }
 
     /// A table below this one.
@@ -87,7 +100,7 @@ impl<'t> Table<'t> {
 
     /// Whether the key is there, or another that was probably meant to be it.
     pub(super) fn has_or_means(&self, key: &str) -> bool {
-        self.toml.contains_key(key) || self.means(key)
+        self.entry(key).is_some() || self.means(key)
     }
 
     /// Proves that reader and schema know the same keys.
@@ -114,7 +127,7 @@ impl<'t> Table<'t> {
     /// The value as it stands, whatever it is; absence of what is required is reported.
     pub(crate) fn value(&mut self, key: &'static str) -> Option<&'t Value<'t>> {
         let spec = self.key_spec(key);
-        let value = self.toml.get(key);
+        let value = self.entry(key).map(|(_, value)| value);
         // That nothing listens at all is said by `check`, in better words.
         let required = matches!(spec.absent, Absent::Required) && !self.spec.path.is_empty();
         if required && !self.has_or_means(key) {
@@ -130,17 +143,17 @@ impl<'t> Table<'t> {
     /// The value as it stands, if it is there; for a second look.
     pub(crate) fn peek(&mut self, key: &'static str) -> Option<&'t DeValue<'t>> {
         self.asked.insert(key);
-        self.toml.get(key).map(Spanned::get_ref)
+        self.entry(key).map(|(_, value)| value.get_ref())
     }
 
     /// Where the key's value stands, or the table itself.
     pub(crate) fn span_of(&self, key: &'static str) -> Span {
-        self.toml.get(key).map_or_else(|| self.span.clone(), Spanned::span)
+        self.entry(key).map_or_else(|| self.span.clone(), |(_, value)| value.span())
     }
 
     /// Where the key itself stands, if it is there.
     pub(crate) fn key_span(&self, key: &'static str) -> Option<Span> {
-        self.toml.get_key_value(key).map(|(key, _)| key.span())
+        self.entry(key).map(|(key, _)| key.span())
     }
 
     /// A value of the wrong type.
@@ -242,8 +255,13 @@ impl<'t> Table<'t> {
     }
 
     /// The variant that one of the spec's words stands for; `otherwise` only if there is none.
-    pub(crate) fn word<T: std::str::FromStr>(&mut self, key: &'static str, otherwise: T) -> T {
-        self.choice(key).value.parse().unwrap_or(otherwise)
+    pub(crate) fn word<T: FromStr>(&mut self, key: &'static str, otherwise: T) -> T {
+        self.word_at(key, otherwise).value
+    }
+
+    /// As [`Table::word`], with its place.
+    pub(crate) fn word_at<T: FromStr>(&mut self, key: &'static str, otherwise: T) -> At<T> {
+        self.choice(key).map(|word| word.parse().unwrap_or(otherwise))
     }
 
     /// A table of names and values, sorted by name; names are compared as `name` reads them.

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::keys::TOP;
+use super::names::Renamed;
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec};
 use crate::units::{show_duration, show_size};
 
@@ -28,6 +29,12 @@ fn table_schema(table: &TableSpec) -> Value {
     let mut properties = Map::new();
     for key in table.keys {
         properties.insert(key.name.to_owned(), key_schema(key));
+        if let Some(renamed) = Renamed::to_new(table, key.name) {
+            let mut old = kind_schema(&key.kind);
+            old["description"] = json!(format!("Renamed to {}.", renamed.new));
+            old["deprecated"] = json!(true);
+            properties.insert(renamed.old.to_owned(), old);
+        }
     }
     let required: Vec<_> = table
         .keys

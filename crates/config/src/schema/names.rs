@@ -104,8 +104,64 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("trusted", &["trusted_proxies", "set_real_ip_from", "trust", "trusted_networks"]),
     ("redirect", &["redirect_to", "return"]),
     ("retries", &["retry"]),
-    ("attempts_max", &["attempts", "num_retries", "max", "count"]),
+    ("max", &["attempts", "num_retries", "count", "retry_count"]),
 ];
+
+/// A key of Weir's own that has a new name; the old one is still read.
+#[derive(Debug)]
+pub(crate) struct Renamed {
+    /// The path of its table, as in [`TableSpec::path`].
+    pub(crate) table: &'static str,
+    pub(crate) old: &'static str,
+    pub(crate) new: &'static str,
+    /// The first version that does not read the old name.
+    pub(crate) until: &'static str,
+}
+
+/// Every key that was renamed and whose old name is still read.
+pub(crate) const RENAMED: &[Renamed] =
+    &[Renamed { table: "service.NAME.retries", old: "attempts_max", new: "max", until: "0.2" }];
+
+impl Renamed {
+    /// The entry for the key that `table` used to call `old`.
+    pub(crate) fn from_old(table: &TableSpec, old: &str) -> Option<&'static Renamed> {
+        RENAMED.iter().find(|renamed| renamed.table == table.path && renamed.old == old)
+    }
+
+    /// The entry for the key that `table` now calls `new`.
+    pub(crate) fn to_new(table: &TableSpec, new: &str) -> Option<&'static Renamed> {
+        RENAMED.iter().find(|renamed| renamed.table == table.path && renamed.new == new)
+    }
+
+    /// The key with the last part of its table's path in front: `retries.max`.
+    fn dotted(&self, key: &str) -> String {
+        match self.table.rsplit('.').next() {
+            Some(table) if !table.is_empty() => format!("{table}.{key}"),
+            _ => key.to_owned(),
+        }
+    }
+
+    /// For a file that has the old name at `old`: a warning, or an error if the new name is there
+    /// too, at `new`.
+    pub(crate) fn diagnostic(&self, old: Span, new: Option<Span>) -> Diagnostic {
+        let (was, is) = (self.dotted(self.old), self.dotted(self.new));
+        match new {
+            Some(new) => Diagnostic::error(
+                format!("`{was}` and `{is}` are the same key"),
+                old,
+                "the old name",
+            )
+            .other(new, "the new name")
+            .help(format!("leave `{}` out", self.old)),
+            None => Diagnostic::warning(
+                format!("`{was}` is now `{is}`; the old name is read until {}", self.until),
+                old,
+                "the old name",
+            )
+            .help(format!("write `{}`", self.new)),
+        }
+    }
+}
 
 /// Words as other balancers call them.
 const WORD_ALIASES: &[(&str, &[&str])] = &[
@@ -276,4 +332,30 @@ pub(crate) fn single_table(spec: &TableSpec, key: &str, span: Span) -> Diagnosti
         None => format!("{key} = [{{ … }}]"),
     };
     Diagnostic::error(title, span, "one table").help(format!("write {heading}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_renamed_key_leads_from_an_unknown_name_to_a_known_one() {
+        for renamed in RENAMED {
+            let table = TOP.tables().into_iter().find(|table| table.path == renamed.table);
+            let table = table.unwrap_or_else(|| panic!("no table {}", renamed.table));
+            assert!(table.key(renamed.new).is_some(), "{renamed:?}");
+            assert!(table.key(renamed.old).is_none(), "{renamed:?}");
+        }
+    }
+
+    #[test]
+    fn the_version_that_drops_an_old_name_is_not_there_yet() {
+        let parts = |version: &str| -> Vec<u32> {
+            version.split('.').map(|part| part.parse().expect("a number")).collect()
+        };
+        for renamed in RENAMED {
+            let now = parts(env!("CARGO_PKG_VERSION"));
+            assert!(parts(renamed.until) > now, "{renamed:?}: take it off the list");
+        }
+    }
 }

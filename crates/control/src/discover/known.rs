@@ -19,25 +19,16 @@ pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// Addresses kept of one name.
 pub(crate) const ADDRESSES_MAX: usize = 1024;
 
-/// Where addresses came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The hosts file.
-    Hosts,
-    /// `localhost` and names below it, which mean the loopback addresses (RFC 6761 section 6.3).
-    Localhost,
-    /// A DNS server.
-    Dns,
-}
-
-impl Source {
-    /// Lower-case name, as in the API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Source::Hosts => "hosts",
-            Source::Localhost => "localhost",
-            Source::Dns => "dns",
-        }
+model::words! {
+    /// Where addresses came from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Source {
+        /// The hosts file.
+        Hosts = "hosts",
+        /// `localhost` and names below it, which mean the loopback addresses (RFC 6761 section 6.3).
+        Localhost = "localhost",
+        /// A DNS server.
+        Dns = "dns",
     }
 }
 

@@ -222,7 +222,7 @@ fn log(host: &str, known: &Known, changed: bool, error_before: Option<&str>, aga
     let again_s = again.as_secs();
     if changed {
         let addresses: Vec<_> = known.addresses().map(|address| address.to_string()).collect();
-        let source = known.source().map_or("none", Source::name);
+        let source = known.source().map_or("none", |source| source.as_str());
         tracing::info!(host, addresses = addresses.join(","), source, again_s, "name resolved");
     }
     match known.error() {

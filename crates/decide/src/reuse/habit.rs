@@ -39,11 +39,6 @@ model::word_of! { Habit {
 } }
 
 impl Habit {
-    /// The stable name, for the API.
-    pub fn name(self) -> &'static str {
-        self.as_str()
-    }
-
     /// Whether somebody who knows `other` should be told.
     pub(super) fn differs(self, other: Habit) -> bool {
         match (self, other) {

@@ -6,7 +6,7 @@ use super::*;
 use crate::explain::{By, Decision, SERVERS_MAX, Way, Why};
 
 fn whys(decision: &Decision) -> Vec<&'static str> {
-    decision.servers.iter().map(|one| one.why.name()).collect()
+    decision.servers.iter().map(|one| one.why.as_str()).collect()
 }
 
 /// Explains a request, lets it choose, and says which way it came by its server.
@@ -71,7 +71,7 @@ fn a_refusal_is_explained_too() {
     live.refresh(NOW);
     let (decision, _) = explained(&live, &Ask::default());
     assert_eq!(whys(&decision), ["down", "down"]);
-    assert_eq!(decision.reason.name(), "all_down");
+    assert_eq!(decision.reason.as_str(), "all_down");
 }
 
 #[test]

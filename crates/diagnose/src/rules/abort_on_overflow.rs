@@ -18,11 +18,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         return;
     }
     let overflows = view.counter_if_any("TcpExtListenOverflows");
-    let severity = if overflows.is_some_and(Change::is_rising) {
-        Severity::Warning
-    } else {
-        Severity::Advice
-    };
+    let severity =
+        if overflows.is_some_and(Change::is_rising) { Severity::Warning } else { Severity::Advice };
     out.push(
         out.finding(
             SETTING,

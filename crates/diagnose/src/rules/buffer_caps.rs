@@ -24,7 +24,9 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let Some(settings) = view.settings(out) else { return };
     for (name, default_max) in [("net.ipv4.tcp_rmem", 6 << 20), ("net.ipv4.tcp_wmem", 4 << 20)] {
         let numbers = settings.numbers(name);
-        let Some(&max) = out.want(name, &numbers).and_then(|numbers| numbers.get(2)) else { continue };
+        let Some(&max) = out.want(name, &numbers).and_then(|numbers| numbers.get(2)) else {
+            continue;
+        };
         if max >= default_max {
             continue;
         }
@@ -53,7 +55,11 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 ),
             )
             .evidence(Evidence::text(name, format!("{whole} (maximum {})", words::bytes(max))))
-            .evidence(Evidence::number(format!("round trip to {peer}"), rtt_us as f64 / 1000.0, "ms"))
+            .evidence(Evidence::number(
+                format!("round trip to {peer}"),
+                rtt_us as f64 / 1000.0,
+                "ms",
+            ))
             .evidence(Evidence::count(format!("speed of {interface}"), mbit, "Mbit/s"))
             .why("A connection carries one window per round trip, however fast the link.")
             .remedy(
@@ -69,13 +75,15 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
 
 fn longest(view: View<'_>, out: &mut Out) -> Option<(u64, std::net::IpAddr)> {
     let sockets = view.last().and_then(|last| out.want("sockets by peer", &last.sockets))?;
-    let far = sockets.peers.iter().filter_map(|peer| Some((peer.tcp.get()?.rtt_median_us, peer.peer)));
+    let far =
+        sockets.peers.iter().filter_map(|peer| Some((peer.tcp.get()?.rtt_median_us, peer.peer)));
     far.max_by_key(|&(rtt, _)| rtt).filter(|&(rtt, _)| rtt > 0)
 }
 
 fn fastest<'a>(view: View<'a>, out: &mut Out) -> Option<(u64, &'a str)> {
     let interfaces = view.last().and_then(|last| out.want("interfaces", &last.interfaces))?;
-    let speeds = interfaces.iter().filter_map(|one| Some((*one.speed_mbit.get()?, one.name.as_str())));
+    let speeds =
+        interfaces.iter().filter_map(|one| Some((*one.speed_mbit.get()?, one.name.as_str())));
     let fastest = speeds.max_by_key(|&(speed, _)| speed);
     if fastest.is_none() {
         out.could_not("whether buffers fit the link", "no interface tells its speed");

@@ -44,7 +44,11 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             ),
         )
         .evidences(which(&found))
-        .evidence(Evidence::count("of them with the client's answer in the capture", answered as u64, "connections"))
+        .evidence(Evidence::count(
+            "of them with the client's answer in the capture",
+            answered as u64,
+            "connections",
+        ))
         .evidences(frames(&found, "retransmission"))
         .why("The client believes that it is connected and waits for an answer that does not come.")
         .remedy(

@@ -25,8 +25,11 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
     let Some(found) = found(
         capture,
         |flow| {
-            let is_off = [flow.sent.sack_permitted, flow.answered.sack_permitted].contains(&Some(false));
-            is_off && flow.sent.of("retransmission").saturating_add(flow.sent.of("out_of_order")) >= AGAIN_MIN
+            let is_off =
+                [flow.sent.sack_permitted, flow.answered.sack_permitted].contains(&Some(false));
+            is_off
+                && flow.sent.of("retransmission").saturating_add(flow.sent.of("out_of_order"))
+                    >= AGAIN_MIN
         },
         |flow| flow.sent.of("retransmission").saturating_add(flow.sent.of("out_of_order")),
     ) else {

@@ -40,7 +40,11 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             ),
         )
         .evidences(which(&found))
-        .evidence(Evidence::count("zero_window", sum(&found, |side| side.of("zero_window")), "segments"))
+        .evidence(Evidence::count(
+            "zero_window",
+            sum(&found, |side| side.of("zero_window")),
+            "segments",
+        ))
         .evidences(frames(&found, "zero_window"))
         .why("The sender may send nothing until the receiving program reads.")
         .remedy(

@@ -21,7 +21,8 @@ const TIMES_MIN: u64 = 10;
 pub(super) fn check(capture: &Capture, out: &mut Out) {
     needs_both(capture, out);
     let needless = |side: &crate::facts::CaptureSide| {
-        let labelled = side.of("spurious_retransmission").saturating_sub(side.captured_twice_flagged);
+        let labelled =
+            side.of("spurious_retransmission").saturating_sub(side.captured_twice_flagged);
         labelled.max(side.duplicate_sacks).max(side.needless_segments)
     };
     let Some(found) = found(
@@ -41,11 +42,23 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             found[0].name(),
             Severity::Advice,
             certainty(&found, Certainty::Likely),
-            format!("{} of {} sent again had arrived.", words::thousands(times), words::plural(all, "segment")),
+            format!(
+                "{} of {} sent again had arrived.",
+                words::thousands(times),
+                words::plural(all, "segment")
+            ),
         )
         .evidences(which(&found))
-        .evidence(Evidence::count("spurious_retransmission", sum(&found, |side| side.of("spurious_retransmission")), "segments"))
-        .evidence(Evidence::count("reported by DSACK", sum(&found, |side| side.duplicate_sacks), "segments"))
+        .evidence(Evidence::count(
+            "spurious_retransmission",
+            sum(&found, |side| side.of("spurious_retransmission")),
+            "segments",
+        ))
+        .evidence(Evidence::count(
+            "reported by DSACK",
+            sum(&found, |side| side.duplicate_sacks),
+            "segments",
+        ))
         .evidences(frames(&found, "spurious_retransmission"))
         .why("The sender takes late packets for lost, sends them again and slows down.")
         .remedy(

@@ -37,7 +37,8 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
     let never = found.iter().filter(|flow| flow.answered.segments == 0).count() as u64;
     let severity = if never > 0 { Severity::Critical } else { Severity::Warning };
     let again = sum(&found, |side| side.syns - 1);
-    let is_answered = |one: &&CaptureConnection| one.server == worst.to && one.from_server.segments > 0;
+    let is_answered =
+        |one: &&CaptureConnection| one.server == worst.to && one.from_server.segments > 0;
     let answered = capture.connections.iter().filter(is_answered).count() as u64;
     out.push(
         out.finding(

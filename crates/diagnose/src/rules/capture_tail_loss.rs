@@ -38,7 +38,10 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             found[0].name(),
             Severity::Warning,
             certainty(&found, Certainty::Likely),
-            format!("The last segment of a burst waits for the timer {}.", words::plural(times, "time")),
+            format!(
+                "The last segment of a burst waits for the timer {}.",
+                words::plural(times, "time")
+            ),
         )
         .evidences(which(&found))
         .evidence(Evidence::count("last segments sent again by the timer", times, "segments"))

@@ -21,11 +21,9 @@ const SHARE_OF: u64 = 50;
 
 pub(super) fn check(capture: &Capture, out: &mut Out) {
     needs_both(capture, out);
-    let Some(found) = found(
-        capture,
-        |flow| flow.sent.captured_twice > 0,
-        |flow| flow.sent.captured_twice,
-    ) else {
+    let Some(found) =
+        found(capture, |flow| flow.sent.captured_twice > 0, |flow| flow.sent.captured_twice)
+    else {
         return;
     };
     let twice = sum(&found, |side| side.captured_twice);

@@ -35,7 +35,10 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
     let is_much = of_packets.max(of_bytes) >= ADVICE_MIN;
     let named = capture.undecoded.iter().take(NAMED_MAX).map(|one| {
         let share = words::percent(share(one.bytes, capture.bytes));
-        Evidence::text(&one.what, format!("{}, {share} of the bytes", words::plural(one.packets, "packet")))
+        Evidence::text(
+            &one.what,
+            format!("{}, {share} of the bytes", words::plural(one.packets, "packet")),
+        )
     });
     let finding = out
         .finding(

@@ -32,7 +32,8 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             Change::between(*of(before).get()?, *of(now).get()?, host_seconds(host)).ok()
         };
         let Some(&_) = out.want(WHAT, &now.throttled_periods) else { continue };
-        let Some(throttled) = change(|one| &one.throttled_periods).filter(|one| one.is_rising()) else {
+        let Some(throttled) = change(|one| &one.throttled_periods).filter(|one| one.is_rising())
+        else {
             continue;
         };
         let periods = change(|one| &one.periods);
@@ -71,10 +72,9 @@ fn push(
             "cpu.stat (cgroup v1)",
             format!("echo 400000 > /sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us"),
         ),
-        CgroupVersion::V2 => (
-            "cpu.stat (cgroup v2)",
-            format!("echo '400000 100000' > /sys/fs/cgroup{path}/cpu.max"),
-        ),
+        CgroupVersion::V2 => {
+            ("cpu.stat (cgroup v2)", format!("echo '400000 100000' > /sys/fs/cgroup{path}/cpu.max"))
+        }
     };
     out.push(
         out.finding(

@@ -37,7 +37,11 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             server.name(),
             if share > CRITICAL_SHARE { Severity::Critical } else { Severity::Warning },
             Certainty::Certain,
-            format!("{} of the attempts at {} fail while its check passes.", words::percent(share), server.name()),
+            format!(
+                "{} of the attempts at {} fail while its check passes.",
+                words::percent(share),
+                server.name()
+            ),
         );
         out.push(
             with_causes(finding, &[server], seconds)

@@ -32,9 +32,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         (Ok(before), Ok(stats)) => (before, stats),
         (Err(reason), _) | (_, Err(reason)) => return out.could_not(WHAT, reason),
     };
-    let change = |name: &str| {
-        Change::between(*before.get(name)?, *stats.get(name)?, view.seconds()).ok()
-    };
+    let change =
+        |name: &str| Change::between(*before.get(name)?, *stats.get(name)?, view.seconds()).ok();
     let (dropped, early, failed) = (change("drop"), change("early_drop"), change("insert_failed"));
     let rising: Vec<(&str, Change)> =
         [("drop", dropped), ("early_drop", early), ("insert_failed", failed)]
@@ -107,7 +106,8 @@ fn says(
 
 /// Returns whether any sample shows the table nearly full.
 fn is_full(view: View<'_>) -> bool {
-    let share = |table: &Conntrack| Some(*table.count.get()? as f64 / (*table.max.get()?).max(1) as f64);
+    let share =
+        |table: &Conntrack| Some(*table.count.get()? as f64 / (*table.max.get()?).max(1) as f64);
     let tables = view.namespace.samples.iter().filter_map(|one| one.conntrack.get()?.as_ref());
     tables.filter_map(share).any(|share| share > CRITICAL_SHARE)
 }

@@ -25,7 +25,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     const WHAT: &str = "connection tracking";
     let Some(sample) = view.last() else { return };
     let Some(Some(table)) = out.want(WHAT, &sample.conntrack) else { return };
-    let (Some(&count), Some(&max)) = (out.want(WHAT, &table.count), out.want(WHAT, &table.max)) else {
+    let (Some(&count), Some(&max)) = (out.want(WHAT, &table.count), out.want(WHAT, &table.max))
+    else {
         return;
     };
     let share = count as f64 / max.max(1) as f64;

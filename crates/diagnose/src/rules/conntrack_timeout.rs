@@ -19,8 +19,11 @@ const SHARE_MIN: f64 = 0.25;
 pub(super) fn check(view: View<'_>, out: &mut Out) {
     const SETTING: &str = "net.netfilter.nf_conntrack_tcp_timeout_established";
     const WHAT: &str = "connection tracking";
-    let Some(Some(table)) = view.last().and_then(|last| out.want(WHAT, &last.conntrack)) else { return };
-    let (Some(&count), Some(&max)) = (out.want(WHAT, &table.count), out.want(WHAT, &table.max)) else {
+    let Some(Some(table)) = view.last().and_then(|last| out.want(WHAT, &last.conntrack)) else {
+        return;
+    };
+    let (Some(&count), Some(&max)) = (out.want(WHAT, &table.count), out.want(WHAT, &table.max))
+    else {
         return;
     };
     let Some(timeout) = view.setting(SETTING, out) else { return };

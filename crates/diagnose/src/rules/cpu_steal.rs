@@ -46,7 +46,8 @@ fn baseline(product: &str) -> Option<f64> {
 }
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
-    let Some((first, last)) = host_both(&facts.host, "processor time", |sample| &sample.cpu, out) else {
+    let Some((first, last)) = host_both(&facts.host, "processor time", |sample| &sample.cpu, out)
+    else {
         return;
     };
     let (Some(total), Some(steal)) =
@@ -80,10 +81,18 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
                 words::percent(share)
             ),
         )
-        .evidence(Evidence::text("steal", format!("{} of all processor time", words::percent(share))))
+        .evidence(Evidence::text(
+            "steal",
+            format!("{} of all processor time", words::percent(share)),
+        ))
         .evidence(Evidence::text("idle", format!("{} of all processor time", words::percent(idle))))
         .evidences(
-            facts.host.hypervisor.get().and_then(Option::as_ref).map(|one| Evidence::text("hypervisor", one)),
+            facts
+                .host
+                .hypervisor
+                .get()
+                .and_then(Option::as_ref)
+                .map(|one| Evidence::text("hypervisor", one)),
         )
         .evidences(baseline.zip(product).map(|(at, product)| {
             Evidence::text(

@@ -28,7 +28,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     for now in after.iter().filter(|one| one.driver.get().is_some_and(|driver| driver == "ena")) {
         let what = format!("allowances of {}", now.name);
         let Some(statistics) = out.want(&what, &now.statistics) else { continue };
-        let then = before.iter().find(|one| one.name == now.name).and_then(|one| one.statistics.get());
+        let then =
+            before.iter().find(|one| one.name == now.name).and_then(|one| one.statistics.get());
         let exceeded = statistics.iter().filter(|(name, _)| name.ends_with("_allowance_exceeded"));
         let mut rising: Vec<(&str, Change)> = Vec::new();
         let mut is_told = false;
@@ -66,8 +67,7 @@ fn finding(interface: &str, name: &str, change: Change, out: &Out) -> Finding {
         _ => ("an allowance", "Use a larger instance, or spread the load", ""),
     };
     let commands: &[&str] = if command.is_empty() { &[] } else { &[command] };
-    let severity =
-        if kind == "conntrack" { Severity::Critical } else { Severity::Warning };
+    let severity = if kind == "conntrack" { Severity::Critical } else { Severity::Warning };
     out.finding(
         format!("{interface} {name}"),
         severity,

@@ -35,7 +35,12 @@ const CAUSES_SHOWN_MAX: usize = 3;
 const FITTING: &[(&[&str], &[&str])] = &[
     (
         &["connect_syn_unanswered", "connection_timeout"],
-        &["TcpExtTCPSynRetrans", "TcpExtListenOverflows", "TcpExtListenDrops", "TcpExtTCPReqQFullDrop"],
+        &[
+            "TcpExtTCPSynRetrans",
+            "TcpExtListenOverflows",
+            "TcpExtListenDrops",
+            "TcpExtTCPReqQFullDrop",
+        ],
     ),
     (
         &["connection_reset", "connection_terminated", "server_closed_idle_connection"],
@@ -43,8 +48,18 @@ const FITTING: &[(&[&str], &[&str])] = &[
     ),
     (&["connection_refused"], &["TcpAttemptFails"]),
     (
-        &["connection_lost", "http_response_timeout", "connection_read_timeout", "connection_write_timeout"],
-        &["TcpExtTCPTimeouts", "TcpRetransSegs", "TcpExtTCPAbortOnTimeout", "TcpExtTCPMemoryPressures"],
+        &[
+            "connection_lost",
+            "http_response_timeout",
+            "connection_read_timeout",
+            "connection_write_timeout",
+        ],
+        &[
+            "TcpExtTCPTimeouts",
+            "TcpRetransSegs",
+            "TcpExtTCPAbortOnTimeout",
+            "TcpExtTCPMemoryPressures",
+        ],
     ),
     (&["destination_ip_unroutable"], &["IpOutNoRoutes"]),
     (&["connection_limit_reached"], &["TcpExtTCPAbortOnMemory", "TcpExtTCPMemoryPressures"]),
@@ -75,7 +90,8 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
     if balancer.samples.len() < 2 {
         return super::balancer_unknown(facts, out);
     }
-    let steps: Vec<Step<'_>> = balancer.samples.windows(2).filter_map(|two| step(facts, &two[0], &two[1])).collect();
+    let steps: Vec<Step<'_>> =
+        balancer.samples.windows(2).filter_map(|two| step(facts, &two[0], &two[1])).collect();
     if steps.len() < STEPS_MIN {
         return;
     }
@@ -94,11 +110,18 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
     push(facts, &steps, &wave, usual, out);
 }
 
-fn step<'a>(facts: &'a Facts, before: &'a BalancerSample, after: &'a BalancerSample) -> Option<Step<'a>> {
+fn step<'a>(
+    facts: &'a Facts,
+    before: &'a BalancerSample,
+    after: &'a BalancerSample,
+) -> Option<Step<'a>> {
     let seconds = after.at_ms.checked_sub(before.at_ms).filter(|&ms| ms > 0)? as f64 / 1000.0;
     let mut failed: BTreeMap<&str, u64> = BTreeMap::new();
     for now in &after.servers {
-        let same = before.servers.iter().find(|one| one.address == now.address && one.service == now.service);
+        let same = before
+            .servers
+            .iter()
+            .find(|one| one.address == now.address && one.service == now.service);
         for (cause, &count) in &now.failures {
             let then = same.and_then(|one| one.failures.get(cause)).copied().unwrap_or(0);
             let sum = failed.entry(cause).or_default();
@@ -107,7 +130,10 @@ fn step<'a>(facts: &'a Facts, before: &'a BalancerSample, after: &'a BalancerSam
     }
     let own = facts.namespaces.iter().find(|namespace| namespace.is_own);
     let at = |at_ms: u64| {
-        own?.samples.iter().filter(|one| one.at_ms.abs_diff(at_ms) <= APART_MAX_MS).min_by_key(|one| one.at_ms.abs_diff(at_ms))
+        own?.samples
+            .iter()
+            .filter(|one| one.at_ms.abs_diff(at_ms) <= APART_MAX_MS)
+            .min_by_key(|one| one.at_ms.abs_diff(at_ms))
     };
     let kernel = at(before.at_ms).zip(at(after.at_ms));
     Some(Step { at_ms: after.at_ms, seconds, failed, kernel })
@@ -174,7 +200,11 @@ fn connected(steps: &[Step<'_>], wave: &[bool], cause: &str) -> Vec<(&'static st
         for (step, &is_near) in steps.iter().zip(&near) {
             let rise = step.rise(counter)?;
             if is_near {
-                inside = (inside.0.saturating_add(rise), inside.1 + step.seconds, inside.2 + usize::from(rise > 0));
+                inside = (
+                    inside.0.saturating_add(rise),
+                    inside.1 + step.seconds,
+                    inside.2 + usize::from(rise > 0),
+                );
             } else {
                 outside = (outside.0.saturating_add(rise), outside.1 + step.seconds);
             }

@@ -106,7 +106,9 @@ fn worst_peers(view: View<'_>) -> Vec<Evidence> {
             let now = peer.tcp.get()?;
             let then = before
                 .iter()
-                .find(|one| (one.peer, one.direction, one.port) == (peer.peer, peer.direction, peer.port))
+                .find(|one| {
+                    (one.peer, one.direction, one.port) == (peer.peer, peer.direction, peer.port)
+                })
                 .and_then(|one| one.tcp.get());
             // Connections that ended take their counts along: then their whole lives are compared.
             let since = |now: u64, then: Option<u64>| {
@@ -125,7 +127,10 @@ fn worst_peers(view: View<'_>) -> Vec<Evidence> {
         } else {
             format!("to client {}", peer.peer)
         };
-        Evidence::text(way, format!("{} of {} segments", words::percent(share), words::thousands(sent)))
+        Evidence::text(
+            way,
+            format!("{} of {} segments", words::percent(share), words::thousands(sent)),
+        )
     };
     shares.into_iter().take(PEERS_SHOWN_MAX).map(evidence).collect()
 }

@@ -26,7 +26,9 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     for now in after {
         let Some(then) = before.iter().find(|one| one.name == now.name) else { continue };
         let rising = |of: fn(&Interface) -> u64| {
-            Change::between(of(then), of(now), view.seconds()).ok().filter(|one| one.per_s() > PER_S_MIN)
+            Change::between(of(then), of(now), view.seconds())
+                .ok()
+                .filter(|one| one.per_s() > PER_S_MIN)
         };
         let counts = [
             ("missed, the ring was full", rising(|one| one.rx_missed)),
@@ -35,14 +37,21 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             ("not sent for errors", rising(|one| one.tx_errors)),
             ("received and dropped", rising(|one| one.rx_dropped)),
         ];
-        let Some(worst) = counts.iter().find_map(|&(kind, one)| Some((kind, one?))) else { continue };
+        let Some(worst) = counts.iter().find_map(|&(kind, one)| Some((kind, one?))) else {
+            continue;
+        };
         let is_harmless = worst.0 == counts[4].0;
         let finding = out
             .finding(
                 now.name.clone(),
                 if is_harmless { Severity::Advice } else { Severity::Warning },
                 if is_harmless { Certainty::Possible } else { Certainty::Certain },
-                format!("On {} {} packets a second are {}.", now.name, words::number(worst.1.per_s()), worst.0),
+                format!(
+                    "On {} {} packets a second are {}.",
+                    now.name,
+                    words::number(worst.1.per_s()),
+                    worst.0
+                ),
             )
             .evidences(counts.iter().filter_map(|&(kind, one)| Some(one?.evidence(kind))))
             .evidences(now.rings.get().map(|rings| {

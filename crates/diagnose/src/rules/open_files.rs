@@ -24,7 +24,10 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
     let Some(limits) = out.want("limits on open files", &facts.host.process_limits) else { return };
     let connections_max = facts.balancer.get().and_then(|one| one.connections_max.get().copied());
     for limit in limits {
-        let share = limit.open_files.get().map_or(0.0, |&open| open as f64 / limit.open_files_max.max(1) as f64);
+        let share = limit
+            .open_files
+            .get()
+            .map_or(0.0, |&open| open as f64 / limit.open_files_max.max(1) as f64);
         let needed = connections_max
             .filter(|_| limit.program.starts_with("weir"))
             .map(|connections| connections.saturating_mul(FILES_PER_CONNECTION));
@@ -47,13 +50,18 @@ fn push(limit: &ProcessLimit, share: f64, needed: Option<u64>, out: &mut Out) {
     let what = if share > WARNING_SHARE {
         format!("{name} has {} of the files open that it may open.", words::percent(share))
     } else {
-        format!("{name} may open {} files, too few for its connections.", words::thousands(limit.open_files_max))
+        format!(
+            "{name} may open {} files, too few for its connections.",
+            words::thousands(limit.open_files_max)
+        )
     };
     out.push(
         out.finding(name, severity, Certainty::Certain, what)
             .evidence(Evidence::count("limit", limit.open_files_max, "files"))
             .evidences(limit.open_files.get().map(|&open| Evidence::count("open", open, "files")))
-            .evidences(needed.map(|needed| Evidence::count("needed for connections_max", needed, "files")))
+            .evidences(
+                needed.map(|needed| Evidence::count("needed for connections_max", needed, "files")),
+            )
             .why("At the limit it can accept no connection and make none.")
             .remedy(
                 "Raise the limit where it is started",

@@ -22,7 +22,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     const SETTING: &str = "net.ipv4.tcp_max_orphans";
     let aborted = view.counter_if_any("TcpExtTCPAbortOnMemory");
     let is_rising = aborted.is_some_and(Change::is_rising);
-    let Some(stat) = view.last().and_then(|last| out.want("TCP memory and TIME-WAIT", &last.sockstat))
+    let Some(stat) =
+        view.last().and_then(|last| out.want("TCP memory and TIME-WAIT", &last.sockstat))
     else {
         return;
     };
@@ -38,7 +39,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             if is_rising { Severity::Critical } else { Severity::Warning },
             Certainty::Likely,
             if is_rising {
-                "Sockets are cut off for want of memory or because too many are orphaned.".to_owned()
+                "Sockets are cut off for want of memory or because too many are orphaned."
+                    .to_owned()
             } else {
                 format!("{} of the orphaned sockets that may be are there.", words::percent(share))
             },
@@ -47,13 +49,19 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         .evidences(max.map(|max| Evidence::count(SETTING, max, "sockets")))
         .evidences(aborted.map(|one| one.evidence("TcpExtTCPAbortOnMemory")))
         .why("Beyond the limit connections are reset, and peers lose the end of their response.")
-        .remedy("See to whom they belong", &["ss -tanp state fin-wait-1", "ss -tanp state last-ack"], "none")
+        .remedy(
+            "See to whom they belong",
+            &["ss -tanp state fin-wait-1", "ss -tanp state last-ack"],
+            "none",
+        )
         .remedy(
             "Give them up sooner",
             &["sysctl -w net.ipv4.tcp_orphan_retries=3"],
             "peers behind bad links lose the end of their response",
         )
-        .verify("`orphan` in /proc/net/sockstat falls; nstat -az TcpExtTCPAbortOnMemory rises no more")
+        .verify(
+            "`orphan` in /proc/net/sockstat falls; nstat -az TcpExtTCPAbortOnMemory rises no more",
+        )
         .source(&["/proc/net/sockstat", "/proc/net/netstat"]),
     );
 }

@@ -30,7 +30,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         return;
     };
     let before = view.namespace.samples.first().and_then(|first| first.sockets.get());
-    let all = words::sum(last.peers.iter().filter_map(|one| one.tcp.get()).map(|one| one.connections));
+    let all =
+        words::sum(last.peers.iter().filter_map(|one| one.tcp.get()).map(|one| one.connections));
     for peer in &last.peers {
         let Some(now) = peer.tcp.get() else { continue };
         let then = before.and_then(|sockets| {
@@ -50,9 +51,13 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         let severity = if is_heavy { Severity::Warning } else { Severity::Advice };
         let name = server_or_client(peer);
         // A window that is zero at one moment only may be that of a small buffer.
-        let was_stopped = then.is_some_and(|then| then.zero_window.get().is_some_and(|&count| count > 0));
+        let was_stopped =
+            then.is_some_and(|then| then.zero_window.get().is_some_and(|&count| count > 0));
         let what = if stopped > 0 && was_stopped {
-            format!("The {name} does not read: {} may not send to it.", words::plural(stopped, "connection"))
+            format!(
+                "The {name} does not read: {} may not send to it.",
+                words::plural(stopped, "connection")
+            )
         } else if stopped > 0 {
             format!(
                 "The {name} has a window of zero on {}: it does not read, or its receive buffer is small.",
@@ -67,9 +72,18 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         out.push(
             out.finding(name, severity, Certainty::Certain, what)
                 .evidence(Evidence::count("connections", now.connections, "established"))
-                .evidences((stopped > 0).then(|| Evidence::count("window of zero", stopped, "connections")))
-                .evidence(Evidence::text("held back by its window", format!("{} of the time with data to send", words::percent(share))))
-                .evidence(Evidence::text("unsent or unacknowledged", words::bytes(now.unsent_bytes)))
+                .evidences(
+                    (stopped > 0)
+                        .then(|| Evidence::count("window of zero", stopped, "connections")),
+                )
+                .evidence(Evidence::text(
+                    "held back by its window",
+                    format!("{} of the time with data to send", words::percent(share)),
+                ))
+                .evidence(Evidence::text(
+                    "unsent or unacknowledged",
+                    words::bytes(now.unsent_bytes),
+                ))
                 .why("The data waits here, and it is neither loss nor a slow network.")
                 .remedy(
                     "Look on the peer at what its program waits for, and at its receive buffer",

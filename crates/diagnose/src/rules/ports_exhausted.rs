@@ -23,7 +23,8 @@ const WARNING_SHARE: f64 = 0.7;
 const CRITICAL_SHARE: f64 = 0.9;
 
 pub(super) fn check(view: View<'_>, out: &mut Out) {
-    let Some(sockets) = view.last().and_then(|last| out.want("sockets by peer", &last.sockets)) else {
+    let Some(sockets) = view.last().and_then(|last| out.want("sockets by peer", &last.sockets))
+    else {
         return;
     };
     if sockets.ports.is_empty() {
@@ -48,15 +49,14 @@ pub(super) fn ports(view: View<'_>, out: &mut Out) -> Option<u64> {
     let name = "net.ipv4.ip_local_port_range";
     let range = out.want(name, &settings.numbers(name))?.clone();
     let (&first, &last) = (range.first()?, range.get(1)?);
-    let reserved = settings.values.get("net.ipv4.ip_local_reserved_ports").map_or("", String::as_str);
-    let reserved = reserved
-        .split(',')
-        .filter_map(|part| {
-            let (from, to) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
-            let (from, to): (u64, u64) = (from.parse().ok()?, to.parse().ok()?);
-            let (from, to) = (from.max(first), to.min(last));
-            (to >= from).then(|| (to - from).saturating_add(1))
-        });
+    let reserved =
+        settings.values.get("net.ipv4.ip_local_reserved_ports").map_or("", String::as_str);
+    let reserved = reserved.split(',').filter_map(|part| {
+        let (from, to) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
+        let (from, to): (u64, u64) = (from.parse().ok()?, to.parse().ok()?);
+        let (from, to) = (from.max(first), to.min(last));
+        (to >= from).then(|| (to - from).saturating_add(1))
+    });
     let reserved = words::sum(reserved);
     Some(last.saturating_add(1).saturating_sub(first).saturating_sub(reserved))
 }

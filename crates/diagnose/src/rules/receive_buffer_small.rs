@@ -27,11 +27,12 @@ pub(super) fn small_buffer(view: View<'_>) -> Option<u64> {
 pub(super) fn check(view: View<'_>, out: &mut Out) {
     let Some(stops) = view.counter("TcpExtTCPToZeroWindowAdv", out) else { return };
     let Some(max) = small_buffer(view) else { return };
-    let drops: Vec<(&str, Change)> = ["TcpExtRcvPruned", "TcpExtTCPBacklogDrop", "TcpExtTCPRcvQDrop"]
-        .into_iter()
-        .filter_map(|name| Some((name, view.counter_if_any(name)?)))
-        .filter(|(_, one)| one.is_rising())
-        .collect();
+    let drops: Vec<(&str, Change)> =
+        ["TcpExtRcvPruned", "TcpExtTCPBacklogDrop", "TcpExtTCPRcvQDrop"]
+            .into_iter()
+            .filter_map(|name| Some((name, view.counter_if_any(name)?)))
+            .filter(|(_, one)| one.is_rising())
+            .collect();
     if !stops.is_rising() && drops.is_empty() {
         return;
     }

@@ -54,12 +54,13 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         return as_receiver(view, out);
     }
     let spurious = segments.share_for_nothing();
-    let severity = if spurious < SPURIOUS_SHARE_MIN && super::loss::speaks(view, &segments).is_some() {
-        // Enough of what is sent again was lost after all, and `loss` says so.
-        Severity::Advice
-    } else {
-        Severity::Warning
-    };
+    let severity =
+        if spurious < SPURIOUS_SHARE_MIN && super::loss::speaks(view, &segments).is_some() {
+            // Enough of what is sent again was lost after all, and `loss` says so.
+            Severity::Advice
+        } else {
+            Severity::Warning
+        };
     out.push(
         out.finding(
             "reordering",
@@ -107,11 +108,16 @@ fn as_receiver(view: View<'_>, out: &mut Out) {
             "reordering of what arrives",
             Severity::Advice,
             Certainty::Possible,
-            format!("{} of the segments that arrive are ahead of their turn.", words::percent(share)),
+            format!(
+                "{} of the segments that arrive are ahead of their turn.",
+                words::percent(share)
+            ),
         )
         .evidence(ahead.evidence("TcpExtTCPOFOQueue"))
         .evidence(arrived.evidence("TcpInSegs"))
-        .why("Those before them were lost or come late; which of the two, only the sender can tell.")
+        .why(
+            "Those before them were lost or come late; which of the two, only the sender can tell.",
+        )
         .remedy(
             "Look at the senders: weir doctor there, or a capture of both directions",
             &["weir doctor"],

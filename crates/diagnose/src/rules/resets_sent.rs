@@ -35,17 +35,24 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let by_programs = words::sum(aborts.iter().map(|(_, one)| one.by)).min(sent.by);
     let rest = sent.by - by_programs;
     let per_s = |count: u64| count as f64 / sent.seconds;
-    let is_closed = per_s(rest) > PER_S_MIN && rest > cut.by.saturating_mul(TIMES_MIN) && rest > by_programs;
+    let is_closed =
+        per_s(rest) > PER_S_MIN && rest > cut.by.saturating_mul(TIMES_MIN) && rest > by_programs;
     let (subject, what, why) = if is_closed {
         (
             "TcpOutRsts",
-            format!("{} packets a second come to closed ports or lost connections.", words::number(per_s(rest))),
+            format!(
+                "{} packets a second come to closed ports or lost connections.",
+                words::number(per_s(rest))
+            ),
             "A scan, a service that is down, or a check of a port that has moved.",
         )
     } else if per_s(by_programs) > PER_S_MIN && by_programs > rest {
         (
             "resets by programs",
-            format!("Programs here cut off {} connections a second by a reset.", words::number(per_s(by_programs))),
+            format!(
+                "Programs here cut off {} connections a second by a reset.",
+                words::number(per_s(by_programs))
+            ),
             "They close with data unread, or before all data came; a peer may lose the end of a response.",
         )
     } else {

@@ -38,7 +38,8 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         };
         // One server alone is said first: it says more than its zone.
         let alone = all.iter().map(|one| (one.name(), vec![*one]));
-        let together = zones.iter().map(|zone| (format!("zone {zone} of {service}"), in_zone(zone)));
+        let together =
+            zones.iter().map(|zone| (format!("zone {zone} of {service}"), in_zone(zone)));
         let failing = alone.chain(together).find(|(_, some)| stands_for(some, &all));
         if let Some((subject, some)) = failing {
             out.push(finding(out, subject, &some, &all, seconds));
@@ -115,9 +116,8 @@ pub(super) fn with_causes(finding: Finding, servers: &[&Server<'_>], seconds: f6
     }
     let mut causes: Vec<(&str, u64)> = of_cause.into_iter().collect();
     causes.sort_by_key(|&(cause, count)| (std::cmp::Reverse(count), cause));
-    let evidence = |(cause, count): (&str, u64)| {
-        Evidence::number(cause, count as f64 / seconds, "per second")
-    };
+    let evidence =
+        |(cause, count): (&str, u64)| Evidence::number(cause, count as f64 / seconds, "per second");
     finding
         .evidence(Evidence::number("attempts", attempts(servers) as f64 / seconds, "per second"))
         .evidences(causes.into_iter().take(CAUSES_SHOWN_MAX).map(evidence))

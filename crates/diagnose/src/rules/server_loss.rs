@@ -11,9 +11,9 @@
 //! **What to do.** Take the zone or the server out until its way is mended, if others can carry the
 //! load.
 
+use crate::evidence::Units;
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
-use crate::evidence::Units;
 use crate::servers::{Place, Server, has_ended, servers};
 use crate::view::Out;
 use crate::words;
@@ -23,11 +23,7 @@ const CRITICAL_SHARE: f64 = 0.05;
 const SERVERS_SHOWN_MAX: usize = 5;
 
 /// What is judged: its name, the units it counts, and whether they prove a share.
-type Kind = (
-    &'static str,
-    fn(&Server<'_>) -> Units,
-    fn(&Server<'_>, f64, usize) -> bool,
-);
+type Kind = (&'static str, fn(&Server<'_>) -> Units, fn(&Server<'_>, f64, usize) -> bool);
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
     let Some((servers, _)) = servers(facts) else { return super::balancer_unknown(facts, out) };
@@ -64,15 +60,29 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
                 format!("{kind}: {}", place.subject()),
                 if is_critical { Severity::Critical } else { Severity::Warning },
                 Certainty::Likely,
-                format!("Up to {} of the segments to {} are {kind}.", words::percent(worst), place.subject()),
+                format!(
+                    "Up to {} of the segments to {} are {kind}.",
+                    words::percent(worst),
+                    place.subject()
+                ),
             )
-            .evidences(judged.iter().filter(|(_, is)| *is).take(SERVERS_SHOWN_MAX).map(|(one, _)| {
-                Evidence::text(
-                    one.name(),
-                    format!("{} of {} segments", words::percent(share(one)), words::thousands(one.segments_sent)),
-                )
-            }))
-            .evidence(Evidence::count("other servers reached well", judged.iter().filter(|(_, is)| !is).count() as u64, ""))
+            .evidences(judged.iter().filter(|(_, is)| *is).take(SERVERS_SHOWN_MAX).map(
+                |(one, _)| {
+                    Evidence::text(
+                        one.name(),
+                        format!(
+                            "{} of {} segments",
+                            words::percent(share(one)),
+                            words::thousands(one.segments_sent)
+                        ),
+                    )
+                },
+            ))
+            .evidence(Evidence::count(
+                "other servers reached well",
+                judged.iter().filter(|(_, is)| !is).count() as u64,
+                "",
+            ))
             .why(place.meaning())
             .remedy(action, commands, risk)
             .verify("weir status shows the share of segments sent again by server")

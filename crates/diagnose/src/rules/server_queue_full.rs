@@ -34,10 +34,15 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     }
     let names: Vec<String> = partly.iter().map(|(_, server, _)| server.to_string()).collect();
     let (subject, what) = if names.is_empty() {
-        ("servers".to_owned(), "The accept queue of a server may overflow: it repeats its answers to SYNs.".to_owned())
+        (
+            "servers".to_owned(),
+            "The accept queue of a server may overflow: it repeats its answers to SYNs.".to_owned(),
+        )
     } else {
         let named = words::list(&names, SERVERS_SHOWN_MAX);
-        let what = format!("The accept queue of {named} may overflow: some SYNs are answered, others are not.");
+        let what = format!(
+            "The accept queue of {named} may overflow: some SYNs are answered, others are not."
+        );
         (named, what)
     };
     out.push(

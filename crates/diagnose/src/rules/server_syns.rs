@@ -33,8 +33,10 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         return super::balancer_unknown(facts, out);
     };
     // A server to which nothing was sent says nothing.
-    let busy: Vec<&Server<'_>> =
-        servers.iter().filter(|one| one.connects.unwrap_or(one.attempts) > 0 || one.syn_retries > 0).collect();
+    let busy: Vec<&Server<'_>> = servers
+        .iter()
+        .filter(|one| one.connects.unwrap_or(one.attempts) > 0 || one.syn_retries > 0)
+        .collect();
     let is_affected = |one: &Server<'_>| {
         one.handshakes().exceeds(SHARE_MIN, busy.len())
             && !has_ended(facts, one, handshakes, SHARE_MIN)

@@ -28,11 +28,12 @@ const PEERS_SHOWN_MAX: usize = 3;
 
 pub(super) fn check(view: View<'_>, out: &mut Out) {
     let Some(stops) = view.counter("TcpExtTCPToZeroWindowAdv", out) else { return };
-    let drops: Vec<(&str, Change)> = ["TcpExtRcvPruned", "TcpExtTCPBacklogDrop", "TcpExtTCPRcvQDrop"]
-        .into_iter()
-        .filter_map(|name| Some((name, view.counter_if_any(name)?)))
-        .filter(|(_, one)| one.is_rising())
-        .collect();
+    let drops: Vec<(&str, Change)> =
+        ["TcpExtRcvPruned", "TcpExtTCPBacklogDrop", "TcpExtTCPRcvQDrop"]
+            .into_iter()
+            .filter_map(|name| Some((name, view.counter_if_any(name)?)))
+            .filter(|(_, one)| one.is_rising())
+            .collect();
     let small = small_buffer(view);
     let unread_min = small.map_or(UNREAD_MIN_BYTES, |bytes| UNREAD_MIN_BYTES.min(bytes / 4).max(1));
     let unread = if stops.in_all > 0 { unread(view, unread_min) } else { Vec::new() };
@@ -127,7 +128,9 @@ fn unread(view: View<'_>, min_bytes: u64) -> Vec<(u64, &PeerSockets)> {
     let of = |sockets: &[PeerSockets], peer: &PeerSockets| {
         sockets
             .iter()
-            .find(|one| (one.peer, one.direction, one.port) == (peer.peer, peer.direction, peer.port))
+            .find(|one| {
+                (one.peer, one.direction, one.port) == (peer.peer, peer.direction, peer.port)
+            })
             .and_then(|one| one.tcp.get())
             .map_or(0, |one| one.unread_bytes)
     };

@@ -38,7 +38,10 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             "softnet",
             Severity::Critical,
             Certainty::Certain,
-            format!("{} packets a second are dropped before the protocols see them.", words::number(per_s)),
+            format!(
+                "{} packets a second are dropped before the protocols see them.",
+                words::number(per_s)
+            ),
         )
         .evidences(
             dropping

@@ -27,16 +27,22 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
     let change = Change::between(sum(first), sum(last), host_seconds(&facts.host));
     let Some(change) = change.ok().filter(|one| one.per_s() > PER_S_MIN) else { return };
     let settings = facts.namespaces.iter().find_map(|namespace| namespace.settings.get());
-    let budget = settings.and_then(|settings| settings.number("net.core.netdev_budget").get().copied());
+    let budget =
+        settings.and_then(|settings| settings.number("net.core.netdev_budget").get().copied());
     out.push(
         out.finding(
             "softnet",
             Severity::Advice,
             Certainty::Certain,
-            format!("The processing of packets is broken off {} times a second.", words::number(change.per_s())),
+            format!(
+                "The processing of packets is broken off {} times a second.",
+                words::number(change.per_s())
+            ),
         )
         .evidence(change.evidence("time_squeeze"))
-        .evidences(budget.map(|budget| Evidence::count("net.core.netdev_budget", budget, "packets")))
+        .evidences(
+            budget.map(|budget| Evidence::count("net.core.netdev_budget", budget, "packets")),
+        )
         .why("What is left waits for the next round, which adds a little latency.")
         .remedy(
             "Let a round be longer",

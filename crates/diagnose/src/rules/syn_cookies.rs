@@ -50,7 +50,10 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             )
             .evidences(culprit.map(|one| {
                 let backlog = words::thousands(one.backlog().into());
-                Evidence::text("smallest backlog", format!("{backlog} connections, at {}", one.address))
+                Evidence::text(
+                    "smallest backlog",
+                    format!("{backlog} connections, at {}", one.address),
+                )
             }))
             .verify("nstat -az TcpExtTCPReqQFullDoCookies rises no more under the same load")
             .source(&["/proc/net/netstat", "sock_diag (idiag_wqueue)", "/dev/kmsg"]),
@@ -91,8 +94,12 @@ fn now(
         .evidence(cookies.evidence("TcpExtTCPReqQFullDoCookies"))
         .evidences(sent.map(|one| one.evidence("TcpExtSyncookiesSent")))
         .evidences(received.map(|one| one.evidence("TcpExtSyncookiesRecv")))
-        .evidences(view.counter_if_any("TcpPassiveOpens").map(|one| one.evidence("TcpPassiveOpens")))
-        .evidences(share.map(|share| Evidence::text("cookies that came back", words::percent(share))))
+        .evidences(
+            view.counter_if_any("TcpPassiveOpens").map(|one| one.evidence("TcpPassiveOpens")),
+        )
+        .evidences(
+            share.map(|share| Evidence::text("cookies that came back", words::percent(share))),
+        )
         .why(
             "SYN cookies save the connection, but not what follows: if the accept queue is full as \
              well, it is dropped, and the kernel's log speaks of an attack.",
@@ -162,10 +169,19 @@ mod tests {
     #[test]
     fn old_kernels_and_new_name_the_port() {
         let cases = [
-            ("TCP: request_sock_TCP: Possible SYN flooding on port 80. Sending cookies.  Check SNMP counters.", Some(80)),
-            ("TCP: request_sock_TCP: Possible SYN flooding on port [::]:8080. Sending cookies.", Some(8080)),
+            (
+                "TCP: request_sock_TCP: Possible SYN flooding on port 80. Sending cookies.  Check SNMP counters.",
+                Some(80),
+            ),
+            (
+                "TCP: request_sock_TCP: Possible SYN flooding on port [::]:8080. Sending cookies.",
+                Some(8080),
+            ),
             ("possible SYN flooding on port 443. Sending cookies.", Some(443)),
-            ("TCP: request_sock_TCP: Possible SYN flooding on port 10.0.0.1:80. Dropping request.", Some(80)),
+            (
+                "TCP: request_sock_TCP: Possible SYN flooding on port 10.0.0.1:80. Dropping request.",
+                Some(80),
+            ),
             ("on port none", None),
         ];
         for (line, port) in cases {

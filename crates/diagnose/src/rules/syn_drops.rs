@@ -25,7 +25,10 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let (severity, what) = match (lost, cookies) {
         (Some(lost), _) => (
             Severity::Critical,
-            format!("{} SYNs a second are dropped: the SYN queue is full.", words::number(lost.per_s())),
+            format!(
+                "{} SYNs a second are dropped: the SYN queue is full.",
+                words::number(lost.per_s())
+            ),
         ),
         (None, Some(0)) => (
             Severity::Advice,
@@ -60,6 +63,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
 fn beyond_overflows(view: View<'_>) -> Option<Change> {
     let drops = view.counter_if_any("TcpExtListenDrops")?;
     let overflows = view.counter_if_any("TcpExtListenOverflows")?;
-    let (by, in_all) = (drops.by.checked_sub(overflows.by)?, drops.in_all.checked_sub(overflows.in_all)?);
+    let (by, in_all) =
+        (drops.by.checked_sub(overflows.by)?, drops.in_all.checked_sub(overflows.in_all)?);
     Some(Change { by, in_all, seconds: drops.seconds })
 }

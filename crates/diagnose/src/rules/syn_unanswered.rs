@@ -110,13 +110,19 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         let per_s = handshakes.again.per_s() - answers_per_s;
         (
             Severity::Warning,
-            format!("This host sends {} SYNs a second again: servers do not answer.", words::number(per_s)),
+            format!(
+                "This host sends {} SYNs a second again: servers do not answer.",
+                words::number(per_s)
+            ),
         )
     } else {
         let is_much = answers_per_s >= ANSWERS_PER_S_MIN;
         (
             if is_much { Severity::Warning } else { Severity::Advice },
-            format!("{} answers to SYNs a second are sent again: clients do not answer.", words::number(answers_per_s)),
+            format!(
+                "{} answers to SYNs a second are sent again: clients do not answer.",
+                words::number(answers_per_s)
+            ),
         )
     };
     let opens = |name| view.counter_if_any(name).map_or(0, |one| one.by);
@@ -145,8 +151,11 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
 
 /// Connections in SYN-SENT that have sent their SYN again.
 fn repeating_now(view: View<'_>) -> u64 {
-    let peers = view.last().and_then(|last| last.sockets.get()).map(|sockets| sockets.peers.as_slice());
-    words::sum(peers.unwrap_or_default().iter().filter_map(|peer| peer.syn_sent_again.get().copied()))
+    let peers =
+        view.last().and_then(|last| last.sockets.get()).map(|sockets| sockets.peers.as_slice());
+    words::sum(
+        peers.unwrap_or_default().iter().filter_map(|peer| peer.syn_sent_again.get().copied()),
+    )
 }
 
 /// Servers whose answer is awaited now, most sockets first.

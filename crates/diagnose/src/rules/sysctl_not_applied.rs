@@ -17,7 +17,9 @@ use crate::sysctl::{Line, lines};
 use crate::view::Out;
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
-    let Some(files) = out.want("files of kernel settings", &facts.host.sysctl_files) else { return };
+    let Some(files) = out.want("files of kernel settings", &facts.host.sysctl_files) else {
+        return;
+    };
     let Some(own) = facts.namespaces.iter().find(|namespace| namespace.is_own) else { return };
     if own.is_first.get() != Some(&true) {
         return;
@@ -44,7 +46,11 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             .evidence(Evidence::text("in force", flat(value)))
             .evidence(Evidence::text(format!("{path}:{}", line.number), flat(&line.value)))
             .why("What the file is there for is not in force, and may be after the next start.")
-            .remedy("If the file is right, load it", &[&format!("sysctl -p {path}")], "all of its settings take effect")
+            .remedy(
+                "If the file is right, load it",
+                &[&format!("sysctl -p {path}")],
+                "all of its settings take effect",
+            )
             .remedy("If the running value is right, correct the file", &[], "none")
             .verify(format!("sysctl {name} prints what the file says"))
             .source(&["/etc/sysctl.conf", "/etc/sysctl.d", "/proc/sys/net"]),

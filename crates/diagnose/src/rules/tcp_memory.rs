@@ -24,13 +24,16 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     if !view.namespace.is_own {
         return;
     }
-    let Some(stat) = view.last().and_then(|last| out.want("TCP memory and TIME-WAIT", &last.sockstat))
+    let Some(stat) =
+        view.last().and_then(|last| out.want("TCP memory and TIME-WAIT", &last.sockstat))
     else {
         return;
     };
     let Some(settings) = view.settings(out) else { return };
     let Some(limits) = out.want(SETTING, &settings.numbers(SETTING)).cloned() else { return };
-    let Some(&page) = out.want("the size of a page", &view.facts.host.page_size_bytes) else { return };
+    let Some(&page) = out.want("the size of a page", &view.facts.host.page_size_bytes) else {
+        return;
+    };
     let [_, pressure, max] = limits[..] else { return };
     let used = stat.memory_pages;
     let is_critical = used as f64 > CRITICAL_SHARE * max as f64;
@@ -68,5 +71,9 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
 
 fn log_line(view: View<'_>) -> Option<&str> {
     let lines = view.facts.host.kernel_log.get()?;
-    lines.iter().rev().map(|line| line.text.as_str()).find(|text| text.contains("TCP: out of memory"))
+    lines
+        .iter()
+        .rev()
+        .map(|line| line.text.as_str())
+        .find(|text| text.contains("TCP: out of memory"))
 }

@@ -20,7 +20,8 @@ use crate::words;
 const SOCKETS_MIN: u64 = 10_000;
 
 pub(super) fn check(view: View<'_>, out: &mut Out) {
-    let Some(stat) = view.last().and_then(|last| out.want("TCP memory and TIME-WAIT", &last.sockstat))
+    let Some(stat) =
+        view.last().and_then(|last| out.want("TCP memory and TIME-WAIT", &last.sockstat))
     else {
         return;
     };
@@ -32,7 +33,10 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             "TIME-WAIT",
             Severity::Note,
             Certainty::Certain,
-            format!("{} are in TIME-WAIT, which is harmless.", words::plural(stat.time_wait, "socket")),
+            format!(
+                "{} are in TIME-WAIT, which is harmless.",
+                words::plural(stat.time_wait, "socket")
+            ),
         )
         .evidence(Evidence::count("TIME-WAIT", stat.time_wait, "sockets"))
         .evidences(

@@ -16,11 +16,12 @@ use crate::view::Out;
 
 pub(super) fn check(facts: &Facts, out: &mut Out) {
     const SETTING: &str = "net.ipv4.tcp_tw_recycle";
-    let Some(files) = out.want("files of kernel settings", &facts.host.sysctl_files) else { return };
+    let Some(files) = out.want("files of kernel settings", &facts.host.sysctl_files) else {
+        return;
+    };
     let own = facts.namespaces.iter().find(|namespace| namespace.is_own);
-    let value = own
-        .and_then(|own| own.settings.get())
-        .and_then(|settings| settings.values.get(SETTING));
+    let value =
+        own.and_then(|own| own.settings.get()).and_then(|settings| settings.values.get(SETTING));
     let is_on = value.is_some_and(|value| value == "1");
     for file in files {
         let review = crate::sysctl::lines(&file.text);
@@ -36,7 +37,10 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
                         "A file sets tcp_tw_recycle, which this kernel does not have."
                     },
                 )
-                .evidence(Evidence::text(format!("{}:{}", file.path, line.number), line.text.clone()))
+                .evidence(Evidence::text(
+                    format!("{}:{}", file.path, line.number),
+                    line.text.clone(),
+                ))
                 .evidences(value.map(|value| Evidence::text(SETTING, value)))
                 .why("The setting was removed from Linux 4.12 because it broke clients behind NAT.")
                 .remedy(
@@ -45,7 +49,11 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
                     "none",
                 )
                 .verify(format!("grep tcp_tw_recycle {} finds nothing", file.path))
-                .source(&["/etc/sysctl.conf", "/etc/sysctl.d", "/proc/sys/net/ipv4"]),
+                .source(&[
+                    "/etc/sysctl.conf",
+                    "/etc/sysctl.d",
+                    "/proc/sys/net/ipv4",
+                ]),
             );
         }
     }

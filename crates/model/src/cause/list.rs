@@ -455,7 +455,7 @@ causes! {
     /// The server's health check failed while requests were waiting for it. Weir retries each of them
     /// elsewhere if that is safe; this one had no attempt or no server left.
     ///
-    /// Find out why the server went down. Raise `attempts_max` of the service's `retries` if there are
+    /// Find out why the server went down. Raise `max` of the service's `retries` if there are
     /// other servers to try.
     ServerMarkedDown = "server_marked_down", Server, 502;
     /// The server did not send a valid HTTP/1.1 response.

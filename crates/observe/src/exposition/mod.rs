@@ -337,7 +337,7 @@ fn write_exchanges(
         for (class, status) in CLASSES.iter().enumerate() {
             let count = exchanges.get(cause, class);
             if count > 0 || (cause == Cause::Completed && *status == "2xx") {
-                let fault = cause.fault().name();
+                let fault = cause.fault().as_str();
                 let labels =
                     [whose, ("cause", &cause.name()), ("fault", &fault), ("status", status)];
                 family.sample(&labels, count);

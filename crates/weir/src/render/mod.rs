@@ -115,8 +115,7 @@ fn listeners(snapshot: &Snapshot) -> String {
 fn spoken(listener: &Listener) -> String {
     let protocol = match (&listener.protocol, listener.http2) {
         (Protocol::Http, None) => "http/1.1",
-        (Protocol::Http, Some(_)) => "http",
-        (Protocol::Tcp(_), _) => "tcp",
+        (Protocol::Http, Some(_)) | (Protocol::Tcp(_), _) => listener.protocol.word().as_str(),
         (Protocol::TlsPassthrough { .. }, _) => return "tcp, TLS passed through".to_owned(),
     };
     match &listener.tls {

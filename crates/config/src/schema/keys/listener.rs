@@ -1,5 +1,7 @@
 //! Keys of `[[listener]]`.
 
+use model::ProtocolWord;
+
 use super::tls::{HTTP2, LISTENER_TLS};
 use super::{ADDRESS, NAME, TIMEOUT, U32_MAX, form};
 use crate::defaults;
@@ -22,8 +24,8 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
         ),
         key(
             "protocol",
-            Kind::Choice(&["http", "tcp"]),
-            Absent::Text("http"),
+            Kind::Choice(ProtocolWord::WORDS),
+            Absent::Text(ProtocolWord::Http.as_str()),
             "`\"http\"` is routed by request; `\"tcp\"` forwards bytes to one `service`, or to one of several by `server_names`.",
         ),
         key(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Balance, CheckKind, HttpVersion, ProxyVersion, WhenAllDown};
+use model::{BalanceWord, CheckWord, HttpVersion, ProxyVersion, WhenAllDown};
 
 use super::tls::SERVICE_TLS;
 use super::{
@@ -24,8 +24,8 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
     keys: &[
         key(
             "balance",
-            Kind::Choice(Balance::WORDS),
-            Absent::Text(Balance::RoundRobin.as_str()),
+            Kind::Choice(BalanceWord::WORDS),
+            Absent::Text(BalanceWord::RoundRobin.as_str()),
             "How a server is chosen. `round-robin`: each in turn, by weight. `least-connections`: the fewest requests in flight relative to weight. `peak-ewma`: of two drawn, the lower product of latency and requests in flight. `random`: of two drawn, the one with fewer requests in flight. `hash`: the same key to the same server.",
         ),
         key(
@@ -173,8 +173,8 @@ static CHECK: TableSpec = TableSpec {
     keys: &[
         key(
             "kind",
-            Kind::Choice(CheckKind::WORDS),
-            Absent::Text("http"),
+            Kind::Choice(CheckWord::WORDS),
+            Absent::Text(CheckWord::Http.as_str()),
             "`\"http\"`: a request whose status must be expected. `\"tcp\"`: a connection, closed at once; with `tls` the TLS handshake must succeed first. `\"grpc\"`: the gRPC health checking protocol (`grpc.health.v1.Health/Check`), which must answer SERVING; the service needs `http = \"2\"`.",
         ),
         key(
@@ -373,10 +373,10 @@ static RETRIES: TableSpec = TableSpec {
     heading: "retries of [service.NAME]",
     path: "service.NAME.retries",
     doc: "Weir retries an idempotent request whose response has not begun, on another server if there is one.",
-    example: "[service.listings]\nretries = { attempts_max = 2 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
+    example: "[service.listings]\nretries = { max = 2 }\nserver = [{ address = \"10.0.1.5:8080\" }]\n",
     keys: &[
         key(
-            "attempts_max",
+            "max",
             Kind::Integer { min: 0, max: 10 },
             Absent::Integer(defaults::ATTEMPTS_MAX),
             "Further attempts after the first.",

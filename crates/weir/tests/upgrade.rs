@@ -179,7 +179,7 @@ fn what_is_said_during_an_upgrade_that_fails_is_refused_or_made_up_for() {
     let text = fs::read_to_string(balancer.at("weir.toml")).unwrap();
     fs::write(balancer.at("weir.toml"), text.replace("deny = 403", "deny = 410")).unwrap();
     balancer.signal("HUP");
-    balancer.read_log_until("an upgrade is under way");
+    balancer.read_log_until("an upgrade is in progress");
     assert!(log.exists(), "opened before it is said");
     assert_eq!(Balancer::ask(balancer.public, "GET", "/", "").0, "403");
 
@@ -203,7 +203,7 @@ fn a_signal_during_an_upgrade_reaches_whoever_serves_then() {
     assert_eq!(&status, b"HTTP/1.1 403");
     balancer.begin_upgrade();
     balancer.signal("HUP");
-    balancer.read_log_until("an upgrade is under way");
+    balancer.read_log_until("an upgrade is in progress");
     balancer.tell("go");
     let serves = balancer.read_log_until("a new process serves");
     let pid = serves.split("pid=").nth(1).unwrap();

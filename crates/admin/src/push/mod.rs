@@ -158,7 +158,7 @@ impl Reached {
                 tracing::warn!(%target, %error, "cannot push metrics to {receiver}; Weir keeps trying");
             }
             Ok(()) if self.lost => {
-                tracing::info!(%target, "metrics are pushed to {receiver} again")
+                tracing::info!(%target, "metrics are pushed to {receiver} again");
             }
             _ => {}
         }

@@ -73,7 +73,7 @@ fn cookies_survive_a_reload_an_upgrade_and_a_restart() {
     // Another instance has another key; without a place to keep it, that is logged.
     let top = "state_directory = \"/nonexistent/weir\"";
     let weir = Weir::start(&scene, &config(&scene, top, "", ""));
-    weir.wait_for_log(&["cannot keep the key of affinity cookies", "state_directory"], SOON);
+    weir.wait_for_log(&["cannot save the key of affinity cookies", "state_directory"], SOON);
     let answer = http::get_with(weir.front(), "/", &[&format!("Cookie: {}", client.0)]).unwrap();
     assert!(answer.field("set-cookie").is_some(), "{}", answer.head);
 }

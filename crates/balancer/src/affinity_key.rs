@@ -89,7 +89,7 @@ impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KeyError::NotKept(error) => {
-                write!(f, "cannot keep the key of affinity cookies: {error}")
+                write!(f, "cannot save the key of affinity cookies: {error}")
             }
             KeyError::Refused(line) => f.write_str(line),
             KeyError::NotRandom(error) => write!(

@@ -349,7 +349,7 @@ impl Balancer {
         match cut_off {
             0 => tracing::info!("stopped"),
             connections => {
-                tracing::warn!(connections, "stopped; remaining connections were aborted")
+                tracing::warn!(connections, "stopped; remaining connections were aborted");
             }
         }
     }

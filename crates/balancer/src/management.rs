@@ -121,7 +121,7 @@ impl Management {
         match push(after, registry, counters) {
             Ok(metrics) => self.metrics = metrics,
             Err(error) => {
-                tracing::error!(%error, "metrics push is disabled: cannot start its thread")
+                tracing::error!(%error, "metrics push is disabled: cannot start its thread");
             }
         }
     }

@@ -2,9 +2,8 @@
 //! `weir check --json`.
 
 use model::{
-    AccessLog, Action, Balance, Certificate, CheckKind, ContentCoding, FieldChanges, FieldMatch,
-    HostPattern, Listener, PathMatch, Protocol, RateKey, ResponseFilter, Route, Service,
-    ServiceTls, Snapshot,
+    Action, Balance, Certificate, CheckKind, ContentCoding, FieldChanges, FieldMatch, HostPattern,
+    Listener, PathMatch, Protocol, ResponseFilter, Route, Service, ServiceTls, Snapshot,
 };
 use serde_json::{Value, json};
 
@@ -27,11 +26,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
             "user": user, "group": group,
         })),
         "log": {
-            "access": match &snapshot.log.access {
-                AccessLog::Off => "off".to_owned(),
-                AccessLog::Stdout => "stdout".to_owned(),
-                AccessLog::File(path) => path.display().to_string(),
-            },
+            "access": snapshot.log.access.to_string(),
             "format": snapshot.log.format.as_str(),
             "tcp_info": snapshot.log.tcp_info,
             "decisions": snapshot.log.decisions,
@@ -140,10 +135,7 @@ fn route(
             "per_ms": millis(limit.per),
             "burst": limit.burst,
             "wait_max_ms": millis(limit.wait_max),
-            "by": match &limit.by {
-                RateKey::Client => "client".to_owned(),
-                RateKey::Field(name) => format!("header:{name}"),
-            },
+            "by": limit.by.to_string(),
         })),
     })
 }

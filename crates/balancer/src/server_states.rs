@@ -66,9 +66,9 @@ impl ServerStates {
             {
                 tracing::info!(
                     service = %tier.service,
-                    from = tier.from.name(),
-                    to = tier.to.name(),
-                    why = tier.reason.name(),
+                    from = tier.from.as_str(),
+                    to = tier.to.as_str(),
+                    why = tier.reason.as_str(),
                     "service begins as the process before it left it"
                 );
             }

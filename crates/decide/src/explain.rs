@@ -91,11 +91,6 @@ model::words! {
 }
 
 impl By {
-    /// The stable name: log.
-    pub fn name(self) -> &'static str {
-        self.as_str()
-    }
-
     fn of(balance: &Balance) -> By {
         match balance {
             Balance::RoundRobin => By::RoundRobin,
@@ -145,13 +140,6 @@ model::words! {
         OtherKey = "other_key",
         /// It could have been chosen, but nobody was.
         NobodyChosen = "nobody_chosen",
-    }
-}
-
-impl Why {
-    /// The stable name: log.
-    pub fn name(self) -> &'static str {
-        self.as_str()
     }
 }
 

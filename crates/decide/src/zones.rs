@@ -24,13 +24,6 @@ model::words! {
     }
 }
 
-impl Tier {
-    /// The stable name: log, metric label, API.
-    pub fn name(self) -> &'static str {
-        self.as_str()
-    }
-}
-
 model::words! {
     /// Why the eligible servers reach as far as they do.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,11 +56,6 @@ model::words! {
 }
 
 impl Reason {
-    /// The stable name: log, metric label, API.
-    pub fn name(self) -> &'static str {
-        self.as_str()
-    }
-
     /// The same as a sentence's end, for people: "… because *no server of the own zone is ready*".
     pub fn text(self) -> &'static str {
         match self {

@@ -6,54 +6,37 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How much a finding matters. The order is the order of rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Worth knowing, nothing to do: an alarming figure that is harmless.
-    Note,
-    /// Nothing is lost now; something would be better otherwise.
-    Advice,
-    /// Costs something now, or will soon. From here on a finding has weight.
-    Warning,
-    /// Traffic is being lost now.
-    Critical,
-}
+use crate::word::serde_as_word;
 
-impl Severity {
-    /// Lower-case name, as in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Note => "note",
-            Severity::Advice => "advice",
-            Severity::Warning => "warning",
-            Severity::Critical => "critical",
-        }
+model::words! {
+    /// How much a finding matters. The order is the order of rank.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Severity {
+        /// Worth knowing, nothing to do: an alarming figure that is harmless.
+        Note = "note",
+        /// Nothing is lost now; something would be better otherwise.
+        Advice = "advice",
+        /// Costs something now, or will soon. From here on a finding has weight.
+        Warning = "warning",
+        /// Traffic is being lost now.
+        Critical = "critical",
     }
 }
+serde_as_word!(Severity);
 
-/// How sure it is that the evidence means what the finding says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Certainty {
-    /// One of several explanations; the finding names the others.
-    Possible,
-    /// The usual explanation of the evidence.
-    Likely,
-    /// The evidence has no other explanation.
-    Certain,
-}
-
-impl Certainty {
-    /// Lower-case name, as in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Certainty::Possible => "possible",
-            Certainty::Likely => "likely",
-            Certainty::Certain => "certain",
-        }
+model::words! {
+    /// How sure it is that the evidence means what the finding says.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Certainty {
+        /// One of several explanations; the finding names the others.
+        Possible = "possible",
+        /// The usual explanation of the evidence.
+        Likely = "likely",
+        /// The evidence has no other explanation.
+        Certain = "certain",
     }
 }
+serde_as_word!(Certainty);
 
 /// A figure of the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

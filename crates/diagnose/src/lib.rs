@@ -20,4 +20,5 @@ mod servers;
 mod spelling;
 pub mod sysctl;
 mod view;
+mod word;
 pub mod words;

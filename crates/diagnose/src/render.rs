@@ -50,7 +50,7 @@ pub fn count(report: &Report) -> String {
     };
     let mut kinds: Vec<(&str, u64)> = Vec::new();
     for finding in &report.findings {
-        let name = finding.severity.name();
+        let name = finding.severity.as_str();
         match kinds.last_mut() {
             Some((last, count)) if *last == name => *count += 1,
             _ => kinds.push((name, 1)),
@@ -84,8 +84,8 @@ pub fn finding(finding: &Finding, width: usize) -> String {
 /// One finding, with a line about others of its kind.
 fn entry(finding: &Finding, others: Option<&str>, width: usize) -> String {
     let mut out = String::new();
-    titled(&mut out, &finding.severity.name().to_uppercase(), &finding.what, width);
-    let mut about = format!("{}, {}", finding.rule, finding.certainty.name());
+    titled(&mut out, &finding.severity.as_str().to_uppercase(), &finding.what, width);
+    let mut about = format!("{}, {}", finding.rule, finding.certainty.as_str());
     if let Some(namespace) = &finding.namespace {
         let _ = write!(about, ", in namespace {namespace}");
     }
@@ -153,7 +153,7 @@ pub fn setting_page(setting: &Setting, machine: &Machine, width: usize) -> Strin
 pub fn settings(reviewed: &[Reviewed], width: usize) -> String {
     let mut out = String::new();
     for one in reviewed {
-        let _ = writeln!(out, "{:INDENT$}{}", one.judgement.effect.name(), one.name);
+        let _ = writeln!(out, "{:INDENT$}{}", one.judgement.effect.as_str(), one.name);
         titled(&mut out, "", &format!("= {}", one.spelt), width);
         if let Some(default) = one.default.as_ref().filter(|default| **default != one.value) {
             let default = if default.is_empty() { "empty" } else { default };
@@ -181,7 +181,7 @@ pub fn settings(reviewed: &[Reviewed], width: usize) -> String {
     .into_iter()
     .map(|effect| (effect, count(effect)))
     .filter(|&(_, count)| count > 0)
-    .map(|(effect, count)| format!("{count} {}", effect.name()))
+    .map(|(effect, count)| format!("{count} {}", effect.as_str()))
     .collect();
     let total = words::plural(reviewed.len() as u64, "setting");
     let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };

@@ -163,7 +163,7 @@ fn totals(outcome: &Outcome) -> Totals {
         requests: counts.started,
         responses: counts.responses,
         errors: counts.errors,
-        errors_by_kind: by_kind.map(|(kind, count)| (kind.name().to_owned(), count)).collect(),
+        errors_by_kind: by_kind.map(|(kind, count)| (kind.as_str().to_owned(), count)).collect(),
         cut_off: recorder.cut_off,
         given_back: recorder.given_back,
         statuses: statuses

@@ -46,8 +46,8 @@ pub use tls::{
     TlsVersion,
 };
 pub use traffic::{
-    Action, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey, RateLimit,
-    Redirect, Rewrite, Route, RouteMatch, Split,
+    Action, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey, RateKeyWord,
+    RateLimit, Redirect, Rewrite, Route, RouteMatch, Split,
 };
 pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};
 pub use words::UnknownWord;

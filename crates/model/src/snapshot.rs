@@ -1,5 +1,6 @@
 //! A configuration, already valid and immutable.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -147,6 +148,24 @@ pub enum AccessLog {
     Stdout,
     /// Appended to a file.
     File(PathBuf),
+}
+
+crate::word_of! {
+    AccessLog {
+        Off = "off",
+        Stdout = "stdout",
+        File(_) = "file",
+    }
+}
+
+/// Writes the destination as a configuration has it: `off`, `stdout`, or the file's path.
+impl fmt::Display for AccessLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AccessLog::Off | AccessLog::Stdout => f.write_str(self.as_str()),
+            AccessLog::File(path) => path.display().fmt(f),
+        }
+    }
 }
 
 crate::words! {

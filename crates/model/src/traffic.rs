@@ -1,6 +1,7 @@
 //! Routes: which request goes where, and what is changed on its way.
 
 use std::cmp::{Ordering, Reverse};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -245,6 +246,24 @@ pub enum RateKey {
     Client,
     /// A request field's value; the name in lower case. Requests without it share one bucket.
     Field(String),
+}
+
+crate::word_of! {
+    /// The word for a [`RateKey`], before the colon and the name.
+    RateKey as RateKeyWord {
+        Client = "client",
+        Field(_) = "header",
+    }
+}
+
+/// Writes the key as a configuration has it: `client`, `header:NAME`.
+impl fmt::Display for RateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RateKey::Client => f.write_str(self.as_str()),
+            RateKey::Field(name) => write!(f, "{}:{name}", self.as_str()),
+        }
+    }
 }
 
 #[cfg(test)]

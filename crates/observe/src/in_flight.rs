@@ -7,35 +7,20 @@ use std::time::Duration;
 
 use model::Moment;
 
-/// How far an exchange (or a connection in tcp mode) has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// It waits for a server's slot.
-    Queue,
-    /// A connection to the server is being made.
-    Connect,
-    /// The request is being sent, or the response head is awaited.
-    Response,
-    /// The response body is being passed on.
-    Body,
-    /// Bytes go both ways: tcp mode, or an upgraded connection.
-    Tunnel,
-}
-
-impl Stage {
-    /// Every stage, in the order in which an exchange comes through them.
-    pub const ALL: [Stage; 5] =
-        [Stage::Queue, Stage::Connect, Stage::Response, Stage::Body, Stage::Tunnel];
-
-    /// Lower-case name, as in the API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Stage::Queue => "queue",
-            Stage::Connect => "connect",
-            Stage::Response => "response",
-            Stage::Body => "body",
-            Stage::Tunnel => "tunnel",
-        }
+model::words! {
+    /// How far an exchange (or a connection in tcp mode) has come.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Stage {
+        /// It waits for a server's slot.
+        Queue = "queue",
+        /// A connection to the server is being made.
+        Connect = "connect",
+        /// The request is being sent, or the response head is awaited.
+        Response = "response",
+        /// The response body is being passed on.
+        Body = "body",
+        /// Bytes go both ways: tcp mode, or an upgraded connection.
+        Tunnel = "tunnel",
     }
 }
 

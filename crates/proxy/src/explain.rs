@@ -58,14 +58,14 @@ impl Explanation {
 
 fn decision(decision: &Decision) -> Value {
     let more: Map<String, Value> =
-        decision.more.iter().map(|(why, count)| (why.name().to_owned(), json!(count))).collect();
+        decision.more.iter().map(|(why, count)| (why.as_str().to_owned(), json!(count))).collect();
     json!({
         "service": &*decision.service,
-        "tier": decision.tier.name(),
-        "reason": decision.reason.name(),
+        "tier": decision.tier.as_str(),
+        "reason": decision.reason.as_str(),
         "queue_length": decision.queue_length,
         "chosen": decision.chosen,
-        "by": decision.by.map(decide::explain::By::name),
+        "by": decision.by.as_ref().map(decide::explain::By::as_str),
         "servers": decision.servers.iter().map(server).collect::<Value>(),
         "more": more,
     })
@@ -76,7 +76,7 @@ fn server(server: &Considered) -> Value {
         "server": &*server.name,
         "address": server.address,
         "zone": server.zone.as_deref(),
-        "why": server.why.name(),
+        "why": server.why.as_str(),
         "weight": server.weight,
         "in_flight": server.in_flight,
         // 0 means "no limit" inside.

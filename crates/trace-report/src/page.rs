@@ -88,14 +88,14 @@ fn findings(out: &mut String, report: &Report) {
 }
 
 fn finding(out: &mut String, finding: &Finding) {
-    let severity = finding.severity.name();
+    let severity = finding.severity.as_str();
     _ = writeln!(
         out,
         "<article class=\"{severity}\">\n<h3><b>{severity}</b>{}</h3>\n\
          <p class=\"soft\">{}, {}</p>\n<dl>",
         escaped(&finding.what),
         escaped(&finding.rule),
-        finding.certainty.name()
+        finding.certainty.as_str()
     );
     for evidence in &finding.evidence {
         let figure = diagnose::render::figure(evidence);

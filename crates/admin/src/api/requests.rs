@@ -58,7 +58,7 @@ fn to_json(one: &InFlight, now: Moment) -> Value {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     json!({
         "age_ms": rounded(now.since(one.since).as_secs_f64() * 1e3),
-        "stage": one.stage.name(),
+        "stage": one.stage.as_str(),
         "request_id": text(&one.request_id),
         "client": one.client,
         "listener": one.listener,

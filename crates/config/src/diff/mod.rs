@@ -160,11 +160,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
 
 fn log_settings(before: &Log, after: &Log, words: &mut Words) {
     let Log { access, format, tcp_info, tcp_info_raised, decisions, explain_token_file } = before;
-    words.value("log.access", access, &after.access, |access| match access {
-        AccessLog::Off => "off".to_owned(),
-        AccessLog::Stdout => "stdout".to_owned(),
-        AccessLog::File(path) => path.display().to_string(),
-    });
+    words.value("log.access", access, &after.access, AccessLog::to_string);
     words.value("log.format", format, &after.format, |format| format.as_str().to_owned());
     let share = |(share, raised): &(f64, bool)| match raised {
         true => format!("{share}, more where there is little traffic"),

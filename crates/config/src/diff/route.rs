@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use model::{
     Action, Compression, ContentCoding, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch,
-    RateKey, RateLimit, Redirect, ResponseFilter, Rewrite, Route, RouteMatch, Snapshot,
+    RateLimit, Redirect, ResponseFilter, Rewrite, Route, RouteMatch, Snapshot,
 };
 
 use super::{Changes, Words, or};
@@ -90,10 +90,6 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     act((action, before), (&new.action, after), &mut words);
     words.value("rate_limit", &old.rate_limit(), &new.rate_limit(), |limit| {
         let shown = limit.map(|RateLimit { by, requests, per, burst, wait_max }| {
-            let by = match by {
-                RateKey::Client => "client",
-                RateKey::Field(name) => name,
-            };
             let (per, wait) = (show_duration(*per), show_duration(*wait_max));
             format!("{requests} per {per} by {by}, {burst} at once, others wait {wait} at most")
         });

@@ -2,7 +2,7 @@
 
 use model::{
     Compression, ContentCoding, FieldChanges, FieldMatch, MediaRange, PathMatch, RateKey,
-    RateLimit, Redirect, Rewrite,
+    RateKeyWord, RateLimit, Redirect, Rewrite,
 };
 
 use toml::de::DeValue;
@@ -306,10 +306,15 @@ fn rate_limit(mut table: Table<'_>) -> Option<RateLimit> {
     let per = table.duration("per").value;
     let burst = table.integer_if::<u32>("burst");
     let wait_max = table.duration("wait_max").value;
-    let by = table.text("by", |text| match text.split_once(':') {
-        None if text == "client" => Ok(RateKey::Client),
-        Some(("header", field)) => http::field_name(field.trim()).map(RateKey::Field),
-        _ => Err(unknown_key_part(text, &["client", "header:NAME"])),
+    let by = table.text("by", |text| {
+        let (word, name) = key_part(text);
+        match (word.parse(), name) {
+            (Ok(RateKeyWord::Client), None) => Ok(RateKey::Client),
+            (Ok(RateKeyWord::Field), Some(field)) => http::field_name(field).map(RateKey::Field),
+            (Ok(RateKeyWord::Client), Some(_)) | (Ok(RateKeyWord::Field), None) | (Err(_), _) => {
+                Err(unknown_key_part(text, &["client", "header:NAME"]))
+            }
+        }
     });
     table.finish();
     let requests = requests?.value;
@@ -322,7 +327,15 @@ fn rate_limit(mut table: Table<'_>) -> Option<RateLimit> {
     })
 }
 
-/// A part of a request that is none of those that can be named.
+/// Splits `header:NAME` into its word and the name; `client` has no name.
+pub(super) fn key_part(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        Some((word, name)) => (word, Some(name.trim())),
+        None => (text, None),
+    }
+}
+
+/// The error for a part of a request that is not one of `known`.
 pub(super) fn unknown_key_part(text: &str, known: &[&str]) -> Wrong {
     let wrong = Wrong::new("no part of a request");
     match text.to_ascii_lowercase().as_str() {

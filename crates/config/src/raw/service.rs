@@ -10,7 +10,11 @@ use model::{
 use toml::de::DeValue;
 
 use super::table::Table;
-use super::{RawServerSpans, RawService, http, name, net, probe, route::unknown_key_part, tls};
+use super::{
+    RawServerSpans, RawService, http, name, net, probe,
+    route::{key_part, unknown_key_part},
+    tls,
+};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Span};
 
@@ -92,10 +96,7 @@ fn balance(table: &mut Table<'_>) -> (Balance, Option<Span>) {
 
 fn hash_key(mut table: Table<'_>) -> HashKey {
     let on = table.text("on", |text| {
-        let (word, name) = match text.split_once(':') {
-            Some((word, name)) => (word, Some(name.trim())),
-            None => (text, None),
-        };
+        let (word, name) = key_part(text);
         match (word.parse(), name) {
             (Ok(HashOnWord::Client), None) => Ok(HashOn::Client),
             (Ok(HashOnWord::Field), Some(field)) => http::field_name(field).map(HashOn::Field),

@@ -108,15 +108,15 @@ fn default_log() -> Log {
 
 fn log(mut table: Table<'_>) -> Log {
     let access = table.text("access", |text| match text {
-        "stdout" => Ok(AccessLog::Stdout),
-        "off" => Ok(AccessLog::Off),
+        _ if text == AccessLog::Stdout.as_str() => Ok(AccessLog::Stdout),
+        _ if text == AccessLog::Off.as_str() => Ok(AccessLog::Off),
         path if path.contains('/') && !path.contains('\0') => {
             Ok(AccessLog::File(PathBuf::from(path)))
         }
         "stderr" => {
             Err(Wrong::new("standard error is for Weir's own log").help("did you mean \"stdout\"?"))
         }
-        other => Err(match choose(other, &["stdout", "off"]) {
+        other => Err(match choose(other, &[AccessLog::Stdout.as_str(), AccessLog::Off.as_str()]) {
             Err(Wrong { help: Some(help), .. }) => Wrong::new("no such destination").help(help),
             _ => Wrong::new("no such destination")
                 .help(format!("a path contains a slash: write \"./{other}\"")),

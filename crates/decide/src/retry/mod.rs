@@ -96,13 +96,6 @@ model::words! {
     }
 }
 
-impl WhyNot {
-    /// The stable name, as in logs and the API.
-    pub fn name(self) -> &'static str {
-        self.as_str()
-    }
-}
-
 /// Decides about a failed attempt; takes from the budget if the answer is a retry that counts.
 ///
 /// A stale kept connection says nothing against its server: the request goes to the same one on a

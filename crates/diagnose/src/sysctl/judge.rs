@@ -13,40 +13,27 @@ pub(in crate::sysctl) use usual::*;
 use super::{Machine, Setting};
 use crate::words;
 
-/// What a value does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Effect {
-    /// Makes something worse, or dangerous.
-    Harms,
-    /// Probably a typing error.
-    Slip,
-    /// Does nothing: the setting is gone, or no longer looked at.
-    Dead,
-    /// Its worth depends on what is not known here; the reason says on what.
-    Doubtful,
-    /// Makes something better for a server or a balancer.
-    Helps,
-    /// Neither.
-    Fine,
-    /// Not a network setting, or one that is not known here.
-    Unknown,
-}
-
-impl Effect {
-    /// Lower-case name, as in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Effect::Harms => "harms",
-            Effect::Slip => "slip",
-            Effect::Dead => "dead",
-            Effect::Doubtful => "doubtful",
-            Effect::Helps => "helps",
-            Effect::Fine => "fine",
-            Effect::Unknown => "unknown",
-        }
+model::words! {
+    /// What a value does.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Effect {
+        /// Makes something worse, or dangerous.
+        Harms = "harms",
+        /// Probably a typing error.
+        Slip = "slip",
+        /// Does nothing: the setting is gone, or no longer looked at.
+        Dead = "dead",
+        /// Its worth depends on what is not known here; the reason says on what.
+        Doubtful = "doubtful",
+        /// Makes something better for a server or a balancer.
+        Helps = "helps",
+        /// Neither.
+        Fine = "fine",
+        /// Not a network setting, or one that is not known here.
+        Unknown = "unknown",
     }
 }
+crate::word::serde_as_word!(Effect);
 
 /// What a value does, and why, in one sentence or a few.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

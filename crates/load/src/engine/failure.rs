@@ -2,77 +2,43 @@
 
 use std::io;
 
-/// Why. The first of them are the load generator's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// No local port was free for that destination (`EADDRNOTAVAIL`): the generator's.
-    LocalPorts,
-    /// No descriptor or no memory was free for a socket: the generator's.
-    LocalDescriptors,
-    /// The server's machine answered that nobody listens.
-    Refused,
-    /// The connection attempt was not answered in time.
-    ConnectTimeout,
-    /// There is no way to the address.
-    Unroutable,
-    /// The TLS handshake failed, or what came over TLS was broken.
-    Tls,
-    /// The whole response had not come in time.
-    ResponseTimeout,
-    /// The server closed a kept connection just when this request was sent on it.
-    IdleClosed,
-    /// The connection was reset.
-    Reset,
-    /// The server closed the connection before its response was whole.
-    Incomplete,
-    /// What came is not HTTP.
-    Protocol,
-    /// The server refused or reset the stream (HTTP/2).
-    StreamRefused,
-    /// Anything else.
-    Lost,
+model::words! {
+    /// Why. The first of them are the load generator's own.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Failure {
+        /// No local port was free for that destination (`EADDRNOTAVAIL`): the generator's.
+        LocalPorts = "local_ports_exhausted",
+        /// No descriptor or no memory was free for a socket: the generator's.
+        LocalDescriptors = "local_descriptors_exhausted",
+        /// The server's machine answered that nobody listens.
+        Refused = "connection_refused",
+        /// The connection attempt was not answered in time.
+        ConnectTimeout = "connection_timeout",
+        /// There is no way to the address.
+        Unroutable = "destination_ip_unroutable",
+        /// The TLS handshake failed, or what came over TLS was broken.
+        Tls = "tls_protocol_error",
+        /// The whole response had not come in time.
+        ResponseTimeout = "http_response_timeout",
+        /// The server closed a kept connection just when this request was sent on it.
+        IdleClosed = "server_closed_idle_connection",
+        /// The connection was reset.
+        Reset = "connection_reset",
+        /// The server closed the connection before its response was whole.
+        Incomplete = "http_response_incomplete",
+        /// What came is not HTTP.
+        Protocol = "http_protocol_error",
+        /// The server refused or reset the stream (HTTP/2).
+        StreamRefused = "http_stream_refused",
+        /// Anything else.
+        Lost = "connection_lost",
+    }
 }
 
 /// How many kinds there are.
 pub(crate) const KINDS: usize = Failure::ALL.len();
 
 impl Failure {
-    /// All, in order.
-    pub const ALL: [Failure; 13] = [
-        Failure::LocalPorts,
-        Failure::LocalDescriptors,
-        Failure::Refused,
-        Failure::ConnectTimeout,
-        Failure::Unroutable,
-        Failure::Tls,
-        Failure::ResponseTimeout,
-        Failure::IdleClosed,
-        Failure::Reset,
-        Failure::Incomplete,
-        Failure::Protocol,
-        Failure::StreamRefused,
-        Failure::Lost,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Failure::LocalPorts => "local_ports_exhausted",
-            Failure::LocalDescriptors => "local_descriptors_exhausted",
-            Failure::Refused => "connection_refused",
-            Failure::ConnectTimeout => "connection_timeout",
-            Failure::Unroutable => "destination_ip_unroutable",
-            Failure::Tls => "tls_protocol_error",
-            Failure::ResponseTimeout => "http_response_timeout",
-            Failure::IdleClosed => "server_closed_idle_connection",
-            Failure::Reset => "connection_reset",
-            Failure::Incomplete => "http_response_incomplete",
-            Failure::Protocol => "http_protocol_error",
-            Failure::StreamRefused => "http_stream_refused",
-            Failure::Lost => "connection_lost",
-        }
-    }
-
     /// In a few words.
     pub fn text(self) -> &'static str {
         match self {

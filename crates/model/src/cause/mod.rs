@@ -68,13 +68,6 @@ crate::words! {
     }
 }
 
-impl Fault {
-    /// Lower-case name, as in logs and labels.
-    pub fn name(self) -> &'static str {
-        self.as_str()
-    }
-}
-
 impl Cause {
     /// The cause of that name, exactly as [`Cause::name`] gives it.
     pub fn from_name(name: &str) -> Option<Cause> {

@@ -55,7 +55,7 @@ pub(super) fn write(form: Form, facts: &Facts<'_>, out: &mut Vec<u8>) {
             "status" => _ = write!(Bytes(out), "{}", facts.status),
             "reason" => out.extend_from_slice(reason(facts.status).as_bytes()),
             "cause" => out.extend_from_slice(facts.cause.name().as_bytes()),
-            "fault" => out.extend_from_slice(facts.cause.fault().name().as_bytes()),
+            "fault" => out.extend_from_slice(facts.cause.fault().as_str().as_bytes()),
             "message" => write_message(facts, escape, out),
             "id" => write_escaped(shown(facts.request_id), escape, out),
             _ => debug_assert!(false, "no such fact: {name}"),
@@ -141,7 +141,7 @@ mod tests {
             kept.into_iter().all(|escape| escaped(text.as_bytes(), escape) == text)
         };
         for &cause in Cause::ALL {
-            assert!(plain(cause.name()) && plain(cause.fault().name()) && plain(cause.summary()));
+            assert!(plain(cause.name()) && plain(cause.fault().as_str()) && plain(cause.summary()));
         }
         assert!((100..1000).all(|status| plain(reason(status))));
     }

@@ -227,7 +227,7 @@ fn every_answer_is_sound_http() {
                             serde_json::from_str(&all[consumed..]).unwrap();
                         assert_eq!(value["status"], status);
                         assert_eq!(value["cause"], cause.name());
-                        assert_eq!(value["fault"], cause.fault().name());
+                        assert_eq!(value["fault"], cause.fault().as_str());
                     }
                 }
             }

@@ -251,7 +251,7 @@ impl<'a> Servers<'a> {
                 Ok(())
             }
             Err(why) => {
-                record.not_retried = Some(why.name());
+                record.not_retried = Some(why.as_str());
                 Err(Reason { cause, ..failure.reason }.into())
             }
         }

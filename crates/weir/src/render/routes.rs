@@ -1,8 +1,8 @@
 //! Routes as a table: what each matches and what is done.
 
 use model::{
-    Action, ContentCoding, FieldChanges, Forward, HostPattern, PathMatch, RateKey, ResponseFilter,
-    Route, Snapshot,
+    Action, ContentCoding, FieldChanges, Forward, HostPattern, PathMatch, ResponseFilter, Route,
+    Snapshot,
 };
 
 use super::columns::Columns;
@@ -116,10 +116,6 @@ fn changes(of: &str, changes: &FieldChanges) -> Option<String> {
 
 fn limit(route: &Route) -> Option<String> {
     let limit = route.rate_limit()?;
-    let by = match &limit.by {
-        RateKey::Client => "client".to_owned(),
-        RateKey::Field(name) => name.clone(),
-    };
     let burst = if limit.burst == limit.requests {
         String::new()
     } else {
@@ -131,5 +127,5 @@ fn limit(route: &Route) -> Option<String> {
         format!(", others wait up to {}", config::show_duration(limit.wait_max))
     };
     let per = config::show_duration(limit.per);
-    Some(format!("at most {} per {per} and {by}{burst}{wait}", limit.requests))
+    Some(format!("at most {} per {per} and {}{burst}{wait}", limit.requests, limit.by))
 }

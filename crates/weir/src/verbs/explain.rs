@@ -129,7 +129,7 @@ fn page(cause: Cause, colour: bool) -> String {
         0 => "no answer made for it".to_owned(),
         status => format!("answered with {status}"),
     };
-    _ = writeln!(out, "  fault: {}; {answered}", cause.fault().name());
+    _ = writeln!(out, "  fault: {}; {answered}", cause.fault().as_str());
     sections(&mut out, [&what, &why, &remedy], colour);
     out
 }

@@ -17,7 +17,7 @@ fn text(reviewed: &[Reviewed]) -> String {
             "{} = {}\n  {}: {}{}\n",
             one.name,
             one.spelt,
-            one.judgement.effect.name(),
+            one.judgement.effect.as_str(),
             one.judgement.why,
             meant.unwrap_or_default()
         )

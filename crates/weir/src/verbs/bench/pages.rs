@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn every_failure_has_a_page_and_none_has_two() {
         for failure in Failure::ALL {
-            let name = failure.name();
+            let name = failure.as_str();
             let pages =
                 usize::from(find(name).is_some()) + usize::from(Cause::from_name(name).is_some());
             assert_eq!(pages, 1, "{name}");

@@ -248,7 +248,7 @@ fn answers(run: &Run, text: &mut String) {
         text.push('\n');
     }
     for (kind, number) in &totals.errors_by_kind {
-        let known = Failure::ALL.iter().find(|failure| failure.name() == kind);
+        let known = Failure::ALL.iter().find(|failure| failure.as_str() == kind);
         let what = known.map(|failure| failure.text()).unwrap_or_default();
         row(text, "Failed", &format!("{} {kind}: {what}", count(*number)));
     }

@@ -89,6 +89,16 @@ impl Record {
         }
     }
 
+    /// Begins the record of a request, or of a connection in TCP mode, and decides by its random
+    /// bits what the record asks for: TCP figures and the reasons of its choices.
+    pub(crate) fn begin(plane: &Plane, random: u128, request: Option<&RequestHead>) -> Record {
+        let mut record = Record::new(os::clock::now(), RequestId::new(random));
+        record.asks_tcp = plane.sampling.asks_tcp(random);
+        record.raises_tcp = plane.sampling.is_raised();
+        record.explanation = plane.explanation(random, request);
+        record
+    }
+
     /// The wait for a slot took this long; now there is one, or none will be.
     pub(crate) fn queued(&mut self, waited: Duration) {
         self.timings.queue += waited;

@@ -16,7 +16,6 @@ use crate::client::{self, client_gone};
 use crate::failure::Reason;
 use crate::flight::Flight;
 use crate::greeting::{Greeted, greet};
-use crate::head::RequestId;
 use crate::roster::{Entry, Phase};
 use crate::server_connection::{self, Introduced, Reach, ServerConnection};
 use crate::servers::{Attempt, Chosen, Failure, Place, Resend, Servers};
@@ -98,16 +97,12 @@ async fn passed(
     let mut buffer =
         std::mem::replace(&mut accepted.buffer, Buffer::new(Rc::clone(&worker.buffers)));
     let random = worker.rng.borrow_mut().u128(..);
-    let request_id = RequestId::new(random);
-    let mut record = Record::new(os::clock::now(), request_id);
-    record.asks_tcp = accepted.via.plane.sampling.asks_tcp(random);
-    record.raises_tcp = accepted.via.plane.sampling.is_raised();
-    record.explanation = accepted.via.plane.explanation(random, None);
+    let mut record = Record::begin(&accepted.via.plane, random, None);
     record.service = Some(id);
     let entry = worker.roster.enter().await;
     entry.begin(Flight {
         since: record.started,
-        id: request_id,
+        id: record.id,
         client: accepted.peer,
         trusted: false,
         plane: Rc::clone(&accepted.via.plane),

@@ -36,7 +36,6 @@ use wire::http1::{Known, RequestBody, RequestHead};
 use crate::account::{self, Record};
 use crate::answer::Answer;
 use crate::client::{After, Client};
-use crate::head::RequestId;
 use crate::plane::Plane;
 use crate::scratch::Scratch;
 use crate::worker::Worker;
@@ -99,12 +98,8 @@ impl<'a> Exchange<'a> {
         scratch: &'a mut Scratch,
     ) -> Exchange<'a> {
         let random = worker.rng.borrow_mut().u128(..);
-        let id = RequestId::new(random);
-        let mut record = Record::new(os::clock::now(), id);
-        record.asks_tcp = plane.sampling.asks_tcp(random);
-        record.raises_tcp = plane.sampling.is_raised();
-        record.explanation = plane.explanation(random, Some(&scratch.request));
-        client.entry.begin(client.flight(&scratch.request, id, record.started));
+        let record = Record::begin(plane, random, Some(&scratch.request));
+        client.entry.begin(client.flight(&scratch.request, record.id, record.started));
         Exchange { worker, plane, client, scratch, record }
     }
 

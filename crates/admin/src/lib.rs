@@ -30,6 +30,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use admin_api::receipt;
 use decide::Registry;
 use model::{AdminAddress, Snapshot};
 use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
@@ -91,11 +92,11 @@ pub struct Sources {
     pub in_flight: Option<Arc<dyn Fn(InFlightWanted) -> InFlightTold + Send + Sync>>,
     /// Loads the configuration anew; the receipt says what changed. May take its time, too, and
     /// is never called twice at once.
-    pub reload: Option<Source<Result<Value, ReloadError>>>,
+    pub reload: Option<Source<Result<receipt::Reload, ReloadError>>>,
     /// Lets a new process take over; the receipt says which.
-    pub upgrade: Option<Source<Result<Value, ReloadError>>>,
+    pub upgrade: Option<Source<Result<receipt::Upgrade, ReloadError>>>,
     /// The last reloads' receipts, for `/api/v1/reloads`.
-    pub reloads: Option<Source<Value>>,
+    pub reloads: Option<Source<receipt::Reloads>>,
     /// What the doctor found, for `/api/v1/findings`.
     pub findings: Option<Source<Value>>,
     /// How reloads ended, for `/metrics`.

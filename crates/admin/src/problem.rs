@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
 
 /// An answer that is no success. `error` is for programs, `message` for people.
 #[derive(Debug)]
@@ -25,7 +24,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = json!({ "error": self.name, "message": self.message });
+        let body = admin_api::Problem { error: self.name.to_owned(), message: self.message };
         (self.status, Json(body)).into_response()
     }
 }

@@ -6,31 +6,31 @@
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use admin::ReloadError;
-use serde_json::Value;
+use admin_api::receipt;
 use tokio::sync::mpsc;
 
 /// Commands that wait for the main thread. Only people and their scripts send any.
 const COMMANDS_MAX: usize = 8;
 
 /// The result of a command: a receipt, or why it failed.
-pub(crate) type Answer = Result<Value, ReloadError>;
+pub(crate) type Answer<T> = Result<T, ReloadError>;
 
 /// What the main thread is asked to do.
 pub(crate) enum Command {
     /// Load the configuration again.
-    Reload(Reply),
+    Reload(Reply<receipt::Reload>),
     /// Let a new process take over.
-    Upgrade(Reply),
+    Upgrade(Reply<receipt::Upgrade>),
     /// Handle the message of the new process with this id: a line, or nothing if it ended without
     /// one.
     SuccessorSaid(u32, String),
 }
 
 /// Sends the answer to the sender of the command.
-pub(crate) struct Reply(SyncSender<Answer>);
+pub(crate) struct Reply<T>(SyncSender<Answer<T>>);
 
-impl Reply {
-    pub(crate) fn send(self, answer: Answer) {
+impl<T> Reply<T> {
+    pub(crate) fn send(self, answer: Answer<T>) {
         // The sender may have gone.
         let _ = self.0.send(answer);
     }
@@ -50,12 +50,12 @@ pub(crate) fn channel() -> (CommandSender, CommandReceiver) {
 
 impl CommandSender {
     /// Reloads the configuration, and waits until it is in force or refused.
-    pub(crate) fn reload(&self) -> Answer {
+    pub(crate) fn reload(&self) -> Answer<receipt::Reload> {
         self.ask(Command::Reload)
     }
 
     /// Starts an upgrade, and waits until the new process serves or has failed.
-    pub(crate) fn upgrade(&self) -> Answer {
+    pub(crate) fn upgrade(&self) -> Answer<receipt::Upgrade> {
         self.ask(Command::Upgrade)
     }
 
@@ -67,7 +67,7 @@ impl CommandSender {
         }
     }
 
-    fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Answer {
+    fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Answer<T> {
         let (reply, answer) = sync_channel(1);
         self.0.try_send(command(Reply(reply))).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => {
@@ -85,8 +85,6 @@ fn stopping() -> ReloadError {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -116,14 +114,15 @@ mod tests {
             let commands = commands.clone();
             move || (commands.reload(), commands.upgrade())
         });
+        let receipt = receipt::Reload { generation: 7, ..receipt::Reload::default() };
         match received.blocking_recv() {
-            Some(Command::Reload(reply)) => reply.send(Ok(json!(7))),
+            Some(Command::Reload(reply)) => reply.send(Ok(receipt.clone())),
             _ => panic!("a reload was asked for"),
         }
         let upgrade = received.blocking_recv();
         assert!(matches!(upgrade, Some(Command::Upgrade(_))));
         drop(upgrade);
-        assert_eq!(asking.join().unwrap(), (Ok(json!(7)), Err(stopping())));
+        assert_eq!(asking.join().unwrap(), (Ok(receipt), Err(stopping())));
         drop(received);
         assert_eq!(commands.reload(), Err(stopping()));
     }

@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use admin_api::receipt::Carried;
 use decide::{Endpoint, Endpoints, LiveService, Published};
 use model::{Administrative, Health};
-use serde_json::{Value, json};
 
 /// The servers of a configuration, to be compared with those of the next one.
 pub(crate) struct Before(Vec<(Arc<LiveService>, Arc<Endpoints>)>);
@@ -71,15 +71,10 @@ impl Preserved {
         self.set_by_hand += usize::from(set_aside || state.weight_set().is_some());
     }
 
-    pub(crate) fn to_json(self) -> Value {
-        json!({
-            "connections": self.connections,
-            "in_flight": self.in_flight,
-            "waiting": self.waiting,
-            "servers": self.servers,
-            "verdicts": self.verdicts,
-            "ejected": self.ejected,
-            "set_by_hand": self.set_by_hand,
-        })
+    /// For the receipt.
+    pub(crate) fn to_receipt(self) -> Carried {
+        let Preserved { connections, in_flight, waiting, servers, verdicts, ejected, set_by_hand } =
+            self;
+        Carried { connections, in_flight, waiting, servers, verdicts, ejected, set_by_hand }
     }
 }

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use admin_api::handover;
 use decide::Published;
 use model::{Administrative, Health, Moment, ServerState};
-use serde_json::{Value, json};
 
 /// The state of each server of each service.
 #[derive(Debug, Default)]
@@ -75,14 +75,12 @@ impl ServerStates {
         }
     }
 
-    pub(crate) fn to_json(&self) -> Value {
-        self.0.iter().map(Row::to_json).collect()
+    pub(crate) fn to_handover(&self) -> Vec<handover::Server> {
+        self.0.iter().map(Row::to_handover).collect()
     }
 
-    /// What cannot be understood is left out: it will be found out anew.
-    pub(crate) fn from_json(rows: &Value) -> ServerStates {
-        let rows = rows.as_array().into_iter().flatten();
-        ServerStates(rows.filter_map(Row::from_json).collect())
+    pub(crate) fn from_handover(rows: Vec<handover::Server>) -> ServerStates {
+        ServerStates(rows.into_iter().map(Row::from_handover).collect())
     }
 }
 
@@ -114,31 +112,30 @@ impl Row {
         }
     }
 
-    fn to_json(&self) -> Value {
-        json!({
-            "service": self.service,
-            "address": self.address,
-            "health": self.health.as_str(),
-            "state": self.administrative.as_str(),
-            "weight": self.weight,
-            "ejected_for_ms": self.ejected_for.map(|time| time.as_millis() as u64),
-            "ejections": self.ejections,
-            "latency_us": self.latency_us,
-        })
+    fn to_handover(&self) -> handover::Server {
+        handover::Server {
+            service: self.service.clone(),
+            address: self.address,
+            health: self.health.as_str().to_owned(),
+            state: self.administrative.as_str().to_owned(),
+            weight: self.weight,
+            ejected_for_ms: self.ejected_for.map(|time| time.as_millis() as u64),
+            ejections: self.ejections,
+            latency_us: Some(self.latency_us),
+        }
     }
 
-    fn from_json(row: &Value) -> Option<Row> {
-        let number = |key: &str| row[key].as_u64();
-        Some(Row {
-            service: row["service"].as_str()?.to_owned(),
-            address: row["address"].as_str()?.parse().ok()?,
-            health: row["health"].as_str()?.parse().unwrap_or(Health::Unknown),
-            administrative: row["state"].as_str()?.parse().unwrap_or(Administrative::Ready),
-            weight: number("weight").and_then(|weight| u16::try_from(weight).ok()),
-            ejected_for: number("ejected_for_ms").map(Duration::from_millis),
-            ejections: number("ejections").and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
-            latency_us: row["latency_us"].as_f64().filter(|us| us.is_finite()).unwrap_or(0.0),
-        })
+    fn from_handover(row: handover::Server) -> Row {
+        Row {
+            service: row.service,
+            address: row.address,
+            health: row.health.parse().unwrap_or(Health::Unknown),
+            administrative: row.state.parse().unwrap_or(Administrative::Ready),
+            weight: row.weight,
+            ejected_for: row.ejected_for_ms.map(Duration::from_millis),
+            ejections: row.ejections,
+            latency_us: row.latency_us.filter(|us| us.is_finite()).unwrap_or(0.0),
+        }
     }
 }
 
@@ -184,10 +181,10 @@ mod tests {
         aside.latency_us_bits.store(1500.5_f64.to_bits(), Relaxed);
         let handed_over = ServerStates::of(&old.load_full(), then);
         assert_eq!(handed_over.len(), 3);
-        let text = handed_over.to_json().to_string();
+        let text = serde_json::to_string(&handed_over.to_handover()).unwrap();
 
         let new = registry(TEXT, now);
-        let mut read = ServerStates::from_json(&serde_json::from_str(&text).unwrap());
+        let mut read = ServerStates::from_handover(serde_json::from_str(&text).unwrap());
         assert_eq!(read.0, handed_over.0);
         read.restore(&new.load_full(), now);
         assert_eq!(read.len(), 0);
@@ -206,17 +203,21 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_left_out_and_who_comes_later_is_waited_for() {
-        let rows = json!([
+        let read = |servers: serde_json::Value| {
+            let manifest = serde_json::json!({ "form": 1, "says": 3, "servers": servers });
+            let manifest: handover::Manifest = serde_json::from_value(manifest).unwrap();
+            ServerStates::from_handover(manifest.servers)
+        };
+        let mut states = read(serde_json::json!([
             { "service": "app", "address": "nowhere", "health": "up", "state": "ready" },
             { "service": "app" },
             7,
             { "service": "app", "address": "10.0.0.9:80", "health": "down", "state": "?" },
-        ]);
-        let mut states = ServerStates::from_json(&rows);
+        ]));
         assert_eq!(states.len(), 1);
         let registry = registry(TEXT, Moment::ZERO);
         states.restore(&registry.load_full(), Moment::ZERO);
         assert_eq!(states.len(), 1);
-        assert_eq!(ServerStates::from_json(&Value::Null).len(), 0);
+        assert_eq!(read(serde_json::Value::Null).len(), 0);
     }
 }

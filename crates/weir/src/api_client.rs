@@ -9,7 +9,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use admin_api::Problem;
 use model::{AdminAddress, Moment};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::http1::{
     self, ChunkLimits, ChunkedDecoder, FIELDS_MAX, HeadLimits, Parsed, ResponseBody, ResponseHead,
@@ -56,16 +58,25 @@ impl Client {
     }
 
     /// What is at `path`.
-    pub(crate) fn get(&self, path: &str) -> Result<Value, ClientError> {
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.ask("GET", path, "")
     }
 
     /// What comes of posting `body` to `path`.
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+    pub(crate) fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &Value,
+    ) -> Result<T, ClientError> {
         self.ask("POST", path, &body.to_string())
     }
 
-    fn ask(&self, method: &str, path: &str, body: &str) -> Result<Value, ClientError> {
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> Result<T, ClientError> {
         let unreachable =
             |source| ClientError::Unreachable { address: self.address.clone(), source };
         let request = self.request(method, path, body);
@@ -78,16 +89,15 @@ impl Client {
             }
         };
         let (status, body) = self.read(&received.map_err(unreachable)?)?;
-        let value = serde_json::from_slice(&body).map_err(|_| self.no_api("its answer is no JSON"));
+        let value: Value =
+            serde_json::from_slice(&body).map_err(|_| self.no_api("its answer is no JSON"))?;
         if status == 200 {
-            return value;
+            return serde_json::from_value(value)
+                .map_err(|error| self.no_api(&format!("its answer has another form: {error}")));
         }
-        let problem = value?;
-        match (&problem["error"], &problem["message"]) {
-            (Value::String(_), Value::String(message)) => {
-                Err(ClientError::Refused { status, message: message.clone() })
-            }
-            _ => Err(self.no_api(&format!("it answers {status}"))),
+        match serde_json::from_value(value) {
+            Ok(Problem { error: _, message }) => Err(ClientError::Refused { status, message }),
+            Err(_) => Err(self.no_api(&format!("it answers {status}"))),
         }
     }
 

@@ -21,6 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use decide::{LiveService, Published};
 use observe::exposition::Format;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -156,9 +157,13 @@ async fn ask<T: Send + 'static>(source: &crate::Source<T>) -> Result<T, Problem>
     let source = Arc::clone(source);
     tokio::task::spawn_blocking(move || source()).await.map_err(|error| {
         tracing::error!(%error, "a task of the admin API panicked");
-        let message = "an internal error; see the log for details".to_owned();
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
+        internal_error()
     })
+}
+
+fn internal_error() -> Problem {
+    let message = "an internal error; see the log for details".to_owned();
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
 }
 
 /// Three decimals are enough for people, and for programs that draw.
@@ -167,11 +172,17 @@ fn rounded(number: f64) -> f64 {
 }
 
 /// JSON for people too.
-struct Indented(Value);
+struct Indented<T = Value>(T);
 
-impl IntoResponse for Indented {
+impl<T: Serialize> IntoResponse for Indented<T> {
     fn into_response(self) -> Response {
-        let mut text = format!("{:#}", self.0);
+        let mut text = match serde_json::to_string_pretty(&self.0) {
+            Ok(text) => text,
+            Err(error) => {
+                tracing::error!(%error, "an answer of the admin API cannot be written as JSON");
+                return internal_error().into_response();
+            }
+        };
         text.push('\n');
         ([(header::CONTENT_TYPE, "application/json")], text).into_response()
     }

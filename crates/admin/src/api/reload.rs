@@ -2,6 +2,7 @@
 //! before, lets a new process take over. Who does it, and what the receipts hold, is the verb's
 //! affair.
 
+use admin_api::receipt::{Reload, Reloads, Upgrade};
 use axum::extract::State;
 use axum::http::StatusCode;
 
@@ -9,7 +10,7 @@ use super::{Api, Indented, ask, not_available};
 use crate::ReloadError;
 use crate::problem::Problem;
 
-pub(super) async fn reload(State(api): Api) -> Result<Indented, Problem> {
+pub(super) async fn reload(State(api): Api) -> Result<Indented<Reload>, Problem> {
     let source = api.sources.reload.as_ref().ok_or_else(|| not_available("a reload"))?;
     // One after the other, so that each receipt is about its own reload.
     let _reloading = api.reloading.lock().await;
@@ -24,12 +25,12 @@ pub(super) async fn reload(State(api): Api) -> Result<Indented, Problem> {
     }
 }
 
-pub(super) async fn reloads(State(api): Api) -> Result<Indented, Problem> {
+pub(super) async fn reloads(State(api): Api) -> Result<Indented<Reloads>, Problem> {
     let source = api.sources.reloads.as_ref().ok_or_else(|| not_available("a reload"))?;
     Ok(Indented(ask(source).await?))
 }
 
-pub(super) async fn upgrade(State(api): Api) -> Result<Indented, Problem> {
+pub(super) async fn upgrade(State(api): Api) -> Result<Indented<Upgrade>, Problem> {
     let source = api.sources.upgrade.as_ref().ok_or_else(|| not_available("an upgrade"))?;
     ask(source).await?.map(Indented).map_err(|error| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "upgrade_failed", error.to_string())

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use admin::{ReloadError, Sources};
+use admin_api::receipt::Reload;
 use model::Administrative;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::rig::{Api, receipt, sources};
 
@@ -114,7 +115,7 @@ fn a_weight_counts_at_once_and_until_it_is_taken_back() {
 #[test]
 fn a_reload_answers_with_its_receipt_or_with_what_is_wrong() {
     let api = Api::start();
-    assert_eq!(api.post("/api/v1/reload", "").json(), receipt());
+    assert_eq!(api.post("/api/v1/reload", "").json(), json!(receipt()));
     for (error, status, name) in [
         (ReloadError::Refused("line 3".to_owned()), 422, "configuration_refused"),
         (ReloadError::Failed("no answer".to_owned()), 503, "reload_failed"),
@@ -127,7 +128,7 @@ fn a_reload_answers_with_its_receipt_or_with_what_is_wrong() {
     let api = Api::with(Sources { reload: None, ..sources() });
     api.post("/api/v1/reload", "").problem(501, "not_available");
     api.get("/api/v1/reload").problem(405, "method_not_allowed");
-    let panics = Some(Arc::new(|| -> Result<Value, ReloadError> { panic!("on purpose") }) as _);
+    let panics = Some(Arc::new(|| -> Result<Reload, ReloadError> { panic!("on purpose") }) as _);
     let api = Api::with(Sources { reload: panics, ..sources() });
     api.post("/api/v1/reload", "").problem(500, "internal_error");
     api.get("/api/v1/status").json();
@@ -152,7 +153,7 @@ fn reloads_come_one_after_the_other() {
         assert!(!running.swap(true, SeqCst), "two at once");
         std::thread::yield_now();
         running.store(false, SeqCst);
-        Ok(json!({}))
+        Ok(receipt())
     }) as _);
     let api = Api::with(Sources { reload, ..sources() });
     std::thread::scope(|scope| {

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use admin::{Door, Listener, Sources, Token};
+use admin_api::receipt::{HandedOver, Process, Reload, Reloads, Upgrade};
 use decide::Registry;
 use model::{AdminAddress, Cause, Material, Moment, TcpSample, Timings};
 use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
@@ -100,16 +101,20 @@ pub(crate) fn sources() -> Sources {
         })),
         reload: Some(Arc::new(|| Ok(receipt()))),
         upgrade: Some(Arc::new(|| {
-            Ok(json!({
-                "result": "upgraded",
-                "pid": 13,
-                "version": "1.2.4",
-                "predecessor": { "pid": 12, "version": "1.2.3" },
-                "took_ms": 300,
-                "handed_over": { "listeners": ["public"], "sockets": 2, "servers": 2 },
-            }))
+            Ok(Upgrade {
+                result: "upgraded".to_owned(),
+                pid: 13,
+                version: "1.2.4".to_owned(),
+                predecessor: Process { pid: 12, version: "1.2.3".to_owned() },
+                took_ms: 300,
+                handed_over: HandedOver {
+                    listeners: vec!["public".to_owned()],
+                    sockets: 2,
+                    servers: 2,
+                },
+            })
         })),
-        reloads: Some(Arc::new(|| json!({ "reloads": [receipt()] }))),
+        reloads: Some(Arc::new(|| Reloads { reloads: vec![receipt()] })),
         findings: Some(Arc::new(|| {
             json!({
                 "enabled": true,
@@ -146,14 +151,15 @@ pub(crate) fn sources() -> Sources {
 }
 
 /// What a reload that changed nothing says; who makes it tests the rest.
-pub(crate) fn receipt() -> Value {
-    json!({
-        "result": "unchanged",
-        "trigger": "admin API",
-        "at": "2025-11-20T06:13:00Z",
-        "took_ms": 1.5,
-        "generation": 1,
-    })
+pub(crate) fn receipt() -> Reload {
+    Reload {
+        result: "unchanged".to_owned(),
+        trigger: "admin API".to_owned(),
+        at: "2025-11-20T06:13:00Z".to_owned(),
+        took_ms: 1.5,
+        generation: 1,
+        ..Reload::default()
+    }
 }
 
 /// A request that came in at `millis` after the process began.

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use admin_api::receipt::{Reload, Reloads};
 use decide::FirstUse;
 use model::Moment;
 use observe::exposition::ReloadGauges;
-use serde_json::{Value, json};
 
 /// Receipts that are kept; the oldest goes first.
 const RECEIPTS_MAX: usize = 50;
@@ -46,14 +46,14 @@ pub(crate) struct History(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    receipts: VecDeque<(Value, Option<Use>)>,
+    receipts: VecDeque<(Reload, Option<Use>)>,
     gauges: ReloadGauges,
 }
 
 impl History {
     /// Keeps a receipt, and what will be known of the use of its configuration. `at` is the time
     /// since 1970-01-01 UTC.
-    pub(crate) fn add(&self, ending: Ending, receipt: Value, used: Option<Use>, at: Duration) {
+    pub(crate) fn add(&self, ending: Ending, receipt: Reload, used: Option<Use>, at: Duration) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.receipts.len() == RECEIPTS_MAX {
             kept.receipts.pop_front();
@@ -70,16 +70,14 @@ impl History {
     }
 
     /// The receipts, the latest first.
-    pub(crate) fn receipts(&self) -> Value {
+    pub(crate) fn receipts(&self) -> Reloads {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let receipts = kept.receipts.iter().rev().map(|(receipt, used)| {
             let mut receipt = receipt.clone();
-            if let Some(first) = used.as_ref().and_then(Use::first_after_ms) {
-                receipt["first_used_after_ms"] = json!(first);
-            }
+            receipt.first_used_after_ms = used.as_ref().and_then(Use::first_after_ms);
             receipt
         });
-        json!({ "reloads": receipts.collect::<Vec<_>>() })
+        Reloads { reloads: receipts.collect() }
     }
 
     pub(crate) fn gauges(&self) -> ReloadGauges {
@@ -102,13 +100,13 @@ mod tests {
     #[test]
     fn the_last_ones_are_kept_and_all_are_counted() {
         let history = History::default();
+        let receipt = |generation| Reload { generation, ..Reload::default() };
         for n in 0..RECEIPTS_MAX as u64 + 10 {
-            history.add(Ending::Applied, json!(n), None, Duration::from_secs(n));
+            history.add(Ending::Applied, receipt(n), None, Duration::from_secs(n));
         }
-        history.add(Ending::Refused, json!("no"), None, Duration::from_secs(99));
-        let receipts = history.receipts();
-        let receipts = receipts["reloads"].as_array().unwrap();
-        assert_eq!((receipts.len(), &receipts[0]), (RECEIPTS_MAX, &json!("no")));
+        history.add(Ending::Refused, receipt(99), None, Duration::from_secs(99));
+        let receipts = history.receipts().reloads;
+        assert_eq!((receipts.len(), &receipts[0]), (RECEIPTS_MAX, &receipt(99)));
         let gauges = history.gauges();
         assert_eq!((gauges.applied, gauges.unchanged, gauges.refused), (60, 0, 1));
         assert!(gauges.last_refused);

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use admin::ReloadError;
+use admin_api::receipt::Reload;
 use control::load::{Load, Seen};
 use observe::TimestampCache;
-use serde_json::{Value, json};
 
 use crate::commands::{Answer, CommandSender};
 use crate::instance::{Applied, Balancer};
@@ -80,7 +80,7 @@ impl Reloader {
     }
 
     /// Loads the file and puts it into force, or leaves everything as it is and says why.
-    pub(crate) fn reload(&mut self, balancer: &mut Balancer, trigger: Trigger) -> Answer {
+    pub(crate) fn reload(&mut self, balancer: &mut Balancer, trigger: Trigger) -> Answer<Reload> {
         service_manager::notify(os::notify::reloading());
         let began = os::clock::now();
         let Load { outcome: loaded, seen } = control::load::load(self.watch.file(), false);
@@ -103,22 +103,18 @@ impl Reloader {
         let took_ms = (took.as_secs_f64() * 1e6).round() / 1e3;
         let (ending, what) = match &outcome {
             Ok(Some(applied)) => (Ending::Applied, changes(applied)),
-            Ok(None) => (Ending::Unchanged, json!({})),
-            Err(why) => (Ending::Refused, json!({ "why": why })),
+            Ok(None) => (Ending::Unchanged, Reload::default()),
+            Err(why) => (Ending::Refused, Reload { why: Some(why.clone()), ..Reload::default() }),
         };
-        let mut receipt = json!({
-            "result": ending.name(),
-            "trigger": trigger.name(),
-            "at": now_text(),
-            "took_ms": took_ms,
-            "generation": balancer.published().generation,
-        });
-        if !warnings.is_empty() {
-            receipt["warnings"] = json!(warnings);
-        }
-        if let (Value::Object(receipt), Value::Object(what)) = (&mut receipt, what) {
-            receipt.extend(what);
-        }
+        let receipt = Reload {
+            result: ending.name().to_owned(),
+            trigger: trigger.name().to_owned(),
+            at: now_text(),
+            took_ms,
+            generation: balancer.published().generation,
+            warnings: (!warnings.is_empty()).then(|| warnings.clone()),
+            ..what
+        };
         let used = outcome.as_ref().ok().and_then(Option::as_ref);
         let used = used.map(|new| Use { asked: began, first: Arc::clone(&new.first_use) });
         self.history.add(ending, receipt.clone(), used, os::clock::wall());
@@ -131,7 +127,7 @@ impl Reloader {
 
     /// Loads nothing: a new process is about to take over, and may have read the file already. A
     /// signal does at once what cannot wait, and is made up for; whoever else asks is told.
-    pub(crate) fn put_off(balancer: &Balancer, trigger: Trigger) -> Answer {
+    pub(crate) fn put_off(balancer: &Balancer, trigger: Trigger) -> Answer<Reload> {
         if trigger == Trigger::Signal {
             balancer.reopen_access_log();
         }
@@ -141,12 +137,14 @@ impl Reloader {
     }
 }
 
-fn changes(applied: &Applied) -> Value {
-    json!({
-        "changes": receipt::changes(&applied.diff),
-        "carried": applied.preserved.to_json(),
-        "waiting_for_upgrade": applied.waiting,
-    })
+/// The part of the receipt that only a new configuration has.
+fn changes(applied: &Applied) -> Reload {
+    Reload {
+        changes: Some(receipt::changes(&applied.diff)),
+        carried: Some(applied.preserved.to_receipt()),
+        waiting_for_upgrade: Some(applied.waiting.clone()),
+        ..Reload::default()
+    }
 }
 
 /// One line, whatever came of it; the mistakes of a refused file, and warnings, below it.

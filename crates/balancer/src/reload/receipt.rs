@@ -1,9 +1,9 @@
-//! What a reload has done, as JSON for programs and as one line for the log.
+//! What a reload has done, as a receipt for programs and as one line for the log.
 
 use std::fmt::Write as _;
 
+use admin_api::receipt;
 use config::{Changes, Diff};
-use serde_json::{Value, json};
 
 use crate::preserved::Preserved;
 
@@ -11,26 +11,27 @@ use crate::preserved::Preserved;
 const NAMES_SHOWN_MAX: usize = 8;
 
 /// What changed.
-pub(super) fn changes(diff: &Diff) -> Value {
-    json!({
-        "settings": diff.settings,
-        "listeners": of_kind(&diff.listeners),
-        "routes": of_kind(&diff.routes),
-        "services": of_kind(&diff.services),
-        "servers": of_kind(&diff.servers),
-    })
+pub(super) fn changes(diff: &Diff) -> receipt::Changes {
+    receipt::Changes {
+        settings: diff.settings.clone(),
+        listeners: of_kind(&diff.listeners),
+        routes: of_kind(&diff.routes),
+        services: of_kind(&diff.services),
+        servers: of_kind(&diff.servers),
+    }
 }
 
-fn of_kind(changes: &Changes) -> Value {
-    let changed = changes.changed.iter();
-    json!({
-        "added": changes.added,
-        "removed": changes.removed,
-        "changed": changed
-            .map(|changed| json!({ "name": changed.name, "what": changed.what }))
-            .collect::<Value>(),
-        "unchanged": changes.unchanged,
-    })
+fn of_kind(changes: &Changes) -> receipt::KindChanges {
+    let changed = changes
+        .changed
+        .iter()
+        .map(|changed| receipt::Changed { name: changed.name.clone(), what: changed.what.clone() });
+    receipt::KindChanges {
+        added: changes.added.clone(),
+        removed: changes.removed.clone(),
+        changed: changed.collect(),
+        unchanged: changes.unchanged,
+    }
 }
 
 /// What changed, in one line.

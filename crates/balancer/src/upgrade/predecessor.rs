@@ -1,21 +1,18 @@
 //! A new process takes over from the one that started it: the new one's side.
 
 use std::io::{PipeWriter, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use admin_api::handover::{FORM, Manifest, Message, Opening};
 use model::AffinityKey;
-use serde_json::{Value, json};
 
 use crate::server_states::ServerStates;
 use crate::sockets::Handed;
 
 /// Names the descriptor of what is handed over.
 pub(super) const VARIABLE: &str = "WEIR_HANDOVER";
-
-/// Form of what is handed over; a program that knows only another one refuses to take over.
-pub(super) const FORM: u64 = 1;
 
 /// The largest description of what is handed over: some 100,000 servers.
 const MANIFEST_MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -40,13 +37,13 @@ impl Predecessor {
         let text = os::handover::inherited(number)
             .and_then(|file| os::handover::read_memory_file(file, MANIFEST_MAX_BYTES))
             .map_err(|error| format!("what it hands over cannot be read: {error}"))?;
-        let manifest: Value = serde_json::from_slice(&text)
-            .map_err(|error| format!("what it hands over is not understood: {error}"))?;
-        Predecessor::read(&manifest).map(Some)
+        Predecessor::read(&text).map(Some)
     }
 
-    fn read(manifest: &Value) -> Result<Predecessor, String> {
-        let says = PipeWriter::from(descriptor(&manifest["says"])?);
+    fn read(text: &[u8]) -> Result<Predecessor, String> {
+        let opening: Opening = serde_json::from_slice(text).map_err(|e| not_understood(&e))?;
+        let says = opening.says.ok_or("what it hands over names no pipe to answer through")?;
+        let says = PipeWriter::from(descriptor(says)?);
         let mut predecessor = Predecessor {
             says,
             handed: Handed::default(),
@@ -54,7 +51,7 @@ impl Predecessor {
             identity: None,
             affinity_key: None,
         };
-        match predecessor.take(manifest) {
+        match predecessor.take(opening, text) {
             Ok(()) => Ok(predecessor),
             Err(why) => {
                 predecessor.say_failed(&why);
@@ -63,34 +60,30 @@ impl Predecessor {
         }
     }
 
-    fn take(&mut self, manifest: &Value) -> Result<(), String> {
-        if manifest["form"] != json!(FORM) {
+    fn take(&mut self, opening: Opening, text: &[u8]) -> Result<(), String> {
+        if opening.form != FORM {
             return Err(format!(
                 "it hands over in form {}, and this version ({}) knows form {FORM} only: restart",
-                manifest["form"],
+                opening.form,
                 env!("CARGO_PKG_VERSION")
             ));
         }
-        for listener in list(&manifest["listeners"]) {
-            let (name, address) = (listener["name"].as_str(), listener["address"].as_str());
-            let address = address.and_then(|address| address.parse::<SocketAddr>().ok());
-            let (Some(name), Some(address)) = (name, address) else {
-                return Err("a listener without a name or an address".to_owned());
-            };
-            let sockets = list(&listener["sockets"])
+        let manifest: Manifest = serde_json::from_slice(text).map_err(|e| not_understood(&e))?;
+        for listener in manifest.listeners {
+            let sockets = listener.sockets.into_iter();
+            let sockets = sockets
                 .map(|number| Ok(TcpListener::from(descriptor(number)?)))
                 .collect::<Result<_, String>>()?;
-            self.handed.groups.push((Arc::from(name), address, sockets));
+            self.handed.groups.push((Arc::from(listener.name), listener.address, sockets));
         }
-        let admin = &manifest["admin"];
-        if let Some(address) = admin["address"].as_str() {
-            self.handed.admin = Some((address.to_owned(), descriptor(&admin["socket"])?));
+        if let Some(admin) = manifest.admin {
+            self.handed.admin = Some((admin.address, descriptor(admin.socket)?));
         }
-        self.servers = ServerStates::from_json(&manifest["servers"]);
+        self.servers = ServerStates::from_handover(manifest.servers);
         // Versions before CDN-Loop have none.
-        self.identity = manifest["instance"].as_str().and_then(proxy::Identity::from_id);
+        self.identity = manifest.instance.as_deref().and_then(proxy::Identity::from_id);
         // Absent from versions that did not hand it over, and where no service needs it.
-        let key = manifest["affinity_key"].as_str();
+        let key = manifest.affinity_key;
         self.affinity_key = key.and_then(|text| AffinityKey::parse(text.as_bytes()));
         Ok(())
     }
@@ -117,26 +110,26 @@ impl Predecessor {
 
     /// This process serves: the other one may leave.
     pub(crate) fn say_ready(self) {
-        self.say(&json!({ "ready": std::process::id(), "version": env!("CARGO_PKG_VERSION") }));
+        let version = Some(env!("CARGO_PKG_VERSION").to_owned());
+        self.say(&Message::Ready { ready: std::process::id(), version });
     }
 
     /// This process does not serve.
     pub(crate) fn say_failed(self, why: &str) {
-        self.say(&json!({ "failed": why }));
+        self.say(&Message::Failed { failed: why.to_owned() });
     }
 
-    fn say(mut self, message: &Value) {
+    fn say(mut self, message: &Message) {
+        let line = serde_json::json!(message);
         // If the other one has gone, nobody needs to know.
-        let _ = self.says.write_all(format!("{message}\n").as_bytes());
+        let _ = self.says.write_all(format!("{line}\n").as_bytes());
     }
 }
 
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
+fn not_understood(error: &serde_json::Error) -> String {
+    format!("what it hands over is not understood: {error}")
 }
 
-fn descriptor(number: &Value) -> Result<OwnedFd, String> {
-    let number = number.as_i64().and_then(|number| i32::try_from(number).ok());
-    let number = number.ok_or("a descriptor has no number")?;
+fn descriptor(number: i32) -> Result<OwnedFd, String> {
     os::handover::inherited(number).map_err(|error| format!("descriptor {number}: {error}"))
 }

@@ -9,11 +9,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use admin::ReloadError;
+use admin_api::handover::{self, FORM, Manifest, Message};
+use admin_api::receipt::{HandedOver, Process, Upgrade};
 use model::{AffinityKey, Moment};
 use os::process::Ask;
-use serde_json::{Value, json};
 
-use super::predecessor::{FORM, VARIABLE};
+use super::predecessor::VARIABLE;
 use super::program::Program;
 use crate::commands::{CommandSender, Reply};
 use crate::instance::Balancer;
@@ -40,8 +41,8 @@ pub(crate) struct Successor {
     end_max: Duration,
     switches: admin::Switches,
     began: Moment,
-    handed: Value,
-    reply: Option<Reply>,
+    handed: HandedOver,
+    reply: Option<Reply<Upgrade>>,
 }
 
 /// Starts a new process, unless there is one already, or says why not.
@@ -50,7 +51,7 @@ pub(crate) fn begin(
     balancer: &Balancer,
     commands: &CommandSender,
     program: &Program,
-    reply: Option<Reply>,
+    reply: Option<Reply<Upgrade>>,
 ) {
     let started = if successor.is_some() {
         Err("an upgrade is under way already".to_owned())
@@ -84,25 +85,27 @@ fn start(
     balancer: &Balancer,
     commands: &CommandSender,
     program: &Program,
-) -> Result<(Child, Value), String> {
+) -> Result<(Child, HandedOver), String> {
     let cannot = |what: &str, error: &dyn Display| format!("cannot {what}: {error}");
     let (hears, says) = io::pipe().map_err(|error| cannot("make a pipe", &error))?;
     let sockets = balancer.sockets();
     let states = ServerStates::of(&balancer.published(), os::clock::now());
-    let manifest = json!({
-        "form": FORM,
-        "says": says.as_raw_fd(),
-        "listeners": listeners(sockets),
-        "admin": sockets.admin().map(|(address, socket)| json!({
-            "address": address.to_string(),
-            "socket": socket.as_raw_fd(),
-        })),
-        "servers": states.to_json(),
-        "instance": balancer.identity().id(),
+    let manifest = Manifest {
+        form: FORM,
+        says: says.as_raw_fd(),
+        listeners: listeners(sockets),
+        admin: sockets.admin().map(|(address, socket)| handover::Admin {
+            address: address.to_string(),
+            socket: socket.as_raw_fd(),
+        }),
+        servers: states.to_handover(),
+        instance: Some(balancer.identity().id().to_string()),
         // A secret: it goes this way alone, in memory that only the new process has.
-        "affinity_key": balancer.registry.affinity_key().map(AffinityKey::to_text),
-    });
-    let memory = os::handover::memory_file("weir-handover", manifest.to_string().as_bytes())
+        affinity_key: balancer.registry.affinity_key().map(AffinityKey::to_text),
+    };
+    let manifest = serde_json::to_vec(&manifest)
+        .map_err(|error| cannot("describe what is handed over", &error))?;
+    let memory = os::handover::memory_file("weir-handover", &manifest)
         .map_err(|error| cannot("make a file in memory", &error))?;
     let mut descriptors: Vec<BorrowedFd<'_>> = vec![says.as_fd(), memory.as_fd()];
     descriptors.extend(sockets.groups().iter().flat_map(|g| &*g.sockets).map(TcpListener::as_fd));
@@ -117,11 +120,11 @@ fn start(
     let listening = std::thread::Builder::new()
         .name("weir-successor".to_owned())
         .spawn(move || commands.successor_said(pid, hear(hears)));
-    let handed = json!({
-        "listeners": sockets.groups().iter().map(|group| &*group.name).collect::<Vec<_>>(),
-        "sockets": sockets.groups().iter().map(|group| group.sockets.len()).sum::<usize>(),
-        "servers": states.len(),
-    });
+    let handed = HandedOver {
+        listeners: sockets.groups().iter().map(|group| group.name.to_string()).collect(),
+        sockets: sockets.groups().iter().map(|group| group.sockets.len()).sum(),
+        servers: states.len(),
+    };
     match listening {
         Ok(_) => Ok((process, handed)),
         Err(error) => {
@@ -132,10 +135,10 @@ fn start(
 }
 
 /// Numbers of the descriptors, by listener.
-fn listeners(sockets: &Sockets) -> Value {
+fn listeners(sockets: &Sockets) -> Vec<handover::Listener> {
     let groups = sockets.groups().iter().map(|group| {
-        let numbers: Vec<_> = group.sockets.iter().map(AsRawFd::as_raw_fd).collect();
-        json!({ "name": group.name, "address": group.address, "sockets": numbers })
+        let sockets = group.sockets.iter().map(AsRawFd::as_raw_fd).collect();
+        handover::Listener { name: group.name.to_string(), address: group.address, sockets }
     });
     groups.collect()
 }
@@ -164,29 +167,33 @@ impl Successor {
     /// Hears what the new process has to say, answers whoever asked for it, and yields its number if
     /// it serves. If it does not, it is ended.
     pub(crate) fn takes_over(self, said: &str) -> Option<u32> {
-        let message: Value = serde_json::from_str(said).unwrap_or(Value::Null);
-        let pid = message["ready"].as_u64().and_then(|pid| u32::try_from(pid).ok());
-        let Some(pid) = pid else {
-            let why = match message["failed"].as_str() {
-                Some(why) => why.to_owned(),
-                None => "it ended before it was ready; its last words are in the log".to_owned(),
-            };
-            self.give_up(&why);
-            return None;
+        let (pid, version) = match serde_json::from_str(said) {
+            Ok(Message::Ready { ready, version }) => (ready, version),
+            Ok(Message::Failed { failed }) => {
+                self.give_up(&failed);
+                return None;
+            }
+            Err(_) => {
+                self.give_up("it ended before it was ready; its last words are in the log");
+                return None;
+            }
         };
-        let version = message["version"].as_str().unwrap_or("unknown");
+        let version = version.unwrap_or_else(|| "unknown".to_owned());
+        let handed = serde_json::json!(self.handed);
         let took = os::clock::now() - self.began;
-        tracing::info!(pid, version, ?took, handed = %self.handed, "upgrade: a new process serves");
+        tracing::info!(pid, %version, ?took, %handed, "upgrade: a new process serves");
         service_manager::notify(os::notify::main_process(pid));
         if let Some(reply) = self.reply {
-            reply.send(Ok(json!({
-                "result": "upgraded",
-                "pid": pid,
-                "version": version,
-                "predecessor": { "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") },
-                "took_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-                "handed_over": self.handed,
-            })));
+            let predecessor =
+                Process { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_owned() };
+            reply.send(Ok(Upgrade {
+                result: "upgraded".to_owned(),
+                pid,
+                version,
+                predecessor,
+                took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                handed_over: self.handed,
+            }));
         }
         Some(pid)
     }
@@ -244,7 +251,7 @@ fn wait_for_end(mut process: Child, end_max: Duration) -> io::Result<ExitStatus>
     status
 }
 
-fn fail(reply: Option<Reply>, why: &str) {
+fn fail(reply: Option<Reply<Upgrade>>, why: &str) {
     tracing::error!("upgrade failed; this process continues to serve: {why}");
     if let Some(reply) = reply {
         reply.send(Err(ReloadError::Failed(why.to_owned())));

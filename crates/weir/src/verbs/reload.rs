@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use admin_api::receipt::{Carried, KindChanges, Reload};
+use serde_json::json;
 
 use super::check::{print, print_json};
 use crate::api_client::{Client, ClientError};
@@ -15,10 +16,10 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 pub(crate) fn run(args: &ReceiptArgs) -> Exit {
     match ask(args) {
         Ok(receipt) => {
-            if let Some(warnings) = receipt["warnings"].as_str() {
+            if let Some(warnings) = &receipt.warnings {
                 eprintln!("{}", warnings.trim_end());
             }
-            if args.json { print_json(&receipt) } else { print(&told(&receipt)) }
+            if args.json { print_json(&json!(receipt)) } else { print(&told(&receipt)) }
         }
         Err(ClientError::Refused { status: 422, message }) => {
             eprintln!("{message}\nweir: refused; the old configuration keeps serving");
@@ -28,71 +29,53 @@ pub(crate) fn run(args: &ReceiptArgs) -> Exit {
     }
 }
 
-fn ask(args: &ReceiptArgs) -> Result<Value, ClientError> {
+fn ask(args: &ReceiptArgs) -> Result<Reload, ClientError> {
     Client::new(&args.admin)?.patient(ANSWER_MAX).post("/api/v1/reload", &json!({}))
 }
 
 /// The receipt, for people.
-fn told(receipt: &Value) -> String {
+fn told(receipt: &Reload) -> String {
     let mut out = String::new();
-    let generation = receipt["generation"].as_u64().unwrap_or(0);
-    let took = receipt["took_ms"].as_f64().unwrap_or(0.0);
+    let Reload { generation, took_ms, .. } = receipt;
     // Writing to a String cannot fail.
-    if receipt["result"] == "unchanged" {
+    if receipt.result == "unchanged" {
         let _ =
             writeln!(out, "unchanged: the file says what is in force (generation {generation})");
         return out;
     }
-    let _ = writeln!(out, "reloaded: generation {generation}, in {took:.1} ms");
-    let changes = &receipt["changes"];
-    for what in texts(&changes["settings"]) {
+    let _ = writeln!(out, "reloaded: generation {generation}, in {took_ms:.1} ms");
+    let changes = receipt.changes.clone().unwrap_or_default();
+    for what in &changes.settings {
         let _ = writeln!(out, "  {what}");
     }
-    for (kind, key) in [
-        ("listener", "listeners"),
-        ("route", "routes"),
-        ("service", "services"),
-        ("server", "servers"),
+    for (kind, changes) in [
+        ("listener", &changes.listeners),
+        ("route", &changes.routes),
+        ("service", &changes.services),
+        ("server", &changes.servers),
     ] {
-        let changes = &changes[key];
-        for (sign, key) in [('+', "added"), ('-', "removed")] {
-            for name in texts(&changes[key]) {
+        let KindChanges { added, removed, changed, unchanged: _ } = changes;
+        for (sign, names) in [('+', added), ('-', removed)] {
+            for name in names {
                 let _ = writeln!(out, "  {sign} {kind} {name}");
             }
         }
-        for changed in list(&changes["changed"]) {
-            let name = changed["name"].as_str().unwrap_or_default();
-            let what: Vec<_> = texts(&changed["what"]).collect();
-            let _ = writeln!(out, "  ~ {kind} {name}: {}", what.join(", "));
+        for changed in changed {
+            let _ = writeln!(out, "  ~ {kind} {}: {}", changed.name, changed.what.join(", "));
         }
     }
-    let carried = &receipt["carried"];
-    let number = |key: &str| carried[key].as_u64().unwrap_or(0);
+    let Carried { connections, in_flight, waiting, servers, verdicts, ejected, set_by_hand } =
+        receipt.carried.unwrap_or_default();
     let _ = writeln!(
         out,
-        "  kept: {} connections, {} requests in flight, {} waiting; {} servers, {} of them with a \
-         verdict, {} ejected, {} set by hand",
-        number("connections"),
-        number("in_flight"),
-        number("waiting"),
-        number("servers"),
-        number("verdicts"),
-        number("ejected"),
-        number("set_by_hand"),
+        "  kept: {connections} connections, {in_flight} requests in flight, {waiting} waiting; \
+         {servers} servers, {verdicts} of them with a verdict, {ejected} ejected, {set_by_hand} set \
+         by hand"
     );
-    let waiting: Vec<_> = texts(&receipt["waiting_for_upgrade"]).collect();
-    if !waiting.is_empty() {
+    if let Some(waiting) = receipt.waiting_for_upgrade.as_ref().filter(|all| !all.is_empty()) {
         let _ = writeln!(out, "  not before `weir upgrade` or a restart: {}", waiting.join("; "));
     }
     out
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
-fn texts(value: &Value) -> impl Iterator<Item = &str> {
-    list(value).filter_map(Value::as_str)
 }
 
 #[cfg(test)]
@@ -121,7 +104,7 @@ mod tests {
             "waiting_for_upgrade": ["workers: 2 → 4"],
         });
         assert_eq!(
-            told(&receipt),
+            told(&serde_json::from_value(receipt).unwrap()),
             "reloaded: generation 7, in 3.1 ms\n  \
              drain_max: 30s → 1m\n  \
              + listener web\n  \
@@ -132,6 +115,6 @@ mod tests {
              not before `weir upgrade` or a restart: workers: 2 → 4\n"
         );
         let same = json!({ "result": "unchanged", "generation": 7 });
-        assert!(told(&same).starts_with("unchanged: "));
+        assert!(told(&serde_json::from_value(same).unwrap()).starts_with("unchanged: "));
     }
 }

@@ -37,9 +37,9 @@ pub(crate) fn run(args: &StatusArgs, common: Common) -> Exit {
 
 /// Everything that is shown, asked for in one go.
 fn look(client: &Client) -> Result<Value, ClientError> {
-    let mut status = client.get("/api/v1/status")?;
-    let mut services = client.get("/api/v1/services")?;
-    let mut causes = client.get("/api/v1/causes")?;
+    let mut status: Value = client.get("/api/v1/status")?;
+    let mut services: Value = client.get("/api/v1/services")?;
+    let mut causes: Value = client.get("/api/v1/causes")?;
     // Their pages are `weir explain`'s.
     for cause in causes["causes"].as_array_mut().into_iter().flatten() {
         let counted = ["name", "fault", "count", "services"];

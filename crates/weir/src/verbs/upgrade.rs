@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use admin_api::receipt::Upgrade;
+use serde_json::json;
 
 use super::check::{print, print_json};
 use crate::api_client::{Client, ClientError};
@@ -14,35 +15,28 @@ const ANSWER_MAX: Duration = Duration::from_secs(45);
 
 pub(crate) fn run(args: &ReceiptArgs) -> Exit {
     match ask(args) {
-        Ok(receipt) if args.json => print_json(&receipt),
+        Ok(receipt) if args.json => print_json(&json!(receipt)),
         Ok(receipt) => print(&told(&receipt)),
         Err(error) => error.tell(),
     }
 }
 
-fn ask(args: &ReceiptArgs) -> Result<Value, ClientError> {
+fn ask(args: &ReceiptArgs) -> Result<Upgrade, ClientError> {
     Client::new(&args.admin)?.patient(ANSWER_MAX).post("/api/v1/upgrade", &json!({}))
 }
 
-fn told(receipt: &Value) -> String {
-    let number = |value: &Value| value.as_u64().unwrap_or(0);
-    let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
-    let (old, handed) = (&receipt["predecessor"], &receipt["handed_over"]);
-    let listeners: Vec<_> =
-        handed["listeners"].as_array().into_iter().flatten().map(text).collect();
+fn told(receipt: &Upgrade) -> String {
+    let Upgrade { pid, version, took_ms, predecessor, handed_over, .. } = receipt;
     format!(
-        "process {} (version {}) serves, {} ms after it was started\n  \
+        "process {pid} (version {version}) serves, {took_ms} ms after it was started\n  \
          taken over: {} sockets of {} listeners ({}), what is known of {} servers\n  \
          process {} (version {}) finishes what it has and ends\n",
-        number(&receipt["pid"]),
-        text(&receipt["version"]),
-        number(&receipt["took_ms"]),
-        number(&handed["sockets"]),
-        listeners.len(),
-        listeners.join(", "),
-        number(&handed["servers"]),
-        number(&old["pid"]),
-        text(&old["version"]),
+        handed_over.sockets,
+        handed_over.listeners.len(),
+        handed_over.listeners.join(", "),
+        handed_over.servers,
+        predecessor.pid,
+        predecessor.version,
     )
 }
 
@@ -58,7 +52,7 @@ mod tests {
             "handed_over": { "listeners": ["public", "raw"], "sockets": 4, "servers": 6 },
         });
         assert_eq!(
-            told(&receipt),
+            told(&serde_json::from_value(receipt).unwrap()),
             "process 8 (version 0.2.0) serves, 17 ms after it was started\n  \
              taken over: 4 sockets of 2 listeners (public, raw), what is known of 6 servers\n  \
              process 7 (version 0.1.0) finishes what it has and ends\n"

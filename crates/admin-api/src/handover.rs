@@ -1,0 +1,124 @@
+//! What an upgrade hands to the next process, and what that process answers.
+
+use std::net::SocketAddr;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// Form of [`Manifest`]; a process that knows only another form refuses to take over.
+pub const FORM: u64 = 1;
+
+/// The members that every form has, so that a process can refuse a form that it does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Opening {
+    /// The form of all the rest; 0 if there is none.
+    pub form: u64,
+    /// Descriptor of the pipe that takes one [`Message`].
+    pub says: Option<i32>,
+}
+
+/// Everything that is handed over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORM`].
+    pub form: u64,
+    /// Descriptor of the pipe that takes one [`Message`].
+    pub says: i32,
+    /// Listening sockets for clients.
+    #[serde(default)]
+    pub listeners: Vec<Listener>,
+    /// The admin API's listening socket, if there is one.
+    #[serde(default)]
+    pub admin: Option<Admin>,
+    /// State of servers. On reading, rows that are not understood are left out: the new process
+    /// finds out for itself.
+    #[serde(default, deserialize_with = "understood")]
+    pub servers: Vec<Server>,
+    /// The process's id in `CDN-Loop`. Absent from versions before that.
+    #[serde(default)]
+    pub instance: Option<String>,
+    /// The process's own key for affinity cookies, a secret; absent or null without one.
+    #[serde(default)]
+    pub affinity_key: Option<String>,
+}
+
+/// The sockets of one listener.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listener {
+    /// Its name.
+    pub name: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Descriptors.
+    #[serde(default)]
+    pub sockets: Vec<i32>,
+}
+
+/// The admin API's socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admin {
+    /// Where it listens, as configured.
+    pub address: String,
+    /// Its descriptor.
+    pub socket: i32,
+}
+
+/// The state of one server of one service. Times are durations, since each process has a clock of
+/// its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// The service's name.
+    pub service: String,
+    /// The server's address.
+    pub address: SocketAddr,
+    /// What health checks found: the name of a `model::Health`.
+    pub health: String,
+    /// What a person set: the name of a `model::Administrative`.
+    pub state: String,
+    /// The weight that a person set.
+    #[serde(default)]
+    pub weight: Option<u16>,
+    /// How much longer it stays ejected, in milliseconds.
+    #[serde(default)]
+    pub ejected_for_ms: Option<u64>,
+    /// How often it was ejected.
+    #[serde(default)]
+    pub ejections: u32,
+    /// Its average latency in microseconds; null if that is no number.
+    #[serde(default)]
+    pub latency_us: Option<f64>,
+}
+
+/// The one line that the new process says: [`Message::Ready`] or [`Message::Failed`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Message {
+    /// It serves.
+    Ready {
+        /// Its id.
+        ready: u32,
+        /// Its version.
+        #[serde(default)]
+        version: Option<String>,
+    },
+    /// It does not serve.
+    Failed {
+        /// Why.
+        failed: String,
+    },
+}
+
+/// The rows of an array that can be read; none if it is no array.
+fn understood<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let rows = match Value::deserialize(deserializer)? {
+        Value::Array(rows) => rows,
+        _ => Vec::new(),
+    };
+    Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect())
+}

@@ -37,7 +37,6 @@ impl Floor {
 const ROOMS: &[(&str, Floor)] = &[
     ("model", Floor::Nouns),
     ("wire", Floor::Nouns),
-    ("admin-api", Floor::Nouns),
     ("observe", Floor::Records),
     ("tls", Floor::Records),
     ("trace", Floor::Records),
@@ -45,6 +44,7 @@ const ROOMS: &[(&str, Floor)] = &[
     ("health", Floor::Decisions),
     ("config", Floor::Decisions),
     ("diagnose", Floor::Decisions),
+    ("admin-api", Floor::Reports),
     ("trace-report", Floor::Reports),
     ("load-report", Floor::Reports),
     ("os", Floor::Os),
@@ -86,6 +86,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "memchr",
     "rustls",
     "serde",
+    "schemars",
     "serde_json",
     "strsim",
     "toml",

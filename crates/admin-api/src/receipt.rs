@@ -1,15 +1,44 @@
 //! Receipts: what a reload or an upgrade has done.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Word;
+
+model::words! {
+    /// How a reload ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ReloadResult {
+        /// Another configuration is in force.
+        Applied = "applied",
+        /// The file describes the configuration that is already in force.
+        Unchanged = "unchanged",
+        /// The file has errors; the previous configuration stays in force.
+        Refused = "refused",
+    }
+}
+
+model::words! {
+    /// What asked for a reload.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Trigger {
+        /// The signal.
+        Signal = "SIGHUP",
+        /// The admin API, for instance through `weir reload`.
+        Api = "admin API",
+        /// A change of the file, or of a file that it names.
+        File = "file",
+    }
+}
+
 /// The result of one reload.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Reload {
-    /// `applied`, `unchanged` (the file describes the configuration in force) or `refused`.
-    pub result: String,
-    /// What asked for it: `SIGHUP`, `admin API` or `file`.
-    pub trigger: String,
+    /// How it ended; unchanged: the file describes the configuration that is already in force.
+    pub result: Word<ReloadResult>,
+    /// What asked for it.
+    pub trigger: Word<Trigger>,
     /// When it ended: RFC 3339, UTC, milliseconds.
     pub at: String,
     /// How long it took, in milliseconds.
@@ -37,16 +66,16 @@ pub struct Reload {
     pub first_used_after_ms: Option<f64>,
 }
 
-/// The last reloads.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The last 50 reloads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Reloads {
-    /// Their receipts, the latest first.
+    /// The latest first.
     pub reloads: Vec<Reload>,
 }
 
 /// The difference between two configurations.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Changes {
     /// Settings of the balancer itself, as `key: before → after`.
@@ -62,7 +91,7 @@ pub struct Changes {
 }
 
 /// The difference among things of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct KindChanges {
     /// Names of the new ones.
@@ -76,7 +105,7 @@ pub struct KindChanges {
 }
 
 /// Something that stays, with other settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Changed {
     /// Its name.
@@ -86,7 +115,7 @@ pub struct Changed {
 }
 
 /// What a reload kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Carried {
     /// Open client connections.
@@ -106,7 +135,7 @@ pub struct Carried {
 }
 
 /// The result of one upgrade.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Upgrade {
     /// `upgraded`.
@@ -124,7 +153,7 @@ pub struct Upgrade {
 }
 
 /// A process of Weir.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Process {
     /// Its id.
@@ -134,7 +163,7 @@ pub struct Process {
 }
 
 /// What one process handed to the next.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HandedOver {
     /// Names of listeners.

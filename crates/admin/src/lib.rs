@@ -30,6 +30,8 @@ use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use admin_api::checks::Plan;
+use admin_api::findings::Findings;
 use admin_api::receipt;
 use decide::Registry;
 use model::{AdminAddress, Snapshot};
@@ -74,7 +76,7 @@ pub type Source<T> = Arc<dyn Fn() -> T + Send + Sync>;
 #[derive(Clone)]
 pub struct Sources {
     /// The probe plan, for `/api/v1/checks`.
-    pub plan: Source<Value>,
+    pub plan: Source<Plan>,
     /// A configuration with every default filled in, for `/api/v1/configuration`.
     pub configuration: Arc<dyn Fn(&Snapshot) -> Value + Send + Sync>,
     /// Probes by address, for `/metrics`.
@@ -98,7 +100,7 @@ pub struct Sources {
     /// The last reloads' receipts, for `/api/v1/reloads`.
     pub reloads: Option<Source<receipt::Reloads>>,
     /// What the doctor found, for `/api/v1/findings`.
-    pub findings: Option<Source<Value>>,
+    pub findings: Option<Source<Findings>>,
     /// How reloads ended, for `/metrics`.
     pub reload_gauges: Option<Source<ReloadGauges>>,
     /// Whether servers may be changed now.
@@ -109,7 +111,7 @@ pub struct Sources {
 impl Default for Sources {
     fn default() -> Sources {
         Sources {
-            plan: Arc::new(|| Value::Null),
+            plan: Arc::new(Plan::default),
             configuration: Arc::new(|_| Value::Null),
             probes: Arc::new(Vec::new),
             worker_connections: None,

@@ -81,7 +81,7 @@ impl Management {
             worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
             request_buffers: Some(Arc::new(move || budget(bodies.request_buffers()))),
             compression: Some(Arc::new(move || budget(compressing.compression()))),
-            findings: Some(Arc::new(move || findings.value())),
+            findings: Some(Arc::new(move || findings.report())),
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             ..sources
         };

@@ -1,36 +1,37 @@
-//! Reports for programs: what other rooms know, as JSON for the admin API.
+//! The probe plan and its results, for the admin API and for metrics.
 
 use std::sync::Arc;
 
+use admin_api::checks::{self, Plan, ProbeResults};
+use admin_api::rounded;
 use control::Status;
 use health::report::{Endpoint, NearDuplicate, ProbeRow, Report, Row};
 use observe::exposition::ProbeGauges;
-use serde_json::{Value, json};
 
-/// The probe plan. Rates are probes per second.
-pub(crate) fn plan(report: &Report) -> Value {
-    json!({
-        "probes": report.probes(),
-        "probes_per_s": rounded(report.probes_per_s()),
-        "unshared_per_s": rounded(report.unshared_per_s()),
-        "endpoints": report.rows.iter().map(row).collect::<Value>(),
-    })
+/// Describes the probe plan. Rates are probes per second.
+pub(crate) fn plan(report: &Report) -> Plan {
+    Plan {
+        probes: report.probes(),
+        probes_per_s: rounded(report.probes_per_s()),
+        unshared_per_s: rounded(report.unshared_per_s()),
+        endpoints: report.rows.iter().map(endpoint).collect(),
+    }
 }
 
-/// The probe plan as it runs: with how its probes went.
-pub(crate) fn running_plan(status: &Status) -> Value {
+/// Describes the probe plan with the results of its probes.
+pub(crate) fn running_plan(status: &Status) -> Plan {
     let (report, probed) = (status.plan(), status.probed());
-    let mut value = plan(&report);
-    let rows = value["endpoints"].as_array_mut().into_iter().flatten();
-    for (value, row) in rows.zip(&report.rows) {
+    let mut plan = plan(&report);
+    for (endpoint, row) in plan.endpoints.iter_mut().zip(&report.rows) {
         let Endpoint::Address(address) = &row.endpoint else { continue };
         let probed = probed.get(address).copied().unwrap_or_default();
-        let last = (probed.ended > 0).then(|| rounded(probed.last.as_secs_f64() * 1e3));
-        value["ended"] = json!(probed.ended);
-        value["failed"] = json!(probed.failed);
-        value["last_ms"] = json!(last);
+        endpoint.results = Some(ProbeResults {
+            ended: probed.ended,
+            failed: probed.failed,
+            last_ms: (probed.ended > 0).then(|| rounded(probed.last.as_secs_f64() * 1e3)),
+        });
     }
-    value
+    plan
 }
 
 /// Probes by address, as metrics.
@@ -53,35 +54,33 @@ pub(crate) fn probes(status: &Status) -> Vec<ProbeGauges> {
     gauges.collect()
 }
 
-fn row(row: &Row) -> Value {
-    json!({
-        "endpoint": row.endpoint.to_string(),
-        "probes_per_s": rounded(row.probes_per_s),
-        "unshared_per_s": rounded(row.unshared_per_s),
-        "probes": row.probes.iter().map(probe).collect::<Value>(),
-        "near_duplicates": row.near_duplicates.iter().map(near_duplicate).collect::<Value>(),
-        "near_duplicates_more": row.near_duplicates_more,
-    })
+fn endpoint(row: &Row) -> checks::Endpoint {
+    checks::Endpoint {
+        endpoint: row.endpoint.to_string(),
+        probes_per_s: rounded(row.probes_per_s),
+        unshared_per_s: rounded(row.unshared_per_s),
+        probes: row.probes.iter().map(probe).collect(),
+        near_duplicates: row.near_duplicates.iter().map(near_duplicate).collect(),
+        near_duplicates_more: row.near_duplicates_more,
+        results: None,
+    }
 }
 
-fn probe(probe: &ProbeRow) -> Value {
-    json!({
-        "what": probe.what,
-        "interval_ms": u64::try_from(probe.interval.as_millis()).unwrap_or(u64::MAX),
-        "services": names(&probe.services),
-    })
+fn probe(probe: &ProbeRow) -> checks::Probe {
+    checks::Probe {
+        what: probe.what.clone(),
+        interval_ms: u64::try_from(probe.interval.as_millis()).unwrap_or(u64::MAX),
+        services: names(&probe.services),
+    }
 }
 
-fn near_duplicate(near: &NearDuplicate) -> Value {
-    let services = [names(&near.one), names(&near.other)];
-    json!({ "services": services, "why": near.to_string() })
+fn near_duplicate(near: &NearDuplicate) -> checks::NearDuplicate {
+    checks::NearDuplicate {
+        services: [names(&near.one), names(&near.other)],
+        why: near.to_string(),
+    }
 }
 
-fn names(services: &[Arc<str>]) -> Value {
-    services.iter().map(|name| &**name).collect()
-}
-
-/// To three decimals. An empty sum is -0.0; adding 0.0 makes it 0.0.
-fn rounded(rate: f64) -> f64 {
-    (rate * 1e3).round() / 1e3 + 0.0
+fn names(services: &[Arc<str>]) -> Vec<String> {
+    services.iter().map(|name| name.to_string()).collect()
 }

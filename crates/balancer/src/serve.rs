@@ -3,6 +3,7 @@
 //!
 //! All of it happens on the main thread, one thing after the other.
 
+use admin_api::receipt::Trigger;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::certificate_reminder::CertificateReminder;
 use crate::commands::{self, Command, CommandSender};
 use crate::events::{Event, Events};
 use crate::instance::{Balancer, StartOptions};
-use crate::reload::{Reloader, Trigger};
+use crate::reload::Reloader;
 use crate::sockets;
 use crate::upgrade::{self, Predecessor, Program, Successor};
 

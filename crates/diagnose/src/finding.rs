@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::word::serde_as_word;
@@ -39,7 +40,7 @@ model::words! {
 serde_as_word!(Certainty);
 
 /// A figure of the evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Figure {
     /// A count.
@@ -51,7 +52,7 @@ pub enum Figure {
 }
 
 /// One piece of evidence: a name, a figure, its unit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// What was measured; where the kernel has a name for it, that name as `nstat` prints it.
     pub name: String,
@@ -66,7 +67,7 @@ pub struct Evidence {
 }
 
 /// One thing to do, with what it may cost.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedy {
     /// What to do, as one sentence.
     pub action: String,
@@ -78,7 +79,7 @@ pub struct Remedy {
 }
 
 /// One thing that is wrong, or worth knowing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The rule that says so, by its name: `weir doctor --explain RULE` prints its page.
     pub rule: Cow<'static, str>,
@@ -98,7 +99,7 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Why it matters, in one or two sentences.
     pub why: String,
-    /// What to do, the best first. Empty only for a [`Severity::Note`].
+    /// What to do, the best first. Empty only at severity `note`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedy: Vec<Remedy>,
     /// How to see that it is mended: a command and what it should show.
@@ -186,7 +187,7 @@ impl Finding {
 }
 
 /// Something that was not looked at, and so is neither fine nor wrong.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct CouldNotCheck {
     /// What, in the words of a person: `connection tracking`.
     pub what: String,

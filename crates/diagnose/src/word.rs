@@ -1,6 +1,7 @@
-//! Serializes an enum of words (`model::words!`) as its word, so that JSON and text share one table.
+//! Serializes an enum of words (`model::words!`) as its word, and describes it by its words, so that
+//! JSON, its schema and text share one table.
 
-/// Implements `Serialize` and `Deserialize` through `as_str` and `FromStr`.
+/// Implements `Serialize`, `Deserialize` and `JsonSchema` through `as_str`, `FromStr` and `WORDS`.
 macro_rules! serde_as_word {
     ($name:ident) => {
         impl serde::Serialize for $name {
@@ -13,6 +14,20 @@ macro_rules! serde_as_word {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let word = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
                 word.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "enum": $name::WORDS })
             }
         }
     };

@@ -50,4 +50,4 @@ pub use traffic::{
     RateLimit, Redirect, Rewrite, Route, RouteMatch, Split,
 };
 pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};
-pub use words::UnknownWord;
+pub use words::{UnknownWord, Words};

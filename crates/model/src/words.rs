@@ -21,6 +21,15 @@ impl std::fmt::Display for UnknownWord {
 
 impl std::error::Error for UnknownWord {}
 
+/// An enum that has a table of words: what `words!` and `word_of!` make, for generic code.
+pub trait Words {
+    /// Every word, in order of the enum.
+    const ALL_WORDS: &'static [&'static str];
+
+    /// Returns the stable word of this variant.
+    fn word(&self) -> &'static str;
+}
+
 /// Makes an enum of plain variants from a table `Variant = "word"`: the enum, `ALL`, `WORDS`,
 /// `as_str` and `FromStr`. The words are stable: metrics, logs and the API use them.
 #[macro_export]
@@ -86,6 +95,14 @@ macro_rules! word_of {
                 match self {
                     $($name::$variant $(($($field)+))? $({$($fields)+})? => $word,)+
                 }
+            }
+        }
+
+        impl $crate::Words for $name {
+            const ALL_WORDS: &'static [&'static str] = $name::WORDS;
+
+            fn word(&self) -> &'static str {
+                self.as_str()
             }
         }
     };

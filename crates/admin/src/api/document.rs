@@ -1,4 +1,5 @@
-//! The API's own description, an `OpenAPI` 3.1 document: `openapi.json`, written by hand.
+//! The API's own description, an `OpenAPI` 3.1 document: `openapi.json`, which a test generates from the
+//! types of the answers (`openapi`).
 
 use axum::extract::State;
 use axum::http::header;
@@ -19,11 +20,28 @@ pub(super) async fn openapi(State(api): Api) -> Response {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::path::Path;
 
     use serde_json::Value;
 
     use super::*;
-    use crate::api::ROUTES;
+    use crate::api::{ROUTES, openapi};
+
+    /// `UPDATE_EXPECT=1 cargo test -p weir-admin` writes the file.
+    #[test]
+    fn the_file_describes_the_types() {
+        let mut generated = serde_json::to_string_pretty(&openapi::document(VERSION)).unwrap();
+        generated.push('\n');
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api/openapi.json");
+            std::fs::write(file, generated).unwrap();
+        } else {
+            assert!(
+                generated == DOCUMENT,
+                "openapi.json is not up to date: UPDATE_EXPECT=1 cargo test -p weir-admin writes it"
+            );
+        }
+    }
 
     #[test]
     fn the_document_and_the_router_know_the_same_routes() {

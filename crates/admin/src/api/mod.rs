@@ -4,6 +4,8 @@
 
 mod causes;
 mod document;
+#[cfg(test)]
+mod openapi;
 mod reload;
 mod requests;
 mod servers;
@@ -12,6 +14,9 @@ mod status;
 
 use std::sync::Arc;
 
+use admin_api::Configuration;
+use admin_api::checks::Plan;
+use admin_api::findings::Findings;
 use axum::Router;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -22,7 +27,6 @@ use axum::routing::{MethodRouter, get, post};
 use decide::{LiveService, Published};
 use observe::exposition::Format;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::door::Token;
@@ -93,21 +97,21 @@ async fn metrics(State(api): Api, headers: HeaderMap) -> Response {
     ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
 }
 
-async fn checks(State(api): Api) -> Indented {
+async fn checks(State(api): Api) -> Indented<Plan> {
     Indented((api.sources.plan)())
 }
 
-async fn findings(State(api): Api) -> Result<Indented, Problem> {
+async fn findings(State(api): Api) -> Result<Indented<Findings>, Problem> {
     let source = api.sources.findings.as_ref().ok_or_else(|| not_available("the doctor"))?;
     Ok(Indented(ask(source).await?))
 }
 
-async fn configuration(State(api): Api) -> Indented {
+async fn configuration(State(api): Api) -> Indented<Configuration> {
     let published = api.published();
-    Indented(json!({
-        "generation": published.generation,
-        "configuration": (api.sources.configuration)(&published.snapshot),
-    }))
+    Indented(Configuration {
+        generation: published.generation,
+        configuration: (api.sources.configuration)(&published.snapshot),
+    })
 }
 
 fn find_service<'a>(published: &'a Published, name: &str) -> Result<&'a Arc<LiveService>, Problem> {
@@ -166,13 +170,8 @@ fn internal_error() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
 }
 
-/// Three decimals are enough for people, and for programs that draw.
-fn rounded(number: f64) -> f64 {
-    (number * 1e3).round() / 1e3
-}
-
 /// JSON for people too.
-struct Indented<T = Value>(T);
+struct Indented<T>(T);
 
 impl<T: Serialize> IntoResponse for Indented<T> {
     fn into_response(self) -> Response {

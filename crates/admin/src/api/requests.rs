@@ -1,16 +1,17 @@
-//! `/api/v1/requests`: what is under way, the slowest first.
+//! `/api/v1/requests`: requests in flight, the oldest first.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use admin_api::requests::{Request, Requests};
+use admin_api::rounded;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use model::Moment;
 use observe::{InFlight, InFlightTold, InFlightWanted};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
-use super::{Api, Indented, ask, not_available, rounded, unreadable_query};
+use super::{Api, Indented, ask, not_available, unreadable_query};
 use crate::Source;
 use crate::problem::Problem;
 
@@ -32,7 +33,7 @@ pub(super) struct Wanted {
 pub(super) async fn in_flight(
     State(api): Api,
     wanted: Result<Query<Wanted>, QueryRejection>,
-) -> Result<Indented, Problem> {
+) -> Result<Indented<Requests>, Problem> {
     let Query(wanted) = wanted.map_err(unreadable_query)?;
     let source = api.sources.in_flight.clone();
     let source = source.ok_or_else(|| not_available("what is in flight"))?;
@@ -45,28 +46,28 @@ pub(super) async fn in_flight(
     let now = os::clock::now();
     requests.sort_by_key(|one| one.since);
     requests.truncate(wanted.limit.unwrap_or(SHOWN).min(SHOWN_MAX));
-    Ok(Indented(json!({
-        "in_flight": in_flight,
-        "matching": matching,
-        "workers_silent": workers_silent,
-        "requests": requests.iter().map(|one| to_json(one, now)).collect::<Value>(),
-    })))
+    Ok(Indented(Requests {
+        in_flight,
+        matching,
+        workers_silent,
+        requests: requests.into_iter().map(|one| row(one, now)).collect(),
+    }))
 }
 
-fn to_json(one: &InFlight, now: Moment) -> Value {
-    // A connection in tcp mode has none of these.
-    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    json!({
-        "age_ms": rounded(now.since(one.since).as_secs_f64() * 1e3),
-        "stage": one.stage.as_str(),
-        "request_id": text(&one.request_id),
-        "client": one.client,
-        "listener": one.listener,
-        "method": text(&one.method),
-        "host": text(&one.host),
-        "path": text(&one.path),
-        "service": one.service,
-        "server": one.server,
-        "attempts": one.attempts,
-    })
+fn row(one: InFlight, now: Moment) -> Request {
+    // A connection in TCP mode has none of these.
+    let text = |text: String| (!text.is_empty()).then_some(text);
+    Request {
+        age_ms: rounded(now.since(one.since).as_secs_f64() * 1e3),
+        stage: one.stage.into(),
+        request_id: text(one.request_id),
+        client: one.client.to_string(),
+        listener: one.listener.to_string(),
+        method: text(one.method),
+        host: text(one.host),
+        path: text(one.path),
+        service: one.service.map(|service| service.to_string()),
+        server: one.server.map(|server| server.to_string()),
+        attempts: one.attempts,
+    }
 }

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use admin_api::services::{Service, StateRequest, WeightRequest};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use decide::{Endpoint, LiveService};
 use model::Administrative;
-use serde::Deserialize;
 
 use super::{Api, Context, Indented, find_service, services, unreadable_body, unreadable_path};
 use crate::problem::Problem;
@@ -19,37 +19,18 @@ const WEIGHT_MAX: u16 = 1_000;
 
 type ServerPath = Result<Path<(String, String)>, PathRejection>;
 
-/// What a person may say of a server.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum AskedState {
-    Ready,
-    Drain,
-    Maintenance,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StateRequest {
-    state: AskedState,
-}
-
 pub(super) async fn set_state(
     State(api): Api,
     path: ServerPath,
     body: Result<Json<StateRequest>, JsonRejection>,
-) -> Result<Indented, Problem> {
+) -> Result<Indented<Service>, Problem> {
     let Path((service, server)) = path.map_err(unreadable_path)?;
     let published = api.published();
     let service = find_service(&published, &service)?;
     let Json(StateRequest { state }) = body.map_err(|rejection| {
         unreadable_body(&rejection, r#"{"state": "ready"}, "drain" or "maintenance""#)
     })?;
-    let state = match state {
-        AskedState::Ready => Administrative::Ready,
-        AskedState::Drain => Administrative::Drain,
-        AskedState::Maintenance => Administrative::Maintenance,
-    };
+    let state = Administrative::from(state);
     change(&api, service, &server, |endpoint| {
         endpoint.state.set_administrative(state);
         tracing::info!(
@@ -62,19 +43,11 @@ pub(super) async fn set_state(
     })
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WeightRequest {
-    /// `null`: as configured. Not optional: an empty object says nothing.
-    #[serde(deserialize_with = "Option::deserialize")]
-    weight: Option<u16>,
-}
-
 pub(super) async fn set_weight(
     State(api): Api,
     path: ServerPath,
     body: Result<Json<WeightRequest>, JsonRejection>,
-) -> Result<Indented, Problem> {
+) -> Result<Indented<Service>, Problem> {
     let Path((service, server)) = path.map_err(unreadable_path)?;
     let published = api.published();
     let service = find_service(&published, &service)?;
@@ -106,7 +79,7 @@ fn change(
     service: &LiveService,
     server: &str,
     change: impl Fn(&Endpoint),
-) -> Result<Indented, Problem> {
+) -> Result<Indented<Service>, Problem> {
     let endpoints = service.endpoints();
     let by_address = server.parse().ok().and_then(|address| endpoints.by_address(address));
     let found: Vec<&Arc<Endpoint>> = match by_address {
@@ -142,5 +115,5 @@ fn change(
             "service changed servers"
         );
     }
-    Ok(Indented(services::to_json(&service.view(now))))
+    Ok(Indented(services::of(&service.view(now))))
 }

@@ -2,41 +2,41 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use admin_api::status::{Connections, Listener as ListenerStatus, Status};
 use axum::extract::State;
 use model::Listener;
 use observe::{ListenerTotals, Totals};
-use serde_json::{Value, json};
 
 use super::{Api, Indented};
 
-pub(super) async fn status(State(api): Api) -> Indented {
+pub(super) async fn status(State(api): Api) -> Indented<Status> {
     let published = api.published();
     let snapshot = &published.snapshot;
     let totals = api.counters.totals();
-    let open: u64 = totals.listeners.values().map(ListenerTotals::connections_open).sum();
-    Indented(json!({
-        "ready": api.ready.load(Relaxed),
-        "version": api.version,
-        "pid": std::process::id(),
+    let open = totals.listeners.values().map(ListenerTotals::connections_open).sum();
+    Indented(Status {
+        ready: api.ready.load(Relaxed),
+        version: api.version.to_owned(),
+        pid: std::process::id(),
         // The clock's origin is the program's start.
-        "uptime_s": os::clock::now().as_micros() / 1_000_000,
-        "generation": published.generation,
-        "zone": snapshot.zone,
-        "workers": api.workers,
-        "connections": { "open": open, "open_max": snapshot.connections_max },
-        "listeners": snapshot.listeners.iter().map(|one| listener(one, &totals)).collect::<Value>(),
-    }))
+        uptime_s: os::clock::now().as_micros() / 1_000_000,
+        generation: published.generation,
+        zone: snapshot.zone.as_deref().map(str::to_owned),
+        workers: api.workers,
+        connections: Connections { open, open_max: snapshot.connections_max.into() },
+        listeners: snapshot.listeners.iter().map(|one| listener(one, &totals)).collect(),
+    })
 }
 
-fn listener(listener: &Listener, totals: &Totals) -> Value {
+fn listener(listener: &Listener, totals: &Totals) -> ListenerStatus {
     let counted = totals.listeners.get(&listener.name);
-    json!({
-        "name": listener.name,
-        "address": listener.address,
-        "protocol": listener.protocol.word().as_str(),
-        "connections": {
-            "open": counted.map_or(0, ListenerTotals::connections_open),
-            "open_max": listener.connections_max,
+    ListenerStatus {
+        name: listener.name.to_string(),
+        address: listener.address.to_string(),
+        protocol: listener.protocol.word().into(),
+        connections: Connections {
+            open: counted.map_or(0, ListenerTotals::connections_open),
+            open_max: listener.connections_max.into(),
         },
-    })
+    }
 }

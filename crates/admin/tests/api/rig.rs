@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use admin::{Door, Listener, Sources, Token};
-use admin_api::receipt::{HandedOver, Process, Reload, Reloads, Upgrade};
+use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
+use admin_api::receipt::{HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade};
 use decide::Registry;
 use model::{AdminAddress, Cause, Material, Moment, TcpSample, Timings};
 use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
@@ -74,7 +75,7 @@ pub(crate) struct Api {
 /// Everything that the API can be connected to, with something to show.
 pub(crate) fn sources() -> Sources {
     Sources {
-        plan: Arc::new(|| json!({ "probes": 2 })),
+        plan: Arc::new(plan),
         configuration: Arc::new(|snapshot| json!({ "zone": snapshot.zone.as_deref() })),
         probes: Arc::new(|| {
             vec![ProbeGauges {
@@ -116,7 +117,7 @@ pub(crate) fn sources() -> Sources {
         })),
         reloads: Some(Arc::new(|| Reloads { reloads: vec![receipt()] })),
         findings: Some(Arc::new(|| {
-            json!({
+            serde_json::from_value(json!({
                 "enabled": true,
                 "interval_ms": 10_000,
                 "looks": 3,
@@ -137,7 +138,8 @@ pub(crate) fn sources() -> Sources {
                     "last_seen_unix_ms": 1_763_619_180_000_u64,
                 }],
                 "could_not_check": [{ "what": "the kernel's log", "reason": "/dev/kmsg: refused" }],
-            })
+            }))
+            .unwrap()
         })),
         reload_gauges: Some(Arc::new(|| ReloadGauges {
             applied: 1,
@@ -150,11 +152,33 @@ pub(crate) fn sources() -> Sources {
     }
 }
 
+/// One address, probed for two services.
+fn plan() -> Plan {
+    let probe = Probe {
+        what: "GET /health".to_owned(),
+        interval_ms: 2_000,
+        services: vec!["listings".to_owned(), "search".to_owned()],
+    };
+    Plan {
+        probes: 2,
+        probes_per_s: 0.5,
+        unshared_per_s: 1.0,
+        endpoints: vec![Endpoint {
+            endpoint: "127.0.0.1:5001".to_owned(),
+            probes_per_s: 0.5,
+            unshared_per_s: 1.0,
+            probes: vec![probe],
+            results: Some(ProbeResults { ended: 10, failed: 2, last_ms: Some(3.0) }),
+            ..Endpoint::default()
+        }],
+    }
+}
+
 /// What a reload that changed nothing says; who makes it tests the rest.
 pub(crate) fn receipt() -> Reload {
     Reload {
-        result: "unchanged".to_owned(),
-        trigger: "admin API".to_owned(),
+        result: ReloadResult::Unchanged.into(),
+        trigger: Trigger::Api.into(),
         at: "2025-11-20T06:13:00Z".to_owned(),
         took_ms: 1.5,
         generation: 1,

@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use admin_api::findings::{self, SeenFinding};
 use collect::{Collector, Wanted, Which};
 use diagnose::board::Board;
 use diagnose::facts::Known;
 use diagnose::finding::{CouldNotCheck, Finding, Severity};
 use diagnose::rules::diagnose;
 use model::Moment;
-use serde_json::{Value, json};
 
 pub(crate) use counts::Sources;
 
@@ -162,27 +162,25 @@ impl Findings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For `/api/v1/findings`. Times are of the wall clock.
-    pub(crate) fn value(&self) -> Value {
+    /// Returns the findings for `/api/v1/findings`. Times are of the wall clock.
+    pub(crate) fn report(&self) -> findings::Findings {
         let seen = self.lock();
         let (now, wall) = (os::clock::now(), os::clock::wall());
         let at = |moment: Moment| milliseconds(wall.saturating_sub(now.since(moment)));
-        let findings = seen.board.standing().into_iter().map(|standing| {
-            let mut value = json!(standing.finding);
-            value["is_present"] = json!(standing.last == seen.looked_at);
-            value["first_seen_unix_ms"] = json!(at(standing.since));
-            value["last_seen_unix_ms"] = json!(at(standing.last));
-            value
+        let findings = seen.board.standing().into_iter().map(|standing| SeenFinding {
+            is_present: standing.last == seen.looked_at,
+            first_seen_unix_ms: at(standing.since),
+            last_seen_unix_ms: at(standing.last),
+            finding: standing.finding.clone(),
         });
-        let looked_at = (seen.looks > 0).then(|| at(seen.looked_at));
-        json!({
-            "enabled": seen.interval.is_some(),
-            "interval_ms": seen.interval.map(milliseconds),
-            "looks": seen.looks,
-            "looked_at_unix_ms": looked_at,
-            "findings": findings.collect::<Value>(),
-            "could_not_check": seen.could_not_check,
-        })
+        findings::Findings {
+            enabled: seen.interval.is_some(),
+            interval_ms: seen.interval.map(milliseconds),
+            looks: seen.looks,
+            looked_at_unix_ms: (seen.looks > 0).then(|| at(seen.looked_at)),
+            findings: findings.collect(),
+            could_not_check: seen.could_not_check.clone(),
+        }
     }
 }
 

@@ -4,34 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use admin_api::receipt::{Reload, Reloads};
+use admin_api::receipt::{Reload, ReloadResult, Reloads};
 use decide::FirstUse;
 use model::Moment;
 use observe::exposition::ReloadGauges;
 
 /// Receipts that are kept; the oldest goes first.
 const RECEIPTS_MAX: usize = 50;
-
-/// How a reload ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// Another configuration is in force.
-    Applied,
-    /// The file says what is in force already.
-    Unchanged,
-    /// The old one stays in force.
-    Refused,
-}
-
-impl Ending {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Ending::Applied => "applied",
-            Ending::Unchanged => "unchanged",
-            Ending::Refused => "refused",
-        }
-    }
-}
 
 /// When a reload was asked for, and when its configuration was first used.
 #[derive(Clone, Debug)]
@@ -53,19 +32,25 @@ struct Kept {
 impl History {
     /// Keeps a receipt, and what will be known of the use of its configuration. `at` is the time
     /// since 1970-01-01 UTC.
-    pub(crate) fn add(&self, ending: Ending, receipt: Reload, used: Option<Use>, at: Duration) {
+    pub(crate) fn add(
+        &self,
+        result: ReloadResult,
+        receipt: Reload,
+        used: Option<Use>,
+        at: Duration,
+    ) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.receipts.len() == RECEIPTS_MAX {
             kept.receipts.pop_front();
         }
         kept.receipts.push_back((receipt, used));
         let gauges = &mut kept.gauges;
-        match ending {
-            Ending::Applied => gauges.applied += 1,
-            Ending::Unchanged => gauges.unchanged += 1,
-            Ending::Refused => gauges.refused += 1,
+        match result {
+            ReloadResult::Applied => gauges.applied += 1,
+            ReloadResult::Unchanged => gauges.unchanged += 1,
+            ReloadResult::Refused => gauges.refused += 1,
         }
-        gauges.last_refused = ending == Ending::Refused;
+        gauges.last_refused = result == ReloadResult::Refused;
         gauges.last_at = Some(at);
     }
 
@@ -102,9 +87,9 @@ mod tests {
         let history = History::default();
         let receipt = |generation| Reload { generation, ..Reload::default() };
         for n in 0..RECEIPTS_MAX as u64 + 10 {
-            history.add(Ending::Applied, receipt(n), None, Duration::from_secs(n));
+            history.add(ReloadResult::Applied, receipt(n), None, Duration::from_secs(n));
         }
-        history.add(Ending::Refused, receipt(99), None, Duration::from_secs(99));
+        history.add(ReloadResult::Refused, receipt(99), None, Duration::from_secs(99));
         let receipts = history.receipts().reloads;
         assert_eq!((receipts.len(), &receipts[0]), (RECEIPTS_MAX, &receipt(99)));
         let gauges = history.gauges();

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use admin::ReloadError;
-use admin_api::receipt::Reload;
+use admin_api::receipt::{Reload, ReloadResult, Trigger};
 use control::load::{Load, Seen};
 use observe::TimestampCache;
 
@@ -18,29 +18,8 @@ use crate::commands::{Answer, CommandSender};
 use crate::instance::{Applied, Balancer};
 use crate::service_manager;
 
-use history::{Ending, History, Use};
+use history::{History, Use};
 use watch::Watch;
-
-/// Why the configuration is loaded anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trigger {
-    /// SIGHUP.
-    Signal,
-    /// The admin API, for instance by `weir reload`.
-    Api,
-    /// The file has changed, or one that it names.
-    File,
-}
-
-impl Trigger {
-    fn name(self) -> &'static str {
-        match self {
-            Trigger::Signal => "SIGHUP",
-            Trigger::Api => "admin API",
-            Trigger::File => "file",
-        }
-    }
-}
 
 /// Loads one file again and again.
 pub(crate) struct Reloader {
@@ -101,14 +80,16 @@ impl Reloader {
         service_manager::notify(os::notify::ready());
         let took = os::clock::now() - began;
         let took_ms = (took.as_secs_f64() * 1e6).round() / 1e3;
-        let (ending, what) = match &outcome {
-            Ok(Some(applied)) => (Ending::Applied, changes(applied)),
-            Ok(None) => (Ending::Unchanged, Reload::default()),
-            Err(why) => (Ending::Refused, Reload { why: Some(why.clone()), ..Reload::default() }),
+        let (result, what) = match &outcome {
+            Ok(Some(applied)) => (ReloadResult::Applied, changes(applied)),
+            Ok(None) => (ReloadResult::Unchanged, Reload::default()),
+            Err(why) => {
+                (ReloadResult::Refused, Reload { why: Some(why.clone()), ..Reload::default() })
+            }
         };
         let receipt = Reload {
-            result: ending.name().to_owned(),
-            trigger: trigger.name().to_owned(),
+            result: result.into(),
+            trigger: trigger.into(),
             at: now_text(),
             took_ms,
             generation: balancer.published().generation,
@@ -117,7 +98,7 @@ impl Reloader {
         };
         let used = outcome.as_ref().ok().and_then(Option::as_ref);
         let used = used.map(|new| Use { asked: began, first: Arc::clone(&new.first_use) });
-        self.history.add(ending, receipt.clone(), used, os::clock::wall());
+        self.history.add(result, receipt.clone(), used, os::clock::wall());
         log(trigger, took_ms, &outcome, &warnings);
         match outcome {
             Ok(_) => Ok(receipt),
@@ -132,7 +113,7 @@ impl Reloader {
             balancer.reopen_access_log();
         }
         let why = "an upgrade is under way; try again when it has ended";
-        tracing::warn!(trigger = trigger.name(), "not reloaded: an upgrade is in progress");
+        tracing::warn!(trigger = trigger.as_str(), "not reloaded: an upgrade is in progress");
         Err(ReloadError::Failed(why.to_owned()))
     }
 }
@@ -149,7 +130,7 @@ fn changes(applied: &Applied) -> Reload {
 
 /// One line, whatever came of it; the mistakes of a refused file, and warnings, below it.
 fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Applied>, String>, warnings: &str) {
-    let trigger = trigger.name();
+    let trigger = trigger.as_str();
     match outcome {
         Ok(Some(applied)) => {
             let Applied { diff, preserved, waiting, generation, first_use: _ } = applied;

@@ -1,74 +1,105 @@
-//! A running balancer as a person reads it: this process, then each service with its servers by
-//! zone and how its requests ended. Made from what the admin API answers; a field that an older or
-//! newer balancer does not have is shown as nothing.
+//! A running balancer as a person reads it: the process, then each service with its servers by zone and
+//! how its requests ended. A member that an older balancer does not send is shown as nothing.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use admin_api::Word;
+use admin_api::causes::Cause;
+use admin_api::findings::{Findings, SeenFinding};
+use admin_api::requests::Requests;
+use admin_api::services::{Server, Service, UnresolvedServer};
+use admin_api::status::Status;
+use diagnose::finding::Finding;
 use diagnose::kinds::{grouped, others};
-use serde_json::Value;
+use model::Fault;
+use serde::{Deserialize, Serialize};
 
 use super::columns::Columns;
 
 /// Causes named per service; the rest is one number.
 const CAUSES_SHOWN_MAX: usize = 8;
 
-/// `look` is `/api/v1/status` with `services`, `requests`, `causes` and `under_way` beside.
-pub(crate) fn text(look: &Value, colour: bool) -> String {
+/// Everything that `weir status` shows, and prints with `--json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Look {
+    #[serde(flatten)]
+    pub(crate) status: Status,
+    pub(crate) services: Vec<Service>,
+    /// Requests that have ended.
+    pub(crate) requests: u64,
+    pub(crate) causes: Vec<CauseCount>,
+    /// What the built-in doctor sees, if the balancer has one.
+    pub(crate) doctor: Option<Findings>,
+    /// The oldest requests in flight, if the balancer can list them.
+    pub(crate) under_way: Option<Requests>,
+}
+
+/// How many requests ended with a cause; its page is `weir explain`'s.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct CauseCount {
+    pub(crate) name: String,
+    pub(crate) fault: Word<Fault>,
+    pub(crate) count: u64,
+    pub(crate) services: BTreeMap<String, u64>,
+}
+
+impl From<Cause> for CauseCount {
+    fn from(cause: Cause) -> CauseCount {
+        let Cause { name, fault, count, services, .. } = cause;
+        CauseCount { name, fault, count, services }
+    }
+}
+
+/// Renders everything, with the services' names in bold if `colour`.
+pub(crate) fn text(look: &Look, colour: bool) -> String {
     let (strong, weak) = if colour { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
-    let mut out = process(look);
-    let own_zone = look["zone"].as_str();
-    for service in list(&look["services"]) {
-        let name = word(&service["name"]);
-        let (servers, unresolved) = (list(&service["servers"]), list(&service["unresolved"]));
+    let mut out = process(&look.status);
+    let own_zone = look.status.zone.as_deref();
+    for service in &look.services {
+        let Service { name, eligible, why, queue, servers, unresolved, .. } = service;
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "\n{strong}{name}{weak}: {} of {} servers take new work, {}; {} of {} wait",
-            count(&service["eligible"]),
+            "\n{strong}{name}{weak}: {eligible} of {} servers take new work, {why}; {} of {} wait",
             servers.len() + unresolved.len(),
-            word(&service["why"]),
-            count(&service["queue"]["length"]),
-            count(&service["queue"]["length_max"]),
+            queue.length,
+            queue.length_max,
         );
         for line in table(servers, unresolved, own_zone).lines() {
             let _ = writeln!(out, "  {line}");
         }
-        let ended = ended(list(&look["causes"]), |cause| cause["services"][name].as_u64());
+        let ended = ended(&look.causes, |cause| cause.services.get(name).copied().unwrap_or(0));
         let _ = writeln!(out, "  ended: {ended}");
     }
-    let without = ended(list(&look["causes"]), |cause| {
-        let services = cause["services"].as_object().into_iter().flatten();
-        let with: u64 = services.filter_map(|(_, count)| count.as_u64()).sum();
-        cause["count"].as_u64().map(|count| count.saturating_sub(with))
-    });
+    let without =
+        ended(&look.causes, |cause| cause.count.saturating_sub(cause.services.values().sum()));
     if without != NOTHING {
         let _ = writeln!(out, "\nwithout a service: {without}");
     }
-    out.push_str(&slowest(&look["under_way"]));
-    out.push_str(&findings(&look["doctor"]));
+    out.push_str(&look.under_way.as_ref().map(slowest).unwrap_or_default());
+    out.push_str(&look.doctor.as_ref().map(findings).unwrap_or_default());
     out
 }
 
-/// What the doctor sees now and somebody should act on.
-fn findings(doctor: &Value) -> String {
-    let weighs = |finding: &&Value| {
-        finding["is_present"] == true
-            && matches!(finding["severity"].as_str(), Some("warning" | "critical"))
-    };
-    let present: Vec<&Value> = list(&doctor["findings"]).iter().filter(weighs).collect();
+/// Lists the findings that are present now and need attention.
+fn findings(doctor: &Findings) -> String {
+    let weighs = |seen: &&SeenFinding| seen.is_present && seen.finding.has_weight();
+    let present: Vec<&Finding> =
+        doctor.findings.iter().filter(weighs).map(|seen| &seen.finding).collect();
     if present.is_empty() {
         return String::new();
     }
     let mut out = "\nthe doctor found (`weir doctor` says more):\n".to_owned();
     // Findings of one rule are one line: a fault of the network shows at every server.
     let kinds = grouped(
-        present
-            .into_iter()
-            .map(|finding| ((word(&finding["severity"]), word(&finding["rule"])), finding)),
+        present.into_iter().map(|finding| ((finding.severity.as_str(), &*finding.rule), finding)),
     );
     for ((severity, rule), alike) in kinds {
-        let what = alike.first().map(|first| word(&first["what"])).unwrap_or_default();
-        let subjects = alike.iter().skip(1).map(|finding| word(&finding["subject"]).to_owned());
+        let what = alike.first().map(|first| first.what.as_str()).unwrap_or_default();
+        let subjects = alike.iter().skip(1).map(|finding| finding.subject.clone());
         let others = others(&subjects.collect::<Vec<_>>());
         let more = others.map(|others| format!("; and {others}")).unwrap_or_default();
         let _ = writeln!(out, "  {severity}: {what} ({rule}{more})");
@@ -76,26 +107,27 @@ fn findings(doctor: &Value) -> String {
     out
 }
 
-/// What has been under way for long, if anything has.
-fn slowest(under_way: &Value) -> String {
-    let requests = list(&under_way["requests"]);
+/// Lists the requests that have been in flight for long.
+fn slowest(under_way: &Requests) -> String {
+    let Requests { in_flight, matching, requests, .. } = under_way;
     if requests.is_empty() {
         return String::new();
     }
-    let (matching, all) = (count(&under_way["matching"]), count(&under_way["in_flight"]));
-    let mut out = format!("\nunder way for a second or more: {matching} of {all}\n");
+    let mut out = format!("\nunder way for a second or more: {matching} of {in_flight}\n");
     let mut columns =
         Columns::headed(["AGE", "STAGE", "REQUEST", "SERVICE", "SERVER", "ATTEMPTS", "CLIENT"]);
     for request in requests {
-        let (method, host) = (word(&request["method"]), word(&request["host"]));
+        let word = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (method, host, path) =
+            (word(&request.method), word(&request.host), word(&request.path));
         columns.row([
-            format!("{:.1} s", request["age_ms"].as_f64().unwrap_or(0.0) / 1e3),
-            word(&request["stage"]).to_owned(),
-            format!("{method} {host}{}", word(&request["path"])).trim().to_owned(),
-            word(&request["service"]).to_owned(),
-            word(&request["server"]).to_owned(),
-            count(&request["attempts"]),
-            word(&request["client"]).to_owned(),
+            format!("{:.1} s", request.age_ms / 1e3),
+            request.stage.as_str().to_owned(),
+            format!("{method} {host}{path}").trim().to_owned(),
+            word(&request.service),
+            word(&request.server),
+            request.attempts.to_string(),
+            request.client.clone(),
         ]);
     }
     for line in columns.text().lines() {
@@ -105,22 +137,21 @@ fn slowest(under_way: &Value) -> String {
 }
 
 /// One line on the process and one on its connections.
-fn process(look: &Value) -> String {
-    let ready = if look["ready"] == true { "ready" } else { "NOT READY" };
-    let zone = look["zone"].as_str().map(|zone| format!(", zone {zone}")).unwrap_or_default();
+fn process(status: &Status) -> String {
+    let Status { version, pid, workers, generation, connections, .. } = status;
+    let ready = if status.ready { "ready" } else { "NOT READY" };
+    let zone = status.zone.as_ref().map(|zone| format!(", zone {zone}")).unwrap_or_default();
+    let up = uptime(status.uptime_s);
     let mut out = format!(
-        "weir {}: {ready}, up {}, process {}, {} workers, configuration {}{zone}\n",
-        word(&look["version"]),
-        uptime(look["uptime_s"].as_u64().unwrap_or(0)),
-        count(&look["pid"]),
-        count(&look["workers"]),
-        count(&look["generation"]),
+        "weir {version}: {ready}, up {up}, process {pid}, {workers} workers, configuration \
+         {generation}{zone}\n"
     );
-    let listeners: Vec<String> = list(&look["listeners"])
+    let listeners: Vec<String> = status
+        .listeners
         .iter()
         .map(|listener| {
-            let (name, address) = (word(&listener["name"]), word(&listener["address"]));
-            let open = count(&listener["connections"]["open"]);
+            let (name, address, open) =
+                (&listener.name, &listener.address, listener.connections.open);
             if name == address {
                 format!("{address} {open}")
             } else {
@@ -128,17 +159,16 @@ fn process(look: &Value) -> String {
             }
         })
         .collect();
-    let connections = &look["connections"];
-    let (open, open_max) = (count(&connections["open"]), count(&connections["open_max"]));
+    let (open, open_max) = (connections.open, connections.open_max);
     let _ = writeln!(out, "{open} of {open_max} connections: {}", listeners.join(", "));
     out
 }
 
 /// The servers by zone, the balancer's own first; last those whose names have no address.
-fn table(servers: &[Value], unresolved: &[Value], own_zone: Option<&str>) -> String {
-    let mut zones: Vec<(Option<&str>, Vec<&Value>)> = Vec::new();
+fn table(servers: &[Server], unresolved: &[UnresolvedServer], own_zone: Option<&str>) -> String {
+    let mut zones: Vec<(Option<&str>, Vec<&Server>)> = Vec::new();
     for server in servers {
-        let zone = server["zone"].as_str();
+        let zone = server.zone.as_deref();
         match zones.iter_mut().find(|(of, _)| *of == zone) {
             Some((_, members)) => members.push(server),
             None => zones.push((zone, vec![server])),
@@ -163,16 +193,16 @@ fn table(servers: &[Value], unresolved: &[Value], own_zone: Option<&str>) -> Str
         }
     }
     for server in unresolved {
-        let backup = if server["backup"] == true { ", backup" } else { "" };
+        let backup = if server.backup { ", backup" } else { "" };
         let none = String::new;
         columns.row([
-            word(&server["zone"]).to_owned(),
-            format!("{}{backup}", word(&server["name"])),
+            server.zone.clone().unwrap_or_default(),
+            format!("{}{backup}", server.name),
             "no".to_owned(),
             "name not resolved".to_owned(),
             none(),
             none(),
-            count(&server["weight_configured"]),
+            server.weight_configured.to_string(),
             none(),
             none(),
             none(),
@@ -181,38 +211,37 @@ fn table(servers: &[Value], unresolved: &[Value], own_zone: Option<&str>) -> Str
     columns.text()
 }
 
-fn row(zone: Option<&str>, server: &Value) -> [String; 10] {
-    let (name, address) = (word(&server["name"]), word(&server["address"]));
-    let shown = if name == address { address.to_owned() } else { format!("{name} ({address})") };
-    let backup = if server["backup"] == true { ", backup" } else { "" };
-    let health = match server["ejected_for_ms"].as_f64() {
+fn row(zone: Option<&str>, server: &Server) -> [String; 10] {
+    let Server { name, address, in_flight, weight, weight_configured, .. } = server;
+    let shown = if name == address { address.clone() } else { format!("{name} ({address})") };
+    let backup = if server.backup { ", backup" } else { "" };
+    let health = match server.ejected_for_ms {
         Some(ms) => format!("ejected {} s", (ms / 1e3).ceil()),
-        None => word(&server["health"]).to_owned(),
+        None => server.health.as_str().to_owned(),
     };
-    let in_flight = match server["in_flight_max"].as_u64() {
-        Some(max) => format!("{} of {max}", count(&server["in_flight"])),
-        None => count(&server["in_flight"]),
+    let in_flight = match server.in_flight_max {
+        Some(max) => format!("{in_flight} of {max}"),
+        None => in_flight.to_string(),
     };
-    let (weight, configured) = (count(&server["weight"]), count(&server["weight_configured"]));
-    let weight = if weight == configured || configured.is_empty() {
-        weight
+    let weight = if weight == weight_configured {
+        weight.to_string()
     } else {
-        format!("{weight} (file: {configured})")
+        format!("{weight} (file: {weight_configured})")
     };
-    let latency = server["latency_ms"].as_f64().map(|ms| match ms {
+    let latency = server.latency_ms.map(|ms| match ms {
         ms if ms < 10.0 => format!("{ms:.1} ms"),
         ms => format!("{ms:.0} ms"),
     });
     [
         zone.unwrap_or_default().to_owned(),
         format!("{shown}{backup}"),
-        if server["eligible"] == true { "yes" } else { "no" }.to_owned(),
+        if server.eligible { "yes" } else { "no" }.to_owned(),
         health,
-        word(&server["state"]).to_owned(),
+        server.state.as_str().to_owned(),
         in_flight,
         weight,
-        count(&server["requests"]),
-        count(&server["failures"]),
+        server.requests.to_string(),
+        server.failures.to_string(),
         latency.unwrap_or_default(),
     ]
 }
@@ -220,10 +249,10 @@ fn row(zone: Option<&str>, server: &Value) -> [String; 10] {
 const NOTHING: &str = "nothing yet";
 
 /// How exchanges ended, most frequent first, as shares of all that `of` counts.
-fn ended(causes: &[Value], of: impl Fn(&Value) -> Option<u64>) -> String {
+fn ended(causes: &[CauseCount], of: impl Fn(&CauseCount) -> u64) -> String {
     let mut counted: Vec<(&str, u64)> = causes
         .iter()
-        .filter_map(|cause| Some((cause["name"].as_str()?, of(cause)?)))
+        .map(|cause| (cause.name.as_str(), of(cause)))
         .filter(|(_, count)| *count > 0)
         .collect();
     counted.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
@@ -267,23 +296,16 @@ fn uptime(seconds: u64) -> String {
     shown.join(" ")
 }
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn word(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-fn count(value: &Value) -> String {
-    value.as_u64().map(|count| count.to_string()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// What an API answered, as `weir status` reads it.
+    fn look(value: serde_json::Value) -> Look {
+        serde_json::from_value(value).unwrap()
+    }
 
     #[test]
     fn a_balancer_is_read_at_a_glance() {
@@ -301,7 +323,7 @@ mod tests {
         third["weight"] = json!(5);
         third["in_flight_max"] = json!(null);
         third["backup"] = json!(true);
-        let look = json!({
+        let look = look(json!({
             "version": "1.2.3", "ready": true, "uptime_s": 90_061, "pid": 12, "workers": 2,
             "generation": 3, "zone": "b", "connections": { "open": 5, "open_max": 100 },
             "listeners": [
@@ -330,7 +352,7 @@ mod tests {
                     "client": "192.0.2.1:40001",
                 },
             ] },
-        });
+        }));
         let expected = "\
 weir 1.2.3: ready, up 1d 1h, process 12, 2 workers, configuration 3, zone b
 5 of 100 connections: public (0.0.0.0:80) 5
@@ -355,15 +377,15 @@ under way for a second or more: 2 of 17
 
     #[test]
     fn servers_without_an_address_are_shown() {
-        let look = json!({ "services": [{
+        let look = look(json!({ "services": [{
             "name": "app", "eligible": 0, "why": "no server takes new work", "servers": [],
             "unresolved": [
                 { "name": "app.internal:80", "zone": "a", "weight_configured": 2, "backup": false },
                 { "name": "spare.internal:80", "zone": null, "weight_configured": 1, "backup": true },
             ],
-        }] });
+        }] }));
         let expected = "\
-app: 0 of 2 servers take new work, no server takes new work;  of  wait
+app: 0 of 2 servers take new work, no server takes new work; 0 of 0 wait
   ZONE  SERVER                     NEW WORK  HEALTH             WEIGHT
   a     app.internal:80            no        name not resolved  2
         spare.internal:80, backup  no        name not resolved  1
@@ -376,7 +398,8 @@ app: 0 of 2 servers take new work, no server takes new work;  of  wait
     fn findings_of_one_kind_share_a_line() {
         let finding = |rule: &str, subject: &str, what: &str| {
             json!({
-                "is_present": true, "severity": "warning", "rule": rule, "subject": subject, "what": what
+                "is_present": true, "severity": "warning", "certainty": "likely", "rule": rule,
+                "subject": subject, "what": what, "why": "", "verify": "", "evidence": [], "source": [],
             })
         };
         let doctor = json!({ "findings": [
@@ -389,14 +412,14 @@ app: 0 of 2 servers take new work, no server takes new work;  of  wait
   warning: 10.0.0.1:80 loses 8 % (server_loss; and 2 more of this kind: 10.0.0.2:80 and 10.0.0.3:80)
   warning: a queue overflows (listener_overflow)
 ";
-        let text = findings(&doctor);
+        let text = findings(&serde_json::from_value(doctor).unwrap());
         assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]
     fn a_balancer_that_says_nothing_is_shown_all_the_same() {
-        assert!(text(&json!({}), false).starts_with("weir : NOT READY"));
-        assert!(text(&json!({ "services": [{}] }), false).contains("ended: nothing yet"));
+        assert!(text(&look(json!({})), false).starts_with("weir : NOT READY"));
+        assert!(text(&look(json!({ "services": [{}] })), false).contains("ended: nothing yet"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use admin_api::receipt::{Carried, KindChanges, Reload};
+use admin_api::receipt::{Carried, KindChanges, Reload, ReloadResult};
 use serde_json::json;
 
 use super::check::{print, print_json};
@@ -38,7 +38,7 @@ fn told(receipt: &Reload) -> String {
     let mut out = String::new();
     let Reload { generation, took_ms, .. } = receipt;
     // Writing to a String cannot fail.
-    if receipt.result == "unchanged" {
+    if receipt.result.known() == Some(ReloadResult::Unchanged) {
         let _ =
             writeln!(out, "unchanged: the file says what is in force (generation {generation})");
         return out;

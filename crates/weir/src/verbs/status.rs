@@ -3,13 +3,16 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use admin_api::causes::Causes;
+use admin_api::services::Services;
 use balancer::signals::Signals;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::check::{print, print_json, print_on};
 use crate::api_client::{Client, ClientError};
 use crate::flags::{Common, Exit, StatusArgs};
 use crate::render;
+use crate::render::status::{CauseCount, Look};
 
 /// What has been under way for a second or more, the slowest of it.
 const SLOWEST: &str = "/api/v1/requests?longer_than_ms=1000&limit=5";
@@ -29,34 +32,29 @@ pub(crate) fn run(args: &StatusArgs, common: Common) -> Exit {
     };
     let colour = common.colours_stdout();
     match args.watch {
-        None if args.json => print_json(&first),
+        None if args.json => print_json(&json!(first)),
         None => print(&render::status::text(&first, colour)),
         Some(every) => watch(&client, first, every, args.json, colour),
     }
 }
 
-/// Everything that is shown, asked for in one go.
-fn look(client: &Client) -> Result<Value, ClientError> {
-    let mut status: Value = client.get("/api/v1/status")?;
-    let mut services: Value = client.get("/api/v1/services")?;
-    let mut causes: Value = client.get("/api/v1/causes")?;
-    // Their pages are `weir explain`'s.
-    for cause in causes["causes"].as_array_mut().into_iter().flatten() {
-        let counted = ["name", "fault", "count", "services"];
-        let kept = counted.map(|key| (key.to_owned(), cause[key].take()));
-        *cause = Value::Object(kept.into_iter().collect());
-    }
-    status["services"] = services["services"].take();
-    status["requests"] = causes["requests"].take();
-    status["causes"] = causes["causes"].take();
-    // A balancer that cannot tell is shown without.
-    status["doctor"] = client.get("/api/v1/findings").unwrap_or_default();
-    status["under_way"] = client.get(SLOWEST).unwrap_or_default();
-    Ok(status)
+/// Asks for everything that is shown.
+fn look(client: &Client) -> Result<Look, ClientError> {
+    let Services { services } = client.get("/api/v1/services")?;
+    let Causes { requests, causes } = client.get("/api/v1/causes")?;
+    Ok(Look {
+        status: client.get("/api/v1/status")?,
+        services,
+        requests,
+        causes: causes.into_iter().map(CauseCount::from).collect(),
+        // A balancer that cannot answer these is shown without them.
+        doctor: client.get("/api/v1/findings").ok(),
+        under_way: client.get(SLOWEST).ok(),
+    })
 }
 
 /// Shows it again and again. A balancer that is away for a while is waited for.
-fn watch(client: &Client, first: Value, every: Duration, json: bool, colour: bool) -> Exit {
+fn watch(client: &Client, first: Look, every: Duration, json: bool, colour: bool) -> Exit {
     let mut signals = match Signals::catch() {
         Ok(signals) => signals,
         Err(error) => {
@@ -65,10 +63,10 @@ fn watch(client: &Client, first: Value, every: Duration, json: bool, colour: boo
         }
     };
     let clear = if io::stdout().is_terminal() && !json { CLEAR } else { "" };
-    let mut looked: Result<Value, ClientError> = Ok(first);
+    let mut looked: Result<Look, ClientError> = Ok(first);
     loop {
         let text = match &looked {
-            Ok(look) if json => format!("{look}\n"),
+            Ok(look) if json => format!("{}\n", json!(look)),
             Ok(look) => format!("{clear}{}\n", render::status::text(look, colour)),
             Err(error) if json => format!("{}\n", json!({ "error": error.to_string() })),
             Err(error) => format!("{clear}{error}\n"),

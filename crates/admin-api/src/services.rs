@@ -1,0 +1,154 @@
+//! `/api/v1/services`: services and their servers, and the changes that a person may make to a server.
+//! Times are in milliseconds.
+
+use decide::{Reason, Tier};
+use model::{Administrative, Health};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Word;
+
+/// All services.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Services {
+    /// Sorted by name.
+    pub services: Vec<Service>,
+}
+
+/// A service (backend, upstream, pool) with its servers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// Number of servers that receive new requests.
+    pub eligible: usize,
+    /// Which servers are eligible: those of the balancer's zone, of all zones, or backups too.
+    pub tier: Word<Tier>,
+    /// Why this tier, for programs.
+    pub reason: Word<Reason>,
+    /// Why this tier, for people.
+    pub why: String,
+    /// Requests that wait for a server.
+    pub queue: Queue,
+    /// In order of the configuration.
+    pub servers: Vec<Server>,
+    /// Servers whose name does not resolve to an address at present.
+    pub unresolved: Vec<UnresolvedServer>,
+}
+
+/// A service's queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Queue {
+    /// Requests in the queue.
+    pub length: u32,
+    /// Maximum number of requests in the queue.
+    pub length_max: u32,
+    /// Slots per second that became free for queued requests, as last measured.
+    pub drain_rate_per_s: f64,
+}
+
+/// A server of a service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Server {
+    /// The name or address in the configuration.
+    pub name: String,
+    /// Its address.
+    pub address: String,
+    /// Its zone, if configured.
+    pub zone: Option<String>,
+    /// Whether it receives new requests.
+    pub eligible: bool,
+    /// Result of health checks; unknown: no check is configured, or none has finished.
+    pub health: Word<Health>,
+    /// The state set by an operator.
+    pub state: Word<Administrative>,
+    /// Remaining time of its ejection by passive health checks; null: not ejected.
+    #[schemars(range(min = 0))]
+    pub ejected_for_ms: Option<f64>,
+    /// Its current weight, relative to the other servers.
+    #[schemars(range(max = 1000))]
+    pub weight: u16,
+    /// Its configured weight.
+    #[schemars(range(max = 1000))]
+    pub weight_configured: u16,
+    /// Share of its weight in effect during slow start; 1 after it.
+    #[schemars(range(min = 0, max = 1))]
+    pub slow_start_share: f64,
+    /// Whether it is used only when the other servers are not enough.
+    pub backup: bool,
+    /// Requests (in TCP mode: connections) at its address now, of all services.
+    pub in_flight: u32,
+    /// Maximum number of requests at its address; null: no limit.
+    #[schemars(range(min = 1))]
+    pub in_flight_max: Option<u32>,
+    /// Requests that this service sent to it.
+    pub requests: u64,
+    /// How many of these failed through the server's or the network's fault.
+    pub failures: u64,
+    /// Time to the response head: a moving average that rises at once and falls slowly; null:
+    /// not known.
+    #[schemars(range(min = 0))]
+    pub latency_ms: Option<f64>,
+}
+
+/// A server whose name has no address at present.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct UnresolvedServer {
+    /// The name in the configuration.
+    pub name: String,
+    /// Its zone, if configured.
+    pub zone: Option<String>,
+    /// Its configured weight.
+    #[schemars(range(max = 1000))]
+    pub weight_configured: u16,
+    /// Whether it is a backup.
+    pub backup: bool,
+}
+
+/// Sets a server's administrative state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StateRequest {
+    /// ready: receives requests if it is healthy. drain: finishes its requests and receives no new
+    /// ones. maintenance: as drain, and it is not checked.
+    pub state: RequestedState,
+}
+
+/// The states that an operator may set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum RequestedState {
+    #[allow(missing_docs)]
+    Ready,
+    #[allow(missing_docs)]
+    Drain,
+    #[allow(missing_docs)]
+    Maintenance,
+}
+
+impl From<RequestedState> for Administrative {
+    fn from(state: RequestedState) -> Administrative {
+        match state {
+            RequestedState::Ready => Administrative::Ready,
+            RequestedState::Drain => Administrative::Drain,
+            RequestedState::Maintenance => Administrative::Maintenance,
+        }
+    }
+}
+
+/// Sets a server's weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WeightRequest {
+    /// 0: receives no new requests. null: the configured weight.
+    // Not optional: an empty object asks for nothing.
+    #[serde(deserialize_with = "Option::deserialize")]
+    #[schemars(range(max = 1000))]
+    pub weight: Option<u16>,
+}

@@ -82,5 +82,5 @@ fn near_duplicate(near: &NearDuplicate) -> checks::NearDuplicate {
 }
 
 fn names(services: &[Arc<str>]) -> Vec<String> {
-    services.iter().map(|name| name.to_string()).collect()
+    services.iter().map(ToString::to_string).collect()
 }

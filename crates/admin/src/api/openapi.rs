@@ -190,8 +190,8 @@ fn change<T: JsonSchema>(path: &'static str, id: &'static str, summary: &'static
     }
 }
 
-/// What the API describes beside its configuration: state and counts.
-fn reading() -> Vec<Operation> {
+/// The API itself and the process.
+fn process() -> Vec<Operation> {
     let mut metrics = Operation::new(
         ("get", "/metrics"),
         "metrics",
@@ -223,6 +223,12 @@ fn reading() -> Vec<Operation> {
             "The status.",
             json_of::<Status>(),
         ),
+    ]
+}
+
+/// Services and their requests.
+fn traffic() -> Vec<Operation> {
+    vec![
         Operation::new(
             ("get", "/api/v1/services"),
             "services",
@@ -240,6 +246,12 @@ fn reading() -> Vec<Operation> {
         .at([SERVICE])
         .refuses(&[(400, "The path is not readable."), (404, "There is no such service.")]),
         requests(),
+    ]
+}
+
+/// Why requests fail, and what the balancer runs with.
+fn diagnosis() -> Vec<Operation> {
+    vec![
         Operation::new(
             ("get", "/api/v1/causes"),
             "causes",
@@ -372,7 +384,7 @@ fn changing() -> Vec<Operation> {
     ]
 }
 
-/// Removes what only a reader of another version needs, and what is not in OpenAPI's registry of formats.
+/// Removes what only a reader of another version needs, and what is not in `OpenAPI`'s registry of formats.
 fn tidy(schema: &mut Value) {
     if let Some(object) = schema.as_object_mut() {
         // Defaults stand in for members that an older version does not send. Only a member's name,
@@ -397,7 +409,7 @@ pub(super) fn document(version: &str) -> Value {
         .with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut schemas = settings.into_generator();
     let mut paths = Map::new();
-    for operation in reading().iter().chain(&changing()) {
+    for operation in [process(), traffic(), diagnosis(), changing()].iter().flatten() {
         let described = operation.describe(&mut schemas);
         paths.entry(operation.path).or_insert_with(|| json!({}))[operation.method] = described;
     }

@@ -5,24 +5,8 @@ use serde_json::{Value, json};
 
 use crate::rig::{Answer, Api};
 
-/// What is wrong with `value` by `schema`. Knows the parts of JSON Schema that the document uses,
-/// and no others. Stricter than a client need be: an object has no field that is not described.
-fn violations(value: &Value, schema: &Value, document: &Value, at: &str, found: &mut Vec<String>) {
-    let schema = match schema["$ref"].as_str() {
-        Some(reference) => document.pointer(&reference[1..]).unwrap(),
-        None => schema,
-    };
-    if let Some(choices) = schema["anyOf"].as_array() {
-        let fits = |choice| {
-            let mut found = Vec::new();
-            violations(value, choice, document, at, &mut found);
-            found.is_empty()
-        };
-        if !choices.iter().any(fits) {
-            found.push(format!("{at}: {value} is none of {choices:?}"));
-        }
-        return;
-    }
+/// Fails on a keyword that [`violations`] does not check.
+fn assert_known(schema: &Value, at: &str) {
     for key in schema.as_object().unwrap().keys() {
         const KNOWN: [&str; 13] = [
             "type",
@@ -41,6 +25,27 @@ fn violations(value: &Value, schema: &Value, document: &Value, at: &str, found: 
         ];
         assert!(KNOWN.contains(&key.as_str()), "{at}: {key} is not known here");
     }
+}
+
+/// What is wrong with `value` by `schema`. Knows the parts of JSON Schema that the document uses,
+/// and no others. Stricter than a client need be: an object has no field that is not described.
+fn violations(value: &Value, schema: &Value, document: &Value, at: &str, found: &mut Vec<String>) {
+    let schema = match schema["$ref"].as_str() {
+        Some(reference) => document.pointer(&reference[1..]).unwrap(),
+        None => schema,
+    };
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let fits = |choice| {
+            let mut found = Vec::new();
+            violations(value, choice, document, at, &mut found);
+            found.is_empty()
+        };
+        if !choices.iter().any(fits) {
+            found.push(format!("{at}: {value} is none of {choices:?}"));
+        }
+        return;
+    }
+    assert_known(schema, at);
     let types = match &schema["type"] {
         Value::Array(types) => types.clone(),
         one => vec![one.clone()],

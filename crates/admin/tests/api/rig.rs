@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use admin::{Door, Listener, Sources, Token};
 use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
+use admin_api::findings::Findings;
 use admin_api::receipt::{HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade};
 use decide::Registry;
 use model::{AdminAddress, Cause, Material, Moment, TcpSample, Timings};
@@ -116,31 +117,7 @@ pub(crate) fn sources() -> Sources {
             })
         })),
         reloads: Some(Arc::new(|| Reloads { reloads: vec![receipt()] })),
-        findings: Some(Arc::new(|| {
-            serde_json::from_value(json!({
-                "enabled": true,
-                "interval_ms": 10_000,
-                "looks": 3,
-                "looked_at_unix_ms": 1_763_619_180_000_u64,
-                "findings": [{
-                    "rule": "sack_off",
-                    "subject": "net.ipv4.tcp_sack",
-                    "severity": "warning",
-                    "certainty": "certain",
-                    "what": "Selective acknowledgements are off.",
-                    "evidence": [{ "name": "net.ipv4.tcp_sack", "figure": 0 }],
-                    "why": "Loss costs more.",
-                    "remedy": [{ "action": "Turn them on", "commands": [], "risk": "none" }],
-                    "verify": "it is 1",
-                    "source": ["/proc/sys/net/ipv4/tcp_sack"],
-                    "is_present": true,
-                    "first_seen_unix_ms": 1_763_619_170_000_u64,
-                    "last_seen_unix_ms": 1_763_619_180_000_u64,
-                }],
-                "could_not_check": [{ "what": "the kernel's log", "reason": "/dev/kmsg: refused" }],
-            }))
-            .unwrap()
-        })),
+        findings: Some(Arc::new(findings)),
         reload_gauges: Some(Arc::new(|| ReloadGauges {
             applied: 1,
             unchanged: 0,
@@ -150,6 +127,33 @@ pub(crate) fn sources() -> Sources {
         })),
         switches: admin::Switches::default(),
     }
+}
+
+/// One finding, and something that could not be checked.
+fn findings() -> Findings {
+    serde_json::from_value(json!({
+        "enabled": true,
+        "interval_ms": 10_000,
+        "looks": 3,
+        "looked_at_unix_ms": 1_763_619_180_000_u64,
+        "findings": [{
+            "rule": "sack_off",
+            "subject": "net.ipv4.tcp_sack",
+            "severity": "warning",
+            "certainty": "certain",
+            "what": "Selective acknowledgements are off.",
+            "evidence": [{ "name": "net.ipv4.tcp_sack", "figure": 0 }],
+            "why": "Loss costs more.",
+            "remedy": [{ "action": "Turn them on", "commands": [], "risk": "none" }],
+            "verify": "it is 1",
+            "source": ["/proc/sys/net/ipv4/tcp_sack"],
+            "is_present": true,
+            "first_seen_unix_ms": 1_763_619_170_000_u64,
+            "last_seen_unix_ms": 1_763_619_180_000_u64,
+        }],
+        "could_not_check": [{ "what": "the kernel's log", "reason": "/dev/kmsg: refused" }],
+    }))
+    .unwrap()
 }
 
 /// One address, probed for two services.

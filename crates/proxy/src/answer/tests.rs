@@ -1,4 +1,4 @@
-//! Answers byte by byte, and what must hold of all of them.
+//! Tests of answers byte by byte, and of properties that hold for all of them.
 
 use wire::http1::{HeadLimits, Parsed, ResponseHead, parse_request, parse_response};
 
@@ -25,7 +25,7 @@ fn occasion(request: Option<&RequestHead>) -> Occasion<'_> {
 }
 
 fn written(answer: &Answer, occasion: &Occasion<'_>) -> String {
-    // What is there already stays.
+    // Existing bytes stay.
     let mut out = b"before".to_vec();
     answer.write_at(NOW_S, occasion, &mut out);
     String::from_utf8(out).unwrap().strip_prefix("before").unwrap().to_owned()
@@ -200,8 +200,8 @@ fn a_hostile_request_id_stays_data_and_is_cut() {
     }
 }
 
-/// Whatever is answered, in whatever form: a response that a strict parser takes, with the length
-/// that it announces.
+/// Every answer in every format is a response that a strict parser accepts, with the length it
+/// declares.
 #[test]
 fn every_answer_is_sound_http() {
     for &cause in Cause::ALL {

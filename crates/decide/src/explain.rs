@@ -166,7 +166,7 @@ pub enum Way {
 }
 
 impl LiveService {
-    /// What a request that asks like this finds at `now`.
+    /// Returns what a request with these properties finds at `now`.
     pub fn explain(&self, ask: &Ask<'_>, now: Moment) -> Decision {
         let endpoints = self.endpoints();
         let nobody_else = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
@@ -199,7 +199,7 @@ impl LiveService {
 }
 
 impl Decision {
-    /// The choice has been made: this server, in this way; or none.
+    /// Records the result of the choice: this server, obtained this way; or none.
     pub fn settle(&mut self, winner: Option<&Endpoint>, way: Way, now: Moment) {
         self.settled = true;
         self.chosen = winner.map(|endpoint| endpoint.row.address);
@@ -225,12 +225,12 @@ impl Decision {
         }
     }
 
-    /// Whether the choice has been made.
+    /// Returns whether the choice has been recorded.
     pub fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// What speaks against those that could have been chosen.
+    /// Returns why the other eligible servers were not chosen.
     fn lost_by(&self) -> Why {
         match self.by {
             None => Why::NobodyChosen,
@@ -239,7 +239,7 @@ impl Decision {
             Some(By::RoundRobin) => Why::NotItsTurn,
             Some(By::LeastConnections) => Why::HigherLoad,
             Some(By::Hash) if self.keyed => Why::OtherKey,
-            // A request without the part that is hashed is placed by chance.
+            // A request without the hashed part is placed at random.
             Some(By::PeakEwma | By::Random | By::Hash | By::Elsewhere) => Why::NotDrawn,
         }
     }
@@ -250,7 +250,7 @@ impl Decision {
             shown.why = Why::Chosen;
             return;
         }
-        // It is one of those that were only counted, as one that could be chosen most likely.
+        // It is one of those that were only counted, most likely as eligible.
         if let Some(hidden) = self.servers.pop() {
             self.count_more(hidden.why);
         }
@@ -269,7 +269,7 @@ impl Decision {
     }
 }
 
-/// What speaks against a server before any algorithm is asked; [`Why::NobodyChosen`]: nothing.
+/// Returns why a server is ruled out before any algorithm runs; [`Why::NobodyChosen`]: it is not.
 fn against(endpoints: &Endpoints, index: usize, avoid: &[SocketAddr]) -> Why {
     let endpoint = &endpoints.all[index];
     if endpoints.is_eligible_at(index) {

@@ -1,4 +1,4 @@
-//! What is agreed on, and how each refusal is told on both sides.
+//! Tests of what is negotiated, and how each refusal is reported on both sides.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn both_sides_know_what_was_agreed_on_and_go_on_with_it_later() {
             assert!(here.peer_certificate.is_some() && there.peer_certificate.is_none());
             assert_eq!((here.resumed, there.resumed), (resumed, resumed), "{name}");
             assert!(!near.can_splice());
-            // Tickets come with the answer.
+            // Tickets come with the response.
             say(&near, &far, b"question").await;
             say(&far, &near, b"answer").await;
         }
@@ -66,7 +66,7 @@ async fn a_client_without_the_certificate_it_needs_is_told() {
     let (near, far) = shake(&pki().client(), &server).await;
     let refused = far.unwrap_err();
     assert!(matches!(refused.error, TlsError::CertificateMissing), "{}", refused.error);
-    // In TLS 1.3 the client is done before the server has looked.
+    // In TLS 1.3 the client is done before the server has verified it.
     let failed = (&near.unwrap()).read(&mut [0; 8]).await.unwrap_err();
     assert_eq!(failed.kind(), std::io::ErrorKind::ConnectionAborted);
     assert_eq!(failed.to_string(), "the peer requires a certificate (CertificateRequired)");
@@ -161,7 +161,7 @@ async fn what_was_read_before_is_part_of_the_handshake() {
     let (near, far) = tcp();
     let name = ServerName::try_from(NAME).unwrap();
     let serve = async {
-        // As after a PROXY header: nobody knows how much of the hello has come along.
+        // As after a PROXY header: an unknown part of the hello has already been read.
         let mut prefix = [0; 100];
         (&far).read_exact(&mut prefix).await.unwrap();
         far.accept_tls(pki().server(), &prefix).await

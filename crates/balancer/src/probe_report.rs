@@ -1,4 +1,4 @@
-//! Reports for programs: what other rooms know, as JSON for the admin API.
+//! Converts probe reports of other crates to JSON for the admin API.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use health::report::{Endpoint, NearDuplicate, ProbeRow, Report, Row};
 use observe::exposition::ProbeGauges;
 use serde_json::{Value, json};
 
-/// The probe plan. Rates are probes per second.
+/// Returns the probe plan. Rates are probes per second.
 pub(crate) fn plan(report: &Report) -> Value {
     json!({
         "probes": report.probes(),
@@ -17,7 +17,7 @@ pub(crate) fn plan(report: &Report) -> Value {
     })
 }
 
-/// The probe plan as it runs: with how its probes went.
+/// Returns the running probe plan, with probe statistics.
 pub(crate) fn running_plan(status: &Status) -> Value {
     let (report, probed) = (status.plan(), status.probed());
     let mut value = plan(&report);
@@ -33,7 +33,7 @@ pub(crate) fn running_plan(status: &Status) -> Value {
     value
 }
 
-/// Probes by address, as metrics.
+/// Returns probe statistics by address, as metrics.
 pub(crate) fn probes(status: &Status) -> Vec<ProbeGauges> {
     let probed = status.probed();
     let plan = status.plan();
@@ -81,7 +81,7 @@ fn names(services: &[Arc<str>]) -> Value {
     services.iter().map(|name| &**name).collect()
 }
 
-/// To three decimals. An empty sum is -0.0; adding 0.0 makes it 0.0.
+/// Rounds to three decimals. An empty sum is -0.0; adding 0.0 makes it 0.0.
 fn rounded(rate: f64) -> f64 {
     (rate * 1e3).round() / 1e3 + 0.0
 }

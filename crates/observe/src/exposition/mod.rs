@@ -1,7 +1,7 @@
 //! Metrics as text for a scraper: the Prometheus text format 0.0.4 and `OpenMetrics` 1.0.
 //!
-//! Everything Weir exposes is named here and nowhere else. What is counted comes as [`Totals`];
-//! what simply is at this moment comes as [`Gauges`], handed in by whoever knows it.
+//! All metrics that Weir exposes are named here and nowhere else. Counters are passed in as
+//! [`Totals`], current values as [`Gauges`].
 
 mod families;
 mod gauges;
@@ -104,8 +104,8 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
     }
 }
 
-/// What the operating system counts of the process, by the names that Prometheus's client libraries
-/// use.
+/// Writes what the operating system counts for the process, by the names that Prometheus's client
+/// libraries use.
 fn write_resources(process: ProcessGauges, families: &mut Families<'_>) {
     families.single(
         "process_start_time_seconds",
@@ -168,7 +168,7 @@ fn write_reloads(reloads: ReloadGauges, families: &mut Families<'_>) {
     }
 }
 
-/// When certificates end: to be told of before they do.
+/// Writes when certificates expire, so that alerts can fire before they do.
 fn write_certificates(gauges: &Gauges<'_>, families: &mut Families<'_>) {
     let mut ends = families.family(
         "weir_certificate_not_after_timestamp_seconds",
@@ -324,8 +324,8 @@ fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<
     }
 }
 
-/// Writes what ever happened, and good ends with 2xx in any case, so that a rate can be taken of
-/// them from the first scrape on.
+/// Writes all causes that have occurred, and successful exchanges with 2xx in any case, so that a
+/// rate can be computed from the first scrape on.
 fn write_exchanges(
     whose: Label<'_>,
     exchanges: &ExchangeTotals,
@@ -373,8 +373,8 @@ const SERVICE_HISTOGRAMS: [ServiceHistogram; 5] = [
     }),
 ];
 
-/// Upper bounds of what is exposed of a histogram, with their text in seconds. Each is a bound of
-/// a bucket inside, so that the counts are exact.
+/// Upper bounds of exposed histogram buckets, with their text in seconds. Each is a bound of an
+/// internal bucket, so that the counts are exact.
 const BOUNDS: [(u64, &str); 17] = [
     (500, "0.0005"),
     (1_000, "0.001"),

@@ -1,4 +1,4 @@
-//! Families of servers, and of the addresses that are probed.
+//! Metric families of servers, and of probed addresses.
 
 use super::families::{Families, Kind, Label, Number};
 use super::{Gauges, ProbeGauges, ServerGauges};
@@ -66,7 +66,7 @@ pub(super) fn write_servers(gauges: &Gauges<'_>, families: &mut Families<'_>) {
     }
     let mut known = gauges.servers.iter().filter(|server| server.idle_connections.is_some());
     if known.next().is_none() {
-        // A number that nobody knows is not zero.
+        // An unknown number is not zero.
         return;
     }
     let mut idle = families.family(

@@ -1,4 +1,4 @@
-//! Families of what TCP says of the way to the servers, by server and by zone.
+//! Metric families of TCP statistics on the paths to servers, by server and by zone.
 
 use std::collections::BTreeMap;
 

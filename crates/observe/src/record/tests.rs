@@ -1,4 +1,4 @@
-//! Every line stays one line, and says what it is told.
+//! Tests that every line stays one line, with the right content.
 
 use serde_json::{Value, json};
 
@@ -209,7 +209,7 @@ fn random_bytes_leave_valid_json_and_one_line() {
     let mut rng = fastrand::Rng::with_seed(seed);
     for _ in 0..5_000 {
         let mut bytes = vec![0; rng.usize(1..40)];
-        // Half of them with bytes that matter most often.
+        // Half of them from the bytes that matter most.
         let some = b"\"\\\n\x00\x1b\x7f\x80\xbf\xc2\xe2\xf0\xffa /";
         let chosen = rng.bool();
         for byte in &mut bytes {

@@ -1,4 +1,4 @@
-//! What request heads are taken, refused, and how they read.
+//! Tests of which request heads are accepted or refused, and how they are parsed.
 
 use super::*;
 use crate::http1::FieldRef;

@@ -1,4 +1,4 @@
-//! What changes about listeners.
+//! Changes of listeners.
 
 use ipnet::IpNet;
 use model::{ClientHttp2, ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot};
@@ -7,7 +7,7 @@ use super::tls::pattern;
 use super::{Changes, Words, or, time, yes_no};
 use crate::units::show_size;
 
-/// Found again by name.
+/// Listeners are matched by name.
 pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     let mut changes = Changes::default();
     for old in &before.listeners {

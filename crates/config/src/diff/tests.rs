@@ -1,4 +1,4 @@
-//! Two texts, and what is said of the way from one to the other.
+//! Tests of the changes between two texts.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
 const FILE: Kind = Kind::Text(form("file path"));
-/// Every cipher suite that can be spoken, by its name at IANA: first those of TLS 1.3.
+/// Every supported cipher suite, by its IANA name: first those of TLS 1.3.
 pub(crate) const CIPHERS: &[&str] = &[
     "TLS_AES_256_GCM_SHA384",
     "TLS_AES_128_GCM_SHA256",

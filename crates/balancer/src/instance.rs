@@ -239,7 +239,9 @@ impl Balancer {
                         tracing::info!("the access log was reopened");
                     }
                 }
-                Err(error) => tracing::error!(%error, "the access log goes where it went before"),
+                Err(error) => {
+                    tracing::error!(%error, "cannot reopen the access log; continuing to write to the old one")
+                }
             }
         }
     }

@@ -53,7 +53,7 @@ pub(crate) enum After {
     Reset,
 }
 
-/// Sends the TLS close_notify alert (RFC 8446 section 6.1) if it fits in the send buffer, so that
+/// Sends the TLS `close_notify` alert (RFC 8446 section 6.1) if it fits in the send buffer, so that
 /// the client knows that nothing was truncated.
 pub(crate) fn close(stream: &Stream) {
     if stream.tls().is_some() {

@@ -218,7 +218,7 @@ async fn start(
     })?;
     tokio::task::spawn_local(async move {
         if let Err(error) = driver.await {
-            tracing::debug!(%error, "a connection of HTTP/2 to a server has ended");
+            tracing::debug!(%error, "an HTTP/2 connection to a server has ended");
         }
     });
     let used = Cell::new(os::clock::now());

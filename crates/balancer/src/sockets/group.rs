@@ -73,7 +73,7 @@ impl Group {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(listener = %self.name, %error, "the listen backlog stays");
+                    tracing::warn!(listener = %self.name, %error, "cannot change the listen backlog; the old one stays in force");
                     return;
                 }
             }

@@ -121,7 +121,7 @@ impl Way {
         })?;
         let driver = tokio::task::spawn_local(async move {
             if let Err(error) = driver.await {
-                tracing::debug!(%address, %error, "a probe's connection of HTTP/2 has ended");
+                tracing::debug!(%address, %error, "a probe's HTTP/2 connection has ended");
             }
         });
         let connection = Some(Connection::over_http2(client));

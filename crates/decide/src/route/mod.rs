@@ -139,7 +139,7 @@ impl Router {
             .find_map(|root| self.find_by_path(root, path, head, listener))
     }
 
-    /// The rule among those of one host pattern.
+    /// Returns the matching rule among those of one host pattern.
     fn find_by_path<R: RequestView>(
         &self,
         root: NodeId,
@@ -151,7 +151,7 @@ impl Router {
             Some(relative) if !self.paths.is_leaf(root) => relative,
             _ => return self.paths.value(root).prefix.find(head, listener),
         };
-        // Most paths are canonical as they are, and then cheaper to walk.
+        // Most paths are already canonical, and then cheaper to walk.
         let (deepest, whole) = if model::path::is_canonical(relative) {
             self.paths.walk(root, relative.split('/').map(str::bytes))
         } else {
@@ -170,7 +170,7 @@ impl Router {
         None
     }
 
-    /// The root under which a host pattern's paths stand, made if there is none yet.
+    /// Returns the root of a host pattern's paths, creating it if needed.
     fn root_of(&mut self, host: Option<&HostPattern>) -> NodeId {
         let root = match host {
             None => &mut self.any_host,
@@ -186,7 +186,7 @@ impl Router {
         *root.get_or_insert_with(|| self.paths.add_root())
     }
 
-    /// Adds a rule under `root`; rules come in order of precedence.
+    /// Adds a rule under `root`; rules must be added in order of precedence.
     fn add(&mut self, root: NodeId, matches: &RouteMatch, position: usize) {
         let (path, is_prefix) = match &matches.path {
             PathMatch::Prefix(path) => (path, true),
@@ -203,9 +203,9 @@ impl Router {
     }
 }
 
-/// The service that takes a request: drawn by weight if there are several.
+/// Returns the service for a request: drawn by weight if there are several.
 pub fn split(forward: &Forward, rng: &mut fastrand::Rng) -> ServiceId {
-    // `to` is never empty, and its weights are not all 0: `config` sees to it.
+    // `to` is never empty, and its weights are not all 0: `config` checks this.
     let mut chosen = forward.to[0].service;
     let total: u64 = forward.to.iter().map(|branch| u64::from(branch.weight)).sum();
     if forward.to.len() == 1 || total == 0 {
@@ -230,13 +230,14 @@ fn with_canonical_path(matches: &RouteMatch) -> RouteMatch {
     matches
 }
 
-/// A host's labels in lower case, the last first; without the empty one of a fully qualified name.
+/// Returns a host's labels in lower case, the last first; without the empty one of a fully
+/// qualified name.
 fn labels(host: &str) -> impl Iterator<Item: Iterator<Item = u8> + Clone> {
     let host = host.strip_suffix('.').unwrap_or(host);
     host.rsplit('.').map(|label| label.bytes().map(|byte| byte.to_ascii_lowercase()))
 }
 
-/// The segments of a path whose first `/` is taken away, in canonical form.
+/// Returns the segments of a path without its leading `/`, in canonical form.
 fn segments(relative: &str) -> impl Iterator<Item: Iterator<Item = u8> + Clone> {
     relative.split('/').map(model::path::canonical_bytes)
 }

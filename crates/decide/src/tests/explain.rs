@@ -1,4 +1,4 @@
-//! Why a server was chosen, against what is known of all of them.
+//! Tests that the explanation of a choice matches the state of the servers.
 
 use model::{Administrative, Health};
 
@@ -9,7 +9,7 @@ fn whys(decision: &Decision) -> Vec<&'static str> {
     decision.servers.iter().map(|one| one.why.as_str()).collect()
 }
 
-/// Explains a request, lets it choose, and says which way it came by its server.
+/// Explains a request, lets it choose, and returns how it got its server.
 fn explained(live: &Arc<LiveService>, ask: &Ask<'_>) -> (Decision, Option<Slot>) {
     let mut decision = live.explain(ask, NOW);
     let slot = match admit_asking(live, ask) {

@@ -1,4 +1,4 @@
-//! What a new configuration keeps and what it changes.
+//! Tests of what a new configuration keeps and what it changes.
 
 use model::{EndpointRow, EndpointSet, Health};
 
@@ -39,7 +39,7 @@ fn a_weight_that_a_person_set_stands_above_the_configured_one_until_it_is_taken_
     state.set_weight(Some(3));
     a.refresh(NOW);
     assert_eq!(given(&a), 6);
-    // None at all, also across a reload that weights it otherwise.
+    // None at all, even across a reload that changes the configured weight.
     state.set_weight(Some(0));
     let mut spec = service("a", &[1, 2], 0, 0);
     spec.servers[0].weight = 9;

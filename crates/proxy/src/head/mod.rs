@@ -121,7 +121,7 @@ pub(crate) fn write_request(
 }
 
 /// Returns the protocol that a server is asked to upgrade to. Over HTTP/2 this is an extended
-/// CONNECT, which replaces a GET and is used for WebSockets only; any other Upgrade may be ignored
+/// CONNECT, which replaces a GET and is used for `WebSocket` only; any other Upgrade may be ignored
 /// (RFC 9110 section 7.8).
 pub(crate) fn upgrade_towards(head: &RequestHead, http: HttpVersion) -> Option<&[u8]> {
     head.upgrade().filter(|protocol| {

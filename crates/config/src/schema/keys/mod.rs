@@ -79,13 +79,13 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "request_buffers_max",
             Kind::Size { min: 0, max: 1 << 40 },
             Absent::Size(defaults::REQUEST_BUFFERS_MAX_BYTES),
-            "Memory for request bodies that are read before a server is chosen, of all requests together. In services with `in_flight_max`, a body of known length up to `retries.body_kept_max` is read first, so that a slow client holds no slot. Beyond this bound the rest of it is read while the request holds its slot; with 0, all of it.",
+            "Memory for request bodies that are read before a server is chosen, over all requests. In services with `in_flight_max`, a body of known length up to `retries.body_kept_max` is read first, so that a slow client holds no slot. Beyond this bound the rest of it is read while the request holds its slot; with 0, all of it.",
         ),
         key(
             "compression_memory_max",
             Kind::Size { min: 0, max: 1 << 40 },
             Absent::Size(defaults::COMPRESSION_MEMORY_MAX_BYTES),
-            "Memory for compressing responses, of all together; see `compress` of a route. One takes about 0.5 MB with gzip, 1.5 MB with zstd and 5 MB with br. What finds no room is passed on as it is.",
+            "Memory for compressing responses, over all responses; see `compress` of a route. One response takes about 0.5 MB with gzip, 1.5 MB with zstd and 5 MB with br. Responses beyond this bound are not compressed.",
         ),
         key(
             "drain_max",

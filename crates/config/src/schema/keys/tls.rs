@@ -59,7 +59,7 @@ pub(crate) static LISTENER_TLS: TableSpec = TableSpec {
             "hsts",
             duration(Duration::ZERO, HSTS_MAX),
             Absent::Then("not sent"),
-            "For how long browsers are to use TLS alone for this host: Strict-Transport-Security (RFC 6797) on every response. `\"0s\"` takes it back.",
+            "How long browsers must use only TLS for this host: Strict-Transport-Security (RFC 6797) on every response. `\"0s\"` revokes it.",
         ),
     ],
 };

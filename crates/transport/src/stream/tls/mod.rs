@@ -103,7 +103,7 @@ impl Tls {
         self.borrow_mut().poll_write(&self.tcp, cx, slices)
     }
 
-    /// Sends close_notify (RFC 8446 section 6.1), then shuts down the sending side of TCP too.
+    /// Sends `close_notify` (RFC 8446 section 6.1), then shuts down the sending side of TCP too.
     pub(super) fn poll_close_write(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match ready!(self.borrow_mut().poll_close(&self.tcp, cx)) {
             Err(error) if !is_gone(&error) => Poll::Ready(Err(error)),

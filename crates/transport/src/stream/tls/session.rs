@@ -35,7 +35,7 @@ pub(super) struct Session {
     owed_bytes: usize,
     /// Set when nothing more is read, with the reason.
     end: Option<End>,
-    /// close_notify has been queued.
+    /// `close_notify` has been queued.
     closing: bool,
     /// The first byte of the connection tells TLS from other protocols.
     first_byte: Option<u8>,
@@ -43,9 +43,9 @@ pub(super) struct Session {
 
 /// Why nothing more is read.
 enum End {
-    /// The peer sent close_notify.
+    /// The peer sent `close_notify`.
     Closed,
-    /// TCP ended without close_notify.
+    /// TCP ended without `close_notify`.
     Cut,
     Failed(rustls::Error),
     Io(io::ErrorKind),

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_other_programs_are_told_from_toml_with_slips() {
+    fn files_of_other_programs_are_distinguished_from_toml_with_mistakes() {
         for (text, what) in [
             ("global\n  maxconn 10\n", Some("an HAProxy configuration")),
             (

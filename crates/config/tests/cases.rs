@@ -19,7 +19,7 @@ fn cases() -> Vec<PathBuf> {
 }
 
 #[test]
-fn each_case_is_told_as_expected() {
+fn each_case_has_the_expected_diagnostics() {
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
     let mut wrong = Vec::new();
     let files = cases();

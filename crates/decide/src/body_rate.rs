@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn who_becomes_quick_again_is_slow_no_more() {
+    fn a_client_that_speeds_up_is_no_longer_slow() {
         let mut body = BodyRate::new(100);
         assert!(body.is_slow(100, WINDOW));
         assert!(body.is_slow(101, WINDOW + POLL_EVERY));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_nobody_waited_for_the_client_does_not_count() {
+    fn time_not_spent_waiting_for_the_client_does_not_count() {
         let mut body = BodyRate::new(0);
         assert!((0..60).all(|_| !body.is_slow(0, Duration::from_secs(4))));
     }

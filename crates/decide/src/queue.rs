@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn when_servers_change_the_bound_keep_their_turn_and_the_choosy_choose_no_more() {
+    fn when_servers_change_bound_tickets_keep_their_turn_and_avoiding_ones_take_any() {
         let queue = queue();
         let first = queue.join(Some(address(1)), &[], 9).unwrap();
         let second = queue.join(None, &[address(2)], 9).unwrap();

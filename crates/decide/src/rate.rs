@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_keys_takes_no_memory_and_spares_those_who_used_most() {
+    fn a_flood_of_keys_takes_no_memory_and_evicts_the_least_used() {
         let table = RateTable::new(1_000);
         let room: usize = table.shards.iter().map(|s| s.lock().unwrap().len() * WAYS).sum();
         assert!((2_000..3_100).contains(&room), "{room} places");

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_ready_server_stays_whoever_took_the_others() {
+    fn the_last_ready_server_is_never_ejected() {
         let all = servers(3);
         all[1].set_health(Health::Down, at(1));
         all[2].set_administrative(Administrative::Drain);

@@ -105,7 +105,7 @@ mod tests {
     use super::MediaRange;
 
     #[test]
-    fn a_range_covers_what_it_says() {
+    fn a_range_covers_its_types() {
         for (range, covered, not) in [
             ("application/json", "Application/JSON", "application/json5"),
             ("text/*", "text/html", "texts/html"),

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_word_says_which_there_are() {
+    fn an_unknown_word_lists_the_known_ones() {
         let unknown: UnknownWord = "Ready".parse::<Administrative>().unwrap_err();
         assert_eq!(unknown.to_string(), "not one of ready, drain, maintenance");
     }

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_stand_side_by_side_and_hold_their_values() {
+    fn buckets_are_contiguous_and_contain_their_values() {
         for bucket in 0..BUCKETS {
             let (above, up_to) = bounds(bucket);
             assert_eq!(bucket_of(above + 1), bucket);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_since_is_told_from_what_was_before() {
+    fn since_returns_only_later_values() {
         let before = totals([1, 200, 3_000]);
         let mut now = before.clone();
         now.merge(&totals([200, 5_000]));

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_accepted_sends_at_once_and_takes_little_for_who_does_not_read() {
+    fn accepted_sockets_have_nodelay_and_bounded_send_buffers() {
         let bound = bind(loopback(), None, false).unwrap();
         let _client = TcpStream::connect(bound.listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = crate::accept::accept(&bound.listener).unwrap();

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_makes_no_file_and_says_what_is_missing() {
+    fn a_check_creates_no_file_and_reports_problems() {
         let folder = std::env::temp_dir().join(format!("weir-log-check-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("access.log");

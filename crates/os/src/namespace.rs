@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_enter_is_told_so_and_who_may_is_there() {
+    fn entering_a_namespace_works_or_reports_missing_permission() {
         let own = Namespace::current().unwrap();
         match own.inside(|| Namespace::current().unwrap().inode()) {
             Ok(inside) => assert_eq!(inside, own.inode()),

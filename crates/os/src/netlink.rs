@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_kernel_is_told_as_what_it_is() {
+    fn a_kernel_error_is_returned_unchanged() {
         let mut netlink = Netlink::open(rustix::net::netlink::SOCK_DIAG).unwrap();
         // SOCK_DIAG_BY_FAMILY with a family that does not exist.
         let mut request = [0; 56];

@@ -200,14 +200,14 @@ mod tests {
 
     /// IDs belong to the whole process, so the change is made in a child: this test again.
     #[test]
-    fn it_changes_every_thread_for_good_or_says_who_may() {
+    fn it_changes_every_thread_irrevocably_or_reports_missing_privilege() {
         if std::env::var_os(CHILD).is_some() {
             return child();
         }
         let child = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "privileges::tests::it_changes_every_thread_for_good_or_says_who_may",
+                "privileges::tests::it_changes_every_thread_irrevocably_or_reports_missing_privilege",
             ])
             .arg("--nocapture")
             .env(CHILD, "1")

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_shows_its_backlog_and_who_waits() {
+    fn a_listener_shows_its_backlog_and_queue() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         rustix::net::listen(&listener, 5).unwrap();
         let address = listener.local_addr().unwrap();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_client_of_an_ipv6_socket_is_told_as_ipv4() {
+    fn an_ipv4_client_of_an_ipv6_socket_is_reported_as_ipv4() {
         let listener = TcpListener::bind("[::]:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let client = TcpStream::connect(("127.0.0.1", port)).unwrap();

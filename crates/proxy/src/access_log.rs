@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stands_still_does_not_hold_up_the_end() {
+    fn a_stalled_reader_does_not_delay_shutdown() {
         let (reader, pipe) = io::pipe().unwrap();
         let (sink, writer) = AccessSink::start(AccessTarget(Box::new(pipe))).unwrap();
         let batch = AccessBatch::new(sink.clone());

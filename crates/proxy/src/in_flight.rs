@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_the_longest_are_told_and_of_long_texts_the_beginning() {
+    fn reports_the_longest_running_and_truncates_long_texts() {
         let (plane, roster) = (plane(), Rc::new(Roster::default()));
         let path = "x".repeat(3_000);
         let total = TOLD_MAX as u64 + 500;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_under_way_is_told_as_far_as_it_has_come() {
+    fn reports_only_exchanges_in_flight_with_their_stage() {
         let (plane, roster) = (plane(), Rc::new(Roster::default()));
         let (entry, idle) = (enter(&roster), enter(&roster));
         assert!(all(&roster).requests.is_empty());

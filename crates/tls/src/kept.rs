@@ -73,7 +73,7 @@ mod tests {
     use crate::Part;
 
     #[test]
-    fn a_configuration_is_the_same_object_until_nobody_holds_it() {
+    fn a_configuration_is_the_same_object_while_in_use() {
         let mut kept: Kept<u8, String> = Kept::default();
         let first = kept.get(1, |key| Ok(Arc::new(key.to_string()))).unwrap();
         let again = kept.get(1, |_| panic!("it is there")).unwrap();

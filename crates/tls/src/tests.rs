@@ -184,7 +184,7 @@ fn protocols_versions_and_stapled_responses_are_as_configured() {
 }
 
 #[test]
-fn servers_are_verified_by_name_and_authority_unless_told_otherwise() {
+fn servers_are_verified_by_name_and_authority_by_default() {
     let (ca, other) = (authority("ca"), authority("other"));
     let config = server(&listener(vec![leaf(&ca, &["a.test"])]), &[]).unwrap();
     let verified = client(&service(&ca), &[]).unwrap();
@@ -240,7 +240,7 @@ fn sessions_are_resumed_at_the_config_that_issued_them_and_at_no_other() {
 }
 
 #[test]
-fn what_a_certificate_says_of_itself_is_told() {
+fn a_certificates_facts_are_read() {
     let ca = authority("ca");
     let mut params = params(&["A.Test", "*.b.test", "192.0.2.1", "2001:db8::1"]);
     params.not_before = date_time_ymd(2024, 1, 1);
@@ -265,7 +265,7 @@ fn what_a_certificate_says_of_itself_is_told() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_with_what_to_do() {
+fn unusable_files_are_reported_with_a_remedy() {
     let ca = authority("ca");
     let good = leaf(&ca, &["a.test"]);
     let other = leaf(&ca, &["b.test"]);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_listening_is_refused() {
+    async fn a_port_without_a_listener_is_refused() {
         let (_held, address) = refusing();
         let error = dial(address, &options(LONG)).await.unwrap_err();
         assert_eq!(error.cause, Cause::ConnectionRefused);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_does_not_answer_is_told_from_one_that_was_given_no_time() {
+    async fn a_silent_host_is_distinguished_from_too_short_a_timeout() {
         // A listener whose queue is full and never emptied drops handshakes: a black hole.
         let bound = os::listen::bind(loopback(), Some(0), false).unwrap();
         let address = bound.listener.local_addr().unwrap();

@@ -76,7 +76,7 @@ fn every_worker_has_a_socket_of_every_listener() {
 }
 
 #[test]
-fn every_address_that_is_taken_is_told() {
+fn every_address_in_use_is_reported() {
     let ((_held, public), (_held_too, admin)) = (taken(), taken());
     let OpenError { lines, in_use } =
         open(&snapshot(public, admin), Handed::default()).unwrap_err();
@@ -88,7 +88,7 @@ fn every_address_that_is_taken_is_told() {
 }
 
 #[test]
-fn what_is_unchanged_keeps_its_sockets_and_the_rest_is_told() {
+fn unchanged_listeners_keep_their_sockets_and_changes_are_reported() {
     let (mut sockets, mut next) = opened(&["one", "two", "three"]);
     let before: Vec<_> = sockets.groups().iter().map(ports).collect();
     // Settings that the next request uses; another order.
@@ -188,7 +188,7 @@ fn listeners_exchange_addresses_without_closing_a_socket() {
 }
 
 #[test]
-fn what_cannot_be_bound_changes_nothing_and_says_when_we_are_in_the_way_ourselves() {
+fn a_bind_failure_changes_nothing_and_names_our_own_listener_in_the_way() {
     let (sockets, mut next) = opened(&["one"]);
     let ((_held, elsewhere), mine) = (taken(), next.listeners[0].address);
     let second =

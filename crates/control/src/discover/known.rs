@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_told_and_forgotten() {
+    fn errors_are_reported_and_cleared() {
         let mut known = Known::default();
         known.fold(dns(none(), failed()), Moment::ZERO);
         assert_eq!(known.error(), Some("A: no records; AAAA: SERVFAIL"));

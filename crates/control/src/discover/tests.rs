@@ -123,7 +123,7 @@ fn ipv6_addresses_are_servers_too_and_one_family_failing_keeps_the_other() {
 }
 
 #[test]
-fn a_name_that_never_resolved_is_tried_and_told() {
+fn a_name_that_never_resolved_is_retried_and_reported() {
     block_on(async {
         let dns = DnsServer::start().await;
         let mut rig = Rig::new(dns.address, &["nowhere.test:80"]);

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_cannot_be_read_is_one_line_that_says_how_to_mend_it() {
+    fn an_unreadable_file_is_reported_in_one_line_with_a_remedy() {
         let missing =
             load(Path::new("/nonexistent/weir.toml"), false).outcome.expect_err("no such file");
         let text = missing.to_string();

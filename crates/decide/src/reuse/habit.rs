@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_matters_is_told_again() {
+    fn only_material_changes_are_reported_again() {
         let at = |age| Habit::ClosesAt { age: Duration::from_secs_f64(age) };
         let erratic = |youngest| Habit::Erratic {
             youngest: Duration::from_secs_f64(youngest),

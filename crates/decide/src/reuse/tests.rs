@@ -113,7 +113,7 @@ fn the_longer_the_way_the_more_is_left_for_it() {
 }
 
 #[test]
-fn closes_that_agree_are_a_timeout_and_are_told_once() {
+fn closes_that_agree_are_a_timeout_and_are_reported_once() {
     let learner = Learner::new();
     seen_open(&learner, 0, 4_900);
     for n in 0..5 {

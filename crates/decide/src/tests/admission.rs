@@ -56,7 +56,7 @@ fn a_freed_slot_goes_to_the_head_and_newcomers_stand_behind() {
 }
 
 #[test]
-fn who_leaves_with_an_uncollected_slot_hands_it_on() {
+fn leaving_with_an_uncollected_slot_hands_it_over() {
     let (_registry, live) = one(service("a", &[1], 1, 3));
     let slot = go(admit(&live));
     let (first, second) = (wait(admit(&live)), wait(admit(&live)));

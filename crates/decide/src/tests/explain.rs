@@ -84,7 +84,7 @@ fn a_bound_client_goes_where_it_is_bound() {
 }
 
 #[test]
-fn of_many_servers_the_chosen_one_is_told_and_the_rest_counted() {
+fn with_many_servers_the_chosen_one_is_listed_and_the_rest_counted() {
     let ports: Vec<u16> = (1..=100).collect();
     let mut spec = service("app", &ports, 0, 0);
     spec.balance = Balance::Hash(model::HashKey { on: model::HashOn::Client, load_factor: 2.0 });

@@ -151,7 +151,7 @@ fn limits_that_change() {
 
 /// With one slot, waiting requests run one after the other: in the order in which they joined.
 #[test]
-fn nobody_is_overtaken() {
+fn waiting_requests_are_served_in_order() {
     let (_registry, live) = one(service("a", &[1], 1, 100));
     let order = Mutex::new(Vec::new());
     let going = AtomicU64::new(0);

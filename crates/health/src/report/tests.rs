@@ -140,7 +140,7 @@ fn tls(name: &str, ca: &str) -> ProbeTls {
 }
 
 #[test]
-fn tls_http2_proxy_and_grpc_are_told() {
+fn tls_http2_proxy_and_grpc_are_described() {
     let mut all = asked("all", "/status", "a", 2);
     all.spec.tls = Some(tls("x.internal", "ca.pem"));
     all.spec.http = HttpVersion::Http2;

@@ -244,7 +244,7 @@ fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)
 }
 
 #[test]
-fn both_formats_say_the_same_and_keep_their_rules() {
+fn both_formats_agree_and_follow_their_rules() {
     let prometheus = exposed(Format::Prometheus);
     let open = exposed(Format::OpenMetrics);
     let names = |families: &BTreeMap<String, Family>| -> BTreeSet<String> {
@@ -303,7 +303,7 @@ fn both_formats_say_the_same_and_keep_their_rules() {
 }
 
 #[test]
-fn what_nobody_knows_is_not_exposed() {
+fn unknown_values_are_not_exposed() {
     let mut gauges = gauges();
     for server in &mut gauges.servers {
         server.idle_connections = None;

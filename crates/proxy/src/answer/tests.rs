@@ -86,7 +86,7 @@ fn problem_details_have_the_members_of_their_rfc() {
 }
 
 #[test]
-fn a_page_for_a_browser_stands_alone() {
+fn a_page_for_a_browser_is_self_contained() {
     let answer = Answer::of(Cause::HttpResponseTimeout);
     let all = written(&answer, &occasion(Some(&asking_for("text/html"))));
     assert!(all.contains("\r\nContent-Type: text/html; charset=utf-8\r\n"), "{all}");
@@ -101,7 +101,7 @@ fn a_page_for_a_browser_stands_alone() {
 }
 
 #[test]
-fn what_the_client_did_wrong_is_told_and_what_is_wrong_behind_us_is_not() {
+fn client_errors_are_detailed_and_server_errors_are_not() {
     let detail = "a CR is not followed by LF";
     let answer = Answer { detail, ..Answer::of(Cause::HttpRequestError) };
     let all = written(&answer, &occasion(None));
@@ -170,7 +170,7 @@ fn a_head_is_answered_by_the_head_alone() {
 }
 
 #[test]
-fn an_old_client_that_keeps_its_connection_is_told_so() {
+fn an_http10_client_with_keep_alive_is_answered_with_keep_alive() {
     let old = request("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     let all = written(&Answer::of(Cause::DestinationNotFound), &occasion(Some(&old)));
     assert!(all.contains("\r\nConnection: keep-alive\r\n"), "{all}");

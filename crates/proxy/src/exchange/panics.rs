@@ -131,7 +131,7 @@ fn serve_once(listener: &TcpListener) -> Vec<u8> {
 }
 
 #[test]
-fn a_connection_is_closed_after_a_panic_since_nobody_knows_what_was_read_of_it() {
+fn a_connection_is_closed_after_a_panic_because_its_position_is_unknown() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (proxy, front) = start(listener.local_addr().unwrap());
     let server = std::thread::spawn(move || serve_once(&listener));

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_says_what_a_get_would() {
+    fn a_head_response_matches_that_of_a_get() {
         let head = "HEAD / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
         for is_empty in [true, false] {
             let of_head = filtered(head, RESPONSE, is_empty);

@@ -212,7 +212,7 @@ async fn what_is_no_response_is_said_to_be_none() {
 }
 
 #[tokio::test]
-async fn a_close_between_exchanges_is_told_from_one_within() {
+async fn a_close_between_exchanges_is_distinguished_from_one_within() {
     let reply = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     for end in [End::Close, End::Reset] {
         let (address, thread) = server(&[reply], end);

@@ -92,7 +92,7 @@ async fn clear_text_and_an_alert_have_theirs() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_ends_patience() {
+async fn a_silent_server_runs_into_the_timeout() {
     // The kernel accepts the connection, but nothing answers the handshake.
     let (_listener, address) = listen();
     let hasty = options(pki().client(), Duration::from_secs(1));

@@ -252,7 +252,7 @@ async fn new_keys_are_followed_in_both_directions() {
 }
 
 #[tokio::test]
-async fn closing_waits_for_room_and_says_the_end() {
+async fn closing_waits_for_room_and_sends_close_notify() {
     let (near, far) = pair().await;
     let piece = pattern(60_000);
     let mut written = 0;

@@ -36,7 +36,7 @@ async fn with_tickets() -> (Stream, Stream) {
 }
 
 #[tokio::test]
-async fn tickets_are_not_what_nobody_asked_for() {
+async fn tickets_are_not_unsolicited_data() {
     let (near, _far) = with_tickets().await;
     assert!(near.tcp_info().unwrap().bytes_received > 0);
     assert!(!near.closed_or_readable_hint(), "by the runtime");

@@ -78,7 +78,7 @@ fn the_server_as_a_whole_is_asked_for_by_no_name() {
 }
 
 #[test]
-fn whatever_is_not_serving_is_down_and_says_why() {
+fn anything_but_serving_is_down_with_a_reason() {
     block_on(async {
         let not_grpc: Rc<Answer> = Rc::new(|_, _| (head(200, None), Bytes::from("hello"), None));
         let http_status: Rc<Answer> = Rc::new(|_, _| (head(502, None), Bytes::new(), None));

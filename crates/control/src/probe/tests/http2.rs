@@ -165,7 +165,7 @@ fn a_connection_that_the_server_takes_back_is_no_failure() {
 }
 
 #[test]
-fn a_server_that_does_not_speak_http2_is_told_as_such() {
+fn a_server_that_does_not_speak_http2_is_reported_as_such() {
     block_on(async {
         let plain = Server::start(Mode::Answer(200)).await;
         let said = verdict(&service2(None), plain.address).await;

@@ -1,5 +1,5 @@
-//! This instance's key for affinity cookies: made once, kept in the state directory, so that it
-//! survives a restart and an upgrade. Services with a `key_file` do not need it.
+//! This instance's key for affinity cookies: generated once and kept in the state directory, so
+//! that it survives restarts and upgrades. Services with a `key_file` do not need it.
 
 use std::env;
 use std::fmt;
@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 use model::{AffinityKey, Snapshot};
 use os::secret_file::{self, Links, SecretError};
 
-/// Its name in the state directory.
+/// File name in the state directory.
 const FILE: &str = "affinity.key";
-/// The state directory where neither the configuration nor the environment names one.
+/// The state directory if neither the configuration nor the environment names one.
 const DIRECTORY: &str = "/var/lib/weir";
-/// Where random bytes come from.
+/// Source of random bytes.
 const RANDOM: &str = "/dev/urandom";
 
-/// Sets the registry's key if `snapshot` has a service that needs it. `owner` (user and group ids):
-/// whom this process, still root, is about to become; a new file belongs to them.
+/// Sets the registry's key if `snapshot` has a service that needs it. `owner` (user and group IDs)
+/// is the user that this process, still root, will switch to; a new file is created as theirs.
 ///
 /// `handed`: the key of the process that this one takes over from. It is used unless the state
-/// directory holds one, and kept there if that is possible.
+/// directory contains one, and stored there if possible.
 ///
-/// Without a usable state directory the key holds until this process and those that take over from
+/// Without a usable state directory the key lasts until this process and those that take over from
 /// it end, which is logged: clients then lose their servers at a restart, but nothing fails.
 ///
 /// # Errors
-/// One line, when the file there must not be used, or there are no random bytes for a key.
+/// One line, if the file must not be used, or no random bytes are available for a key.
 pub(crate) fn ensure(
     snapshot: &Snapshot,
     registry: &decide::Registry,
@@ -56,7 +56,8 @@ pub(crate) fn ensure(
     Ok(())
 }
 
-/// What would make [`ensure`] fail, as far as that can be told without making the file.
+/// Returns what would make [`ensure`] fail, as far as that can be determined without creating the
+/// file.
 pub(crate) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     if !is_needed(snapshot) {
         return None;
@@ -68,20 +69,20 @@ pub(crate) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     }
 }
 
-/// Whether a service has affinity and no key file.
+/// Returns whether a service has affinity and no key file.
 fn is_needed(snapshot: &Snapshot) -> bool {
     let mut affinities = snapshot.services.iter().filter_map(|service| service.affinity.as_ref());
     affinities.any(|affinity| affinity.key_file.is_none())
 }
 
-/// Why there is no key. Prints as one line.
+/// Why there is no key. Displays as one line.
 #[derive(Debug)]
 enum KeyError {
-    /// The state directory cannot be used: a key is made all the same.
+    /// The state directory cannot be used: a key is generated all the same.
     NotKept(io::Error),
-    /// The file must not be used: why, and what to do.
+    /// The file must not be used: the reason and the remedy.
     Refused(String),
-    /// There are no random bytes.
+    /// No random bytes are available.
     NotRandom(io::Error),
 }
 
@@ -102,7 +103,7 @@ impl fmt::Display for KeyError {
 }
 
 fn directory(snapshot: &Snapshot) -> PathBuf {
-    // systemd may name several, separated by colons (systemd.exec(5)).
+    // systemd may pass several, separated by colons (systemd.exec(5)).
     let from_environment = || {
         let value = env::var_os("STATE_DIRECTORY")?;
         let first = env::split_paths(&value).next()?;
@@ -112,7 +113,7 @@ fn directory(snapshot: &Snapshot) -> PathBuf {
     configured.or_else(from_environment).unwrap_or_else(|| PathBuf::from(DIRECTORY))
 }
 
-/// The key in the file at `path`, which is created with a `new` key if it does not exist.
+/// Returns the key in the file at `path`, which is created with a `new` key if it does not exist.
 fn kept(
     path: &Path,
     owner: Option<(u32, u32)>,
@@ -122,19 +123,19 @@ fn kept(
         return Ok(key);
     }
     let key = new()?;
-    // With O_EXCL no link is followed either, and it is certain that this call created the file.
+    // O_EXCL also prevents following a link, and guarantees that this call created the file.
     let mut create = OpenOptions::new();
     match create.write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => {
             write(file, key, owner).map_err(|error| {
-                // Half a key would be in the way of the next start.
+                // A partial key would break the next start.
                 let _ = std::fs::remove_file(path);
                 KeyError::NotKept(error)
             })?;
             Ok(key)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Another process has made it in the meantime.
+            // Another process has created it in the meantime.
             read(path)?.ok_or(KeyError::NotKept(error))
         }
         Err(error) => Err(KeyError::NotKept(error)),
@@ -149,7 +150,7 @@ fn write(mut file: File, key: AffinityKey, owner: Option<(u32, u32)>) -> io::Res
     file.sync_all()
 }
 
-/// The key in the file at `path`; `None` if there is no such file.
+/// Reads the key in the file at `path`; `None` if there is no such file.
 fn read(path: &Path) -> Result<Option<AffinityKey>, KeyError> {
     const WHAT: &str = "key file";
     let secret = match secret_file::read(path, AffinityKey::FILE_MAX_BYTES, Links::Refused) {

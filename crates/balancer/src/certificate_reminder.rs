@@ -1,25 +1,25 @@
-//! Says once a day which certificates end soon: a start and a reload have said it, but a process
-//! may run for longer than its certificates hold.
+//! Logs once a day which certificates expire soon. A start and a reload log it too, but a process
+//! may run for longer than its certificates are valid.
 
 use std::time::Duration;
 
 use model::{Moment, Snapshot};
 
-/// How often it is said.
+/// Interval between reminders.
 const EVERY: Duration = Duration::from_hours(24);
 
-/// When it is to be said again.
+/// When the next reminder is due.
 pub(crate) struct CertificateReminder {
     next: Moment,
 }
 
 impl CertificateReminder {
-    /// Begins a day after the start, which has said it itself.
+    /// Starts a day after startup, which has logged it itself.
     pub(crate) fn new() -> CertificateReminder {
         CertificateReminder { next: os::clock::now() + EVERY }
     }
 
-    /// Says it, if it is time.
+    /// Logs it, if it is due.
     pub(crate) fn look(&mut self, snapshot: &Snapshot) {
         let now = os::clock::now();
         if now < self.next {
@@ -32,7 +32,8 @@ impl CertificateReminder {
     }
 }
 
-/// A line for each certificate that ends soon, or has ended, at `now_s` seconds since 1970-01-01.
+/// Returns a line for each certificate that expires soon, or has expired, at `now_s` seconds since
+/// 1970-01-01.
 fn ending(snapshot: &Snapshot, now_s: i64) -> Vec<String> {
     let mut lines = Vec::new();
     for listener in &snapshot.listeners {

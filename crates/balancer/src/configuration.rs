@@ -1,5 +1,4 @@
-//! A configuration as JSON: everything that holds, defaults included. For the admin API and for
-//! `weir check --json`.
+//! A configuration as JSON, defaults included. For the admin API and for `weir check --json`.
 
 use model::{
     Action, Balance, Certificate, CheckKind, ContentCoding, FieldChanges, FieldMatch, HostPattern,
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::probe_report;
 
-/// Describes a valid configuration; keys are in order of the text form.
+/// Returns a valid configuration as JSON; keys are in order of the text form.
 pub fn to_json(snapshot: &Snapshot) -> Value {
     let id = |id: model::ListenerId| {
         snapshot.listeners.get(id.0 as usize).map(|listener| listener.name.to_string())
@@ -282,7 +281,7 @@ fn check(service: &Service) -> Value {
     value
 }
 
-/// A certificate for programs.
+/// Returns a certificate as JSON.
 fn certificate(certificate: &Certificate) -> Value {
     let facts = tls::facts(&certificate.chain).ok();
     json!({
@@ -298,7 +297,7 @@ fn certificate(certificate: &Certificate) -> Value {
     })
 }
 
-/// TLS towards a service's servers, for programs.
+/// Returns TLS settings towards a service's servers as JSON.
 fn service_tls(tls: &ServiceTls) -> Value {
     json!({
         "name": tls.name.as_deref(),
@@ -308,7 +307,7 @@ fn service_tls(tls: &ServiceTls) -> Value {
     })
 }
 
-/// `a.example.com`, `*.example.com`.
+/// Returns a host pattern as text: `a.example.com`, `*.example.com`.
 pub fn pattern_text(pattern: &HostPattern) -> String {
     match pattern {
         HostPattern::Exact(host) => host.clone(),

@@ -1,4 +1,4 @@
-//! What a balancer reacts to while it serves: signals, and commands from other threads.
+//! The events that a balancer handles while it serves: signals, and commands from other threads.
 
 use std::io;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use tokio::signal::unix::{Signal, SignalKind};
 use crate::commands::{Command, CommandReceiver};
 use crate::signals::{LastSignals, Signals};
 
-/// One thing to react to.
+/// An event.
 pub(crate) enum Event {
-    /// Stop; the signal's name.
+    /// Stop; contains the signal's name.
     Stop(&'static str),
-    /// SIGHUP: load the configuration again.
+    /// SIGHUP: reload the configuration.
     Reload,
     /// SIGUSR2: let a new process take over.
     Upgrade,
-    /// Another thread asks.
+    /// A command from another thread.
     Asked(Command),
 }
 
-/// Yields events, the most urgent first.
+/// Returns events, the most urgent first.
 pub(crate) struct Events {
     signals: Signals,
     hangup: Signal,
@@ -36,13 +36,13 @@ impl Events {
         Ok(Events { signals, hangup, upgrade, commands })
     }
 
-    /// Blocks until there is an event, but not longer than `time`.
+    /// Blocks until there is an event, at most `time`.
     pub(crate) fn next(&mut self, time: Duration) -> Option<Event> {
         let Events { signals, hangup, upgrade, commands } = self;
         signals.run_with_stop(async |stop| {
             let event = async {
                 tokio::select! {
-                    // An end comes before what would be in vain.
+                    // Stop first: other events would be pointless before it.
                     biased;
                     signal = stop => Event::Stop(signal),
                     Some(command) = commands.recv() => Event::Asked(command),
@@ -54,7 +54,7 @@ impl Events {
         })
     }
 
-    /// Refuses further commands, and keeps the signals that count while the balancer stops.
+    /// Refuses further commands, and keeps the signals that matter while the balancer stops.
     pub(crate) fn close(self) -> LastSignals {
         LastSignals::new(self.signals, Some(self.hangup))
     }

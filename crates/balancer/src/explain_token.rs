@@ -1,5 +1,5 @@
-//! Who may ask by `Weir-Explain` why a request goes where it goes: whoever knows the token of
-//! `[log] explain_token_file`, or else that of the admin API.
+//! Who may request an explanation with `Weir-Explain`: anyone who has the token of `[log]
+//! explain_token_file`, or else that of the admin API.
 
 use std::sync::Arc;
 
@@ -7,17 +7,18 @@ use admin::{Door, Token, TokenError};
 use model::Snapshot;
 use proxy::MayExplain;
 
-/// The admin API's token, which holds as long as this process.
+/// The admin API's token, valid for the lifetime of this process.
 #[derive(Default)]
 pub(crate) struct ExplainToken(Option<MayExplain>);
 
 impl ExplainToken {
-    /// Without a door, or one that asks for no token, only a token of its own is good.
+    /// Without an admin API, or if it requires no token, only `explain_token_file` is valid.
     pub(crate) fn new(door: Option<&Door>) -> ExplainToken {
         ExplainToken(door.and_then(Door::token).cloned().map(may_explain))
     }
 
-    /// Who may ask while `snapshot` is in force. Reads the file if it names one.
+    /// Returns who may request explanations while `snapshot` is in force. Reads the file if it
+    /// names one.
     pub(crate) fn of(&self, snapshot: &Snapshot) -> Result<Option<MayExplain>, TokenError> {
         match &snapshot.log.explain_token_file {
             Some(file) => Token::read(file).map(|token| Some(may_explain(token))),

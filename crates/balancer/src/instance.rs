@@ -1,7 +1,6 @@
-//! A whole balancer: the order of a start, of a change of its configuration and of a stop, top to
-//! bottom.
+//! A whole balancer: the order of a start, of a configuration change and of a stop, top to bottom.
 //!
-//! Each step's work is done elsewhere; here is the order, and why it is this one.
+//! Each step is implemented elsewhere; this file contains the order and the reasons for it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -23,30 +22,29 @@ use crate::service_manager;
 use crate::signals::{LastSignal, LastSignals};
 use crate::sockets::{self, Handed, OpenError, Sockets};
 
-/// How long servers given by name may keep a start, or a reload, waiting for their first
-/// resolution.
+/// How long a start or a reload waits for the first resolution of server names.
 const RESOLVE_MAX: Duration = Duration::from_secs(5);
 
-/// How often a stop looks whether the last connection has ended, or a second signal has come.
+/// How often a stop checks whether the last connection has ended, or a second signal has arrived.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
 
-/// What a balancer is started with: everything that can fail for reasons outside of it is opened.
+/// What a balancer needs to start: everything that can fail for external reasons is already open.
 pub struct StartOptions {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) sockets: Sockets,
     pub(crate) door: Option<admin::Door>,
-    /// The state of the servers as the predecessor knew it.
+    /// The predecessor's server states.
     pub(crate) server_states: Option<ServerStates>,
     /// The predecessor's key for affinity cookies.
     pub(crate) affinity_key: Option<AffinityKey>,
-    /// The predecessor's id in `CDN-Loop`; `None`: a new one is made.
+    /// The predecessor's ID in `CDN-Loop`; `None`: generate a new one.
     pub(crate) identity: Option<proxy::Identity>,
     /// What the admin API shows and does beyond the balancer itself, such as reloads.
     pub(crate) sources: admin::Sources,
 }
 
 impl StartOptions {
-    /// Opens the sockets of a balancer that takes over from no other process.
+    /// Opens the sockets of a balancer that does not take over from another process.
     ///
     /// # Errors
     /// Every address that cannot be bound.
@@ -68,9 +66,9 @@ impl StartOptions {
 pub struct Balancer {
     /// Its services, servers and their state.
     pub registry: Arc<decide::Registry>,
-    /// What it counts.
+    /// Its counters.
     pub counters: Arc<observe::Registry>,
-    /// What it was started with: some of it holds until it ends.
+    /// The configuration at startup: some settings apply until the process ends.
     started_with: Arc<Snapshot>,
     identity: proxy::Identity,
     workers: usize,
@@ -85,22 +83,22 @@ pub struct Balancer {
     access_writer: proxy::AccessWriter,
 }
 
-/// The result of a configuration that has come into force.
+/// The result of applying a configuration.
 pub(crate) struct Applied {
     /// What changed.
     pub(crate) diff: Diff,
     /// What was preserved.
     pub(crate) preserved: Preserved,
-    /// What changed in the file but comes into force only with a new process.
+    /// Changed settings that take effect only in a new process.
     pub(crate) waiting: Vec<String>,
-    /// Counts configurations.
+    /// The configuration's generation number.
     pub(crate) generation: u64,
     /// When a worker first served by it.
     pub(crate) first_use: Arc<decide::FirstUse>,
 }
 
 impl Balancer {
-    /// Starts one on its sockets. What prevents it is told, a line each.
+    /// Starts a balancer on its sockets.
     ///
     /// # Errors
     /// What prevents the start, one line each.
@@ -117,7 +115,7 @@ impl Balancer {
         let identity = identity.unwrap_or_else(new_identity);
         let workers = sockets::workers(&snapshot);
 
-        // What only root may do comes first, and all of it.
+        // Everything that only root may do comes first.
         let owner = sockets::owner(&snapshot);
         let (access, access_writer) = open_access_log(&snapshot.log.access, owner)
             .and_then(proxy::AccessSink::start)
@@ -130,13 +128,13 @@ impl Balancer {
         drop_privileges(&snapshot)?;
         sockets.say_shortfalls();
 
-        // Then the configuration comes into force, with probes and names under way. Clients wait
-        // in the listen queue until every name has been looked up.
+        // Then the configuration comes into force, and probes and lookups start. Clients wait in
+        // the listen queue until every name has been looked up.
         let counters = Arc::new(observe::Registry::new());
         let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
         let control = start_control(&registry, &snapshot, &alarm, server_states)?;
 
-        // The workers take what waits.
+        // The workers accept the waiting clients.
         sockets.grow(workers);
         let listeners = sockets.for_proxy().map_err(|error| vec![format!("listeners: {error}")])?;
         let proxy = proxy::start(proxy::Options {
@@ -150,10 +148,10 @@ impl Balancer {
         })
         .map_err(|error| vec![format!("cannot start the workers: {error}")])?;
 
-        // From here on, whoever waits for a server that is marked down goes elsewhere.
+        // From here on, requests that wait for a server that is marked down go elsewhere.
         let _ = alarm.set(proxy.alarm());
 
-        // Last the API, which shows what is there by now.
+        // The API comes last; everything that it shows exists by now.
         let ready = Arc::new(AtomicBool::new(true));
         let switches = sources.switches.clone();
         let managed = Managed {
@@ -186,10 +184,11 @@ impl Balancer {
         })
     }
 
-    /// Puts another configuration into force, whole, or says what prevents it and changes nothing.
+    /// Applies another configuration completely, or returns what prevents it and changes nothing.
     pub(crate) fn apply(&mut self, snapshot: Arc<Snapshot>) -> Result<Applied, Vec<String>> {
         let before = self.registry.load_full();
-        // All that can fail comes first: what is new is bound and opened, and used by nobody yet.
+        // Everything that can fail comes first: new sockets are bound and files opened, and not
+        // used yet.
         let change = self.sockets.prepare(&snapshot, self.workers).map_err(|error| error.lines)?;
         let log = (snapshot.log.access != before.snapshot.log.access)
             .then(|| open_access_log(&snapshot.log.access, None))
@@ -205,7 +204,7 @@ impl Balancer {
         let to_preserve = Before::of(&before);
         self.proxy.set_may_explain(may_explain);
 
-        // One pointer is exchanged: whoever asks from here on is served by the new configuration.
+        // One pointer is exchanged: requests from here on are served by the new configuration.
         let published = self.control.publish(Arc::clone(&snapshot)).map_err(unavailable)?;
         if let Some(log) = log {
             self.redirect_access_log(log);
@@ -214,7 +213,7 @@ impl Balancer {
         self.proxy.apply(added, &removed, os::clock::now() + snapshot.drain_max);
         self.sockets.say_shortfalls();
 
-        // What nobody asks for any more is forgotten.
+        // Counters no longer in use are dropped.
         self.counters.retain(
             published.generation,
             |name| published.services.iter().any(|service| **service.name() == *name),
@@ -230,7 +229,7 @@ impl Balancer {
         })
     }
 
-    /// Opens the access log anew, if it is a file: the old one may have been moved away.
+    /// Reopens the access log, if it is a file: the old one may have been rotated.
     pub(crate) fn reopen_access_log(&self) {
         let access = self.registry.current().snapshot.log.access.clone();
         if matches!(access, AccessLog::File(_)) {
@@ -240,42 +239,45 @@ impl Balancer {
                         tracing::info!("the access log was reopened");
                     }
                 }
-                Err(error) => tracing::error!(%error, "the access log goes where it went before"),
+                Err(error) => {
+                    tracing::error!(%error, "cannot reopen the access log; continuing to write to the old one")
+                }
             }
         }
     }
 
-    /// The configuration in force.
+    /// Returns the configuration in force.
     pub(crate) fn published(&self) -> Arc<Published> {
         self.registry.load_full()
     }
 
-    /// Who it is, in `CDN-Loop`.
+    /// Returns its ID in `CDN-Loop`.
     pub(crate) fn identity(&self) -> &proxy::Identity {
         &self.identity
     }
 
-    /// Its sockets.
+    /// Returns its sockets.
     pub(crate) fn sockets(&self) -> &Sockets {
         &self.sockets
     }
 
-    /// Holds back what people change about servers.
+    /// Returns the switch that holds back operators' changes of servers.
     pub(crate) fn switches(&self) -> &admin::Switches {
         &self.switches
     }
 
-    /// Client connections that are open.
+    /// Returns the number of open client connections.
     pub(crate) fn connections(&self) -> usize {
         self.proxy.connections()
     }
 
-    /// Whether the file is to be watched.
+    /// Returns whether the file is to be watched.
     pub(crate) fn watches(&self) -> bool {
         self.registry.current().snapshot.reload.watch
     }
 
-    /// What `snapshot` says and this process cannot follow, against what it was started with.
+    /// Returns the settings in `snapshot` that this process cannot apply, compared with what it was
+    /// started with.
     fn waiting(&self, snapshot: &Snapshot) -> Vec<String> {
         let started = &self.started_with;
         let mut waiting = Vec::new();
@@ -300,20 +302,20 @@ impl Balancer {
         redirected
     }
 
-    /// Stops accepting, finishes what runs up to the configuration's `drain_max`, or until one more
-    /// signal comes.
+    /// Stops accepting, and finishes exchanges in progress, up to the configuration's `drain_max`
+    /// or until another signal arrives.
     pub fn stop(mut self, why: &str, signals: &mut LastSignals) {
         service_manager::notify(os::notify::stopping());
         self.sockets.close();
         self.proxy.begin_drain();
-        // Said once it is so: whoever reads it may rely on it.
+        // Logged once it is true, so that readers can rely on it.
         tracing::info!("{why}: stopping; a second signal stops at once");
         self.end(signals, false);
     }
 
-    /// A new process accepts and answers in our place. What runs is finished; connections that wait
-    /// for a request are kept for one, up to `drain_max`, since closing one could cross with a
-    /// request on its way.
+    /// Drains after a new process has taken over accepting and serving. Exchanges in progress are
+    /// finished; idle connections stay open for one more request, up to `drain_max`, since closing
+    /// one could race with a request on its way.
     pub(crate) fn leave(mut self, signals: &mut LastSignals) {
         self.sockets.close();
         self.proxy.leave();
@@ -322,8 +324,8 @@ impl Balancer {
         self.end(signals, true);
     }
 
-    /// The rest of a stop. Probes and what is left of the API go on until the last connection has
-    /// ended, so that a drain can be watched.
+    /// The rest of a stop. Probes and the remaining API continue until the last connection has
+    /// ended, so that a drain can be observed.
     fn end(self, signals: &mut LastSignals, replaced: bool) {
         self.ready.store(false, Relaxed);
         let mut deadline = os::clock::now() + self.registry.current().snapshot.drain_max;
@@ -333,12 +335,12 @@ impl Balancer {
                     tracing::info!("{signal}: stopping at once");
                     deadline = os::clock::now();
                 }
-                // What still runs leaves lines, and the log may be rotated meanwhile.
+                // Exchanges in progress still write lines, and the log may be rotated meanwhile.
                 Some(LastSignal::Reopen) => self.reopen_access_log(),
                 None => {}
             }
         }
-        // Whoever still waits for a request has none: closed now, it is not cut off.
+        // Idle connections have no request in progress: closing them now cuts nothing off.
         self.proxy.begin_drain();
         let grace = if replaced { LAST_CLOSES } else { Duration::ZERO };
         let cut_off = self.proxy.finish((deadline - os::clock::now()) + grace);
@@ -355,7 +357,7 @@ impl Balancer {
     }
 }
 
-/// Makes an identity that no other instance has.
+/// Returns an ID that no other instance has.
 fn new_identity() -> proxy::Identity {
     // Keyed by the system's random numbers; the keys differ from call to call.
     proxy::Identity::new(RandomState::new().hash_one(std::process::id()))
@@ -364,8 +366,8 @@ fn new_identity() -> proxy::Identity {
 /// How long idle connections may take to close when a new process has taken over.
 const LAST_CLOSES: Duration = Duration::from_millis(500);
 
-/// Publishes the configuration, with `states` as far as they are known, starts probes and the lookup
-/// of names, and waits for the latter.
+/// Publishes the configuration with the known server `states`, starts probes and name lookups, and
+/// waits for the latter.
 fn start_control(
     registry: &Arc<decide::Registry>,
     snapshot: &Arc<Snapshot>,
@@ -373,7 +375,7 @@ fn start_control(
     mut states: Option<ServerStates>,
 ) -> Result<control::Control, Vec<String>> {
     if let Some(states) = &mut states {
-        // Before the first probe, so that its verdict begins with what is known.
+        // Before the first probe, so that its verdict starts with the known health.
         let now = os::clock::now();
         states.restore(&registry.publish(Arc::clone(snapshot), now), now);
     }
@@ -382,20 +384,21 @@ fn start_control(
         .map_err(|error| vec![format!("cannot start the control thread: {error}")])?;
     wait_resolved(&control);
     if let Some(mut states) = states {
-        // Those that have an address only now.
+        // Those whose address is only known now.
         states.restore(&registry.load_full(), os::clock::now());
     }
     Ok(control)
 }
 
-/// New servers given by name are there from the first request on, if their names resolve in time.
+/// Waits for names, so that new servers given by name receive requests from the start if their
+/// names resolve in time.
 fn wait_resolved(control: &control::Control) {
     if !control.status().wait_resolved(RESOLVE_MAX) {
         tracing::warn!("some server names are not resolved yet; starting without these servers");
     }
 }
 
-/// What control calls when it has marked a server down; without workers there is nobody to tell.
+/// Returns what control calls when it has marked a server down; without workers it does nothing.
 fn ring(alarm: &Arc<OnceLock<proxy::Alarm>>) -> Box<dyn Fn() + Send> {
     let alarm = Arc::clone(alarm);
     Box::new(move || {
@@ -405,8 +408,8 @@ fn ring(alarm: &Arc<OnceLock<proxy::Alarm>>) -> Box<dyn Fn() + Send> {
     })
 }
 
-/// Opens the log; at the start, while the program may still be root, for the `owner` that it is
-/// about to become.
+/// Opens the log; at startup, while the program may still be root, for the `owner` that it will
+/// switch to.
 fn open_access_log(
     access: &AccessLog,
     owner: Option<(u32, u32)>,
@@ -422,7 +425,7 @@ fn open_access_log(
     })
 }
 
-/// Becomes whom the configuration names. Only root can; for others it must be whom they are.
+/// Switches to the configured user. Only root can; otherwise it must already be that user.
 fn drop_privileges(snapshot: &Snapshot) -> Result<(), Vec<String>> {
     let Some((user, group)) = &snapshot.run_as else {
         return Ok(());
@@ -432,7 +435,7 @@ fn drop_privileges(snapshot: &Snapshot) -> Result<(), Vec<String>> {
     Ok(())
 }
 
-/// Says that the balancer takes work, to people and to the service manager.
+/// Announces readiness in the log and to the service manager.
 fn announce(snapshot: &Snapshot, workers: usize, admin: Option<&admin::Handle>) {
     for listener in &snapshot.listeners {
         tracing::info!(listener = %listener.name, address = %listener.address, "listening");

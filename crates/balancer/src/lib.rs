@@ -1,12 +1,12 @@
 //! A balancer as a process: start, reload, upgrade, drain and stop, in the order that keeps every
 //! connection.
 //!
-//! It wires the shells: the data plane ([`proxy`]), what decides about servers ([`control`]), the
-//! admin API ([`admin`]) and the readings of the host ([`collect`]). It is given options, and prints
-//! nothing: the command line (`weir`) reads words and writes words.
+//! It connects the I/O crates: the data plane ([`proxy`]), the control loop ([`control`]), the
+//! admin API ([`admin`]) and host metrics ([`collect`]). It takes options and prints nothing: the
+//! command line (`weir`) parses arguments and writes output.
 //!
-//! [`serve`] runs a configuration file as a service; [`Balancer`] is one without a file of its own,
-//! as `weir demo` starts it.
+//! [`serve`] runs a configuration file as a service; [`Balancer`] runs without a configuration
+//! file, as `weir demo` starts it.
 
 mod affinity_key;
 mod built_in_doctor;

@@ -1,7 +1,7 @@
-//! The program's own log, on standard error. (The access log is the proxy's.)
+//! The program's own log, on standard error. (The proxy writes the access log.)
 //!
-//! Lines that a peer can cause, by what it sends or how it behaves, are limited and summarised:
-//! those of libraries, and those of the crates that serve connections.
+//! Lines that a peer can cause, by what it sends or how it behaves, are rate limited and
+//! summarised: those of libraries, and those of the crates that serve connections.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -17,15 +17,15 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{EnvFilter, Layer};
 
-/// Our crates whose lines no peer can cause in numbers: what they log is about configurations,
-/// checks (at their interval), what people change, and the process.
+/// Crates whose lines no peer can cause in large numbers: they log about configurations, checks (at
+/// their interval), administrative changes, and the process.
 const UNLIMITED: [&str; 6] = ["weir", "balancer", "admin", "control", "collect", "lab"];
 
-/// How often it is looked whether a window is over.
+/// How often finished windows are summarised.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The place in the program that logs a line, and the server that it is about, if it is about one:
-/// many servers that fail at once are all named.
+/// The place in the program that logs a line, and the server that it is about, if any: when many
+/// servers fail at once, each is named.
 #[derive(Clone, Debug)]
 struct Kind {
     /// Of the place, which always logs at one level.
@@ -48,24 +48,24 @@ impl Hash for Kind {
     }
 }
 
-/// What has been logged of late.
+/// What has been logged recently.
 static LIMIT: OnceLock<Mutex<LogLimit<Kind>>> = OnceLock::new();
 
 /// What is logged, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct LogOptions {
-    /// The least level that is logged; `None`: nothing.
+    /// The minimum level; `None`: log nothing.
     pub level: Option<Level>,
-    /// A JSON object a line, for programs; otherwise text, for people.
+    /// One JSON object per line; otherwise text.
     pub json: bool,
     /// Whether text is coloured.
     pub colours: bool,
 }
 
-/// Starts the log. Later calls change nothing.
+/// Starts the log. Later calls have no effect.
 pub fn start(options: LogOptions) {
     let log = subscriber(options, stderr);
-    // An error only says that there is a log already.
+    // An error only means that a log is already set.
     let _ = tracing::subscriber::set_global_default(log);
 }
 
@@ -85,12 +85,12 @@ where
     }
 }
 
-/// Logs how many lines have been held back, before the process ends.
+/// Logs how many lines have been suppressed, before the process ends.
 pub fn finish() {
     summarise(true);
 }
 
-/// Libraries are heard only when something is wrong, except at `trace`.
+/// Libraries only log problems, except at `trace`.
 fn filter(level: Option<Level>) -> EnvFilter {
     EnvFilter::new(match level {
         None => "off",
@@ -104,7 +104,7 @@ fn filter(level: Option<Level>) -> EnvFilter {
     })
 }
 
-/// Holds lines back.
+/// Suppresses lines.
 struct Limited;
 
 impl<S: Subscriber> Layer<S> for Limited {
@@ -120,7 +120,8 @@ impl<S: Subscriber> Layer<S> for Limited {
     }
 }
 
-/// Whether a peer can cause such lines. Debugging is for people who ask for all of them.
+/// Returns whether a peer can cause such lines. Debug lines are never limited: they are for people
+/// who want all of them.
 fn is_limited(metadata: &Metadata<'_>) -> bool {
     let room = metadata.target().split("::").next().unwrap_or_default();
     *metadata.level() <= Level::INFO && !UNLIMITED.contains(&room)
@@ -140,20 +141,20 @@ fn limit() -> MutexGuard<'static, LogLimit<Kind>> {
     limit.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Logs how many lines were held back in windows that are over, or in all.
+/// Logs how many lines were suppressed in finished windows, or in all.
 fn summarise(all: bool) {
     if LIMIT.get().is_none() {
         return;
     }
-    // Not held while a line is written.
+    // Not locked while a line is written.
     let due = limit().take_due((!all).then(os::clock::now));
     for held in due {
         summary(&held);
     }
 }
 
-/// Logs one summary: at the level of the lines that it stands for, which is one level for each
-/// kind. `kind` is the part of the program that logs them (`tracing`'s target).
+/// Logs one summary at the level of the suppressed lines, which is the same for each kind. `kind`
+/// is the part of the program that logs them (`tracing`'s target).
 fn summary(held: &Held<Kind>) {
     let Held { kind: Kind { metadata, server }, lines, example } = held;
     let (kind, seconds) = (metadata.target(), WINDOW.as_secs());
@@ -167,12 +168,12 @@ fn summary(held: &Held<Kind>) {
     match *metadata.level() {
         Level::ERROR => at!(error),
         Level::WARN => at!(warn),
-        // Debugging is not limited.
+        // Debug lines are not limited.
         Level::INFO | Level::DEBUG | Level::TRACE => at!(info),
     }
 }
 
-/// What matters of a line here.
+/// The relevant parts of a line.
 #[derive(Default)]
 struct Line {
     message: String,
@@ -209,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// What is logged.
+    /// The captured log.
     #[derive(Clone, Default)]
     struct Logged(Arc<Mutex<Vec<u8>>>);
 
@@ -223,7 +224,7 @@ mod tests {
         }
     }
 
-    /// The summary lines of 15 lines at each level, as they are logged.
+    /// Returns the summary lines of 15 lines at each level.
     fn summaries(json: bool) -> Vec<String> {
         let options = LogOptions { level: Some(Level::INFO), json, colours: false };
         let logged = Logged::default();
@@ -234,7 +235,7 @@ mod tests {
                 tracing::error!(target: "transport::dial", server = %"a:80", "no {number}");
                 tracing::warn!(target: "h2::proto", "odd {number}");
                 tracing::info!(target: "proxy::worker", "news {number}");
-                // Of these no peer can cause many.
+                // A peer cannot cause many of these.
                 tracing::info!(target: "balancer::reload", "reload {number}");
             }
             summarise(true);

@@ -1,5 +1,5 @@
-//! The management side of a running balancer: the admin API, the push of metrics, and the built-in
-//! doctor, each with its sources.
+//! The management side of a running balancer: the admin API, metrics push, and the built-in doctor,
+//! each with its data sources.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,7 +13,7 @@ use model::Snapshot;
 use crate::built_in_doctor::{self, Findings};
 use crate::{configuration, probe_report};
 
-/// What of a balancer is managed.
+/// The parts of a balancer that are managed.
 pub(crate) struct Managed<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) registry: &'a Arc<decide::Registry>,
@@ -21,13 +21,13 @@ pub(crate) struct Managed<'a> {
     pub(crate) control: Arc<control::Status>,
     pub(crate) ready: &'a Arc<AtomicBool>,
     pub(crate) workers: usize,
-    /// Asks the workers what is in flight.
+    /// Asks the workers for requests in flight.
     pub(crate) onlooker: proxy::Onlooker,
     /// What the API shows and does through the workers; the rest is filled in here.
     pub(crate) sources: admin::Sources,
 }
 
-/// The admin API, the push of metrics and the doctor, as far as they run.
+/// The admin API, metrics push and the doctor, as far as they are running.
 pub(crate) struct Management {
     pub(crate) admin: Option<admin::Handle>,
     metrics: Option<push::Handle>,
@@ -46,7 +46,7 @@ fn push(
     })
 }
 
-/// Kept connections of all workers together, by server.
+/// Returns the idle connections over all workers, by server.
 fn idle_connections(registry: &decide::Registry) -> HashMap<SocketAddr, u32> {
     let published = registry.load_full();
     let endpoints = published.services.iter().flat_map(|service| service.endpoints().all.clone());
@@ -54,7 +54,7 @@ fn idle_connections(registry: &decide::Registry) -> HashMap<SocketAddr, u32> {
 }
 
 impl Management {
-    /// Starts the API, if it has a door, and the pushing, if there is somewhere to push to.
+    /// Starts the API if it has a listener, and metrics push if it has a target.
     pub(crate) fn start(
         managed: Managed<'_>,
         door: Option<admin::Door>,
@@ -102,7 +102,7 @@ impl Management {
         Ok(Management { admin, metrics, doctor: Some(doctor) })
     }
 
-    /// Applies another configuration: metrics may be pushed elsewhere now. The API stays as it is.
+    /// Applies another configuration: the metrics target may have changed. The API stays as it is.
     pub(crate) fn apply(
         &mut self,
         before: &Snapshot,
@@ -113,8 +113,7 @@ impl Management {
         if before.metrics == after.metrics {
             return;
         }
-        // The last push to where they went comes first, and what is counted from here on goes to
-        // the new place.
+        // The old target gets a last push first; what is counted from here on goes to the new one.
         if let Some(metrics) = self.metrics.take() {
             metrics.stop();
         }
@@ -126,7 +125,7 @@ impl Management {
         }
     }
 
-    /// Ends the API, whose socket another process has now, and the doctor, who looks from there.
+    /// Stops the API, whose socket another process has now, and the doctor, which runs there.
     pub(crate) fn hand_over(&mut self) {
         if let Some(doctor) = self.doctor.take() {
             doctor.stop();
@@ -137,7 +136,7 @@ impl Management {
         }
     }
 
-    /// Ends all. Metrics last, so that nothing that was counted is missing from them.
+    /// Stops everything. Metrics last, so that they include everything counted.
     pub(crate) fn stop(self) {
         if let Some(doctor) = self.doctor {
             doctor.stop();

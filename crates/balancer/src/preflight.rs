@@ -1,12 +1,12 @@
-//! What `weir serve` needs beside a valid file, looked at for `weir check`: everything but binding
-//! addresses and becoming another user. Nothing is made, written or bound.
+//! Checks for `weir check` what `weir serve` needs besides a valid file: everything but binding
+//! addresses and switching users. Creates, writes and binds nothing.
 
 use model::{AccessLog, Snapshot};
 
 use crate::{affinity_key, sockets};
 
-/// What would keep `snapshot` from being served by this user on this host, a line each, as
-/// `weir serve` says it.
+/// Returns what would keep `snapshot` from being served by this user on this host, one line each,
+/// in the words of `weir serve`.
 pub fn obstacles(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(asked) = &snapshot.admin
@@ -33,7 +33,7 @@ pub fn obstacles(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-/// That the access log cannot be written to `path`, and what to do.
+/// Returns the error that the access log cannot be written to `path`, with the remedy.
 pub(crate) fn access_log_error(path: &std::path::Path, error: &std::io::Error) -> String {
     let said = format!("cannot write the access log to {}: {error}", path.display());
     match (error.kind(), path.parent()) {

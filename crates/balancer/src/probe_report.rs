@@ -34,7 +34,7 @@ pub(crate) fn running_plan(status: &Status) -> Plan {
     plan
 }
 
-/// Probes by address, as metrics.
+/// Returns probe statistics by address, as metrics.
 pub(crate) fn probes(status: &Status) -> Vec<ProbeGauges> {
     let probed = status.probed();
     let plan = status.plan();

@@ -1,7 +1,7 @@
 //! A balancer as a service: loads the configuration file, takes over from another process or starts
-//! on its own, and then reacts to signals, to the admin API and to changes of the file.
+//! on its own, and then handles signals, the admin API and changes of the file.
 //!
-//! All of it happens on the main thread, one thing after the other.
+//! All of this happens on the main thread, one event at a time.
 
 use admin_api::receipt::Trigger;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::reload::Reloader;
 use crate::sockets;
 use crate::upgrade::{self, Predecessor, Program, Successor};
 
-/// How often the main thread looks at the file when nothing else happens.
+/// How often the main thread checks the file when nothing else happens.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What to serve, and how.
@@ -28,14 +28,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub struct ServeOptions {
     /// The configuration file.
     pub file: PathBuf,
-    /// What an upgrade starts.
+    /// The program that an upgrade starts.
     pub program: Program,
-    /// Whether mistakes and warnings about the file are coloured.
+    /// Whether errors and warnings about the file are coloured.
     pub colours: bool,
 }
 
-/// A configuration that was read and found valid, and the process to take over from, if there is
-/// one.
+/// A configuration that was read and is valid, and the process to take over from, if there is one.
 pub struct Loaded {
     program: Program,
     predecessor: Option<Predecessor>,
@@ -47,17 +46,17 @@ pub struct Loaded {
 /// Why a balancer does not serve.
 #[derive(Debug)]
 pub enum Cause {
-    /// What the process that started this one hands over cannot be used.
+    /// The state handed over by the starting process cannot be used.
     Handover(String),
-    /// The configuration is unreadable or wrong.
+    /// The configuration is unreadable or invalid.
     Configuration(LoadError),
-    /// Something outside the configuration is in the way: one line per obstacle.
+    /// Something outside the configuration prevents it: one line per obstacle.
     Obstacles(Vec<String>),
 }
 
 /// A balancer that does not serve. A predecessor waits for [`NotServing::tell_predecessor`].
 pub struct NotServing {
-    /// Why.
+    /// The reason.
     pub cause: Cause,
     predecessor: Option<Box<Predecessor>>,
 }
@@ -77,8 +76,8 @@ impl NotServing {
         NotServing { cause, predecessor: predecessor.map(Box::new) }
     }
 
-    /// Reports the failure to the predecessor, if there is one, which may end this process then: to
-    /// be called last.
+    /// Reports the failure to the predecessor, if there is one, which may end this process then:
+    /// must be called last.
     pub fn tell_predecessor(self) {
         if let Some(predecessor) = self.predecessor {
             predecessor.say_failed(&self.cause.to_string());
@@ -86,8 +85,8 @@ impl NotServing {
     }
 }
 
-/// Reads and checks the configuration, and what a predecessor hands over. To be called before
-/// anything else is opened, and once.
+/// Reads and checks the configuration, and the state handed over by a predecessor. Must be called
+/// once, before anything else is opened.
 ///
 /// # Errors
 /// The configuration has mistakes, or the handover from the predecessor failed.
@@ -111,7 +110,7 @@ pub fn load(options: ServeOptions) -> Result<Loaded, NotServing> {
 }
 
 impl Loaded {
-    /// Warnings about the configuration, as text; empty if there are none.
+    /// Returns warnings about the configuration, as text; empty if there are none.
     pub fn warnings(&self) -> &str {
         &self.warnings
     }
@@ -123,7 +122,7 @@ impl Loaded {
     pub fn serve(self) -> Result<(), NotServing> {
         let Loaded { program, mut predecessor, reloader, snapshot, .. } = self;
         let (commands, received) = commands::channel();
-        // Caught before anything is started, so that no signal finds a half-started balancer.
+        // Caught before anything is started, so that no signal arrives at a half-started balancer.
         let started = Events::catch(received)
             .map_err(|error| vec![format!("no signals: {error}")])
             .and_then(|events| {
@@ -164,7 +163,7 @@ fn start_options(
     })
 }
 
-/// Reacts to events, until a signal stops the balancer or a new process has taken over.
+/// Handles events, until a signal stops the balancer or a new process has taken over.
 fn run(
     mut balancer: Balancer,
     mut events: Events,
@@ -173,7 +172,7 @@ fn run(
     program: &Program,
 ) {
     let mut successor: Option<Successor> = None;
-    // SIGHUP has come while there was one: whoever serves in the end follows it.
+    // SIGHUP arrived while there was a successor: the process that serves in the end reloads.
     let mut hung_up = false;
     let mut reminder = CertificateReminder::new();
     loop {
@@ -182,7 +181,8 @@ fn run(
             let _ = reloader.reload(&mut balancer, Trigger::Signal);
         }
         let event = events.next(LOOK_EVERY);
-        // One that serves by now is not late, however long it took to be heard.
+        // A successor that serves by now is not late, however long its message took to be
+        // processed.
         let is_heard = matches!(event, Some(Event::Asked(Command::SuccessorSaid(..))));
         if !is_heard && let Some(late) = successor.take_if(|successor| successor.is_late()) {
             late.give_up("it was not ready in time");
@@ -195,7 +195,7 @@ fn run(
                 return balancer.stop(signal, &mut events.close());
             }
             Some(Event::Asked(Command::SuccessorSaid(pid, said))) => {
-                // One that was given up is not heard any more.
+                // Messages of a successor that was given up are ignored.
                 if let Some(heard) = successor.take_if(|successor| successor.is_process(pid))
                     && let Some(successor) = heard.takes_over(&said)
                 {
@@ -216,14 +216,15 @@ fn run(
             }
             Some(Event::Reload) => (Trigger::Signal, None),
             Some(Event::Asked(Command::Reload(reply))) => (Trigger::Api, Some(reply)),
-            // A successor has read the file or watches it; if it fails, it is still a change.
+            // A successor has read the file or watches it; if it fails, the change is still
+            // pending.
             None if successor.is_none() && reloader.has_changed(balancer.watches()) => {
                 (Trigger::File, None)
             }
             None => continue,
         };
         let answer = match &successor {
-            // It may have read the file already, and it has the present sockets.
+            // It may have read the file already, and it has the current sockets.
             Some(_) => {
                 hung_up |= trigger == Trigger::Signal;
                 Reloader::put_off(&balancer, trigger)

@@ -1,4 +1,4 @@
-//! The signals that end a process (SIGTERM, SIGINT), and SIGHUP while a balancer stops.
+//! Handles the signals that end a process (SIGTERM, SIGINT), and SIGHUP while a balancer stops.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT, caught from the moment this is made.
+/// SIGTERM and SIGINT, caught from the moment this is created.
 pub struct Signals {
     runtime: Runtime,
     terminate: Signal,
@@ -18,7 +18,7 @@ impl Signals {
     /// Catches both from now on.
     ///
     /// # Errors
-    /// The system grants no runtime, or a signal cannot be caught.
+    /// The runtime cannot be created, or a signal cannot be caught.
     pub fn catch() -> io::Result<Signals> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (terminate, interrupt) = {
@@ -37,15 +37,14 @@ impl Signals {
         signal(kind)
     }
 
-    /// Blocks until the next signal, but not longer than `time`, and yields its name.
+    /// Blocks until the next signal, at most `time`, and returns its name.
     pub fn wait_at_most(&mut self, time: Duration) -> Option<&'static str> {
         let Signals { runtime, terminate, interrupt } = self;
         runtime
             .block_on(async { tokio::time::timeout(time, ending(terminate, interrupt)).await.ok() })
     }
 
-    /// Runs `future` to its end; `Err`: a signal came before, by its name, and the future is
-    /// dropped.
+    /// Runs `future` to its end. If a signal arrives first, the future is dropped.
     ///
     /// # Errors
     /// A signal came first: its name.
@@ -60,7 +59,8 @@ impl Signals {
         })
     }
 
-    /// Runs `future` to its end; it is given what ends when a signal comes, with its name.
+    /// Runs `future` to its end; it receives a future that completes with the signal's name when a
+    /// signal arrives.
     pub fn run_with_stop<T>(
         &mut self,
         run: impl AsyncFnOnce(Pin<&mut dyn Future<Output = &'static str>>) -> T,
@@ -87,22 +87,22 @@ pub struct LastSignals {
     hangup: Option<Signal>,
 }
 
-/// What a signal asks of a balancer that stops.
+/// What a signal requests of a balancer that stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastSignal {
-    /// To stop at once; the signal's name.
+    /// Stop at once; contains the signal's name.
     Stop(&'static str),
-    /// SIGHUP: the access log was moved away.
+    /// SIGHUP: the access log was rotated.
     Reopen,
 }
 
 impl LastSignals {
-    /// Goes on with `signals`, and with SIGHUP if it was caught.
+    /// Continues with `signals`, and with SIGHUP if it was caught.
     pub fn new(signals: Signals, hangup: Option<Signal>) -> LastSignals {
         LastSignals { signals, hangup }
     }
 
-    /// Blocks until the next signal, but not longer than `time`.
+    /// Blocks until the next signal, at most `time`.
     pub fn wait_at_most(&mut self, time: Duration) -> Option<LastSignal> {
         let LastSignals { signals: Signals { runtime, terminate, interrupt }, hangup } = self;
         let hung_up = async {

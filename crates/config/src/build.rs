@@ -1,5 +1,5 @@
-//! A checked document becomes a [`Snapshot`]: names become ids, routes stand in the order in which
-//! they match.
+//! Converts a checked document into a [`Snapshot`]: names become IDs, routes are sorted in the
+//! order in which they match.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::files::Tls;
 use crate::names::Names;
 use crate::raw::{Document, RawAction, RawAdmin, RawForward, RawListener, RawProtocol, RawRoute};
 
-/// `None` if a name points at nothing, which `check` has reported.
+/// Returns `None` if a name refers to nothing, which `check` has reported.
 pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Snapshot> {
     let connections_max = document.connections_max.value;
     let listeners: Option<Vec<_>> =
@@ -86,7 +86,7 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
         head_max_bytes: raw.head_max_bytes,
         body_max_bytes: raw.body_max_bytes,
         proxy_status: raw.proxy_status,
-        // Joined by `snapshot`.
+        // Filled in by `snapshot`.
         tls: None,
         http2: raw.http2,
         upgrade_protocols: raw.upgrade_protocols.clone(),
@@ -143,19 +143,19 @@ fn action(raw: &RawAction, names: &Names) -> Option<Action> {
     }
 }
 
-/// What a request goes through, in this order, before the route's action.
+/// Returns the filters of a request, in the order in which they run before the route's action.
 fn request_filters(raw: &RawRoute) -> Vec<RequestFilter> {
     let rate_limit = raw.rate_limit.clone().map(RequestFilter::RateLimit);
     rate_limit.into_iter().collect()
 }
 
-/// What a response goes through, in this order.
+/// Returns the filters of a response, in order.
 fn response_filters(raw: &RawForward) -> Vec<ResponseFilter> {
     let compress = raw.compress.clone().map(ResponseFilter::Compress);
     compress.into_iter().collect()
 }
 
-/// What a route of the file matches: one set of conditions for each of its hosts, in their order.
+/// Returns the conditions of a route in the file: one set for each of its hosts, in order.
 /// Listeners that do not exist are left out.
 pub(crate) fn route_matches(
     raw: &RawRoute,
@@ -177,7 +177,7 @@ pub(crate) fn route_matches(
     hosts.into_iter().map(move |host| RouteMatch { host, ..general.clone() })
 }
 
-/// A name for a route that has none: its conditions, as short as they allow.
+/// Returns a name for a route that has none: its conditions, as short as they allow.
 fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
     let mut parts: Vec<String> = matches.method.iter().cloned().collect();
     let host = match &matches.host {

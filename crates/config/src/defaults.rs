@@ -1,5 +1,5 @@
-//! What holds when the file does not say: every default, once, with its reason. The reader, the
-//! schema and the reference take them from here.
+//! Default values: every default, once, with its reason. The reader, the schema and the reference
+//! take them from here.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -12,12 +12,12 @@ const fn secs(n: u64) -> Duration {
 pub(crate) const CONNECTIONS_MAX: u64 = 32_768;
 /// A thousand of the largest bodies that `retries.body_kept_max` allows by default.
 pub(crate) const REQUEST_BUFFERS_MAX_BYTES: u64 = 64_000_000;
-/// Forty-two responses of zstd at once, or a hundred and twenty-eight of gzip.
+/// Forty-two concurrent responses with zstd, or a hundred and twenty-eight with gzip.
 pub(crate) const COMPRESSION_MEMORY_MAX_BYTES: u64 = 64_000_000;
-/// Of four megabytes of source code, gzip makes 27 % at 77 MB/s, zstd 28 % at 178 MB/s, and br takes
-/// 53 MB/s for as much; it is for those who want its 25 % at 27 MB/s.
+/// On four megabytes of source code, gzip yields 27 % at 77 MB/s, zstd 28 % at 178 MB/s, and br the
+/// same at 53 MB/s; br is for those who want its 25 % at 27 MB/s.
 pub(crate) const COMPRESS_CODINGS: &[&str] = &["zstd", "gzip"];
-/// What text there is on the web.
+/// The text formats of the web.
 pub(crate) const COMPRESS_TYPES: &[&str] = &[
     "text/*",
     "application/json",
@@ -28,28 +28,28 @@ pub(crate) const COMPRESS_TYPES: &[&str] = &[
     "*/*+json",
     "*/*+xml",
 ];
-/// Less fits in a packet either way.
+/// Below this, the response fits in one packet either way.
 pub(crate) const COMPRESS_LENGTH_MIN: u64 = 1_000;
-/// Less than the 30 s after which orchestrators commonly kill would cut requests that the
+/// Less than the 30 s after which orchestrators commonly kill would cut off requests that the
 /// response timeout still allows.
 pub(crate) const DRAIN_MAX: Duration = secs(30);
-/// What the file says is what runs: an edit that nobody told Weir of would come into force at some
-/// restart, long after whoever made it has gone.
+/// The running configuration matches the file: otherwise a forgotten edit would take effect at some
+/// restart, long after it was made.
 pub(crate) const WATCH: bool = true;
-/// Loopback: from elsewhere nobody may reach the admin API without TLS.
+/// Loopback: without TLS, the admin API must not be reachable from other machines.
 pub(crate) const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9900);
 
-/// Measured (`scripts/bench-log-cost`): asking about both connections takes 1.1 µs of CPU, where a
-/// small request takes 13. One in a hundred costs less than a thousandth, and a server with ten
-/// requests a second still has its six samples a minute.
+/// Measured (`scripts/bench-log-cost`): reading the statistics of both connections takes 1.1 µs of
+/// CPU, where a small request takes 13. One in a hundred costs less than a thousandth, and a server
+/// with ten requests a second still has its six samples a minute.
 pub(crate) const TCP_INFO: f64 = 0.01;
-/// They are for people who look for something.
+/// For debugging only.
 pub(crate) const DECISIONS: f64 = 0.0;
 
 pub(crate) const DOCTOR: bool = true;
-/// A few milliseconds of CPU time each; what lasts shorter is in the counters all the same.
+/// A few milliseconds of CPU time each; shorter events still show in the counters.
 pub(crate) const DOCTOR_INTERVAL: Duration = secs(10);
-/// As statsd itself flushes.
+/// The same as statsd's own flush interval.
 pub(crate) const METRICS_INTERVAL: Duration = secs(10);
 pub(crate) const METRICS_PREFIX: &str = "weir";
 
@@ -58,25 +58,25 @@ pub(crate) const CLIENT_HEAD: Duration = secs(10);
 pub(crate) const CLIENT_IDLE: Duration = secs(60);
 pub(crate) const CLIENT_BODY: Duration = secs(30);
 pub(crate) const HEAD_MAX_BYTES: u64 = 16_000;
-/// What RFC 9113 section 6.5.2 asks for at least.
+/// The minimum that RFC 9113 section 6.5.2 recommends.
 pub(crate) const STREAMS_MAX: u64 = 100;
 pub(crate) const FORWARD_FIELDS: &[&str] =
     &["x-forwarded", "forwarded", "x-request-id", "traceparent"];
-/// All that there are. `via` is not among the defaults: nginx does not compress for a request that
+/// All supported ones. `via` is not among the defaults: nginx does not compress for a request that
 /// has one (`gzip_proxied`).
 pub(crate) const FORWARD_FIELDS_KNOWN: &[&str] =
     &["x-forwarded", "forwarded", "x-request-id", "traceparent", "via"];
 
 pub(crate) const UPGRADE_PROTOCOLS: &[&str] = &["websocket"];
 
-/// Keeps method and body, and may be kept by the client.
+/// Keeps method and body, and clients may cache it.
 pub(crate) const REDIRECT_STATUS: u64 = 308;
-/// Whoever is limited is told so at once.
+/// Limited requests are refused at once.
 pub(crate) const RATE_WAIT_MAX: Duration = Duration::ZERO;
 pub(crate) const RATE_PER: Duration = secs(1);
 pub(crate) const WEIGHT: u64 = 1;
 
-/// The smallest that the paper on bounded loads found to cost few moved keys.
+/// The smallest that the paper on bounded loads found to move few keys.
 pub(crate) const HASH_LOAD_FACTOR: f64 = 1.25;
 pub(crate) const QUEUE_LENGTH_MAX: u64 = 200;
 /// Few people wait longer for a page; a client that gave up still costs a slot.
@@ -85,7 +85,7 @@ pub(crate) const WHEN_FULL: u64 = 429;
 
 pub(crate) const CHECK_METHOD: &str = "GET";
 pub(crate) const CHECK_PATH: &str = "/";
-/// As `HAProxy`, nginx and Kubernetes read an answer: a redirect to a login page is alive.
+/// As `HAProxy`, nginx and Kubernetes interpret a response: a redirect to a login page means alive.
 pub(crate) const CHECK_EXPECT: &str = "200-399";
 pub(crate) const CHECK_INTERVAL: Duration = secs(2);
 pub(crate) const CHECK_TIMEOUT: Duration = secs(1);
@@ -98,22 +98,23 @@ pub(crate) const PASSIVE_EJECT_MAX: Duration = secs(300);
 pub(crate) const PASSIVE_SHARE_MAX: f64 = 0.5;
 
 /// With half of a zone left, each server there carries twice its usual share: what a zone sized to
-/// outlive the loss of another has room for. Below that, distance costs less than overload.
+/// survive the loss of another has room for. Below that, distance costs less than overload.
 pub(crate) const ZONES_READY_MIN: f64 = 0.5;
-/// Far enough above `ready_min` that, in a zone of three or more equal servers, no single one that
-/// comes and goes moves the traffic back and forth.
+/// Far enough above `ready_min` that, in a zone of three or more equal servers, a single flapping
+/// one does not move the traffic back and forth.
 pub(crate) const ZONES_READY_RECOVERED: f64 = 0.75;
 
-/// Linux sends a SYN again after exactly 1 s (RFC 6298 section 2). A longer wait gives the second one a
-/// chance, and tells a server that leaves SYNs unanswered (`connect_syn_unanswered`) from one that is far.
+/// Linux retransmits a SYN after exactly 1 s (RFC 6298 section 2). A longer timeout gives the
+/// second one a chance, and distinguishes a server that leaves SYNs unanswered
+/// (`connect_syn_unanswered`) from one that is far away.
 pub(crate) const CONNECT: Duration = Duration::from_millis(1_500);
 pub(crate) const RESPONSE: Duration = secs(30);
 pub(crate) const IDLE: Duration = secs(60);
-/// As long as nginx keeps them. Many servers close sooner; when each does is learned, and the pool
-/// kept below it.
+/// The same as nginx. Many servers close sooner; the learner finds out when each does, and keeps
+/// the pool below it.
 pub(crate) const KEEP_ALIVE: Duration = secs(60);
 pub(crate) const ATTEMPTS_MAX: u64 = 1;
 pub(crate) const BODY_KEPT_MAX_BYTES: u64 = 64_000;
-/// So many that a worker with thousands of clients does not close and reopen them, as `HAProxy`, which
-/// sets no limit of its own; a burst's surplus ages, since the newest are used first.
+/// So many that a worker with thousands of clients does not close and reopen them, like `HAProxy`,
+/// which sets no limit by default; a burst's surplus ages, since the newest are used first.
 pub(crate) const IDLE_CONNECTIONS_MAX: u64 = 1024;

@@ -1,14 +1,15 @@
-//! What is wrong, where, and what was probably meant: one value per mistake or warning.
+//! Diagnostics: what is wrong, where, and what was probably meant: one value per mistake or
+//! warning.
 //!
-//! Nothing here knows how a diagnostic looks on a screen; `render` does.
+//! Nothing here knows how a diagnostic is displayed; `render` does.
 
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// Bytes of the configuration's text.
+/// A range of bytes in the configuration's text.
 pub type Span = Range<usize>;
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct At<T> {
     pub(crate) value: T,
@@ -24,9 +25,9 @@ impl<T> At<T> {
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The configuration is not used.
+    /// The configuration is not applied.
     Error,
-    /// It is used, but probably does not do what was meant.
+    /// It is applied, but probably does not do what was intended.
     Warning,
 }
 
@@ -35,21 +36,21 @@ pub enum Severity {
 pub enum Subject {
     /// The configuration's text: the same on every machine.
     File,
-    /// What the text names on this machine: a file that is missing or cannot be used there, or this
+    /// What the text refers to on this machine: a file that is missing or unusable there, or this
     /// machine's clock. The same text may be valid elsewhere.
     Machine,
 }
 
-/// A place in the text and what is to be said of it.
+/// A range of the text and a comment on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The range.
     pub span: Span,
-    /// What; may be empty.
+    /// The comment; may be empty.
     pub text: String,
 }
 
-/// Where the lines of a text begin: for places as people count them.
+/// The line starts of a text, for line and column numbers.
 #[derive(Debug)]
 pub struct Lines<'t> {
     text: &'t str,
@@ -58,18 +59,19 @@ pub struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// Reads `text` once.
+    /// Indexes `text`.
     pub fn of(text: &'t str) -> Self {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
         Lines { text, starts: std::iter::once(0).chain(starts).collect() }
     }
 
-    /// Line and column of the first character of `label`, counted from 1; columns in characters.
+    /// Returns line and column of the first character of `label`, counted from 1; columns in
+    /// characters.
     pub fn line_column(&self, label: &Label) -> (usize, usize) {
         self.place(label.span.start)
     }
 
-    /// Line and column after its last character.
+    /// Returns line and column after its last character.
     pub fn end_line_column(&self, label: &Label) -> (usize, usize) {
         self.place(label.span.end)
     }
@@ -83,7 +85,7 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// The last character boundary of `text` that is not behind `at`.
+/// Returns the last character boundary of `text` at or before `at`.
 pub(crate) fn boundary_before(text: &str, at: usize) -> usize {
     // At 0 there always is one.
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
@@ -96,11 +98,11 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// What it is about.
     pub subject: Subject,
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub title: String,
-    /// Where.
+    /// Its position.
     pub primary: Label,
-    /// Other places that belong to it.
+    /// Related positions.
     pub others: Vec<Label>,
     /// What was meant, and what to write.
     pub help: Vec<String>,
@@ -123,7 +125,7 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(title, span, label) }
     }
 
-    /// The same, about what the text names on this machine.
+    /// Marks it as concerning this machine.
     pub(crate) fn on_machine(mut self) -> Self {
         self.subject = Subject::Machine;
         self
@@ -140,11 +142,11 @@ impl Diagnostic {
     }
 }
 
-/// Where every reader and check leaves what it finds.
+/// Collects the diagnostics of all readers and checks.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     pub(crate) found: RefCell<Vec<Diagnostic>>,
-    /// The text is not valid TOML, so that what seems absent may only be unreadable.
+    /// The text is not valid TOML, so that something that seems missing may only be unreadable.
     pub(crate) broken: bool,
 }
 
@@ -153,7 +155,7 @@ impl Problems {
         self.found.borrow_mut().push(diagnostic);
     }
 
-    /// For something that is not there: said only if all of the text could be read.
+    /// Reports something missing: only if all of the text could be read.
     pub(crate) fn report_absence(&self, diagnostic: Diagnostic) {
         if !self.broken {
             self.report(diagnostic);
@@ -168,7 +170,7 @@ impl Problems {
         self.found.borrow().iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// Everything, in order of the text.
+    /// Returns all diagnostics, in order of the text.
     pub(crate) fn into_sorted(self) -> Vec<Diagnostic> {
         let mut found = self.found.into_inner();
         found.sort_by_key(|d| d.primary.span.start);
@@ -176,7 +178,7 @@ impl Problems {
     }
 }
 
-/// Text from the file as it may stand in a message: quoted, escaped, bounded.
+/// Quotes text from the file for a message: escaped and bounded.
 pub(crate) fn quote(text: &str) -> String {
     const CHARS_MAX: usize = 60;
     let mut shown: String = text.chars().take(CHARS_MAX).flat_map(char::escape_debug).collect();
@@ -195,7 +197,7 @@ pub(crate) fn either(names: &[&str]) -> String {
     }
 }
 
-/// The name among `known` that `word` was probably meant to be.
+/// Returns the name among `known` that `word` was probably meant to be.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace(['_', ' '], "-");
     let word = plain(word);
@@ -208,7 +210,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, name)| name)
 }
 
-/// Why a piece of text is not what its key asks for, and what to write.
+/// Why a text is not valid for its key, and what to write.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub(crate) why: String,

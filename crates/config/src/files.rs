@@ -1,5 +1,5 @@
-//! The files that a configuration names: their bytes are asked for, looked at, and become part of
-//! it. What is wrong with one is told at the key that names it.
+//! The files that a configuration names: requests their contents, checks them and makes them part
+//! of the configuration. Errors are reported at the key that names the file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use crate::diagnostic::{At, Diagnostic, Problems, Span};
 use crate::raw::{Document, RawCertificate, RawListenerTls, RawServiceTls};
 use crate::{Found, Surroundings, Unreadable};
 
-/// Where systems keep the authorities they know: Debian, Alpine and Arch; Fedora and its kin;
-/// `SUSE`; Alpine again. The first that can be read is taken.
+/// Where systems keep their trusted authorities: Debian, Alpine and Arch; Fedora and its
+/// derivatives; `SUSE`; Alpine again. The first readable one is used.
 pub const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -24,7 +24,7 @@ pub const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/cert.pem",
 ];
 
-/// What the files made of the configuration's TLS and of its keys; `None` also where there is a mistake, which is
+/// The TLS settings and affinity keys that the files provide; `None` also after a mistake, which is
 /// reported.
 pub(crate) struct Tls {
     /// In order of the listeners.
@@ -60,11 +60,11 @@ pub(crate) fn read(
 struct Reader<'a> {
     surroundings: &'a dyn Surroundings,
     problems: &'a Problems,
-    /// Whom Weir becomes after its start.
+    /// The user that Weir switches to after startup.
     user: Option<&'a str>,
 }
 
-/// A certificate that can be used, and where its chain is named.
+/// A usable certificate, and where its chain is named.
 struct Usable {
     certificate: Certificate,
     facts: Facts,
@@ -73,7 +73,7 @@ struct Usable {
 
 impl Reader<'_> {
     fn listener(&self, raw: &RawListenerTls) -> Option<ListenerTls> {
-        // All are looked at, whatever is wrong with the first.
+        // All are checked, even if the first has errors.
         let usable: Vec<_> =
             raw.certificates.iter().map(|certificate| self.certificate(certificate)).collect();
         let clients = raw.clients.as_ref().map(|clients| {
@@ -104,10 +104,10 @@ impl Reader<'_> {
         })
     }
 
-    /// The cipher suites, if one of them can be used with the versions that are spoken.
+    /// Returns the cipher suites, if one of them can be used with the enabled versions.
     fn ciphers(&self, raw: &RawListenerTls) -> Option<Vec<&'static str>> {
         let names: Vec<_> = raw.ciphers.iter().map(|at| at.value).collect();
-        // Those of TLS 1.2 name the key exchange, which TLS 1.3 agrees on apart.
+        // Those of TLS 1.2 name the key exchange, which TLS 1.3 negotiates separately.
         let is_of_13 = |name: &&str| !name.contains("_WITH_");
         if raw.version_min == TlsVersion::Tls13
             && let Some(first) = raw.ciphers.first()
@@ -150,7 +150,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A certificate with its key, if it can be used today.
+    /// Returns a certificate with its key, if it is valid today.
     fn certificate(&self, raw: &RawCertificate) -> Option<Usable> {
         let chain = raw.chain.as_ref().and_then(|at| self.file(at));
         let key = raw.key.as_ref().and_then(|at| self.file(at));
@@ -234,8 +234,8 @@ impl Reader<'_> {
         valid
     }
 
-    /// Certificates of one listener for the same name and the same kind of key: only the first is
-    /// ever shown for it.
+    /// Reports certificates of one listener for the same name and the same key type: only the first
+    /// is ever used for it.
     fn twice<'u>(&self, certificates: impl Iterator<Item = &'u Usable>) {
         let mut seen: HashMap<(&str, KeyKind), &Usable> = HashMap::new();
         for usable in certificates {
@@ -260,7 +260,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Authorities of which at least one can be used.
+    /// Returns authorities of which at least one is usable.
     fn authorities(&self, at: &At<PathBuf>) -> Option<Material> {
         let material = self.file(at)?;
         match tls::authorities(&material) {
@@ -312,7 +312,8 @@ impl Reader<'_> {
         self.material(at, self.surroundings.file(&at.value))
     }
 
-    /// What was found where `at` names a file; it is reported if it was not, or only by root.
+    /// Returns the contents of the file that `at` names; reports if it was not found, or is only
+    /// readable by root.
     fn material(&self, at: &At<PathBuf>, found: Result<Found, Unreadable>) -> Option<Material> {
         match found {
             Ok(found) => {
@@ -363,7 +364,7 @@ impl Reader<'_> {
     }
 }
 
-/// The certificate's first names, in a few words.
+/// Returns the certificate's first names, in a few words.
 fn whose(facts: &Facts) -> String {
     match facts.names.as_slice() {
         [] => facts.subject.clone(),

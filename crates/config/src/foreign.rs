@@ -1,5 +1,5 @@
-//! Recognises a file that is not TOML at all: another program's configuration, YAML or JSON. One
-//! sentence says so, instead of a syntax error for each line.
+//! Recognises a file that is not TOML at all: another program's configuration, YAML or JSON.
+//! Reports that in one sentence instead of a syntax error for each line.
 
 use crate::diagnostic::{Diagnostic, Span};
 
@@ -29,8 +29,8 @@ const NGINX_BLOCKS: &[&str] =
 /// A file counts as foreign if it has this many times more foreign lines than lines of TOML.
 const FOREIGN_PER_TOML_LINE: usize = 3;
 
-/// What the file is instead of TOML. `None`: it is TOML with mistakes, as far as can be told.
-/// Asked only for text that is not valid TOML.
+/// Returns what the file is instead of TOML. `None`: it is TOML with mistakes, as far as can be
+/// determined. Called only for text that is not valid TOML.
 pub(crate) fn recognise(text: &str) -> Option<Diagnostic> {
     let lines = Lines::of(text);
     let (what, at) = json(text)
@@ -49,11 +49,11 @@ fn json(text: &str) -> Option<Span> {
     inside.starts_with(['"', '}']).then_some(at..at + 1)
 }
 
-/// The lines of a text that say something: no empty ones, no comments.
+/// The significant lines of a text: neither empty nor comments.
 struct Lines<'t> {
-    /// Where each begins, and its text without white space at its end.
+    /// The start of each, and its text without trailing white space.
     lines: Vec<(usize, &'t str)>,
-    /// How many read as TOML: `[heading]` or `key = value`.
+    /// How many look like TOML: `[heading]` or `key = value`.
     toml: usize,
 }
 
@@ -72,7 +72,7 @@ impl<'t> Lines<'t> {
         Lines { lines, toml }
     }
 
-    /// The first line of those that `is` recognises, if these make the file foreign.
+    /// Returns the first line that `is` recognises, if there are enough to make the file foreign.
     fn mostly(&self, is: impl Fn(&str) -> bool) -> Option<Span> {
         let mut recognised = self.lines.iter().filter(|(_, line)| is(line));
         let (start, first) = recognised.next()?;
@@ -83,7 +83,7 @@ impl<'t> Lines<'t> {
 
     fn haproxy(&self) -> Option<Span> {
         let (start, line) = self.lines.iter().find(|(_, line)| is_haproxy_section(line))?;
-        // Below a section every line is HAProxy's own.
+        // Below a section every line is HAProxy syntax.
         let others = self.lines.len() - self.toml;
         (others > self.toml.saturating_mul(FOREIGN_PER_TOML_LINE)).then(|| span_of(*start, line))
     }
@@ -119,7 +119,7 @@ fn is_toml(line: &str) -> bool {
     })
 }
 
-/// Only `global` and `defaults` may stand without a name.
+/// Only `global` and `defaults` may have no name.
 fn is_haproxy_section(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let known = !line.starts_with(char::is_whitespace)
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_other_programs_are_told_from_toml_with_slips() {
+    fn files_of_other_programs_are_distinguished_from_toml_with_mistakes() {
         for (text, what) in [
             ("global\n  maxconn 10\n", Some("an HAProxy configuration")),
             (
@@ -155,7 +155,7 @@ mod tests {
             ("http {\n  server {\n    listen 80;\n  }\n}\n", Some("an nginx configuration")),
             ("---\nstatic_resources:\n  - a: b\n", Some("YAML")),
             ("\u{feff}\n{ \"a\": 1 }", Some("JSON")),
-            // TOML with slips.
+            // TOML with mistakes.
             ("global\n[[listener]]\naddress = \"x\"\n", None),
             ("zone: a\n", None),
             ("zone: a\nworkers: 2\n[[listener]]\naddress = \"x\"\n", None),

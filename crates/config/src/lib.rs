@@ -1,12 +1,12 @@
-//! A configuration's text becomes a [`model::Snapshot`], or every mistake in it at once, each with
-//! its place, what is wrong and what to write.
+//! Parses a configuration's text into a [`model::Snapshot`], or reports every mistake in it at
+//! once, each with its position, what is wrong and what to write.
 //!
-//! The walk: `syntax` → `raw` reads each table into checked types → `check` compares what
-//! tables must agree on → `files` looks at what
-//! stands in the files that are named → `build` turns names into ids. Every key is described once, in `schema`:
-//! the reader, the JSON Schema and the reference in the documentation all come from there.
+//! The steps: `syntax` → `raw` reads each table into checked types → `check` compares what tables
+//! must agree on → `files` checks the contents of the named files → `build` turns names into IDs.
+//! Every key is described once, in `schema`: the reader, the JSON Schema and the reference in the
+//! documentation all derive from it.
 //!
-//! Reads no file and opens no socket: text and bytes are handed in.
+//! Reads no file and opens no socket: text and bytes are arguments.
 
 mod build;
 mod check;
@@ -35,17 +35,17 @@ pub use units::{SIZE_UNITS, show_duration, show_size};
 
 use diagnostic::Problems;
 
-/// What a configuration needs to know beyond its text, told by a shell.
+/// What a configuration needs besides its text, provided by the caller.
 pub trait Surroundings {
-    /// The file that the configuration calls `path`. A relative path begins at the configuration's
-    /// own folder.
+    /// Returns the file that the configuration calls `path`. A relative path is relative to the
+    /// configuration file's directory.
     ///
     /// # Errors
     /// The file cannot be read.
     fn file(&self, path: &Path) -> Result<Found, Unreadable>;
 
-    /// As [`Surroundings::file`], for a file that holds a secret of at most `bytes_max` bytes: refused
-    /// if other users may read or change it.
+    /// As [`Surroundings::file`], for a file that contains a secret of at most `bytes_max` bytes:
+    /// refused if other users may read or change it.
     ///
     /// # Errors
     /// The file cannot be read, or other users may read or change it.
@@ -54,28 +54,28 @@ pub trait Surroundings {
         self.file(path)
     }
 
-    /// Seconds since 1970-01-01 UTC, which certificates are compared with. `None`: unknown, and
-    /// they are not.
+    /// Returns seconds since 1970-01-01 UTC, for checking certificates. `None`: unknown, and their
+    /// validity is not checked.
     fn now_s(&self) -> Option<i64>;
 }
 
 /// A file that a configuration names.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Where it was found, and what stands in it.
+    /// Its path and contents.
     pub material: Material,
-    /// Nobody but root may read it.
+    /// Only root may read it.
     pub only_root: bool,
 }
 
 /// Why a file cannot be read.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
-    /// What the system says, for people.
+    /// The system's error, in words.
     pub why: String,
-    /// What to do.
+    /// The remedy.
     pub help: Option<String>,
-    /// It is there, but this user may not read it.
+    /// It exists, but this user may not read it.
     pub is_denied: bool,
 }
 
@@ -94,14 +94,14 @@ impl Surroundings for () {
 /// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// What it says.
+    /// The configuration.
     pub snapshot: model::Snapshot,
-    /// What it says but probably does not mean, in order of the text.
+    /// Warnings, in order of the text.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Checks a configuration's text alone: neither the files that it names nor any clock. Returns its
-/// warnings, in order of the text.
+/// Checks a configuration's text alone, without the files that it names and without a clock.
+/// Returns its warnings, in order of the text.
 ///
 /// # Errors
 /// Every mistake and warning of the text; at least one is an error.
@@ -115,7 +115,7 @@ pub fn check_text(text: &str, name: &str) -> Result<Vec<Diagnostic>, Vec<Diagnos
     if is_wrong { Err(found) } else { Ok(found) }
 }
 
-/// Reads and checks a configuration; `name` is the file's, for messages that need it.
+/// Reads and checks a configuration; `name` is the file's name, for messages.
 ///
 /// # Errors
 /// Every mistake (and warning) at once, in order of the text; at least one is an error.

@@ -1,4 +1,4 @@
-//! What the names in a file stand for.
+//! Resolves the names in a file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use model::{ListenerId, ServiceId};
 
 use crate::raw::Document;
 
-/// Names of a document and what they stand for; of a name that stands twice, the first.
+/// Names of a document and what they refer to; for a duplicate name, the first.
 pub(crate) struct Names {
     pub(crate) listeners: HashMap<Arc<str>, ListenerId>,
     pub(crate) services: HashMap<Arc<str>, ServiceId>,
     pub(crate) services_known: bool,
-    /// Every listener has a name that could be read.
+    /// Every listener has a readable name.
     pub(crate) listeners_known: bool,
 }
 

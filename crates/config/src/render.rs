@@ -1,17 +1,17 @@
-//! Diagnostics as a person reads them: line, column, the text underlined, what to write.
+//! Renders diagnostics: line, column, the text underlined, what to write.
 //!
-//! Knows nothing of what the diagnostics mean.
+//! Knows nothing about the diagnostics' meaning.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity, Span, boundary_before};
 
-/// No more are printed; what is beyond is counted. A file that is broken in more places than that
-/// is not the file that was meant.
+/// Maximum number printed; the rest are counted. A file with more mistakes than that is probably
+/// the wrong file.
 const PRINTED_MAX: usize = 100;
 
-/// What `diagnostics` say of `text`, which was read from `name`; one block each, and a line that
-/// counts them.
+/// Returns `diagnostics` of `text`, which was read from `name`, rendered: one block each, and a
+/// line that counts them.
 pub fn render(diagnostics: &[Diagnostic], text: &str, name: &str, colour: bool) -> String {
     if diagnostics.is_empty() {
         return String::new();
@@ -49,7 +49,7 @@ fn group<'a>(diagnostic: &'a Diagnostic, text: &'a str, name: &'a str) -> Group<
         .elements(diagnostic.help.iter().map(|help| Level::HELP.message(help.as_str())))
 }
 
-/// `span`, moved onto character boundaries inside `text`.
+/// Moves `span` onto character boundaries inside `text`.
 fn fit(span: &Span, text: &str) -> Span {
     let start = boundary_before(text, span.start);
     let end = (span.end.max(start)..text.len()).find(|&at| text.is_char_boundary(at));

@@ -1,17 +1,17 @@
-//! TOML's own mistakes: what the parser says of broken text, put into words for people, and one
-//! cause told once instead of everything that follows from it.
+//! TOML syntax errors: rephrases what the parser reports, and reports each cause once instead of
+//! its consequences.
 
 use toml::de::{DeTable, DeValue, Error};
 
 use crate::diagnostic::{Diagnostic, Severity, Span, boundary_before, quote};
 
-/// No more are told: a text that is broken in more places is no configuration. Keeps the time that
-/// it takes to say so within bounds.
+/// Maximum number reported: a text with more errors is not a configuration. Bounds the time that
+/// reporting takes.
 const MISTAKES_MAX: usize = 100;
 
-/// What can be made of a text.
+/// The result of parsing a text.
 pub(crate) struct Syntax<'t> {
-    /// As far as it can be read.
+    /// As far as it can be parsed.
     pub(crate) tree: toml::Spanned<DeTable<'t>>,
     /// Every mistake in the text itself.
     pub(crate) mistakes: Vec<Diagnostic>,
@@ -19,7 +19,7 @@ pub(crate) struct Syntax<'t> {
     unread_from: usize,
 }
 
-/// Reads as much as can be read.
+/// Parses as much as possible.
 pub(crate) fn parse(text: &str) -> Syntax<'_> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut found: Vec<(Span, &Error)> = errors
@@ -31,8 +31,8 @@ pub(crate) fn parse(text: &str) -> Syntax<'_> {
     let mut unread_from = text.len() + 1;
     let mut told_until = 0;
     for (span, error) in found {
-        // After the first mistake of a line, or of a list that is never closed, the parser
-        // guesses: what it says of the rest is about its guess.
+        // After the first mistake of a line, or of an unclosed list, the parser guesses: its
+        // further reports concern its guess.
         if span.start < told_until {
             continue;
         }
@@ -53,8 +53,8 @@ pub(crate) fn parse(text: &str) -> Syntax<'_> {
 }
 
 impl Syntax<'_> {
-    /// The mistakes in the text, and those of `found` on lines that could be read: what was found
-    /// on the others is about a guess.
+    /// Returns the mistakes in the text, and those of `found` on lines that could be parsed: those
+    /// on other lines concern a guess.
     pub(crate) fn with(self, text: &str, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let broken: Vec<Span> = self
             .mistakes
@@ -76,14 +76,14 @@ fn line_start(text: &str, at: usize) -> usize {
     text[..boundary_before(text, at)].rfind('\n').map_or(0, |at| at + 1)
 }
 
-/// One past the end of the line on which `at` stands.
+/// Returns the position after the end of the line that contains `at`.
 fn line_end(text: &str, at: usize) -> usize {
     let at = boundary_before(text, at);
     text[at..].find('\n').map_or(text.len(), |end| at + end) + 1
 }
 
-/// The opening bracket of the outermost list or inline table around `span` that was never closed:
-/// it runs to the end of the text, or on into a line that can only be a heading or a key.
+/// Returns the opening bracket of the outermost list or inline table around `span` that was never
+/// closed: it extends to the end of the text, or into a line that can only be a heading or a key.
 fn unclosed_around(tree: &DeTable<'_>, text: &str, span: &Span) -> Option<Span> {
     tree.iter().find_map(|(_, value)| {
         let at = value.span();
@@ -110,7 +110,7 @@ fn unclosed_around(tree: &DeTable<'_>, text: &str, span: &Span) -> Option<Span> 
     })
 }
 
-/// Whether a line begins as `[name`, `[[name` or `name =`.
+/// Returns whether a line begins like `[name`, `[[name` or `name =`.
 fn is_heading_or_key(line: &str) -> bool {
     let line = line.trim_start();
     let inner = line.trim_start_matches('[');
@@ -183,7 +183,7 @@ fn describe(text: &str, tree: &DeTable<'_>, span: Span, error: &Error) -> Diagno
     }
 }
 
-/// Where keys that are written so stand before `before`.
+/// Collects the positions of keys written like this before `before`.
 fn places_of(tree: &DeTable<'_>, text: &str, written: &str, before: usize, found: &mut Vec<Span>) {
     for (key, value) in tree {
         if text.get(key.span()) == Some(written) && key.span().start < before {
@@ -203,7 +203,7 @@ fn places_of(tree: &DeTable<'_>, text: &str, written: &str, before: usize, found
     }
 }
 
-/// YAML and nginx write `key: value` and `key value;`: the same as TOML has it.
+/// YAML and nginx write `key: value` and `key value;`: suggests the TOML form.
 fn assignment(text: &str, at: usize) -> Option<String> {
     let start = line_start(text, at);
     let line = text.get(start..line_end(text, start).min(text.len()))?.trim();

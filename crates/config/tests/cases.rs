@@ -1,5 +1,5 @@
-//! Every file in `tests/cases` is checked; what is said of it stands beside it as `.expected`.
-//! `UPDATE_EXPECT=1` writes what is said now: read it before it is kept.
+//! Checks every file in `tests/cases`; the expected diagnostics are beside it as `.expected`.
+//! `UPDATE_EXPECT=1` rewrites them: review the changes before committing.
 
 mod files;
 
@@ -19,7 +19,7 @@ fn cases() -> Vec<PathBuf> {
 }
 
 #[test]
-fn each_case_is_told_as_expected() {
+fn each_case_has_the_expected_diagnostics() {
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
     let mut wrong = Vec::new();
     let files = cases();

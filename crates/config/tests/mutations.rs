@@ -1,9 +1,9 @@
-//! However a file is broken, it is told so: no panic, and at least one mistake wherever the verdict
-//! is "refused". `WEIR_SEED=n` replays one seed.
+//! However a file is corrupted, it is reported: no panic, and at least one mistake whenever the
+//! result is "refused". `WEIR_SEED=n` replays one seed.
 
 mod files;
 
-/// A small generator (xorshift64*), so that a seed means the same everywhere.
+/// A small generator (xorshift64*), so that a seed gives the same sequence everywhere.
 struct Random(u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// Prints the seed if the test dies while it is held.
+/// Prints the seed if the test panics while this is held.
 struct Seed(u64);
 
 impl Drop for Seed {

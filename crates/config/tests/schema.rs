@@ -1,5 +1,5 @@
-//! The JSON Schema, the reader and the documentation know the same keys, since all three come from
-//! one description: proved here on real files.
+//! The JSON Schema, the reader and the documentation know the same keys, since all three derive
+//! from one description: checked here on real files.
 
 mod files;
 
@@ -15,7 +15,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(here(path)).unwrap_or_default()
 }
 
-/// The schema that a reference stands for.
+/// Returns the schema that a reference points to.
 fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     match schema.get("$ref").and_then(Value::as_str) {
         Some(path) => &root["$defs"][path.trim_start_matches("#/$defs/")],
@@ -23,7 +23,7 @@ fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     }
 }
 
-/// What is wrong with `value`, as far as the parts of JSON Schema that are used here tell
+/// Collects violations in `value`, as far as the parts of JSON Schema that are used here tell
 /// (patterns aside).
 fn violations(value: &Value, schema: &Value, root: &Value, at: &str, found: &mut Vec<String>) {
     let schema = resolved(schema, root);
@@ -115,8 +115,8 @@ fn an_unknown_key_fits_no_schema() {
     assert!(found.iter().any(|f| f.ends_with("check.intervall: unknown")), "{found:?}");
 }
 
-/// `full.toml` is read without complaint and holds every key of the schema, so the reader knows
-/// each of them; that it asks for no other is asserted as it reads.
+/// `full.toml` is read without complaint and contains every key of the schema, so the reader knows
+/// each of them; the reader itself asserts that it requests no others.
 #[test]
 fn the_reader_knows_every_key_of_the_schema() {
     fn written(value: &Value, schema: &Value, root: &Value, path: &str, keys: &mut Vec<String>) {
@@ -157,7 +157,7 @@ fn the_reader_knows_every_key_of_the_schema() {
     let mut count = 0;
     for (path, table) in tables {
         for (key, property) in table["properties"].as_object().unwrap() {
-            // Old names have cases of their own.
+            // Old names have separate cases.
             if property["deprecated"] == true {
                 continue;
             }
@@ -185,7 +185,7 @@ fn every_key_has_a_description_and_every_table_an_example_that_is_valid() {
         .collect();
     assert!(examples.len() > 15);
     for example in examples {
-        // What an example leaves out is put around it.
+        // What an example leaves out is added around it.
         let mut text = example.to_owned();
         if !text.contains("[[listener]]") {
             text.push_str("[[listener]]\naddress = \"0.0.0.0:8080\"\n");
@@ -206,8 +206,8 @@ fn every_key_has_a_description_and_every_table_an_example_that_is_valid() {
     }
 }
 
-/// The hand-written start of the documentation, then the reference. `UPDATE_EXPECT=1` rewrites the
-/// reference.
+/// Checks the documentation: its hand-written start, then the reference. `UPDATE_EXPECT=1` rewrites
+/// the reference.
 #[test]
 fn the_documentation_is_current() {
     const MARK: &str =

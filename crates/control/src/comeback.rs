@@ -1,4 +1,4 @@
-//! Servers that come back by the clock: the end of an ejection, and the steps of a slow start.
+//! Time-driven readmission of servers: the end of an ejection, and the steps of a slow start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use model::{Health, Moment};
 /// steps of this length.
 pub(crate) const TICK: Duration = Duration::from_millis(200);
 
-/// Readmits servers whose ejection is over, and lets balancing look again at services whose shares
-/// have grown meanwhile.
+/// Readmits servers whose ejection is over, and refreshes services whose shares have grown
+/// meanwhile.
 pub(crate) fn tick(services: &[Arc<LiveService>], now: Moment) {
     for service in services {
         let endpoints = service.endpoints();

@@ -1,9 +1,8 @@
-//! Watches what a configuration names: publishes it, resolves names, runs probes, lets servers
-//! back in.
+//! Control loop: publishes configurations, resolves names, runs health checks, and readmits ejected
+//! servers.
 //!
-//! A shell: one thread of its own with a current-thread runtime, started by [`start`]. What is due
-//! and what a result means is decided in `health`; who gets work, in `decide`. Requests never come
-//! this way.
+//! An I/O shell: one thread with a current-thread runtime, started by [`start`]. `health` decides
+//! what is due and what a result means; `decide` chooses servers. Requests never pass through here.
 
 mod comeback;
 mod discover;
@@ -31,15 +30,15 @@ pub use status::{Probed, Status};
 
 use run::{Command, Loop};
 
-/// Commands that wait for the loop.
+/// Maximum number of commands that wait for the loop.
 const COMMANDS_WAITING_MAX: usize = 16;
 
-/// How control is run.
+/// Settings of the control thread.
 pub struct Options {
-    /// Probes under way at once; further ones start late. Each holds a descriptor.
+    /// Maximum number of concurrent probes; further ones start late. Each holds a descriptor.
     pub probes_running_max: usize,
-    /// Called, on the control thread, when checks have marked a server down, after balancing
-    /// knows it: whoever still waits for that server may want to go elsewhere.
+    /// Called on the control thread when checks have marked a server down, after balancing knows
+    /// it: requests that still wait for that server may go elsewhere.
     pub server_down: Box<dyn Fn() + Send>,
 }
 
@@ -57,7 +56,7 @@ pub struct Control {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The control thread is gone, or does not keep up with what it is asked.
+/// The control thread has ended, or does not keep up with its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unavailable;
 
@@ -70,10 +69,10 @@ impl fmt::Display for Unavailable {
 impl std::error::Error for Unavailable {}
 
 /// Starts the control thread and publishes `snapshot`; when this returns, `registry` serves it.
-/// Names are being resolved then: [`Status::wait_resolved`] waits for them.
+/// Names are still being resolved then: [`Status::wait_resolved`] waits for them.
 ///
 /// # Errors
-/// The system grants no thread.
+/// The system cannot create a thread.
 pub fn start(
     registry: Arc<Registry>,
     snapshot: Arc<Snapshot>,
@@ -93,7 +92,7 @@ pub fn start(
 }
 
 impl Control {
-    /// Begins to look up the names that `snapshot` brings, so that it can be published with their
+    /// Starts looking up the names that `snapshot` adds, so that it can be published with their
     /// addresses: [`Status::wait_resolved`] waits for them. Nothing else changes.
     ///
     /// # Errors
@@ -105,9 +104,9 @@ impl Control {
         begun.recv().map_err(|_| Unavailable)
     }
 
-    /// Publishes a configuration that has been checked, and follows it with probes and names. What
-    /// is known of servers that stay is kept. Blocks until it is published (not until anything was
-    /// resolved), which takes no network.
+    /// Publishes a checked configuration, and updates probes and names to match. The state of
+    /// servers that stay is kept. Blocks until it is published (not until names are resolved),
+    /// which needs no network.
     ///
     /// # Errors
     /// The control thread has ended or is overloaded.
@@ -118,19 +117,19 @@ impl Control {
         published.recv().map_err(|_| Unavailable)
     }
 
-    /// What the admin API shows of probes and names.
+    /// Returns what the admin API shows about probes and names.
     pub fn status(&self) -> Arc<Status> {
         self.status.clone()
     }
 
-    /// Whether the thread runs. Without it no server's health changes any more.
+    /// Returns whether the thread is running. Without it no server's health changes.
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Stops probes and lookups and waits for the thread.
     pub fn shutdown(mut self) {
-        // Full or closed: then dropping the sender below ends the loop all the same.
+        // Full or closed: then dropping the sender below ends the loop as well.
         let _ = self.commands.try_send(Command::Stop);
         let thread = self.thread.take();
         drop(self);
@@ -142,7 +141,7 @@ impl Control {
     }
 }
 
-/// Says that a service went over to other servers (another zone, backups), or back.
+/// Logs that a service failed over to other servers (another zone, backups), or back.
 fn log_tier(change: &TierChange) {
     let (service, from, to) = (&change.service, change.from.as_str(), change.to.as_str());
     let (why, evidence) = (change.reason.as_str(), change.reason.text());

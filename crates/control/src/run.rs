@@ -1,4 +1,5 @@
-//! The control loop: one thread that hears commands, answers and probes, and acts on the clock.
+//! The control loop: one thread that receives commands, answers and probe results, and acts on
+//! timers.
 //!
 //! Everything here runs on one current-thread runtime; what the workers see changes only through
 //! `decide`'s pointers and `model`'s atomics.
@@ -19,14 +20,15 @@ use crate::probe::{Message, Prober};
 use crate::status::Status;
 use crate::watch::Watches;
 
-/// Answers and probe messages that wait for the loop; their tasks wait when it is full.
+/// Maximum number of answers and probe messages that wait for the loop; their tasks block when it
+/// is full.
 const WAITING_MAX: usize = 1024;
 
-/// What other threads ask of the loop.
+/// A request from another thread.
 pub(crate) enum Command {
-    /// Look up the names that this configuration brings, and answer when that has begun.
+    /// Look up the names that this configuration adds, and reply when the lookups have started.
     Prepare(Arc<Snapshot>, SyncSender<()>),
-    /// Publish this configuration, follow it, and answer.
+    /// Publish this configuration, apply it, and reply.
     Publish(Arc<Snapshot>, SyncSender<Arc<Published>>),
     /// End.
     Stop,
@@ -37,8 +39,8 @@ pub(crate) struct Loop {
     registry: Arc<Registry>,
     services: Vec<Arc<LiveService>>,
     discovery: Discovery,
-    /// Services without servers whose names have not been looked up yet, and what to log of each if
-    /// they resolve to nothing.
+    /// Services without servers whose names have not been looked up yet, and what to log for each
+    /// if they resolve to nothing.
     unresolved: HashMap<Arc<str>, TierChange>,
     watches: Watches,
     server_down: Box<dyn Fn() + Send>,
@@ -68,7 +70,7 @@ impl Loop {
         }
     }
 
-    /// Runs until it is told to stop, or until whoever commands it is gone.
+    /// Runs until it receives `Stop`, or until all senders of commands are gone.
     pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         loop {
             let wake = self.act(os::clock::now());
@@ -78,12 +80,12 @@ impl Loop {
                     Some(Command::Prepare(snapshot, reply)) => {
                         self.discovery.expect(&snapshot, os::clock::now());
                         self.tell();
-                        // Whoever asked may have gone.
+                        // The receiver may be gone.
                         let _ = reply.send(());
                     }
                     Some(Command::Publish(snapshot, reply)) => {
                         let published = self.publish(snapshot, os::clock::now());
-                        // Whoever asked may have gone; it is published all the same.
+                        // The receiver may be gone; the configuration is published all the same.
                         let _ = reply.send(published);
                     }
                     Some(Command::Stop) | None => return,
@@ -102,7 +104,7 @@ impl Loop {
         }
     }
 
-    /// Does what the clock asks for; returns when it next does.
+    /// Does what is due; returns when something is next due.
     fn act(&mut self, now: Moment) -> Moment {
         self.discovery.start_due(now);
         let watches = &self.watches;
@@ -115,8 +117,8 @@ impl Loop {
         due.into_iter().flatten().min().unwrap_or(now + Duration::from_secs(1))
     }
 
-    /// Takes in an answer and whatever else has come, so that a thousand names that resolve at
-    /// once do not rebuild the plan a thousand times.
+    /// Processes an answer and all others that have arrived, so that a thousand names that resolve
+    /// at once do not rebuild the plan a thousand times.
     fn on_answers(&mut self, first: Answered) {
         let now = os::clock::now();
         let mut changed = HashSet::new();
@@ -147,7 +149,7 @@ impl Loop {
             let spec = published.services.iter().find(|one| *one.name() == change.service);
             let waits = spec.is_some_and(|one| !self.is_tried(one));
             if change.to == Tier::Nobody && waits {
-                // Its names are being looked up: whether it has servers is known in a moment.
+                // Its names are being looked up: whether it has servers will be known shortly.
                 self.unresolved.insert(Arc::clone(&change.service), change.clone());
             } else {
                 crate::log_tier(change);
@@ -158,20 +160,20 @@ impl Loop {
         published
     }
 
-    /// Gives services with a server whose name `is_changed` their servers as known now.
+    /// Updates the servers of services that use a name for which `is_changed` holds.
     fn set_endpoints(&mut self, is_changed: impl Fn(&str) -> bool, now: Moment) {
         for service in &self.services {
             let spec = service.spec();
             if hosts(&spec).any(&is_changed) {
                 let change = service.set_endpoints(self.discovery.endpoints(&spec), now);
-                // The first servers of a service are no recovery.
+                // The first servers of a service are not a recovery.
                 let is_first = self.unresolved.remove(service.name()).is_some();
                 change.iter().filter(|_| !is_first).for_each(crate::log_tier);
             }
         }
     }
 
-    /// Says of services without servers that they have none, once their names have been looked up.
+    /// Logs services that have no servers although their names have been looked up.
     fn log_unresolved(&mut self) {
         for service in &self.services {
             if self.unresolved.contains_key(service.name())
@@ -183,12 +185,12 @@ impl Loop {
         }
     }
 
-    /// Whether each of the service's names has been looked up at least once.
+    /// Returns whether each of the service's names has been looked up at least once.
     fn is_tried(&self, service: &LiveService) -> bool {
         hosts(&service.spec()).all(|host| self.discovery.is_tried(host))
     }
 
-    /// Lets checks follow what the services' servers are now.
+    /// Updates the checks to the services' current servers.
     fn follow_servers(&mut self, now: Moment) {
         let consumers = self.watches.follow(&self.services, now);
         self.prober.follow(consumers, now);

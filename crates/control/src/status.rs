@@ -1,5 +1,5 @@
-//! What the control loop lets other threads read: the probe plan, how its probes went, and the
-//! names it resolved.
+//! The state of the control loop that other threads can read: the probe plan, probe results, and
+//! resolved names.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,25 +13,25 @@ use health::verdict::ProbeEvent;
 use crate::discover::Discovered;
 use crate::probe::Heard;
 
-/// How the probes of one address went so far.
+/// Probe statistics of one address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Probed {
-    /// Probes that ended.
+    /// Number of finished probes.
     pub ended: u64,
-    /// Of these, those that failed: no answer in the time of the most patient service, a
-    /// connection that broke, a status that was not expected.
+    /// Number of failed probes: no response within the longest timeout of any service, a broken
+    /// connection, an unexpected status.
     pub failed: u64,
-    /// How long those that ended took together.
+    /// Total duration of finished probes.
     pub time: Duration,
-    /// How long the last one took.
+    /// Duration of the last one.
     pub last: Duration,
 }
 
-/// Written by the control loop, read by anyone at any time.
+/// Written by the control loop, read by any thread at any time.
 #[derive(Debug, Default)]
 pub struct Status {
     plan: ArcSwap<Report>,
-    /// By the address that is probed; those that are no longer in the plan are forgotten.
+    /// By probed address; those no longer in the plan are dropped.
     probed: Mutex<BTreeMap<SocketAddr, Probed>>,
     discovered: ArcSwap<Vec<Discovered>>,
     all_tried: Mutex<bool>,
@@ -39,23 +39,23 @@ pub struct Status {
 }
 
 impl Status {
-    /// The probe plan as it runs.
+    /// Returns the probe plan as it runs.
     pub fn plan(&self) -> Arc<Report> {
         self.plan.load_full()
     }
 
-    /// How the probes of each address went, by address.
+    /// Returns the probe statistics by address.
     pub fn probed(&self) -> BTreeMap<SocketAddr, Probed> {
         self.probed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Names of servers and what is known of them, sorted.
+    /// Returns the state of each server name, sorted.
     pub fn discovered(&self) -> Arc<Vec<Discovered>> {
         self.discovered.load_full()
     }
 
-    /// Waits until every name has been looked up at least once, well or not, but no longer than
-    /// `max`. Returns whether it was so. For start-up, before clients are let in.
+    /// Waits until every name has been looked up at least once, successfully or not, but no longer
+    /// than `max`. Returns whether all were. For startup, before clients are accepted.
     pub fn wait_resolved(&self, max: Duration) -> bool {
         let tried = self.all_tried.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.tried.wait_timeout_while(tried, max, |tried| !*tried);

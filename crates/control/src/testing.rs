@@ -1,4 +1,4 @@
-//! What several tests of this room need: configurations in a line, and a DNS server.
+//! Shared by several tests of this crate: short configurations, and a DNS server.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -15,16 +15,16 @@ use model::{
 };
 use tokio::net::UdpSocket;
 
-/// Far beyond what any of these tests takes; reaching it is a failure.
+/// Far longer than any of these tests takes; reaching it is a failure.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Runs a test's future where local tasks can be spawned.
+/// Runs a test's future in a context where local tasks can be spawned.
 pub(crate) fn block_on(body: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     tokio::task::LocalSet::new().block_on(&runtime.expect("a runtime"), body);
 }
 
-/// A configuration of these services and nothing else.
+/// Returns a configuration of these services and nothing else.
 pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> Snapshot {
     Snapshot {
         zone: None,
@@ -47,7 +47,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
     }
 }
 
-/// A service with these servers: `10.0.0.1:80`, or `name:80`.
+/// Returns a service with these servers: `10.0.0.1:80`, or `name:80`.
 pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Service {
     let second = Duration::from_secs(1);
     Service {
@@ -90,7 +90,7 @@ fn spec(server: &str) -> ServerSpec {
     ServerSpec { target, zone: None, weight: 1, backup: false }
 }
 
-/// A TCP check with short times: rise 2, fall 3.
+/// Returns a TCP check with short times: rise 2, fall 3.
 pub(crate) fn tcp_check(interval_ms: u64) -> Check {
     Check {
         kind: model::CheckKind::Tcp,
@@ -116,7 +116,7 @@ pub(crate) fn addresses(addresses: &[&str], ttl_s: u32) -> Reply {
     Reply::Addresses(addresses.iter().map(|a| a.parse().expect("an address")).collect(), ttl_s)
 }
 
-/// A DNS server on UDP. Names it was not told of do not exist.
+/// A DNS server on UDP. Names that were not set do not exist.
 #[derive(Clone)]
 pub(crate) struct DnsServer {
     pub(crate) address: SocketAddr,
@@ -175,7 +175,7 @@ impl DnsServer {
     }
 }
 
-/// A check shared by a service's servers, wrapped as services hold it.
+/// Returns a snapshot of these services, in an `Arc`.
 pub(crate) fn shared(services: Vec<Service>, resolver: Option<SocketAddr>) -> Arc<Snapshot> {
     Arc::new(snapshot(resolver, services))
 }

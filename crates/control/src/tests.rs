@@ -1,4 +1,4 @@
-//! The control thread as a whole: a registry, servers on loopback, time.
+//! Tests of the control thread as a whole: a registry, servers on loopback, time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use crate::testing::{DEADLINE, DnsServer, Reply, addresses, block_on, service, shared, tcp_check};
 use crate::{Control, Options, start};
 
-/// Looks until `condition` holds.
+/// Polls until `condition` holds.
 async fn until(what: &str, condition: impl Fn() -> bool) {
     let looked = tokio::time::timeout(DEADLINE, async {
         while !condition() {
@@ -58,12 +58,12 @@ fn a_server_goes_down_and_up_and_its_health_outlives_a_reload() {
         until("down", || state.health() == Health::Down).await;
         until("not eligible", || !live(&registry).endpoints().is_eligible(one_at)).await;
 
-        // A reload that slows the check down keeps what is known.
+        // A reload that makes the check slower keeps the known health.
         control.publish(shared(of(60_000), None)).expect("published");
         assert_eq!(endpoint(&registry, one_at).state.health(), Health::Down);
         assert!(!live(&registry).endpoints().is_eligible(one_at));
 
-        // And one that removes the check lets the server be used again.
+        // One that removes the check makes the server usable again.
         control.publish(shared(vec![service("s", &servers, None)], None)).expect("published");
         assert_eq!(endpoint(&registry, one_at).state.health(), Health::Unknown);
         assert!(live(&registry).endpoints().is_eligible(one_at));
@@ -91,7 +91,7 @@ fn how_probes_went_is_counted_by_address() {
         drop(listener);
         until("a failure", || probed().failed > 0).await;
         until("down", || endpoint(&registry, at).state.health() == Health::Down).await;
-        // Who is probed no more is not spoken of any more.
+        // Addresses no longer probed are not reported.
         control.publish(shared(services(None), None)).expect("published");
         assert!(status.probed().is_empty());
         control.shutdown();
@@ -120,7 +120,7 @@ fn servers_by_name_follow_dns_and_are_checked_and_survive_its_failure() {
         assert_eq!(status.discovered()[0].host, "app.test");
         assert_eq!(status.plan().rows.len(), 1);
 
-        // A second address joins; nobody listens there.
+        // A second address is added; nothing listens there.
         dns.set("app.test", addresses(&["127.0.0.1", "127.0.0.2"], 1), Reply::Empty);
         let other = SocketAddr::from(([127, 0, 0, 2], at.port()));
         until("the new server is down", || {
@@ -153,7 +153,7 @@ fn names_that_a_reload_brings_have_their_addresses_from_the_first_request_on() {
         until("resolved", || control.status().wait_resolved(Duration::ZERO)).await;
         assert_eq!(live(&registry).endpoints().all[0].row.address.to_string(), "127.0.0.1:9");
 
-        // Nobody ever sees the service without a server.
+        // No reader ever sees the service without a server.
         let watcher = std::thread::spawn({
             let registry = registry.clone();
             move || {
@@ -224,8 +224,8 @@ fn a_server_in_maintenance_is_not_checked() {
         until("up", || state.health() == Health::Up).await;
         state.set_administrative(Administrative::Maintenance);
         drop(closed);
-        // The other server's probes are the clock: they have the same interval. One probe may have
-        // been under way; three failures would take the server down.
+        // The other server's probes serve as the clock: they have the same interval. One probe may
+        // have been in progress; three failures would take the server down.
         let status = control.status();
         let probes = |of: SocketAddr| status.probed().get(&of).map_or(0, |probed| probed.ended);
         let before = (probes(at), probes(other_at));
@@ -240,7 +240,7 @@ fn a_server_in_maintenance_is_not_checked() {
     });
 }
 
-/// Probes queue behind the requests of a server that is at its limit; that must not take it down
+/// Probes queue behind the requests of a server that is at its limit; that must not mark it down
 /// while it answers those.
 #[test]
 fn a_full_server_that_answers_is_not_taken_down_by_probes_that_time_out() {
@@ -264,17 +264,18 @@ fn a_full_server_that_answers_is_not_taken_down_by_probes_that_time_out() {
         let admitted = live(&registry).admit(&ask, &mut rng, os::clock::now());
         let Admission::Go(slot) = admitted else { panic!("a free slot") };
 
-        // Six probes come and are never answered; requests are, all the while.
+        // Six probes arrive and are never answered; requests are, meanwhile.
         let state = endpoint(&registry, at).state.clone();
         let mut kept_open = Vec::new();
-        // The last response is later than any probe here starts, however slow this machine is.
+        // The last response is later than the start of any probe here, however slow this machine
+        // is.
         state.note_response(os::clock::now() + DEADLINE * 10);
         while kept_open.len() < 6 {
             kept_open.push(listener.accept().await.expect("accepts"));
         }
         assert_eq!(state.health(), Health::Unknown);
 
-        // It answers no more: now they count.
+        // It no longer answers: now they count.
         state.note_response(Moment::ZERO);
         until("down", || state.health() == Health::Down).await;
         drop(slot);

@@ -1,8 +1,8 @@
-//! Who wants which server checked, and what they make of what is heard.
+//! Applies probe results to servers: each watch is one server of one service, with its verdict
+//! (`health::verdict`) and the state that the verdict is written to.
 //!
-//! A watch is one server of one service: its verdict (`health::verdict`) and where that verdict is
-//! written. Watches are found again by service and address when the configuration or the set of
-//! servers changes, so that runs of successes and failures outlive both.
+//! Watches are matched by service and address when the configuration or the set of servers changes,
+//! so that runs of successes and failures survive both.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,10 +18,10 @@ use crate::probe::Heard;
 
 type Key = (Arc<str>, SocketAddr);
 
-/// That this machine cannot send its probes is said at most this often.
+/// Minimum interval between log lines about probes that this machine cannot send.
 const LOCAL_FAILURE_LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// Every watch.
+/// All watches.
 #[derive(Default)]
 pub(crate) struct Watches {
     local_failure_logged: Option<Moment>,
@@ -38,8 +38,8 @@ struct Watch {
 }
 
 impl Watches {
-    /// Follows changed services or servers; returns what the plan shall be made of. A server that
-    /// nobody checks any more is unknown again.
+    /// Applies changed services or servers; returns the consumers for the plan. A server that is no
+    /// longer checked becomes unknown again.
     pub(crate) fn follow(&mut self, services: &[Arc<LiveService>], now: Moment) -> Vec<Consumer> {
         let mut before = std::mem::take(&mut self.by_id);
         let ids_before = std::mem::take(&mut self.ids);
@@ -84,13 +84,13 @@ impl Watches {
         consumers
     }
 
-    /// Whether this one is to be checked at present: a server in maintenance is not.
+    /// Returns whether this one is to be checked at present: a server in maintenance is not.
     pub(crate) fn wants(&self, id: ConsumerId) -> bool {
         self.by_id.get(&id).is_some_and(Watch::wants)
     }
 
-    /// Lets every consumer of a probe read what was heard; writes the verdicts that change, makes
-    /// them known to balancing, and logs them. Returns whether any server went down.
+    /// Passes a probe's event to all of its consumers; writes changed verdicts, publishes them to
+    /// balancing, and logs them. Returns whether any server went down.
     pub(crate) fn on_heard(&mut self, heard: &Heard, now: Moment) -> bool {
         if let ProbeEvent::Done { result: Err(failure), .. } = heard.event {
             self.log_failure(heard, failure, now);
@@ -124,8 +124,8 @@ impl Watches {
         }
     }
 
-    /// What each server did while the probe ran. Its requests come through any service that names
-    /// its address, and so does what fills its limit.
+    /// Returns what each server did while the probe ran. Its requests may come through any service
+    /// that names its address, and so may those that fill its limit.
     fn loads(&self, heard: &Heard) -> HashMap<SocketAddr, ServerLoad> {
         let mut loads: HashMap<SocketAddr, ServerLoad> = HashMap::new();
         for watch in heard.consumers.iter().filter_map(|id| self.by_id.get(id)) {
@@ -146,17 +146,17 @@ impl Watch {
     fn write(&self, change: &Change, now: Moment) {
         self.endpoint.state.set_health(change.to, now);
         if change.to == Health::Up {
-            // Fresh evidence: what its last requests met is over.
+            // Fresh evidence outweighs the failures of its last requests.
             self.endpoint.state.readmit(now);
             if change.from == Health::Down {
-                // What it closes, and when, may have changed with it.
+                // Its idle timeout may have changed with it.
                 self.endpoint.slots.learner.restarted(now);
             }
         }
         let tier = self.service.refresh(now);
         let service = self.service.name();
         let server = &self.endpoint.row.name;
-        // A server given by address is called by it already.
+        // A server given by address already has it as its name.
         let address = self.endpoint.row.address;
         let address = (**server != *address.to_string()).then(|| tracing::field::display(address));
         let from = change.from.as_str();
@@ -165,7 +165,7 @@ impl Watch {
             (_, Health::Down) => {
                 tracing::warn!(%service, %server, address, from, why = "check", %evidence, "server is down");
             }
-            // Every server that works comes by here once, at the start.
+            // Every healthy server takes this branch once, at startup.
             (Health::Unknown, _) => {
                 tracing::debug!(%service, %server, address, from, why = "check", %evidence, "server is up");
             }
@@ -179,8 +179,8 @@ impl Watch {
     }
 }
 
-/// The verdict goes on where the same server of the same service was watched before; its state may
-/// be a new one (the service was away for a while), and then that state's health counts.
+/// Keeps the verdict if the same server of the same service was watched before; its state may be a
+/// new one (the service was absent for a while), and then that state's health counts.
 fn carried(
     before: Option<Watch>,
     endpoint: &Endpoint,

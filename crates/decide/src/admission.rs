@@ -1,7 +1,7 @@
-//! What becomes of one request: a slot on a server, a place in the queue, or a refusal.
+//! Decides what happens to one request: a slot on a server, a place in the queue, or a refusal.
 //!
-//! Which server is `pick`'s, who is eligible `zones`', who waits for what `queue`'s; here they are
-//! asked in order.
+//! `pick` chooses the server, `zones` decides who is eligible, `queue` keeps the waiting requests;
+//! this file asks them in order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,26 +18,26 @@ use crate::queue::Ticket;
 use crate::slot::Slot;
 use crate::sync::{Fence, fence};
 
-/// What is known of a request when it asks for a server.
+/// What is known about a request when it asks for a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ask<'a> {
-    /// [`crate::hash_key`] of the part that the service's `hash` is taken of.
+    /// The [`crate::hash_key`] of the part of the request that the service's `hash` names.
     pub key: Option<u64>,
     /// The server's token from the affinity cookie.
     pub affinity: Option<u64>,
-    /// Servers that this request has tried already. Asked again only if nobody else is eligible,
-    /// or if all others are full and there is no place in the queue.
+    /// Servers that this request has tried already. Chosen again only if no other server is
+    /// eligible, or if all others are full and the queue has no place.
     pub avoid: &'a [SocketAddr],
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug)]
 pub enum Admission {
-    /// It goes to this server.
+    /// Send it to this server.
     Go(Slot),
-    /// It waits.
+    /// Wait in the queue.
     Wait(Waiter),
-    /// It is refused.
+    /// Refuse it.
     Refused(Refusal),
 }
 
@@ -48,14 +48,14 @@ pub enum Refusal {
     NoServerReady,
     /// Every eligible server is at its limit, and so is the queue.
     Full {
-        /// When it may be worth asking again: 1 to 60 whole seconds.
+        /// When a retry may be worthwhile: 1 to 60 whole seconds.
         retry_after: Duration,
     },
 }
 
-/// A place in a service's queue. Dropping it leaves the queue; a slot that was granted meanwhile
-/// goes to the next. How long to wait is up to the holder; when all servers are down, waiting may
-/// still end well, if one comes back in time.
+/// A place in a service's queue. Dropping it leaves the queue; a slot granted meanwhile goes to the
+/// next request. How long to wait is up to the holder. When all servers are down, waiting may still
+/// succeed if one comes back in time.
 #[derive(Debug)]
 pub struct Waiter {
     service: Arc<LiveService>,
@@ -68,13 +68,13 @@ impl Waiter {
         self.ticket.number()
     }
 
-    /// The slot, once it is this one's turn. After it was ready once, it is pending for ever.
+    /// Returns the slot once it is this request's turn. After it was ready once, it stays pending.
     pub fn poll_slot(&mut self, cx: &mut Context<'_>) -> Poll<Slot> {
         self.ticket.poll(cx)
     }
 
-    /// What to tell the client if it is not to wait any longer: the time that the queue as it
-    /// stands now takes to be served, 1 to 60 whole seconds.
+    /// Returns the `Retry-After` for a client that does not wait any longer: the time to serve the
+    /// queue as it is now, 1 to 60 whole seconds.
     pub fn retry_after(&self, now: Moment) -> Duration {
         self.service.retry_after(now)
     }
@@ -87,14 +87,14 @@ impl Drop for Waiter {
 }
 
 impl LiveService {
-    /// Decides what becomes of a request.
+    /// Decides what happens to a request.
     ///
-    /// A server with room is chosen by the service's algorithm, unless others wait already: a
-    /// newcomer stands behind them. One whose affinity names a server that is ready goes there;
-    /// if that is full it waits for that very server, and only if the queue has no place does it
-    /// go elsewhere, as with persistence and `maxqueue` in `HAProxy`.
+    /// A server with room is chosen by the service's algorithm, unless others wait already: a new
+    /// request queues behind them. A request whose affinity names a ready server goes there; if
+    /// that server is full it waits for it, and only if the queue has no place does it go
+    /// elsewhere, as with persistence and `maxqueue` in `HAProxy`.
     ///
-    /// While there is room and nobody waits, this takes no lock and allocates nothing.
+    /// While there is room and nothing waits, this takes no lock and allocates nothing.
     pub fn admit(
         self: &Arc<Self>,
         ask: &Ask<'_>,
@@ -120,7 +120,7 @@ impl LiveService {
         }
         let nobody_else = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
         let avoid = if nobody_else { &[] } else { ask.avoid };
-        // Those who wait come first.
+        // Waiting requests come first.
         if !self.queue.has_unbound()
             && let Some(slot) = endpoints.take(avoid, self.order(ask.key, now), rng, now)
         {
@@ -136,15 +136,14 @@ impl LiveService {
         Admission::Refused(Refusal::Full { retry_after: self.retry_after(now) })
     }
 
-    /// How the server is chosen: by the service's algorithm, or at random during a trial. A key
-    /// keeps its server even then.
+    /// Returns how the server is chosen: by the service's algorithm, or at random during a trial. A
+    /// key keeps its server even then.
     fn order(&self, key: Option<u64>, now: Moment) -> Order<'_> {
         let random = key.is_none() && self.trial().is_on(now);
         if random { Order::Random } else { Order::Algorithm(&self.turn, key) }
     }
 
-    /// Stands in the queue and looks once more whether a slot is free; `None` if there is no
-    /// place.
+    /// Joins the queue and checks once more for a free slot; `None` if there is no place.
     fn join(
         self: &Arc<Self>,
         bound: Option<SocketAddr>,
@@ -172,8 +171,8 @@ impl LiveService {
         })
     }
 
-    /// With no place to wait: a slot that nobody who waits has a use for, since all of them avoid
-    /// that server, or else one of a server that this request would avoid.
+    /// When there is no place to wait: a slot that no waiting request can use, since all of them
+    /// avoid that server, or else one on a server that this request would avoid.
     fn leftover(&self, endpoints: &Endpoints, avoid: &[SocketAddr]) -> Option<Slot> {
         let among = |avoided: bool| {
             let mut free = endpoints.eligible().filter(|one| {

@@ -1,33 +1,35 @@
-//! Whether a client sends its request's body too slowly for a slot that others wait for.
+//! Detects clients that send a request body too slowly for a slot that others wait for.
 
 use std::time::Duration;
 
-/// A client that sends less than this many bytes per second of waiting is slow: 4 kbit/s,
-/// less than any link over which people upload, and dear for an attacker with thousands of connections.
+/// A client that sends fewer bytes than this per second of waiting is slow: 4 kbit/s, less than any
+/// link over which people upload, and expensive for an attacker with thousands of connections.
 pub const BYTES_PER_S_MIN: u64 = 500;
-/// Over how long the rate is taken, and how long a client may be silent at first: longer than a lost
-/// packet takes to be sent again three times.
+/// The window over which the rate is measured, and how long a client may be silent at first: longer
+/// than three retransmissions of a lost packet.
 pub const WINDOW: Duration = Duration::from_secs(5);
-/// How often a client that is waited for is looked at: others may begin to want its slot at any time.
+/// How often a client that is waited for is checked: other requests may start to want its slot at
+/// any time.
 pub const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// The rate at which one body comes in, by the time in which it was waited for: as long as the
-/// server takes nothing, nothing is asked of the client.
+/// The rate at which one body arrives, relative to the time spent waiting for it: while the server
+/// reads nothing, the client owes nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyRate {
-    /// What had come, and how long it had been waited for, when the present window began.
+    /// Bytes received and time waited when the current window began.
     began: (u64, Duration),
     was_slow: bool,
 }
 
 impl BodyRate {
-    /// From here on; `bytes` have come already.
+    /// Starts measuring; `bytes` have been received already.
     pub fn new(bytes: u64) -> BodyRate {
         BodyRate { began: (bytes, Duration::ZERO), was_slow: false }
     }
 
-    /// Whether the last full window was too slow, and the present one is so far. `bytes` have come
-    /// in all, and the client has been waited for `waited` since [`BodyRate::new`].
+    /// Returns whether the last full window was too slow, and the current one is so far. `bytes`
+    /// have been received in total, and the client has been waited for `waited` since
+    /// [`BodyRate::new`].
     pub fn is_slow(&mut self, bytes: u64, waited: Duration) -> bool {
         let (bytes_before, waited_before) = self.began;
         let (came, took) =
@@ -46,7 +48,7 @@ impl BodyRate {
 mod tests {
     use super::*;
 
-    /// The second in which a client that sends `rate(second)` bytes is first slow.
+    /// Returns the second in which a client that sends `rate(second)` bytes is first slow.
     fn slow_at(rate: impl Fn(u64) -> u64) -> Option<u64> {
         let (mut body, mut bytes) = (BodyRate::new(0), 0);
         (1..=60).find(|&second| {
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn who_becomes_quick_again_is_slow_no_more() {
+    fn a_client_that_speeds_up_is_no_longer_slow() {
         let mut body = BodyRate::new(100);
         assert!(body.is_slow(100, WINDOW));
         assert!(body.is_slow(101, WINDOW + POLL_EVERY));
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_nobody_waited_for_the_client_does_not_count() {
+    fn time_not_spent_waiting_for_the_client_does_not_count() {
         let mut body = BodyRate::new(0);
         assert!((0..60).all(|_| !body.is_slow(0, Duration::from_secs(4))));
     }

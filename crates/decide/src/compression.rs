@@ -1,7 +1,7 @@
-//! Whether a response is compressed on its way to the client, and by which coding.
+//! Decides whether a response is compressed on its way to the client, and by which coding.
 //!
 //! The rules are RFC 9110's: proactive negotiation by `Accept-Encoding` (section 12.5.3), `Vary` on
-//! every variant (12.5.5), an entity tag that is weak once the bytes differ (8.8.3), and `no-transform` is
+//! every variant (12.5.5), a weak entity tag once the bytes differ (8.8.3), and `no-transform` is
 //! respected (7.7, RFC 9111 sections 5.2.1.6 and 5.2.2.6).
 
 use model::{Compression, ContentCoding};
@@ -10,16 +10,17 @@ use wire::http1::{Fields, Known, RequestHead, ResponseBody, ResponseHead, Versio
 /// What compression does to a response. The default is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// The body, if there is one, goes through this coding.
+    /// The coding applied to the body, if there is one.
     pub coding: Option<ContentCoding>,
-    /// Another client might get another variant: `Vary: Accept-Encoding`.
+    /// Another client might get another variant: adds `Vary: Accept-Encoding`.
     pub varies: bool,
-    /// An entity tag becomes weak.
+    /// Entity tags become weak.
     pub weakens: bool,
 }
 
 impl Effect {
-    /// The same for a response that stays uncompressed although the client would accept a coding.
+    /// Returns the effect on a response that stays uncompressed although the client accepts a
+    /// coding.
     #[must_use]
     pub fn without_coding(self) -> Effect {
         Effect { coding: None, weakens: false, ..self }
@@ -28,9 +29,10 @@ impl Effect {
 
 /// Decides what `rules` do to a response.
 ///
-/// A HEAD is treated as the GET would be, so that both heads agree, and so is a 304: what it says of
-/// the representation holds for the variant that the client has stored. Of a 304 without a media
-/// type it is not known whether the stored response was compressed; a weak tag is never wrong then.
+/// A HEAD is treated as the GET would be, so that both heads agree, and so is a 304: what it says
+/// about the representation holds for the variant that the client has stored. For a 304 without a
+/// media type it is unknown whether the stored response was compressed; a weak tag is never wrong
+/// then.
 pub fn effect(rules: &Compression, request: &RequestHead, response: &ResponseHead) -> Effect {
     let status = response.status();
     let is_unchanged = status == 304;
@@ -39,7 +41,7 @@ pub fn effect(rules: &Compression, request: &RequestHead, response: &ResponseHea
         return Effect::default();
     }
     let coding = match request.version() {
-        // Without chunked coding the end of the body would be lost.
+        // Without chunked coding the end of the body could not be recognised.
         Version::Http10 => None,
         Version::Http11 if asks_for_no_transform(request.fields()) => None,
         Version::Http11 => choose(&rules.codings, request.fields()),
@@ -48,7 +50,7 @@ pub fn effect(rules: &Compression, request: &RequestHead, response: &ResponseHea
     Effect { coding: coding_of_body, varies: true, weakens: coding.is_some() }
 }
 
-/// Whether no client gets this response compressed.
+/// Returns whether this response is never compressed.
 fn is_left_alone(rules: &Compression, response: &ResponseHead) -> bool {
     let is_unchanged = response.status() == 304;
     let covers = |media_type: &[u8]| {
@@ -63,7 +65,7 @@ fn is_left_alone(rules: &Compression, response: &ResponseHead) -> bool {
         || is_short
         || asks_for_no_transform(response.fields())
         || is_coded(response)
-        // Digests of these very bytes, or of the representation with its codings (RFC 9530).
+        // Digests of these exact bytes, or of the representation with its codings (RFC 9530).
         || ["content-digest", "repr-digest", "digest", "content-md5"]
             .iter()
             .any(|name| response.field(name).is_some())
@@ -78,7 +80,7 @@ fn asks_for_no_transform(fields: Fields<'_>) -> bool {
     list(fields, "cache-control").any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
 }
 
-/// The members of a list field, over all of its lines (RFC 9110 section 5.6.1).
+/// Returns the members of a list field, over all of its lines (RFC 9110 section 5.6.1).
 fn list<'a>(fields: Fields<'a>, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
     fields
         .filter(move |field| field.name.eq_ignore_ascii_case(name.as_bytes()))
@@ -87,8 +89,8 @@ fn list<'a>(fields: Fields<'a>, name: &'static str) -> impl Iterator<Item = &'a 
         .filter(|member| !member.is_empty())
 }
 
-/// The coding of `ours` with the highest weight, unless the client gives `identity` a higher one; the
-/// first of `ours` among equals.
+/// Returns the coding of `ours` with the highest weight, unless the client weighs `identity`
+/// higher; the first of `ours` among equals.
 fn choose(ours: &[ContentCoding], fields: Fields<'_>) -> Option<ContentCoding> {
     let mut weights = Weights::default();
     for member in list(fields, "accept-encoding") {
@@ -119,7 +121,7 @@ impl Weights {
         own.or(self.any)
     }
 
-    /// Notes `coding;q=0.5`. A weight that cannot be read is a refusal, and so is one of two that
+    /// Records `coding;q=0.5`. A malformed weight counts as a refusal, and so does one of two that
     /// contradict each other.
     fn note(&mut self, member: &[u8]) {
         let mut parts = member.split(|&b| b == b';').map(<[u8]>::trim_ascii);
@@ -142,7 +144,7 @@ fn weight_value(parameter: &[u8]) -> Option<&[u8]> {
     parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))
 }
 
-/// A weight in thousandths (RFC 9110 section 12.4.2).
+/// Parses a weight into thousandths (RFC 9110 section 12.4.2).
 fn weight(value: &[u8]) -> Option<u16> {
     let (whole, fraction) = match value {
         [whole] => (whole, &[][..]),

@@ -1,14 +1,15 @@
-//! How long a request may take in all: as long as its service lets it, or its client waits.
+//! The total time limit of a request: the service's timeout or the client's deadline.
 
 use std::time::Duration;
 
 use model::{Cause, Service};
 use wire::http1::{Known, RequestHead};
 
-/// The time from the request's head to the end of its response, and what its end is called: the
-/// service's `timeouts.total` or the client's own deadline, whichever is shorter. `None`: no limit.
+/// Returns the time from the request head to the end of its response, and the cause reported when
+/// it passes: the service's `timeouts.total` or the client's own deadline, whichever is shorter.
+/// `None`: no limit.
 ///
-/// A deadline is read from gRPC requests only: to others `grpc-timeout` means nothing.
+/// A deadline is read from gRPC requests only: for other requests `grpc-timeout` means nothing.
 pub fn total(service: &Service, request: &RequestHead) -> Option<(Duration, Cause)> {
     let ours = service.timeouts.total.map(|total| (total, Cause::TotalTimeout));
     let theirs = || request.known(Known::GrpcTimeout).and_then(grpc_timeout);
@@ -20,7 +21,7 @@ pub fn total(service: &Service, request: &RequestHead) -> Option<(Duration, Caus
     }
 }
 
-/// What `grpc-timeout` says: at most eight digits and a unit ("gRPC over HTTP/2", Requests).
+/// Parses `grpc-timeout`: at most eight digits and a unit ("gRPC over HTTP/2", Requests).
 fn grpc_timeout(value: &[u8]) -> Option<Duration> {
     let (&unit, digits) = value.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {

@@ -1,25 +1,25 @@
-//! How fast a full service serves: what `Retry-After` is computed from.
+//! Estimates how fast a full service serves requests, which `Retry-After` is computed from.
 //!
-//! Measured only while requests meet a full service, in windows of half a second, so that quiet
+//! Measured only while requests find the service full, in windows of half a second, so that quiet
 //! times before an overload do not make it look slow.
 
 use std::time::Duration;
 
 use model::Moment;
 
-/// The shortest and longest `Retry-After`: below a second the field has no numbers (RFC 9110
-/// section 10.2.3), and what is more than a minute away is not known now.
+/// The shortest and longest `Retry-After`: the field has no fractions of a second (RFC 9110 section
+/// 10.2.3), and nothing more than a minute ahead can be predicted.
 pub(crate) const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
-/// A rate is measured over at least this long.
+/// Minimum length of a measuring window.
 const WINDOW_MIN: Duration = Duration::from_millis(500);
-/// A window this long spans a quiet time and says nothing.
+/// A window longer than this spans a quiet time and is discarded.
 const WINDOW_MAX: Duration = Duration::from_secs(5);
 /// The share of a new measurement in the estimate.
 const NEW_SHARE: f64 = 0.5;
 
-/// A running estimate of slots handed out per second.
+/// A running estimate of slots granted per second.
 #[derive(Debug, Default)]
 pub(crate) struct DrainRate {
     window: Option<(Moment, u64)>,
@@ -27,8 +27,8 @@ pub(crate) struct DrainRate {
 }
 
 impl DrainRate {
-    /// Notes that `handed` slots had been handed out by `now`, and returns the estimate per
-    /// second; `None` before the first window has ended.
+    /// Records that `handed` slots had been granted by `now`, and returns the estimate per second;
+    /// `None` before the first window has ended.
     pub(crate) fn observe(&mut self, handed: u64, now: Moment) -> Option<f64> {
         match self.window {
             Some((start, before)) if now.since(start) <= WINDOW_MAX && handed >= before => {
@@ -46,14 +46,14 @@ impl DrainRate {
     }
 }
 
-/// When a client may expect to be served if `waiting` others are before it: the time that they
-/// and it take at `per_s`, within [`RETRY_AFTER_MIN`] and [`RETRY_AFTER_MAX`], in whole seconds,
-/// rounded up. One second while the rate is unknown.
+/// Returns when a client may expect to be served if `waiting` others are before it: the time that
+/// serving all of them takes at `per_s`, within [`RETRY_AFTER_MIN`] and [`RETRY_AFTER_MAX`], in
+/// whole seconds, rounded up. One second while the rate is unknown.
 pub(crate) fn retry_after(waiting: u32, per_s: Option<f64>) -> Duration {
     let Some(per_s) = per_s else {
         return RETRY_AFTER_MIN;
     };
-    // The division by a rate of zero is infinite, which the clamp turns into the maximum.
+    // Division by a rate of zero gives infinity, which the clamp turns into the maximum.
     let seconds = (f64::from(waiting) + 1.0) / per_s.max(0.0);
     let (min, max) = (RETRY_AFTER_MIN.as_secs_f64(), RETRY_AFTER_MAX.as_secs_f64());
     Duration::from_secs(seconds.ceil().clamp(min, max) as u64)
@@ -86,7 +86,7 @@ mod tests {
             rate = drain.observe(103 + step * 5, Moment::from_millis(3_600_000 + step * 500));
         }
         assert!(rate.is_some_and(|rate| (10.0..17.0).contains(&rate)), "{rate:?}");
-        // Servers that leave take their counts with them.
+        // Removing servers removes their counts.
         assert_eq!(drain.observe(7, Moment::from_millis(3_603_000)), rate);
     }
 

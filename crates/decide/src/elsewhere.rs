@@ -1,5 +1,5 @@
-//! A place for a request whose server could not be reached: not where it would be sent next, but
-//! where the same trouble is least likely.
+//! Chooses a server for a request whose server could not be reached: not the next in the balancing
+//! order, but one least likely to share the failure.
 
 use std::net::SocketAddr;
 
@@ -10,18 +10,18 @@ use crate::pick::{Candidate, hash};
 use crate::slot::Slot;
 
 impl LiveService {
-    /// Whether every server that balancing would choose is one of these.
+    /// Returns whether every server that balancing would choose is one of these.
     pub fn has_only(&self, servers: &[SocketAddr]) -> bool {
         self.endpoints().are_all(servers)
     }
 
-    /// A slot on a ready server, none of `avoid` and not in the zone `outside` if one is given, if
-    /// one has room: one that is eligible, else any other, a backup last. Which of equals is drawn;
-    /// with a `key`, which only requests to services with `balance = "hash"` have, it is the first
-    /// in the order in which the key prefers servers.
+    /// Takes a slot on a ready server that is not in `avoid`, and not in the zone `outside` if one
+    /// is given: an eligible one with room, else any other, a backup last. Equals are drawn at
+    /// random; with a `key`, which only requests to services with `balance = "hash"` have, it is
+    /// the first in the key's order of preference.
     ///
-    /// When a zone is cut off, its servers fail together, but their checks notice one by one:
-    /// until then the next server that balancing would choose is as dead as the last. A request
+    /// When a zone is cut off, its servers fail together, but their checks notice one by one: until
+    /// then the next server that balancing would choose is as unreachable as the last. A request
     /// that has lost its server this way has waited already, and does not wait in the queue again.
     pub fn elsewhere(
         &self,
@@ -52,7 +52,8 @@ impl LiveService {
     }
 }
 
-/// Where a key would put a server, as [`hash::preference`] does for the candidates of a picker.
+/// Returns where a key would place a server, as [`hash::preference`] does for the candidates of a
+/// picker.
 fn preference(key: u64, endpoint: &Endpoint) -> f64 {
     let weight = u32::from(endpoint.weight()).max(1);
     hash::preference(key, Candidate { token: endpoint.token, weight })

@@ -10,15 +10,15 @@ use crate::token::{affinity_token, server_token};
 /// One server of one service.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// What was configured or discovered.
+    /// The configured or discovered server.
     pub row: EndpointRow,
-    /// What is known of it; kept across configurations, for this service only.
+    /// Its state; kept across configurations, for this service only.
     pub state: Arc<ServerState>,
-    /// What is in flight at its address, of all services.
+    /// The slots of its address, shared by all services.
     pub slots: Arc<Slots>,
-    /// Where it stands under `hash`.
+    /// Its position under `hash`.
     pub token: u64,
-    /// What an affinity cookie calls it.
+    /// Its token in affinity cookies.
     pub affinity_token: u64,
 }
 
@@ -33,13 +33,14 @@ impl Endpoint {
         Endpoint { token: server_token(row.address), affinity_token, row, state, slots }
     }
 
-    /// Whether an affinity cookie with this token names it, one of this release or of the last.
+    /// Returns whether an affinity cookie with this token names it, written by this release or the
+    /// previous one.
     pub fn is_named_by(&self, token: Option<u64>) -> bool {
         token == Some(self.affinity_token) || token == Some(self.token)
     }
 
-    /// Its weight: what a person set at run time, else what was configured. A change counts from
-    /// the next [`crate::LiveService::refresh`].
+    /// Returns its weight: as set at run time, else as configured. A change takes effect at the
+    /// next [`crate::LiveService::refresh`].
     pub fn weight(&self) -> u16 {
         self.state.weight_set().unwrap_or(self.row.weight)
     }

@@ -1,6 +1,6 @@
-//! A service's servers as they stand now: all of them, who is eligible and why, and the algorithm
-//! over those, ready to choose. Immutable; computed when something changes, read through one
-//! pointer on every request.
+//! A service's servers at one moment: all of them, which are eligible and why, and the balancing
+//! algorithm over those. Immutable; recomputed when something changes, read through one pointer on
+//! every request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::slow_start;
 use crate::weights::Draw;
 use crate::zones::{self, Member, Reason, Tier};
 
-/// How often an algorithm chooses anew after another worker took the slot it had chosen, before
-/// any free slot will do.
+/// How often an algorithm chooses again after another worker took the slot it had chosen; after
+/// that any free slot will do.
 const PICKS_MAX: u32 = 4;
 
-/// Weights are kept in thousandths, for the fractions of slow start.
+/// Weights are scaled to thousandths, for the fractions of slow start.
 const WEIGHT_UNIT: f64 = 1_000.0;
 
 /// A service's servers at one moment.
@@ -27,25 +27,25 @@ const WEIGHT_UNIT: f64 = 1_000.0;
 pub struct Endpoints {
     /// All, in order of configuration.
     pub all: Vec<Arc<Endpoint>>,
-    /// Those that new work goes to, as indices into `all`, ascending.
+    /// Those that receive new requests, as ascending indices into `all`.
     pub eligible: Vec<u32>,
-    /// How far out the eligible ones reach.
+    /// Which priority level and zones the eligible ones come from.
     pub tier: Tier,
-    /// Why.
+    /// Why this tier applies.
     pub reason: Reason,
-    /// When their shares change by themselves next (slow start), if they do.
+    /// When their shares change next on their own (slow start), if they do.
     pub refresh_due: Option<Moment>,
     /// Chooses an index into `eligible`.
     picker: Picker,
-    /// Draws one without regard to anything but weight, for trials.
+    /// Draws one by weight alone, for trials.
     draw: Draw,
     by_address: Vec<(SocketAddr, u32)>,
-    /// By the tokens of affinity cookies, and by those of the release before.
+    /// Index by affinity token: those of this release, and those of the previous one.
     by_token: [Vec<(u64, u32)>; 2],
 }
 
 impl Endpoints {
-    /// Computes who is eligible; `before` is the tier until now.
+    /// Computes the eligible servers; `before` is the previous tier.
     pub(crate) fn new(
         all: Vec<Arc<Endpoint>>,
         spec: &Service,
@@ -84,7 +84,8 @@ impl Endpoints {
         }
     }
 
-    /// Whether chance chooses among the same servers, in the same proportions, as with `other`.
+    /// Returns whether random choice draws from the same servers, in the same proportions, as
+    /// `other`.
     pub(crate) fn draws_like(&self, other: &Endpoints) -> bool {
         let addresses = |endpoints: &Endpoints| -> Vec<SocketAddr> {
             endpoints.eligible().map(|endpoint| endpoint.row.address).collect()
@@ -92,12 +93,12 @@ impl Endpoints {
         self.draw == other.draw && addresses(self) == addresses(other)
     }
 
-    /// The server at `address`.
+    /// Returns the server at `address`.
     pub fn by_address(&self, address: SocketAddr) -> Option<&Arc<Endpoint>> {
         self.position(address).map(|index| &self.all[index])
     }
 
-    /// Whether new work may go to the server at `address`.
+    /// Returns whether new requests may go to the server at `address`.
     pub fn is_eligible(&self, address: SocketAddr) -> bool {
         self.position(address).is_some_and(|index| self.is_eligible_at(index))
     }
@@ -111,8 +112,8 @@ impl Endpoints {
         Some(self.by_address[found].1 as usize)
     }
 
-    /// The server that an affinity cookie names, if it is ready. Its tier and weight do not
-    /// matter: a client that is bound to a server stays with it.
+    /// Returns the server that an affinity cookie names, if it is ready. Its tier and weight do not
+    /// matter: a client bound to a server stays with it.
     pub(crate) fn by_token(&self, token: u64) -> Option<&Arc<Endpoint>> {
         let found = self.by_token.iter().find_map(|tokens| {
             let found = tokens.binary_search_by_key(&token, |entry| entry.0).ok()?;
@@ -122,17 +123,17 @@ impl Endpoints {
         endpoint.state.is_ready().then_some(endpoint)
     }
 
-    /// Whether every eligible server is one of these.
+    /// Returns whether every eligible server is one of these.
     pub(crate) fn are_all(&self, addresses: &[SocketAddr]) -> bool {
         self.eligible().all(|endpoint| addresses.contains(&endpoint.row.address))
     }
 
-    /// The eligible servers.
+    /// Returns the eligible servers.
     pub fn eligible(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
         self.eligible.iter().map(|&index| &self.all[index as usize])
     }
 
-    /// Chooses an eligible server that has room and is not one of `avoid`, and takes a slot.
+    /// Chooses an eligible server that has room and is not in `avoid`, and takes a slot.
     pub(crate) fn take(
         &self,
         avoid: &[SocketAddr],
@@ -143,7 +144,7 @@ impl Endpoints {
         let open = Open { endpoints: self, avoid, now };
         let drawn = match order {
             Order::Algorithm(_, key) => key.is_some(),
-            // With some of them full it is their load that chooses.
+            // When some of them are full, load determines the choice.
             Order::Random => (0..self.eligible.len()).all(|server| open.may_take(server)),
         };
         for _ in 0..PICKS_MAX {

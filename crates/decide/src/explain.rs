@@ -1,9 +1,8 @@
-//! Why a request gets the server that it gets: every server of its service, and why each of the
-//! others was passed over. For the few requests that ask for it; nothing here is on the way of
-//! the others.
+//! Explains a server choice: every server of the service, and why each of the others was passed
+//! over. Only for requests that ask for it; other requests never run this code.
 //!
-//! A [`Decision`] is taken just before the choice itself, so that it shows what the choice saw, as
-//! far as other workers leave it so; [`Decision::settle`] then says what was chosen.
+//! A [`Decision`] is captured just before the choice itself, so that it shows what the choice saw,
+//! as far as other workers do not interfere; [`Decision::settle`] then records what was chosen.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::live::LiveService;
 use crate::pick::peak_ewma::latency_us;
 use crate::zones::{Reason, Tier};
 
-/// Servers told one by one; of the others only how many there are.
+/// Maximum number of servers listed individually; the others are only counted.
 pub const SERVERS_MAX: usize = 32;
 
 /// One choice, or a refusal to make one.
@@ -26,17 +25,17 @@ pub const SERVERS_MAX: usize = 32;
 pub struct Decision {
     /// The service.
     pub service: Arc<str>,
-    /// How far out its eligible servers reached.
+    /// The tier of its eligible servers.
     pub tier: Tier,
-    /// Why.
+    /// Why this tier applied.
     pub reason: Reason,
     /// Requests that waited before this one.
     pub queue_length: u32,
-    /// How the server was found; `None`: none was.
+    /// How the server was chosen; `None`: none was.
     pub by: Option<By>,
-    /// The server.
+    /// The chosen server.
     pub chosen: Option<SocketAddr>,
-    /// Its servers in order of configuration: the first 32, the chosen one always among them.
+    /// The servers in order of configuration: the first 32, always including the chosen one.
     pub servers: Vec<Considered>,
     /// How many more there are, by why they were passed over.
     pub more: Vec<(Why, u32)>,
@@ -49,43 +48,43 @@ pub struct Decision {
 /// A server that was considered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Considered {
-    /// As a person named it.
+    /// Its configured name.
     pub name: Arc<str>,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
-    /// Where it stands.
+    /// Its zone.
     pub zone: Option<Arc<str>>,
     /// Its weight.
     pub weight: u16,
-    /// Requests at its address then, of all services.
+    /// Requests in flight at its address, over all services.
     pub in_flight: u32,
-    /// How many there may be; 0: no limit.
+    /// Its concurrency limit; 0: no limit.
     pub in_flight_max: u32,
     /// Time to its response head (peak-sensitive moving average), if known.
     pub latency: Option<Duration>,
-    /// What spoke against it.
+    /// Why it was passed over.
     pub why: Why,
 }
 
 model::words! {
-    /// How a server was found.
+    /// How a server was chosen.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum By {
         /// Each in turn.
         RoundRobin = "round_robin",
-        /// The fewest in flight.
+        /// The fewest requests in flight.
         LeastConnections = "least_connections",
-        /// The lower product of latency and requests in flight, of two.
+        /// The lower product of latency and requests in flight, of two drawn at random.
         PeakEwma = "peak_ewma",
-        /// The fewer in flight, of two.
+        /// The fewer requests in flight, of two drawn at random.
         Random = "random",
         /// By key.
         Hash = "hash",
-        /// The client is bound to it.
+        /// The client is bound to it by a cookie.
         Affinity = "affinity",
-        /// It was the first to have a slot for a request that waited.
+        /// It was the first with a free slot for a queued request.
         Queue = "queue",
-        /// Anywhere but where the request had just failed.
+        /// Any server away from where the request had just failed.
         Elsewhere = "elsewhere",
     }
 }
@@ -103,34 +102,34 @@ impl By {
 }
 
 model::words! {
-    /// What speaks against a server: of several reasons the first in this order.
+    /// Why a server was passed over: of several reasons the first in this order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Why {
         /// Nothing: it was chosen.
         Chosen = "chosen",
-        /// A person lets it finish what it has.
+        /// An operator is draining it.
         Draining = "draining",
-        /// A person put it aside.
+        /// An operator has put it into maintenance.
         Maintenance = "maintenance",
-        /// Checks say that it is down.
+        /// Health checks report it down.
         Down = "down",
-        /// Passive health keeps it out.
+        /// Ejected by passive health checking.
         Ejected = "ejected",
         /// Its weight is 0.
         WeightZero = "weight_zero",
-        /// A backup, and the others are enough.
+        /// It is a backup, and the primary servers are enough.
         Backup = "backup",
-        /// Of another zone, and the own one is enough.
+        /// It is in another zone, and the local zone is enough.
         OtherZone = "other_zone",
         /// This request has failed there already.
         AlreadyTried = "already_tried",
-        /// As much is in flight as may be.
+        /// Its concurrency limit is reached.
         Full = "full",
         /// The client is bound to another.
         ClientBound = "client_bound",
         /// It had room, but for requests that had waited longer, or that are bound to it.
         OthersWaited = "others_waited",
-        /// It had as much in flight for its weight as the chosen one, or more.
+        /// Its load relative to its weight was as high as the chosen one's, or higher.
         HigherLoad = "higher_load",
         /// It was another's turn.
         NotItsTurn = "not_its_turn",
@@ -138,12 +137,12 @@ model::words! {
         NotDrawn = "not_drawn",
         /// The request's key belongs to another.
         OtherKey = "other_key",
-        /// It could have been chosen, but nobody was.
+        /// It was eligible, but no server was chosen.
         NobodyChosen = "nobody_chosen",
     }
 }
 
-/// By which way whoever asked for a decision got its server.
+/// How the server was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// [`LiveService::admit`] gave one at once.
@@ -155,7 +154,7 @@ pub enum Way {
 }
 
 impl LiveService {
-    /// What a request that asks like this finds at `now`.
+    /// Returns what a request with these properties finds at `now`.
     pub fn explain(&self, ask: &Ask<'_>, now: Moment) -> Decision {
         let endpoints = self.endpoints();
         let nobody_else = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
@@ -188,7 +187,7 @@ impl LiveService {
 }
 
 impl Decision {
-    /// The choice has been made: this server, in this way; or none.
+    /// Records the result of the choice: this server, obtained this way; or none.
     pub fn settle(&mut self, winner: Option<&Endpoint>, way: Way, now: Moment) {
         self.settled = true;
         self.chosen = winner.map(|endpoint| endpoint.row.address);
@@ -214,12 +213,12 @@ impl Decision {
         }
     }
 
-    /// Whether the choice has been made.
+    /// Returns whether the choice has been recorded.
     pub fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// What speaks against those that could have been chosen.
+    /// Returns why the other eligible servers were not chosen.
     fn lost_by(&self) -> Why {
         match self.by {
             None => Why::NobodyChosen,
@@ -228,7 +227,7 @@ impl Decision {
             Some(By::RoundRobin) => Why::NotItsTurn,
             Some(By::LeastConnections) => Why::HigherLoad,
             Some(By::Hash) if self.keyed => Why::OtherKey,
-            // A request without the part that is hashed is placed by chance.
+            // A request without the hashed part is placed at random.
             Some(By::PeakEwma | By::Random | By::Hash | By::Elsewhere) => Why::NotDrawn,
         }
     }
@@ -239,7 +238,7 @@ impl Decision {
             shown.why = Why::Chosen;
             return;
         }
-        // It is one of those that were only counted, as one that could be chosen most likely.
+        // It is one of those that were only counted, most likely as eligible.
         if let Some(hidden) = self.servers.pop() {
             self.count_more(hidden.why);
         }
@@ -258,7 +257,7 @@ impl Decision {
     }
 }
 
-/// What speaks against a server before any algorithm is asked; [`Why::NobodyChosen`]: nothing.
+/// Returns why a server is ruled out before any algorithm runs; [`Why::NobodyChosen`]: it is not.
 fn against(endpoints: &Endpoints, index: usize, avoid: &[SocketAddr]) -> Why {
     let endpoint = &endpoints.all[index];
     if endpoints.is_eligible_at(index) {

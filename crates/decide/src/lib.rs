@@ -1,12 +1,12 @@
-//! Request + configuration + what is known of the servers + now → a server, a place in the queue,
-//! or a refusal, each with its reason.
+//! The pure decisions about a request: configuration, server state and time in; a server, a place
+//! in the queue or a refusal out, each with its reason.
 //!
-//! Nothing here reads a clock or touches a socket. The way of a request through this room:
-//! [`route::Router::find`] names its route, [`rate::RateTable::take`] may refuse it,
+//! Nothing here reads a clock or touches a socket. The path of a request through this crate:
+//! [`route::Router::find`] returns its route, [`rate::RateTable::take`] may refuse it,
 //! [`LiveService::admit`] gives it a [`Slot`] on a server, a [`Waiter`] in the service's queue, or
-//! a [`Refusal`]. Two things are shared by all workers and kept across configurations: the count
-//! of what is in flight at an address ([`limits::Slots`]) and the queues; everything else is a
-//! value computed when something changes and read through one pointer.
+//! a [`Refusal`]. Two things are shared by all workers and kept across configurations: the count of
+//! requests in flight at an address ([`limits::Slots`]) and the queues; everything else is a value
+//! computed when something changes and read through one pointer.
 
 #![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
 

@@ -1,14 +1,14 @@
-//! The count of what is in flight at a server.
+//! Concurrency limits: counts the requests in flight at each server.
 //!
 //! A count belongs to an address: every service that names the address shares it, over all workers
-//! and across configurations. It is exact: taken by compare-and-swap, it never exceeds its
-//! maximum. When somebody waits, a slot that becomes free is not given back but handed on, still
-//! counted, to whoever has waited longest in any of those services' queues, so that no newcomer
-//! slips in between. Who waits where is `queue`'s.
+//! and across configurations. It is exact: taken by compare-and-swap, it never exceeds its maximum.
+//! When requests wait, a freed slot is not returned to the count but handed over, still counted, to
+//! the request that has waited longest in any of those services' queues, so that no new request can
+//! take it in between. `queue` keeps the waiting requests.
 //!
-//! That no wake-up is lost rests on one rule on either side. Who frees a slot lowers the count and
-//! *then* looks whether somebody waits; who waits stands in the queue and *then* looks whether a
-//! slot is free. Both put a sequentially consistent fence between the two, so at least one of them
+//! No wake-up is lost because of one rule on either side. The releasing thread lowers the count and
+//! *then* checks for waiting requests; the waiting request joins the queue and *then* checks for a
+//! free slot. Both execute a sequentially consistent fence between the two, so at least one of them
 //! sees the other.
 
 use std::collections::HashMap;
@@ -20,10 +20,10 @@ use crate::reuse::Learner;
 use crate::sync::{ArcSwap, AtomicU32, Fence, Mutex, fence};
 use crate::tickets::Tickets;
 
-/// How often a slot is offered before it is given back to the count.
+/// How often a slot is offered before it is returned to the count.
 const HAND_OVERS_MAX: u32 = 64;
 
-/// What is in flight at one address, and how much may be.
+/// The requests in flight at one address, and their limit.
 #[derive(Debug)]
 pub struct Slots {
     address: SocketAddr,
@@ -31,25 +31,25 @@ pub struct Slots {
     /// 0: no limit.
     max: AtomicU32,
     tickets: Arc<Tickets>,
-    /// What is known of the server's habit of closing idle connections.
+    /// What has been learned about when the server closes idle connections.
     pub learner: Learner,
-    /// Idle connections to this address, of all workers; told by their sweeps.
+    /// Idle connections to this address over all workers, as of their last sweeps.
     idle: AtomicU32,
     /// The services that name this address.
     takers: ArcSwap<Vec<Weak<dyn Taker>>>,
 }
 
-/// A service as a server's slots see it: somebody who may have a use for one.
+/// A service as a server's slots see it: a possible taker of a freed slot.
 pub(crate) trait Taker: std::fmt::Debug + Send + Sync {
-    /// The number of the ticket that has waited longest for a slot at `address`.
+    /// Returns the number of the ticket that has waited longest for a slot at `address`.
     fn waiting_since(&self, address: SocketAddr) -> Option<u64>;
-    /// Gives a slot that is already counted to the ticket that has waited longest; false if
-    /// nobody waits for it after all.
+    /// Gives a slot that is already counted to the ticket that has waited longest; false if none
+    /// waits for it after all.
     fn give(&self, address: SocketAddr) -> bool;
-    /// Requests it has refused for want of a slot.
+    /// Returns the number of requests refused for lack of a slot.
     fn refused(&self) -> u64;
-    /// The limit it asks for per server; `Some(0)`: none; `None`: it has left the configuration
-    /// and has no say.
+    /// Returns the limit it configures per server; `Some(0)`: none; `None`: it has left the
+    /// configuration and no longer counts.
     fn limit(&self) -> Option<u32>;
 }
 
@@ -67,51 +67,52 @@ impl Slots {
         }
     }
 
-    /// Whose count it is.
+    /// Returns the address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Requests (in tcp mode connections) at this address now, of all services and workers.
+    /// Returns the requests (in TCP mode, connections) in flight at this address, over all services
+    /// and workers.
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Relaxed)
     }
 
-    /// How many there may be; 0: no limit.
+    /// Returns the concurrency limit; 0: no limit.
     pub fn max(&self) -> u32 {
         self.max.load(Relaxed)
     }
 
-    /// Idle connections that the workers keep to this address, as of their last sweeps.
+    /// Returns the idle connections to this address, as of the workers' last sweeps.
     pub fn idle(&self) -> u32 {
         self.idle.load(Relaxed)
     }
 
-    /// A worker's number of idle connections has gone from `before` to `now`.
+    /// Records that a worker's number of idle connections has changed from `before` to `now`.
     pub fn idle_changed(&self, before: u32, now: u32) {
-        // Both directions in one step: additions wrap.
+        // Both directions in one step: the addition wraps.
         self.idle.fetch_add(now.wrapping_sub(before), Relaxed);
     }
 
-    /// Requests that the services which name this address have refused so far because all their
-    /// servers and the queue were full.
+    /// Returns how many requests the services that name this address have refused so far because
+    /// all their servers and the queue were full.
     pub fn refused(&self) -> u64 {
         let takers = self.takers.load();
         takers.iter().filter_map(Weak::upgrade).map(|taker| taker.refused()).sum()
     }
 
-    /// Whether a request waits for a slot at this address, in the queue of any service.
+    /// Returns whether a request waits for a slot at this address, in the queue of any service.
     pub fn is_waited_for(&self) -> bool {
         self.tickets.any_waiting() && self.longest_waiting().is_some()
     }
 
-    /// Whether one more may be taken at this moment.
+    /// Returns whether a slot is free at this moment.
     pub fn has_room(&self) -> bool {
         let max = self.max();
         max == 0 || self.in_flight() < max
     }
 
-    /// Counts one more if there is room.
+    /// Takes a slot if one is free.
     pub(crate) fn try_take(&self) -> bool {
         let max = self.max();
         if max == 0 {
@@ -128,7 +129,7 @@ impl Slots {
         false
     }
 
-    /// Ends one: hands it to whoever waits for it, or counts one less.
+    /// Releases a slot: hands it to the request that waits for it, or lowers the count.
     pub(crate) fn release(&self) {
         loop {
             if self.tickets.any_waiting() && !self.is_over() && self.hand_over() {
@@ -136,15 +137,15 @@ impl Slots {
             }
             self.in_flight.fetch_sub(1, SeqCst);
             fence(Fence::Freed);
-            // Somebody may have joined a queue since the look above, and found the server full.
-            // If the count cannot be taken back somebody else has it, and looks when it ends.
+            // A request may have joined a queue since the check above, and found the server full.
+            // If the slot cannot be retaken, another request has it, and checks when it ends.
             if !self.tickets.any_waiting() || self.longest_waiting().is_none() || !self.try_take() {
                 return;
             }
         }
     }
 
-    /// Gives free slots to those who wait for them, as long as there are both.
+    /// Gives free slots to waiting requests, as long as there are both.
     pub(crate) fn serve_waiters(&self) {
         while self.tickets.any_waiting()
             && self.has_room()
@@ -157,7 +158,7 @@ impl Slots {
         }
     }
 
-    /// More in flight than allowed, because the maximum was lowered meanwhile.
+    /// Returns whether more is in flight than allowed, because the maximum was lowered meanwhile.
     fn is_over(&self) -> bool {
         let max = self.max();
         max != 0 && self.in_flight() > max
@@ -166,8 +167,8 @@ impl Slots {
     /// Gives a counted slot to the ticket that has waited longest for it in any queue; false if
     /// there is none.
     fn hand_over(&self) -> bool {
-        // Each round that gives nothing has found a taker in the middle of a change; whoever
-        // changes it serves the waiters when done.
+        // A round that gives nothing has met a service in the middle of a change; the thread that
+        // changes it serves the waiting requests afterwards.
         for _ in 0..HAND_OVERS_MAX {
             let Some(taker) = self.longest_waiting() else { return false };
             if taker.give(self.address) {
@@ -186,12 +187,12 @@ impl Slots {
         waiting.min_by_key(|(ticket, _)| *ticket).map(|(_, taker)| taker)
     }
 
-    /// Adopts the smallest limit among the services that name this address. (Two different ones
-    /// are a mistake in a configuration, but names may resolve to the same address later.)
+    /// Adopts the smallest limit among the services that name this address. (Two different ones are
+    /// a configuration error, but names may resolve to the same address later.)
     fn update_max(&self) {
         let takers = self.takers.load();
         let limits = takers.iter().filter_map(|taker| taker.upgrade()?.limit());
-        // 0 stands for no limit, so it must lose against any number.
+        // 0 means no limit, so any number must win over it.
         if let Some(limit) = limits.min_by_key(|limit| limit.wrapping_sub(1)) {
             self.max.store(limit, SeqCst);
         }
@@ -206,7 +207,7 @@ pub(crate) struct SlotTable {
 }
 
 impl SlotTable {
-    /// The slots at `address`, which `taker` uses from now on.
+    /// Returns the slots at `address`, which `taker` uses from now on.
     pub(crate) fn enlist(&self, address: SocketAddr, taker: &Weak<dyn Taker>) -> Arc<Slots> {
         let mut table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let slots = table.get(&address).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -222,7 +223,7 @@ impl SlotTable {
         slots
     }
 
-    /// Ends what [`SlotTable::enlist`] began.
+    /// Undoes [`SlotTable::enlist`].
     pub(crate) fn delist(&self, slots: &Slots, taker: &Weak<dyn Taker>) {
         let table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         slots.takers.store(Arc::new(others(slots, taker)));
@@ -231,7 +232,7 @@ impl SlotTable {
         slots.serve_waiters();
     }
 
-    /// A taker's limit has changed.
+    /// Recomputes the limit after a service's limit has changed.
     pub(crate) fn update_max(&self, slots: &Slots) {
         let table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         slots.update_max();
@@ -239,7 +240,7 @@ impl SlotTable {
         slots.serve_waiters();
     }
 
-    /// Forgets addresses that nobody uses any more.
+    /// Drops addresses no longer in use.
     pub(crate) fn sweep(&self) {
         let mut table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         table.retain(|_, slots| slots.strong_count() > 0);

@@ -1,8 +1,8 @@
 //! A service at run time: its settings, its servers and its queue, and how they change.
 //!
-//! It keeps its identity by name across configurations, so that a request which holds a slot, or
-//! waits for one, is never cut off by a reload; its settings are replaced under it. What becomes of
-//! a request is `admission`'s.
+//! It keeps its identity by name across configurations, so that a reload never cuts off a request
+//! that holds or waits for a slot; its settings are replaced in place. `admission` decides about
+//! requests.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -24,16 +24,16 @@ use crate::sync::{ArcSwap, AtomicBool, AtomicU64, Fence, Mutex, fence};
 use crate::token::affinity_token;
 use crate::zones::{Reason, Tier};
 
-/// A service's eligible servers reach further, or less far, than before.
+/// A change of the tier from which a service's servers are eligible: failover or failback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TierChange {
     /// The service's name.
     pub service: Arc<str>,
-    /// Until now.
+    /// The previous tier.
     pub from: Tier,
-    /// From now on.
+    /// The new tier.
     pub to: Tier,
-    /// Why.
+    /// The reason for the change.
     pub reason: Reason,
     /// Servers eligible now…
     pub eligible: usize,
@@ -41,7 +41,7 @@ pub struct TierChange {
     pub total: usize,
 }
 
-/// A service, alive.
+/// A service at run time.
 #[derive(Debug)]
 pub struct LiveService {
     name: Arc<str>,
@@ -54,11 +54,11 @@ pub struct LiveService {
     drain: Mutex<DrainRate>,
     /// Requests refused because every server and the queue were full.
     pub(crate) refused: AtomicU64,
-    /// No longer in the configuration; only requests that are under way still know it.
+    /// No longer in the configuration; only requests in progress still refer to it.
     retired: AtomicBool,
     table: Arc<SlotTable>,
     me: Weak<LiveService>,
-    /// Held by whoever changes the servers.
+    /// Locked while the servers change.
     shape: Mutex<Shape>,
 }
 
@@ -66,21 +66,21 @@ pub struct LiveService {
 pub(crate) struct Settings {
     pub(crate) spec: Arc<Service>,
     zone: Option<Arc<str>>,
-    /// Of the tokens of affinity cookies.
+    /// Key of the tokens in affinity cookies.
     affinity_key: AffinityKey,
 }
 
-/// What must be remembered from one change of the servers to the next.
+/// State kept from one change of the servers to the next.
 #[derive(Debug, Default)]
 struct Shape {
-    /// What discovery said last.
+    /// The latest result of service discovery.
     discovered: EndpointSet,
-    /// What is known of each server there is.
+    /// The state of each known server.
     states: HashMap<SocketAddr, Arc<ServerState>>,
 }
 
 impl LiveService {
-    /// A service without servers; [`LiveService::apply`] gives it those of its settings.
+    /// Returns a service without servers; [`LiveService::apply`] adds those of its settings.
     pub(crate) fn new(
         spec: Arc<Service>,
         zone: Option<Arc<str>>,
@@ -90,7 +90,7 @@ impl LiveService {
     ) -> Arc<LiveService> {
         let mut nobody =
             Endpoints::new(Vec::new(), &spec, zone.as_deref(), Tier::OwnZone, Moment::ZERO);
-        // A tier of nobody would make the first servers look like a recovery.
+        // An empty tier would make the first servers look like a recovery.
         nobody.tier = Tier::OwnZone;
         Arc::new_cyclic(|me| LiveService {
             name: Arc::clone(&spec.name),
@@ -109,51 +109,52 @@ impl LiveService {
         })
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Its present settings.
+    /// Returns its current settings.
     pub fn spec(&self) -> Arc<Service> {
         Arc::clone(&self.settings.load().spec)
     }
 
-    /// Its present servers, who is eligible and why.
+    /// Returns its current servers, which of them are eligible, and why.
     pub fn endpoints(&self) -> Arc<Endpoints> {
         self.endpoints.load_full()
     }
 
-    /// What it may spend on sending requests again.
+    /// Returns its retry budget.
     pub fn retries(&self) -> &RetryBudget {
         &self.retries
     }
 
-    /// The comparison of its servers by passive health. While it runs, servers are drawn at random
-    /// (`balance = "hash"` goes on as ever: a key belongs to its server).
+    /// Returns the trial in which passive health checking compares its servers. While it runs,
+    /// servers are drawn at random (not under `balance = "hash"`: a key belongs to its server).
     pub fn trial(&self) -> &Trial {
         &self.trial
     }
 
-    /// How many requests wait for a slot.
+    /// Returns how many requests wait for a slot.
     pub fn queue_length(&self) -> u32 {
         self.queue.length()
     }
 
-    /// Slots handed out per second while it was full, as last measured; 0.0 before it ever was.
+    /// Returns the slots granted per second while it was full, as last measured; 0.0 before it ever
+    /// was.
     pub fn drain_rate(&self, now: Moment) -> f64 {
         self.observe_drain(now).unwrap_or(0.0)
     }
 
-    /// When [`LiveService::refresh`] has something to do although nothing happens (slow start);
+    /// Returns when [`LiveService::refresh`] has work to do although nothing happens (slow start);
     /// `None`: not before something happens.
     pub fn refresh_due(&self) -> Option<Moment> {
         self.endpoints.load().refresh_due
     }
 
-    /// Computes anew who is eligible, after any change of a server's health, ejection or
-    /// administrative state and when [`LiveService::refresh_due`] says so, then lets waiters
-    /// through. Returns a change of the tier.
+    /// Recomputes which servers are eligible, then serves waiting requests. Called after any change
+    /// of a server's health, ejection or administrative state, and when
+    /// [`LiveService::refresh_due`] says so. Returns a change of the tier.
     pub fn refresh(&self, now: Moment) -> Option<TierChange> {
         let shape = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
         let change = self.replace(self.endpoints.load().all.clone(), now);
@@ -162,8 +163,8 @@ impl LiveService {
         change
     }
 
-    /// Replaces the whole set of servers, as discovery found it: those of fixed address too. What
-    /// is known of addresses that stay is kept.
+    /// Replaces the whole set of servers with the result of discovery, including those of fixed
+    /// address. The state of addresses that stay is kept.
     pub fn set_endpoints(&self, set: EndpointSet, now: Moment) -> Option<TierChange> {
         let mut shape = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
         shape.discovered = set;
@@ -174,8 +175,8 @@ impl LiveService {
         change
     }
 
-    /// Adopts settings without acting on them yet, so that limits which several services share
-    /// can be computed from the new settings of all.
+    /// Stores settings without applying them yet, so that limits shared by several services can be
+    /// computed from the new settings of all.
     pub(crate) fn adopt(&self, spec: &Service, zone: Option<&Arc<str>>, affinity_key: AffinityKey) {
         let before = self.settings.load();
         if *before.spec != *spec
@@ -188,13 +189,13 @@ impl LiveService {
         self.retired.store(false, SeqCst);
     }
 
-    /// Adopts what discovery says, without acting on it yet.
+    /// Stores the result of discovery without applying it yet.
     pub(crate) fn know(&self, set: EndpointSet) {
         self.shape.lock().unwrap_or_else(PoisonError::into_inner).discovered = set;
     }
 
-    /// Acts on adopted settings: servers of fixed address as they say, those found by name as
-    /// they were found last.
+    /// Applies the stored settings: servers of fixed address as configured, those found by name as
+    /// last discovered.
     pub(crate) fn apply(&self, now: Moment) -> Option<TierChange> {
         let mut shape = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = rows(&self.settings.load().spec, &shape.discovered);
@@ -204,7 +205,8 @@ impl LiveService {
         change
     }
 
-    /// It has left the configuration: its limits count no more, those who wait are still served.
+    /// Retires the service after it left the configuration: its limits no longer count, waiting
+    /// requests are still served.
     pub(crate) fn retire(&self) {
         self.retired.store(true, SeqCst);
         for endpoint in &self.endpoints.load().all {
@@ -252,7 +254,7 @@ impl LiveService {
         change
     }
 
-    /// Puts servers in place of the present ones. Only ever called with the shape locked.
+    /// Replaces the current servers. Only called with the shape locked.
     fn replace(&self, all: Vec<Arc<Endpoint>>, now: Moment) -> Option<TierChange> {
         let settings = self.settings.load();
         let from = self.endpoints.load().tier;
@@ -273,9 +275,9 @@ impl LiveService {
         change
     }
 
-    /// Lets those who wait have what is free. To be called after every change of the servers.
+    /// Gives free slots to waiting requests. Must be called after every change of the servers.
     pub(crate) fn serve_waiters(&self) {
-        // Who joins meanwhile has seen the new servers, or is seen here (see `limits`).
+        // A request that joins meanwhile has seen the new servers, or is seen here (see `limits`).
         fence(Fence::Changed);
         let endpoints = self.endpoints.load();
         self.relax(&endpoints);
@@ -329,7 +331,7 @@ impl Taker for LiveService {
     }
 }
 
-/// The servers that settings name: fixed addresses as they are, names as last discovered.
+/// Returns the servers in the settings: fixed addresses as they are, names as last discovered.
 fn rows(spec: &Service, discovered: &EndpointSet) -> Vec<EndpointRow> {
     let mut rows = Vec::with_capacity(spec.servers.len());
     for server in &spec.servers {

@@ -1,11 +1,11 @@
-//! The queue of a service: who waits for a free slot, in the order they came.
+//! The queue of a service: requests that wait for a free slot, in order of arrival.
 //!
-//! Most wait for whichever server is free first; one that is bound to a server by affinity waits
-//! for that server's slots only, in a lane of its own, so that it does not stand in the way of
-//! the others. A slot goes to the lowest ticket number among those that can use it. The lock is
-//! taken by those who join, leave or are served; while nobody waits, nobody takes it.
+//! Most wait for the first free server; a request bound to a server by affinity waits for that
+//! server's slots only, in a separate lane, so that it does not block the others. A slot goes to
+//! the lowest ticket number among those that can use it. The lock is taken to join, leave or be
+//! served; while nothing waits, it is never taken.
 //!
-//! Who is served is decided here; that there is a slot to give is `limits`'.
+//! This file decides which request is served; `limits` provides the slots.
 //!
 //! A ticket's life:
 //!
@@ -13,8 +13,8 @@
 //! Waiting ──grant──▶ Granted ──collect──▶ Gone
 //!    └──────────leave────┴────────leave────▲
 //! ```
-//! Leaving while Granted gives the slot back, so it is handed on; a grant that finds Gone fails,
-//! and the slot goes to the next.
+//! Leaving while Granted gives the slot back, so it is handed on; a grant to a ticket that is Gone
+//! fails, and the slot goes to the next.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ use crate::slot::Slot;
 use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard};
 use crate::tickets::Tickets;
 
-/// A place in a queue.
+/// A place in the queue.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     number: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Ticket {
     bound: Option<SocketAddr>,
     /// Servers whose slots it leaves to others.
     avoid: Box<[SocketAddr]>,
-    /// There is nobody else left than those it avoids.
+    /// Only servers that it avoids are left, so it takes any.
     takes_any: AtomicBool,
     state: Mutex<State>,
 }
@@ -59,7 +59,7 @@ impl Ticket {
         self.avoid.contains(&address) && !self.takes_any.load(Relaxed)
     }
 
-    /// Gives it a slot that is already counted; false if it has gone.
+    /// Grants it a slot that is already counted; false if it has gone.
     pub(crate) fn grant(&self, endpoint: &Arc<Endpoint>) -> bool {
         let mut state = self.lock();
         let waker = match &mut *state {
@@ -74,7 +74,7 @@ impl Ticket {
         true
     }
 
-    /// The slot once it is granted; after that, nothing ever.
+    /// Returns the slot once it is granted; afterwards it stays pending.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Slot> {
         let mut state = self.lock();
         match &mut *state {
@@ -92,7 +92,7 @@ impl Ticket {
         }
     }
 
-    /// The slot if it is granted already.
+    /// Returns the slot if it is already granted.
     pub(crate) fn collect(&self) -> Option<Slot> {
         match self.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(slot) => Some(slot),
@@ -105,12 +105,13 @@ impl Ticket {
     }
 }
 
-/// Those who wait for a service.
+/// The requests waiting for a service.
 #[derive(Debug)]
 pub(crate) struct Queue {
     lanes: Mutex<Lanes>,
-    /// Lengths, for looks without the lock; written under it only. Tickets move from `bound` to
-    /// `unbound` only, so who reads `bound` first and is told of nobody has missed nobody.
+    /// Lengths, for checks without the lock; written only under it. Tickets only move from `bound`
+    /// to `unbound`, so a thread that reads `bound` first and finds both empty has missed no
+    /// ticket.
     unbound: AtomicU32,
     bound: AtomicU32,
     tickets: Arc<Tickets>,
@@ -138,26 +139,27 @@ impl Queue {
         }
     }
 
-    /// How many wait.
+    /// Returns how many requests wait.
     pub(crate) fn length(&self) -> u32 {
         let bound = self.bound.load(Acquire);
         bound + self.unbound.load(Acquire)
     }
 
-    /// Whether somebody waits for whichever server is free first.
+    /// Returns whether a request waits for the first free server.
     pub(crate) fn has_unbound(&self) -> bool {
         self.unbound.load(Acquire) > 0
     }
 
-    /// Joins at the end; `None` if `length_max` wait already. The caller must look afterwards
-    /// whether a slot is free (see `limits` on lost wake-ups).
+    /// Joins at the end; `None` if `length_max` wait already. The caller must check for a free slot
+    /// afterwards (see `limits` on lost wake-ups).
     pub(crate) fn join(
         &self,
         bound: Option<SocketAddr>,
         avoid: &[SocketAddr],
         length_max: u32,
     ) -> Option<Arc<Ticket>> {
-        // A look without the lock, so that who is refused takes none; it counts under the lock.
+        // Checked without the lock first, so that a refused request takes none; the check under the
+        // lock decides.
         if self.length() >= length_max {
             return None;
         }
@@ -166,7 +168,7 @@ impl Queue {
             return None;
         }
         let ticket = Arc::new(Ticket {
-            // Drawn under the lock, so that each lane is in order of number.
+            // Numbered under the lock, so that each lane is sorted by number.
             number: self.tickets.next.fetch_add(1, Relaxed),
             bound,
             avoid: avoid.into(),
@@ -182,19 +184,19 @@ impl Queue {
         Some(ticket)
     }
 
-    /// Gives up a place; a slot that was granted and not collected is given back.
+    /// Gives up a place; a slot that was granted and not collected is released.
     pub(crate) fn leave(&self, ticket: &Ticket) {
         let before = std::mem::replace(&mut *ticket.lock(), State::Gone);
         match before {
-            // It may have been taken out for a grant meanwhile; that grant then finds it gone.
+            // It may have been removed for a grant meanwhile; that grant then finds it gone.
             State::Waiting(_) => self.remove(ticket),
             State::Granted(slot) => drop(slot),
             State::Gone => {}
         }
     }
 
-    /// The lowest number among those who can use a slot at `address`; `to_any`: it may serve
-    /// those who are not bound.
+    /// Returns the lowest number among the tickets that can use a slot at `address`; `to_any`: the
+    /// slot may serve tickets that are not bound.
     pub(crate) fn waiting_since(&self, address: SocketAddr, to_any: bool) -> Option<u64> {
         let waiting = if to_any { self.length() } else { self.bound.load(Acquire) };
         if waiting == 0 {
@@ -203,7 +205,7 @@ impl Queue {
         self.lock().find(address, to_any).map(|(number, _)| number)
     }
 
-    /// Takes out the one whom [`Queue::waiting_since`] speaks of.
+    /// Removes the ticket that [`Queue::waiting_since`] returns.
     pub(crate) fn pop(&self, address: SocketAddr, to_any: bool) -> Option<Arc<Ticket>> {
         let mut lanes = self.lock();
         let (_, place) = lanes.find(address, to_any)?;
@@ -217,8 +219,8 @@ impl Queue {
         ticket
     }
 
-    /// After the servers changed: those bound to a server that no longer serves wait for any, and
-    /// those who avoid every server there is left avoid none.
+    /// Adjusts tickets after the servers changed: those bound to a server that no longer serves
+    /// wait for any, and those that avoid every remaining server avoid none.
     pub(crate) fn relax(
         &self,
         serves: impl Fn(SocketAddr) -> bool,
@@ -254,7 +256,7 @@ impl Queue {
         self.publish_lengths(lanes);
     }
 
-    /// Only ever called under the lock.
+    /// Only called under the lock.
     fn publish_lengths(&self, lanes: &Lanes) {
         self.unbound.store(lanes.any.len() as u32, Release);
         let bound: usize = lanes.bound.values().map(VecDeque::len).sum();
@@ -273,7 +275,7 @@ impl Lanes {
         if !to_any {
             return bound;
         }
-        // Nearly always the first: only a request that is tried again avoids anybody.
+        // Nearly always the first: only a request that is retried avoids servers.
         let any = self.any.iter().position(|ticket| !ticket.avoids(address));
         let any = any.map(|index| (self.any[index].number, Place::Any(index)));
         match (any, bound) {
@@ -291,7 +293,7 @@ impl Lanes {
         ticket
     }
 
-    /// False if it is in no lane.
+    /// Returns false if it is in no lane.
     fn remove(&mut self, ticket: &Ticket) -> bool {
         // A bound ticket may have been moved to the others since it joined.
         if take_out(&mut self.any, ticket.number) {
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn when_servers_change_the_bound_keep_their_turn_and_the_choosy_choose_no_more() {
+    fn when_servers_change_bound_tickets_keep_their_turn_and_avoiding_ones_take_any() {
         let queue = queue();
         let first = queue.join(Some(address(1)), &[], 9).unwrap();
         let second = queue.join(None, &[address(2)], 9).unwrap();

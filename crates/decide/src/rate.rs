@@ -1,13 +1,13 @@
-//! How many requests a key may make in a time: one table for all workers and all routes.
+//! Rate limits: one table of keys for all workers and all routes.
 //!
-//! The algorithm is GCRA (the generic cell rate algorithm, ITU-T I.371), which is a token bucket
-//! whose whole state is one time: when the bucket will be full again. A key whose time has passed
-//! is as good as unknown, so it needs no clean-up; its place is taken by the next key that comes.
+//! The algorithm is GCRA (the generic cell rate algorithm, ITU-T I.371): a token bucket whose whole
+//! state is the time at which the bucket will be full again. A key whose time has passed is the
+//! same as an unknown key, so it needs no clean-up; its entry is reused for the next key.
 //!
-//! The table has a fixed size. A key may stand in one of [`WAYS`] places; when all of them hold
-//! keys that have used some of their allowance, the one that has used least gives way. Whoever
-//! floods the table with new keys can thus win back parts of spent allowances, but neither memory
-//! nor time.
+//! The table has a fixed size. A key may be in one of [`WAYS`] entries; when all of them hold keys
+//! that have used some of their allowance, the one that has used least is evicted. A client that
+//! floods the table with new keys can thus win back parts of spent allowances, but costs neither
+//! memory nor time.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -25,18 +25,18 @@ pub struct RateTable {
     sets_per_shard: u64,
 }
 
-/// Places in which a key may stand.
+/// Entries in which a key may be stored.
 const WAYS: usize = 8;
 
-/// Locks, so that workers seldom meet at one.
+/// Number of locks, so that workers rarely contend.
 const SHARDS: usize = 64;
 
-/// The places of one set of keys. All zero at first, so that memory is taken only as it is used.
+/// The entries of one set of keys. Initially all zero, so that memory is taken only as it is used.
 type Set = [[u64; 2]; WAYS];
 
 impl RateTable {
-    /// A table with room for `keys_max` keys that are limited at the same time, and the same again
-    /// so that unlucky sets do not overflow: 32 bytes for each of `keys_max`.
+    /// Returns a table for `keys_max` keys that are limited at the same time, with as much room
+    /// again so that unlucky sets do not overflow: 32 bytes for each of `keys_max`.
     pub fn new(keys_max: usize) -> RateTable {
         let sets = keys_max.saturating_mul(2).div_ceil(WAYS);
         let sets_per_shard = sets.div_ceil(SHARDS).max(1);
@@ -48,15 +48,16 @@ impl RateTable {
     }
 
     /// Takes one request from the allowance of `key` on `route` (numbers that stay the same for as
-    /// long as the allowance should, also across configurations). Returns how long the request has
-    /// to wait for its turn, at most `limit.wait_max`; the turn is its own.
+    /// long as the allowance should, including across configurations). Returns how long the request
+    /// has to wait for its turn, at most `limit.wait_max`; the turn is reserved.
     ///
-    /// Of `burst` n, n requests may come at once and each further one `per / requests` after the
+    /// With `burst` n, n requests may come at once and each further one `per / requests` after the
     /// one before; 0 counts as 1. No requests at all are allowed when `requests` is 0.
     ///
     /// # Errors
     ///
-    /// The wait would be too long: the time until it would not, if nobody comes before.
+    /// The wait would be too long: returns the time until it would not be, if no other request
+    /// comes before.
     pub fn take(
         &self,
         route: u64,
@@ -74,7 +75,7 @@ impl RateTable {
         let tag = mix(route.rotate_left(32) ^ mix(key));
         let shard = &self.shards[tag as usize % SHARDS];
         let mut sets = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        // The bits above those that chose the shard choose the set.
+        // The bits above those that selected the shard select the set.
         let set = &mut sets[((tag >> 6) % self.sets_per_shard) as usize];
         let [_, full_at_ns] = place(set, tag);
 
@@ -89,8 +90,8 @@ impl RateTable {
     }
 }
 
-/// The place of `tag` in its set: the one it has, or that of the key which loses least by giving
-/// it up (a free place and a key with its whole allowance lose nothing).
+/// Returns the entry of `tag` in its set: the one it has, or that of the key which loses least by
+/// eviction (a free entry, or a key with its whole allowance, loses nothing).
 fn place(set: &mut Set, tag: u64) -> &mut [u64; 2] {
     let known = set.iter().position(|&[other, full_at_ns]| other == tag && full_at_ns != 0);
     let at = known.unwrap_or_else(|| {
@@ -102,9 +103,9 @@ fn place(set: &mut Set, tag: u64) -> &mut [u64; 2] {
     &mut set[at]
 }
 
-/// Whose allowance a request takes from, as a number: the client's address (an IPv6 client's /64,
-/// an IPv4 address that came in IPv6 clothes as itself) or the value of a field. Keyed anew in each
-/// process, so that nobody can compute a value that shares somebody else's allowance.
+/// Returns the rate limit key of a request: the client's address (an IPv6 client's /64; an
+/// IPv4-mapped IPv6 address counts as IPv4) or the value of a field. Hashed with a key that is
+/// random per process, so that no one can compute a value that shares another client's allowance.
 pub fn rate_key<R: RequestView>(by: &RateKey, client: IpAddr, head: &R) -> u64 {
     static KEYED: OnceLock<RandomState> = OnceLock::new();
     let keyed = KEYED.get_or_init(RandomState::new);
@@ -151,10 +152,10 @@ mod tests {
         }
         assert_eq!(table.take(1, &limit, 9, at_ms(0)), Err(Duration::from_millis(100)));
         assert_eq!(table.take(1, &limit, 9, at_ms(99)), Err(Duration::from_millis(1)));
-        // A refusal costs nothing, and its answer holds.
+        // A refusal uses nothing, and its wait time is exact.
         assert_eq!(table.take(1, &limit, 9, at_ms(100)), Ok(NOW));
         assert_eq!(table.take(1, &limit, 9, at_ms(100)), Err(Duration::from_millis(100)));
-        // The whole burst is back after the time it takes to fill.
+        // The whole burst is back after the time it takes to refill.
         for _ in 0..3 {
             assert_eq!(table.take(1, &limit, 9, at_ms(500)), Ok(NOW));
         }
@@ -170,7 +171,8 @@ mod tests {
         for wait in waits {
             assert_eq!(table.take(1, &limit, 9, at_ms(0)), Ok(wait));
         }
-        // 300 ms would be too long; 50 ms later it is not, though nobody else may go before.
+        // 300 ms would be too long; 50 ms later it is not, provided that no other request goes
+        // before.
         assert_eq!(table.take(1, &limit, 9, at_ms(0)), Err(Duration::from_millis(50)));
         assert_eq!(table.take(1, &limit, 9, at_ms(50)), Ok(Duration::from_millis(250)));
     }
@@ -199,8 +201,8 @@ mod tests {
         assert_eq!(table.take(4, &at_the_beginning, 1, Moment::ZERO), Ok(NOW));
     }
 
-    /// Against the token bucket that the limit describes, kept the long way: a level that rises
-    /// with time up to `burst` requests and falls by one for each that passes.
+    /// Compares with the token bucket that the limit describes, implemented directly: a level that
+    /// rises with time up to `burst` requests and falls by one for each request that passes.
     #[test]
     fn every_decision_is_the_token_buckets() {
         let seed = fastrand::u64(..);
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_keys_takes_no_memory_and_spares_those_who_used_most() {
+    fn a_flood_of_keys_takes_no_memory_and_evicts_the_least_used() {
         let table = RateTable::new(1_000);
         let room: usize = table.shards.iter().map(|s| s.lock().unwrap().len() * WAYS).sum();
         assert!((2_000..3_100).contains(&room), "{room} places");

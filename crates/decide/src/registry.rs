@@ -1,6 +1,6 @@
-//! What lives as long as the process: the present configuration, and what must survive a change of
-//! it. Services keep their identity by name, counts in flight by address, what is known of a
-//! server by service and address.
+//! State that lives as long as the process: the current configuration, and what must survive a
+//! change of it. Services keep their identity by name, counts in flight by address, server state by
+//! service and address.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,11 +14,11 @@ use crate::live::{LiveService, TierChange};
 use crate::rate::RateTable;
 use crate::route::Router;
 
-/// Rate-limit buckets kept at once, over all routes.
+/// Maximum number of rate-limit buckets, over all routes.
 #[cfg(not(loom))]
 const RATE_KEYS_MAX: usize = 1 << 20;
-/// Loom makes a registry for each order that it tries; clearing a large table would take most of the
-/// time.
+/// Loom creates a registry for each interleaving that it tries; clearing a large table would take
+/// most of the time.
 #[cfg(loom)]
 const RATE_KEYS_MAX: usize = 1 << 6;
 
@@ -33,17 +33,17 @@ pub struct Published {
     pub services: Vec<Arc<LiveService>>,
     /// Counts configurations; the first published is 1.
     pub generation: u64,
-    /// What publishing changed about who is eligible.
+    /// The tier changes caused by publishing it.
     pub tier_changes: Vec<TierChange>,
     first_use: Arc<FirstUse>,
 }
 
-/// When a configuration was first used, in microseconds since the process began; zero: not yet.
+/// When a configuration was first used, in microseconds since the process started; zero: not yet.
 #[derive(Debug, Default)]
 pub struct FirstUse(AtomicU64);
 
 impl FirstUse {
-    /// When that was.
+    /// Returns that time.
     pub fn at(&self) -> Option<Moment> {
         match self.0.load(Relaxed) {
             0 => None,
@@ -53,34 +53,34 @@ impl FirstUse {
 }
 
 impl Published {
-    /// Notes that somebody has begun to serve by it.
+    /// Records that a worker serves by it.
     pub fn note_use(&self, now: Moment) {
-        // Whoever comes second changes nothing.
+        // Only the first call has an effect.
         let _ = self.first_use.0.compare_exchange(0, now.as_micros().max(1), Relaxed, Relaxed);
     }
 
-    /// When it was first used.
+    /// Returns when it was first used.
     pub fn first_use(&self) -> Arc<FirstUse> {
         Arc::clone(&self.first_use)
     }
 
-    /// The service that `id` stands for.
+    /// Returns the service with this ID.
     pub fn service(&self, id: ServiceId) -> &Arc<LiveService> {
-        // Ids come from the snapshot beside it, whose services these are.
+        // IDs come from the snapshot beside it, whose services these are.
         &self.services[id.0 as usize]
     }
 }
 
-/// What lives as long as the process. One per process.
+/// State that lives as long as the process. One per process.
 #[derive(Debug)]
 pub struct Registry {
     current: ArcSwap<Published>,
     table: Arc<SlotTable>,
     rate: RateTable,
     first_turn: AtomicU64,
-    /// Of the tokens of affinity cookies, where a service has none of its own.
+    /// Key of the tokens in affinity cookies, for services without their own.
     affinity_key: OnceLock<AffinityKey>,
-    /// Held while publishing: the services of the present configuration.
+    /// Locked while publishing: the services of the current configuration.
     services: Mutex<HashMap<Arc<str>, Arc<LiveService>>>,
 }
 
@@ -91,12 +91,13 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// A registry with an empty configuration of generation 0. Its round robins begin anywhere.
+    /// Returns a registry with an empty configuration of generation 0. Its round robins start at
+    /// random positions.
     pub fn new() -> Registry {
         Registry::with_seed(fastrand::u32(..))
     }
 
-    /// As [`Registry::new`], with a beginning that can be repeated.
+    /// As [`Registry::new`], with a reproducible start.
     pub fn with_seed(seed: u32) -> Registry {
         let empty = Published {
             snapshot: Arc::new(Snapshot::empty()),
@@ -116,34 +117,33 @@ impl Registry {
         }
     }
 
-    /// Sets this instance's key for the tokens of affinity cookies, which holds from the next
-    /// configuration on where a service has no key file. It is set once; later calls change
-    /// nothing.
+    /// Sets this instance's key for the tokens of affinity cookies, used from the next
+    /// configuration on by services without a key file. It is set once; later calls have no effect.
     pub fn set_affinity_key(&self, key: AffinityKey) {
         let _ = self.affinity_key.set(key);
     }
 
-    /// This instance's key, if it has been set.
+    /// Returns this instance's key, if it has been set.
     pub fn affinity_key(&self) -> Option<AffinityKey> {
         self.affinity_key.get().copied()
     }
 
-    /// The key of a service's affinity cookies: that of its file, else this instance's.
+    /// Returns the key of a service's affinity cookies: that of its file, else this instance's.
     fn affinity_key_of(&self, spec: &Service) -> AffinityKey {
         let of_file = spec.affinity.as_ref().and_then(|affinity| affinity.key_file.as_ref());
         let own = || self.affinity_key();
-        // Who publishes a service that needs this instance's key has set it.
+        // The caller that publishes a service which needs this instance's key has set it.
         let none = AffinityKey::new([0; AffinityKey::LENGTH]);
         of_file.map(|file| file.key).or_else(own).unwrap_or(none)
     }
 
-    /// Puts a configuration into force. Requests under way keep what they hold.
+    /// Puts a configuration into force. Requests in progress keep what they hold.
     pub fn publish(&self, snapshot: Arc<Snapshot>, now: Moment) -> Arc<Published> {
         self.publish_with(snapshot, now, |_| None)
     }
 
-    /// As [`Registry::publish`], with what is known of servers given by name: it counts before the
-    /// first request meets the service. `None`: what discovery said last.
+    /// As [`Registry::publish`], with the resolved addresses of servers given by name, which apply
+    /// before the first request reaches the service. `None`: as last discovered.
     pub fn publish_with(
         &self,
         snapshot: Arc<Snapshot>,
@@ -153,7 +153,7 @@ impl Registry {
         let mut known = self.services.lock().unwrap_or_else(PoisonError::into_inner);
         let zone = snapshot.zone.as_ref();
         let mut services = Vec::with_capacity(snapshot.services.len());
-        // First everyone's settings, then what follows from the settings of several.
+        // First the settings of all services, then what is derived from several of them.
         for spec in &snapshot.services {
             let affinity_key = self.affinity_key_of(spec);
             let live = match known.remove(&spec.name) {
@@ -190,17 +190,17 @@ impl Registry {
         published
     }
 
-    /// The configuration in force, for a look at it.
+    /// Returns the configuration in force, for short use.
     pub fn current(&self) -> Guard<Arc<Published>> {
         self.current.load()
     }
 
-    /// The configuration in force, to keep.
+    /// Returns the configuration in force, to keep.
     pub fn load_full(&self) -> Arc<Published> {
         self.current.load_full()
     }
 
-    /// The buckets of all routes' rate limits.
+    /// Returns the buckets of all routes' rate limits.
     pub fn rate(&self) -> &RateTable {
         &self.rate
     }

@@ -1,20 +1,20 @@
-//! Slow start: a server that came back takes a share that grows from a tenth to the whole.
+//! Slow start: the share of a server that came back grows from a tenth to the whole.
 //!
-//! Only the factor is computed here; that somebody asks again while it grows is the business of
-//! [`crate::LiveService::refresh_due`].
+//! Only the factor is computed here; [`crate::LiveService::refresh_due`] schedules the updates
+//! while it grows.
 
 use std::time::Duration;
 
 use model::Moment;
 
-/// The share that a server which has just come back takes.
+/// The initial share of a server that has just come back.
 pub const SHARE_FIRST: f64 = 0.1;
 
-/// In how many steps the share grows; each step costs one refresh of the service.
+/// Number of steps in which the share grows; each step costs one refresh of the service.
 pub const STEPS: u32 = 20;
 
-/// The share, from [`SHARE_FIRST`] to 1.0, of a server that came back at `up_since`, growing
-/// evenly over `over`.
+/// Returns the share, from [`SHARE_FIRST`] to 1.0, of a server that came back at `up_since`,
+/// growing linearly over `over`.
 pub fn share(up_since: Option<Moment>, over: Option<Duration>, now: Moment) -> f64 {
     let (Some(up_since), Some(over)) = (up_since, over) else {
         return 1.0;
@@ -26,7 +26,7 @@ pub fn share(up_since: Option<Moment>, over: Option<Duration>, now: Moment) -> f
     SHARE_FIRST + (1.0 - SHARE_FIRST) * (elapsed.as_secs_f64() / over.as_secs_f64())
 }
 
-/// When the share is worth computing again; `None` once it is whole.
+/// Returns when the share changes next; `None` once it is whole.
 pub fn next_step(up_since: Option<Moment>, over: Option<Duration>, now: Moment) -> Option<Moment> {
     let (Some(up_since), Some(over)) = (up_since, over) else {
         return None;

@@ -3,21 +3,21 @@
 //!
 //! Loom runs the threads of a test in every order and lets a load return each value that the memory
 //! model allows (see `tests/orders.rs`). `Arc` and `Weak` stay the standard library's: loom has no
-//! `Weak`, and no proof here is about who drops last. `arc_swap` reads and writes behind loom's
-//! back, so with loom [`ArcSwap`] is a wrapper that marks each access as one that other threads'
-//! accesses may come before or after.
+//! `Weak`, and no proof here depends on the order of drops. Loom does not see the accesses of
+//! `arc_swap`, so with loom [`ArcSwap`] is a wrapper that marks each access as one that other
+//! threads' accesses may come before or after.
 //!
-//! The three fences that keep wake-ups from getting lost are named here ([`Fence`]), so that a test
-//! can take one out and see the proof fail.
+//! The three fences that prevent lost wake-ups are named here ([`Fence`]), so that a test can
+//! remove one and check that the proof fails.
 
-/// Where a sequentially consistent fence stands between a write and a look.
+/// Where a sequentially consistent fence separates a write from a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fence {
-    /// A count was lowered; then the thread looks for waiters.
+    /// A count was lowered; then the thread checks for waiting requests.
     Freed,
-    /// A waiter joined the queue; then it looks for a free slot.
+    /// A request joined the queue; then it checks for a free slot.
     Joined,
-    /// The servers changed; then the thread looks for waiters.
+    /// The servers changed; then the thread checks for waiting requests.
     Changed,
 }
 
@@ -45,8 +45,8 @@ mod imp {
     pub(crate) use loom::sync::{Mutex, MutexGuard};
 
     thread_local! {
-        /// A fence to weaken, and to what; `None`: to leave it out. Loom runs all threads of a test
-        /// as coroutines of the one that called it.
+        /// The fence to weaken, and to which ordering; `None`: remove it. Loom runs all threads of
+        /// a test as coroutines of the calling thread.
         static FAULT: Cell<Option<(super::Fence, Option<Ordering>)>> = const { Cell::new(None) };
     }
 
@@ -55,7 +55,7 @@ mod imp {
         FAULT.set(Some((fence, to)));
     }
 
-    /// A sequentially consistent fence, unless [`weaken`] says otherwise.
+    /// A sequentially consistent fence, unless [`weaken`] changed it.
     pub(crate) fn fence(which: super::Fence) {
         match FAULT.get() {
             Some((weakened, None)) if weakened == which => {}
@@ -64,8 +64,8 @@ mod imp {
         }
     }
 
-    /// A pointer whose accesses loom puts in order, without letting one thread see what another
-    /// wrote before: less than what `arc_swap` promises.
+    /// A pointer whose accesses loom orders, without letting one thread see what another wrote
+    /// before: weaker than what `arc_swap` guarantees.
     #[derive(Debug)]
     pub(crate) struct ArcSwap<T> {
         accesses: AtomicU32,

@@ -1,10 +1,10 @@
-//! What all queues share: the numbers that order those who wait, and how many wait.
+//! State shared by all queues: the ticket numbers, and how many requests wait.
 
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::sync::{AtomicU32, AtomicU64};
 
-/// Numbers for those who wait, in one order over all services, and how many wait in all.
+/// Issues ticket numbers in one order over all services, and counts all waiting requests.
 #[derive(Debug, Default)]
 pub(crate) struct Tickets {
     pub(crate) next: AtomicU64,
@@ -12,8 +12,8 @@ pub(crate) struct Tickets {
 }
 
 impl Tickets {
-    /// Whether anybody waits in any queue: all that is asked when a slot becomes free while
-    /// nobody does.
+    /// Returns whether any request waits in any queue: the only check when a slot is freed while
+    /// none does.
     pub(crate) fn any_waiting(&self) -> bool {
         self.waiting.load(SeqCst) > 0
     }

@@ -1,16 +1,16 @@
-//! Hashes that must be the same in every process and every version: what a server is called in an
-//! affinity cookie, and where a key lands under `hash`.
+//! Hashes that must be the same in every process and every version: the token of a server in an
+//! affinity cookie, and the position of a key under `hash`.
 //!
-//! Not for tables that a client could flood with colliding keys. Only [`affinity_token`] hides what
-//! it is made of.
+//! Not for tables that a client could flood with colliding keys. Only [`affinity_token`] hides its
+//! input.
 
 use std::net::{IpAddr, SocketAddr};
 
 use model::AffinityKey;
 
-/// What an affinity cookie calls the server at `address`: `SipHash-2-4` (Aumasson and Bernstein
-/// 2012) of the address under a secret key, so that a client cannot find the address from the
-/// token. Balancers with the same key understand one another's cookies.
+/// Returns the token of the server at `address` for affinity cookies: `SipHash-2-4` (Aumasson and
+/// Bernstein 2012) of the address under a secret key, so that a client cannot derive the address
+/// from the token. Balancers with the same key understand each other's cookies.
 pub fn affinity_token(key: &AffinityKey, address: SocketAddr) -> u64 {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -22,7 +22,7 @@ pub fn affinity_token(key: &AffinityKey, address: SocketAddr) -> u64 {
     siphash(key.bytes(), &message)
 }
 
-/// `SipHash-2-4`: a keyed hash whose key cannot be found from its results.
+/// `SipHash-2-4`: a keyed hash whose key cannot be derived from its results.
 fn siphash(key: &[u8; 16], message: &[u8]) -> u64 {
     let word = |bytes: &[u8]| {
         let mut word = [0; 8];
@@ -65,8 +65,8 @@ fn sip_round(v: &mut [u64; 4]) {
     v[2] = v[2].rotate_left(32);
 }
 
-/// The name under which `hash` places the server at `address`, the same in every process. Cookies
-/// of the release before this one hold it too, and are accepted for one release more: it can be
+/// Returns the token by which `hash` places the server at `address`, the same in every process.
+/// Cookies of the previous release contain it too, and are accepted for one more release: it can be
 /// inverted.
 pub fn server_token(address: SocketAddr) -> u64 {
     let (family, ip) = match address.ip() {
@@ -77,7 +77,7 @@ pub fn server_token(address: SocketAddr) -> u64 {
     mix(low ^ (ip >> 64) as u64)
 }
 
-/// The hash of the part of a request that a service's `hash` is taken of.
+/// Returns the hash of the part of a request that a service's `hash` names.
 pub fn hash_key(part: &[u8]) -> u64 {
     // FNV-1a, then one round of mixing, since its high bits alone are weak for short input.
     let fnv = part.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn tokens_are_stable_across_versions() {
-        // Cookies of the release before, and the places of keys under `hash`.
+        // Cookies of the previous release, and the positions of keys under `hash`.
         let v4 = server_token("10.0.1.5:8080".parse().unwrap());
         let v6 = server_token("[::1]:8080".parse().unwrap());
         assert_eq!((v4, v6), (0x5956_7fee_85fc_2648, 0xd3df_8334_23a6_de3b));

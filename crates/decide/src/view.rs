@@ -1,4 +1,4 @@
-//! A service as the admin API shows it: plain values, copied at one moment.
+//! A snapshot of a service for the admin API: plain values, copied at one moment.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -18,80 +18,80 @@ use crate::zones::{Reason, Tier};
 pub struct ServiceView {
     /// Its name.
     pub name: Arc<str>,
-    /// How far out its eligible servers reach.
+    /// The tier of its eligible servers.
     pub tier: Tier,
-    /// Why.
+    /// Why this tier applies.
     pub reason: Reason,
-    /// Requests that wait.
+    /// Number of waiting requests.
     pub queue_length: u32,
-    /// Requests that may wait.
+    /// Maximum number of waiting requests.
     pub queue_length_max: u32,
-    /// Slots handed out per second while it was full, as last measured.
+    /// Slots granted per second while it was full, as last measured.
     pub drain_rate: f64,
     /// Its servers, in order of configuration.
     pub endpoints: Vec<EndpointView>,
-    /// Servers given by a name that has no address at present.
+    /// Servers given by a name that currently has no address.
     pub unresolved: Vec<UnresolvedView>,
 }
 
-/// A server that is given by name, while no address of it is known.
+/// A server given by name that has no known address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnresolvedView {
     /// As configured: name and port.
     pub name: Arc<str>,
-    /// Where it stands.
+    /// Its zone.
     pub zone: Option<Arc<str>>,
     /// As configured.
     pub weight_configured: u16,
-    /// Used only when the others are not enough.
+    /// Used only when the primary servers are not enough.
     pub backup: bool,
 }
 
 /// A server of a service at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointView {
-    /// As a person named it.
+    /// Its configured name.
     pub name: Arc<str>,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
-    /// Where it stands.
+    /// Its zone.
     pub zone: Option<Arc<str>>,
-    /// In force: what a person set at run time, else what was configured.
+    /// The weight in force: set at run time, else as configured.
     pub weight: u16,
     /// As configured.
     pub weight_configured: u16,
-    /// The part of its weight that it takes, 0.1 to 1.0 (slow start).
+    /// The effective part of its weight, 0.1 to 1.0 (slow start).
     pub share: f64,
-    /// Used only when the others are not enough.
+    /// Used only when the primary servers are not enough.
     pub backup: bool,
-    /// What checks say.
+    /// Health according to the checks.
     pub health: Health,
-    /// What a person says.
+    /// Administrative state.
     pub administrative: Administrative,
-    /// How much longer passive health keeps it out; zero: until it is next looked at.
+    /// Remaining time of its ejection; zero: until the next check of ejections.
     pub ejected_for: Option<Duration>,
-    /// Requests at its address now, of all services.
+    /// Requests in flight at its address, over all services.
     pub in_flight: u32,
-    /// How many there may be; 0: no limit.
+    /// Its concurrency limit; 0: no limit.
     pub in_flight_max: u32,
-    /// Requests given to it by this service, ever.
+    /// Total requests sent to it by this service.
     pub requests: u64,
-    /// Those of them that failed by its or the network's fault.
+    /// How many of them failed because of the server or the network.
     pub failures: u64,
-    /// Attempts that failed so, by cause; those that did not fail so are left out.
+    /// Attempts that failed so, by cause; causes without failures are left out.
     pub failed_by: Vec<(Cause, u64)>,
     /// Responses with a status of 500 and above.
     pub answered_5xx: u64,
     /// Time to its response head (peak-sensitive moving average), if known.
     pub latency: Option<Duration>,
-    /// What TCP says of the way to it.
+    /// TCP statistics of the path to it.
     pub tcp: TcpPathTotals,
-    /// Whether new work goes to it.
+    /// Whether it receives new requests.
     pub eligible: bool,
 }
 
 impl LiveService {
-    /// The service as it is at `now`.
+    /// Returns the service's state at `now`.
     pub fn view(&self, now: Moment) -> ServiceView {
         let endpoints = self.endpoints();
         let spec = self.spec();

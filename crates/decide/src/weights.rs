@@ -1,27 +1,29 @@
-//! Weights turned into what an algorithm reads without arithmetic: a smooth order of turns, and a
-//! draw in proportion.
+//! Converts weights into structures that algorithms read without arithmetic: a smooth order of
+//! turns, and a proportional draw.
 //!
 //! Built when a service's eligible servers or their weights change, never on a request's path.
 
-/// Turns in one round of a [`Schedule`] at most; more servers than this get a turn each.
+/// Maximum number of turns in one round of a [`Schedule`]; with more servers than this each gets
+/// one turn.
 pub const SCHEDULE_LENGTH_MAX: usize = 8_192;
 
-/// Bound on servers × turns, which is what building a schedule costs.
+/// Bound on servers × turns, which is the cost of building a schedule.
 const BUILD_STEPS_MAX: usize = 1 << 22;
 
-/// In whose turn it is: each server as often as its weight says, spread over the round as evenly
-/// as can be. The smooth weighted round robin of nginx, computed ahead for one whole round.
+/// The order of turns: each server as often as its weight says, spread over the round as evenly as
+/// possible. This is nginx's smooth weighted round robin, computed ahead for one whole round.
 ///
-/// Weights are reduced by their common divisor; where a round would still be longer than the
-/// bound, they are scaled down to it, none below one turn, which rounds a server's share by at
-/// most half a turn.
+/// Weights are reduced by their common divisor; if a round would still be longer than the bound,
+/// they are scaled down to it, none below one turn, which rounds a server's share by at most half a
+/// turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     turns: Box<[u32]>,
 }
 
 impl Schedule {
-    /// The schedule of servers `0..weights.len()`. A weight of 0 gets no turn, unless all are 0.
+    /// Returns the schedule of servers `0..weights.len()`. A weight of 0 gets no turn, unless all
+    /// are 0.
     pub fn new(weights: &[u32]) -> Schedule {
         let length_max =
             (BUILD_STEPS_MAX / weights.len().max(1)).min(SCHEDULE_LENGTH_MAX).max(weights.len());
@@ -45,24 +47,24 @@ impl Schedule {
         Schedule { turns: turns.collect() }
     }
 
-    /// Whose turn the `n`-th is, counted over all rounds; `None` without servers.
+    /// Returns the server of the `n`-th turn, counted over all rounds; `None` without servers.
     pub fn at(&self, n: u64) -> Option<usize> {
         let length = self.turns.len() as u64;
         if length == 0 { None } else { Some(self.turns[(n % length) as usize] as usize) }
     }
 
-    /// Turns in a round.
+    /// Returns the number of turns in a round.
     pub fn len(&self) -> usize {
         self.turns.len()
     }
 
-    /// Whether there is nobody to take a turn.
+    /// Returns whether there are no servers.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
 }
 
-/// Weights with the same proportions whose sum is at most `length_max`.
+/// Returns weights with the same proportions whose sum is at most `length_max`.
 fn reduce(weights: &[u32], length_max: usize) -> Vec<i64> {
     let divisor = weights.iter().copied().fold(0, gcd).max(1);
     let total: u64 = weights.iter().map(|&weight| u64::from(weight / divisor)).sum();
@@ -88,7 +90,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// Servers `0..weights.len()`.
+    /// Returns a draw over servers `0..weights.len()`.
     pub fn new(weights: &[u32]) -> Draw {
         let mut end = 0;
         let ends = weights.iter().map(|&weight| {
@@ -98,24 +100,24 @@ impl Draw {
         Draw { ends: ends.collect() }
     }
 
-    /// How many servers there are.
+    /// Returns the number of servers.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no servers.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// One server; `None` if all weights are 0 or there is none.
+    /// Draws one server; `None` if all weights are 0 or there are no servers.
     pub fn one(&self, rng: &mut fastrand::Rng) -> Option<usize> {
         let total = *self.ends.last()?;
         (total > 0).then(|| self.find(rng.u64(..total)))
     }
 
-    /// Two different servers, the second in proportion among those that the first leaves; the
-    /// same twice if only one has a weight.
+    /// Draws two different servers, the second in proportion among those that the first leaves; the
+    /// same one twice if only one has a weight.
     pub fn two(&self, rng: &mut fastrand::Rng) -> Option<(usize, usize)> {
         let first = self.one(rng)?;
         let start = if first == 0 { 0 } else { self.ends[first - 1] };
@@ -124,7 +126,7 @@ impl Draw {
         if rest == 0 {
             return Some((first, first));
         }
-        // A point in what is left when the first server's stretch is cut out.
+        // A point in what is left when the first server's range is cut out.
         let point = rng.u64(..rest);
         let point = if point < start { point } else { point + weight };
         Some((first, self.find(point)))

@@ -1,62 +1,63 @@
-//! Which servers are asked at all: those of the balancer's own zone, then other zones', then
-//! backups, each with the reason why.
+//! Zone-aware failover: decides which servers are eligible: those of the local zone, then other
+//! zones', then backups, each with the reason.
 //!
-//! A step outwards is taken when too little is left of what is nearer, and taken back only when
-//! clearly enough of it has returned, so that a server that comes and goes does not move the
-//! traffic of a whole zone with it. Which of the eligible servers a request gets is `pick`'s.
+//! Traffic fails over when too little capacity is left nearer by, and fails back only when clearly
+//! enough of it has returned, so that a flapping server does not move the traffic of a whole zone
+//! with it. `pick` chooses among the eligible servers.
 
 use model::{WhenAllDown, ZonePolicy};
 
 model::words! {
-    /// How far out the eligible servers reach. Ordered: later ones include the earlier.
+    /// How far traffic has failed over. Ordered: later ones include the earlier.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Tier {
-        /// The own zone's servers that are no backups.
+        /// The local zone's primary servers.
         OwnZone = "own_zone",
-        /// Every zone's servers that are no backups.
+        /// Every zone's primary servers.
         AllZones = "all_zones",
         /// Backups too.
         Backups = "backups",
-        /// Nobody is ready; every server that is not put aside is tried as if it were.
+        /// No server is ready; every server not in drain or maintenance is tried as if it were.
         TryAll = "try_all",
-        /// Nobody.
+        /// No server.
         Nobody = "none",
     }
 }
 
 model::words! {
-    /// Why the eligible servers reach as far as they do.
+    /// Why the tier applies.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Reason {
-        /// The balancer has no zone, so that no server is nearer than another.
+        /// Weir has no zone configured, so no server is nearer than another.
         NoZoneConfigured = "no_zone_configured",
-        /// Enough of the own zone is ready.
+        /// Enough of the local zone is ready.
         OwnZoneReady = "own_zone_ready",
-        /// The service has no server in the own zone.
+        /// The service has no server in the local zone.
         OwnZoneAbsent = "own_zone_absent",
-        /// No server of the own zone is ready.
+        /// No server of the local zone is ready.
         OwnZoneDown = "own_zone_down",
-        /// Less than `ready_min` of the own zone is ready.
+        /// Less than `ready_min` of the local zone is ready.
         OwnZoneTooFew = "own_zone_too_few",
-        /// The own zone is coming back, but less than `ready_recovered` of it is ready.
+        /// The local zone is recovering, but less than `ready_recovered` of it is ready.
         OwnZoneRecovering = "own_zone_recovering",
         /// The service has only backups.
         OnlyBackups = "only_backups",
-        /// No server but backups is ready.
+        /// Only backups are ready.
         PrimariesDown = "primaries_down",
-        /// Less than `ready_min` of the servers that are no backups is ready.
+        /// Less than `ready_min` of the primary servers is ready.
         PrimariesTooFew = "primaries_too_few",
-        /// They are coming back, but less than `ready_recovered` of them is ready.
+        /// They are recovering, but less than `ready_recovered` of them is ready.
         PrimariesRecovering = "primaries_recovering",
         /// No server is ready.
         AllDown = "all_down",
-        /// No server takes new work: none is known, or every weight is 0.
+        /// No server receives new requests: none is known, or every weight is 0.
         NoServers = "no_servers",
     }
 }
 
 impl Reason {
-    /// The same as a sentence's end, for people: "… because *no server of the own zone is ready*".
+    /// Returns the reason as the end of a sentence: "… because *no server of the own zone is
+    /// ready*".
     pub fn text(self) -> &'static str {
         match self {
             Reason::NoZoneConfigured => "the balancer has no zone configured",
@@ -77,28 +78,28 @@ impl Reason {
     }
 }
 
-/// What is asked of a server to place it.
+/// A server's properties that determine its eligibility.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// It stands in the balancer's zone. Also true when the balancer has no zone, and for a
-    /// server whose zone is unknown: nothing says that it is far away.
+    /// It is in Weir's zone. Also true if Weir has no zone, and for a server whose zone is unknown:
+    /// nothing says that it is far away.
     pub own: bool,
     /// It is a backup.
     pub backup: bool,
-    /// New work may go to it.
+    /// It may receive new requests.
     pub ready: bool,
-    /// A person put it aside (drain, maintenance): not even tried when all are down.
+    /// An operator has taken it out (drain, maintenance): not even tried when all are down.
     pub set_aside: bool,
-    /// Its configured weight. Servers of weight 0 are never eligible and count for nothing.
+    /// Its configured weight. Servers of weight 0 are never eligible and do not count.
     pub weight: u16,
 }
 
-/// Who is eligible and why.
+/// Which servers are eligible, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// How far out.
+    /// The tier.
     pub tier: Tier,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// For each member, in order, whether it is eligible.
     pub eligible: Vec<bool>,
@@ -122,7 +123,8 @@ impl Share {
         })
     }
 
-    /// Whether it does not suffice, given whether it did not before; nothing ready never does.
+    /// Returns whether too little is ready, given whether it was too little before; nothing ready
+    /// is always too little.
     fn too_little(self, was_too_little: bool, policy: &ZonePolicy) -> bool {
         let enough = if was_too_little {
             policy.ready_recovered.max(policy.ready_min)
@@ -132,7 +134,7 @@ impl Share {
         self.ready == 0 || (self.ready as f64) < enough * self.total as f64
     }
 
-    /// Which of the four reasons for going further applies.
+    /// Returns which of the four reasons for failing over applies.
     fn why(self, policy: &ZonePolicy, reasons: [Reason; 4]) -> Reason {
         let [absent, down, too_few, recovering] = reasons;
         if self.total == 0 {
@@ -147,8 +149,8 @@ impl Share {
     }
 }
 
-/// Decides who is eligible. `zoned`: whether the balancer has a zone; `before`: the tier until
-/// now ([`Tier::OwnZone`] at the start), which is what the hysteresis remembers.
+/// Decides which servers are eligible. `zoned`: whether Weir has a zone; `before`: the previous
+/// tier ([`Tier::OwnZone`] at startup), for the hysteresis.
 pub fn decide(
     members: &[Member],
     zoned: bool,
@@ -210,8 +212,8 @@ mod tests {
 
     const POLICY: ZonePolicy = ZonePolicy { ready_min: 0.5, ready_recovered: 0.7 };
 
-    /// Members from a picture: `o` own zone, `f` far zone, `b` backup; upper case: ready;
-    /// a digit before it: its weight (default 1); `-` after it: put aside.
+    /// Parses members from a string: `o` local zone, `f` far zone, `b` backup; upper case: ready; a
+    /// digit before it: its weight (default 1); `-` after it: in drain or maintenance.
     fn members(picture: &str) -> Vec<Member> {
         let mut members: Vec<Member> = Vec::new();
         let mut weight = 1;
@@ -252,7 +254,7 @@ mod tests {
             ("Oooo FF B", Tier::OwnZone, Tier::AllZones, OwnZoneTooFew, "x...xx."),
             ("oo FF B", Tier::OwnZone, Tier::AllZones, OwnZoneDown, "..xx."),
             ("FF B", Tier::OwnZone, Tier::AllZones, OwnZoneAbsent, "xx."),
-            // Half is enough to stay, not enough to come back.
+            // Half is enough to stay, not enough to fail back.
             ("OOoo FF B", Tier::AllZones, Tier::AllZones, OwnZoneRecovering, "xx..xx."),
             ("OOOo FF B", Tier::AllZones, Tier::OwnZone, OwnZoneReady, "xxx...."),
             // By weight, not by number.
@@ -261,20 +263,20 @@ mod tests {
             // Backups.
             ("oo ff B", Tier::OwnZone, Tier::Backups, PrimariesDown, "....x"),
             ("oo fF B", Tier::OwnZone, Tier::Backups, PrimariesTooFew, "...xx"),
-            // What other zones have is too little for all of it.
+            // What other zones have is too little.
             ("oooo FF B", Tier::OwnZone, Tier::Backups, PrimariesTooFew, "....xxx"),
             ("oo FF B", Tier::Backups, Tier::Backups, PrimariesRecovering, "..xxx"),
             ("oO FF B", Tier::Backups, Tier::AllZones, OwnZoneRecovering, ".xxx."),
             ("OO FF B", Tier::Backups, Tier::OwnZone, OwnZoneReady, "xx..."),
             ("o B", Tier::OwnZone, Tier::Backups, PrimariesDown, ".x"),
             ("BB", Tier::OwnZone, Tier::Backups, OnlyBackups, "xx"),
-            // Coming back from nothing is coming back from furthest out.
+            // Recovering from no servers at all is treated as recovering from the last tier.
             ("Oo F", Tier::Nobody, Tier::Backups, PrimariesRecovering, "x.x"),
             ("OO f", Tier::Nobody, Tier::OwnZone, OwnZoneReady, "xx."),
-            // Nobody.
+            // No servers.
             ("oo ff b", Tier::OwnZone, Tier::Nobody, AllDown, "....."),
             ("", Tier::OwnZone, Tier::Nobody, NoServers, ""),
-            // Weight 0 takes nothing and counts for nothing.
+            // Weight 0 receives nothing and does not count.
             ("0O", Tier::OwnZone, Tier::Nobody, NoServers, "."),
             ("0o O F", Tier::OwnZone, Tier::OwnZone, OwnZoneReady, ".x."),
         ];

@@ -1,4 +1,4 @@
-//! What passive health is told of an attempt at a server.
+//! An attempt at a server, as reported to passive health checking.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ pub struct Attempt<'a> {
     pub trial: &'a Trial,
     /// What the outcome says about the server.
     pub blame: Blame,
-    /// Whether chance chose the server, so that it can be compared with its peers.
+    /// Whether the server was drawn at random, so that it can be compared with its peers.
     pub drawn: bool,
     /// When the server was chosen.
     pub chosen_at: Moment,
     /// When the attempt ended.
     pub now: Moment,
-    /// How long the service waits for a response.
+    /// The service's response timeout.
     pub response_timeout: Duration,
 }

@@ -1,8 +1,8 @@
-//! What the outcome of an attempt says about its server: the one place where blame is decided.
+//! Decides what the outcome of an attempt says about its server. No other file assigns blame.
 //!
-//! Passive health, the counts of failures by server, and findings read this table and decide
-//! nothing themselves. Its three inputs are the outcome, who was being waited for at that moment,
-//! and how far the request had got.
+//! Passive health checking, the per-server failure counts, and findings follow this table. Its
+//! three inputs are the outcome, which side was being waited for at that moment, and how much of
+//! the request had been sent.
 //!
 //! | outcome | waiting for | sent | blame |
 //! |---|---|---|---|
@@ -22,14 +22,14 @@
 //! | a shared connection that ended with others on it | any | any | none |
 //! | the second and later requests that one connection's end or failed handshake concerns | any | any | none |
 //!
-//! **Certain** failures count by themselves, since no client can bring them about. **Compared**
-//! failures happened after the server had seen the request, so the request itself may be the cause:
-//! they count only where the server is clearly worse than its peers ([`crate::comparison`]), and a
-//! request that fails on two servers counts against neither.
+//! **Certain** failures count on their own, since no client can cause them. **Compared** failures
+//! happened after the server had seen the request, so the request itself may be the cause: they
+//! count only if the server is clearly worse than its peers ([`crate::comparison`]), and a request
+//! that fails on two servers counts against neither.
 //!
-//! What remains: a client that can choose its server, by the key of `balance = "hash"`, can make
-//! that server look worse than its peers with requests that fail on any server. Requests that an
-//! affinity cookie bound to their server are left out of the comparison.
+//! Remaining weakness: a client that can choose its server, by the key of `balance = "hash"`, can
+//! make that server look worse than its peers with requests that fail on any server. Requests that
+//! an affinity cookie bound to their server are left out of the comparison.
 
 use std::time::Duration;
 
@@ -38,55 +38,55 @@ use model::{Cause, Fault};
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A final response head came, with this status.
+    /// A final response head arrived, with this status.
     Answered(u16),
-    /// No usable response head came.
+    /// No usable response head arrived.
     Failed(Cause),
 }
 
-/// Whose turn it was when an attempt ended.
+/// Which side had to act next when an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitingFor {
-    /// The request's body was incomplete, and the next bytes of it were the client's to send.
+    /// The request's body was incomplete, and the client had to send more of it.
     Client,
     /// The server had to connect, read or answer.
     Server,
 }
 
-/// How far the request had got.
+/// How much of the request had been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// No connection was ready for it yet.
     Connecting,
-    /// There was a connection, and nothing had been sent, or the server said that it had not
-    /// looked at it.
+    /// There was a connection, and nothing had been sent, or the server declared that it did not
+    /// process it.
     Nothing,
-    /// The server may have seen a part of it.
+    /// The server may have seen part of it.
     Part,
     /// All of it was handed to the kernel.
     Whole,
 }
 
-/// An attempt that has ended, as far as it matters for blame.
+/// An attempt that has ended, in the terms of blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Who had to act next.
+    /// Which side had to act next.
     pub waiting_for: WaitingFor,
-    /// How far the request had got.
+    /// How much of the request had been sent.
     pub sent: Sent,
-    /// Its connection is one that other requests use as well (HTTP/2)…
+    /// Other requests also use its connection (HTTP/2)…
     pub shared: bool,
     /// …and that has ended with others on it.
     pub among_others: bool,
-    /// Another request has been judged already for the end of the connection that they shared, or
+    /// Another request has already been blamed for the end of the connection that they shared, or
     /// for the connection that both waited for.
     pub judged: bool,
 }
 
 impl Ended {
-    /// An attempt whose connection no other request used.
+    /// Returns an attempt whose connection no other request used.
     pub fn alone(outcome: Outcome, waiting_for: WaitingFor, sent: Sent) -> Ended {
         Ended { outcome, waiting_for, sent, shared: false, among_others: false, judged: false }
     }
@@ -95,7 +95,7 @@ impl Ended {
 /// What an outcome says about the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// It did its part.
+    /// The server worked.
     Good,
     /// Nothing, neither for nor against it.
     None,
@@ -107,7 +107,7 @@ pub enum Blame {
 }
 
 impl Blame {
-    /// Whether the attempt is counted among the server's failures.
+    /// Returns whether the attempt counts as a failure of the server.
     pub fn is_against(self) -> bool {
         matches!(self, Blame::Certain | Blame::Compared)
     }
@@ -128,15 +128,16 @@ pub fn judge(ended: Ended, count_5xx: bool) -> Blame {
 fn failed(ended: Ended, cause: Cause) -> Blame {
     #[allow(clippy::wildcard_enum_match_arm, reason = "of any other cause the fault decides")]
     let says_nothing = match cause {
-        // What happened to a kept connection says nothing about the server, checks have spoken
-        // already where it was marked down, and a stream is refused in good order, as by a server
+        // What happened to a pooled connection says nothing about the server; a server marked down
+        // has been judged by the checks already; and refusing a stream is orderly, as by a server
         // that is stopping.
         Cause::ServerClosedIdleConnection | Cause::ServerMarkedDown | Cause::HttpStreamRefused => {
             true
         }
-        // The time may have gone to the queue, or to another server.
+        // The time may have been spent in the queue, or on another server.
         Cause::TotalTimeout => ended.sent == Sent::Connecting,
-        // The window is the connection's: streams that the server does not read may have used it.
+        // The window belongs to the connection: streams that the server does not read may have used
+        // it up.
         Cause::ConnectionWriteTimeout => ended.shared,
         other => !matches!(other.fault(), Fault::Server | Fault::Network),
     };
@@ -145,7 +146,8 @@ fn failed(ended: Ended, cause: Cause) -> Blame {
     } else if cause == Cause::ConnectionLost || ended.sent == Sent::Connecting {
         Blame::Certain
     } else if ended.among_others {
-        // Another request may be the cause. What may be sent again goes alone, and tells.
+        // Another request may be the cause. A retry, if allowed, uses a separate connection and
+        // shows it.
         Blame::None
     } else {
         after_sending(ended)
@@ -162,13 +164,13 @@ fn after_sending(ended: Ended) -> Blame {
     }
 }
 
-/// From this much waiting for a request's body on, the client is named as the cause of what the
-/// server did then.
+/// Minimum time spent waiting for a request's body from which on the client is named as the cause
+/// of what the server did then.
 pub const SLOW_BODY_MIN: Duration = Duration::from_secs(1);
 
-/// The cause to report for a failed attempt: where a server lost its patience, or the time ran
-/// out, while the body was being waited for, the client is at fault. `waited`: how long the client
-/// let the attempt wait in all.
+/// Returns the cause to report for a failed attempt: if a server gave up, or the time ran out,
+/// while Weir waited for the body, the client is at fault. `waited`: how long the client kept the
+/// attempt waiting in total.
 pub fn cause_to_report(ended: Ended, cause: Cause, waited: Duration) -> Cause {
     let of_the_server =
         matches!(cause.fault(), Fault::Server | Fault::Network) && cause != Cause::ConnectionLost;
@@ -176,7 +178,7 @@ pub fn cause_to_report(ended: Ended, cause: Cause, waited: Duration) -> Cause {
     if of_the_server && incomplete && waited >= SLOW_BODY_MIN {
         return Cause::HttpRequestBodySlow;
     }
-    // Its share of the total time is all that was left of it.
+    // Its share of the total time is what remained of it.
     if cause == Cause::TotalTimeout && incomplete {
         return Cause::HttpRequestBodySlow;
     }
@@ -194,7 +196,7 @@ mod tests {
         Ended::alone(outcome, waiting_for, sent)
     }
 
-    /// Every cause and status, everyone who could be waited for, every stage.
+    /// Every cause and status, either side waited for, every stage.
     fn all() -> impl Iterator<Item = Ended> {
         let failed = Cause::ALL.iter().map(|&cause| Outcome::Failed(cause));
         let outcomes: Vec<_> = failed.chain((200..600).map(Outcome::Answered)).collect();

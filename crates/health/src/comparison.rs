@@ -1,15 +1,15 @@
-//! Whether a server is clearly worse than its peers: a randomised trial, so that no client can
-//! arrange the answer.
+//! Decides whether a server is clearly worse than its peers, by a randomised trial, so that no
+//! client can manipulate the result.
 //!
-//! A failure after the request was sent may be the request's doing: a URL that crashes every
+//! A failure after the request was sent may be caused by the request: a URL that crashes every
 //! server, or that each answers with 500. Such failures alone prove nothing, and neither does a run
 //! of them at one server: a client that alternates a good and a bad request between two servers in
 //! turn gives one of them all the bad ones. So a run only *begins a trial*. While it lasts, servers
-//! are drawn at random, and only attempts whose server chance chose are counted. If the request is
-//! the cause, the failures then fall on all servers alike;
-//! that they fall on one server by chance is what [`is_clearly_worse`] computes, by Fisher's exact
-//! test over the attempts of the trial. With requests that fail wherever they go, a server is
-//! ejected wrongly once in 1 / [`CHANCE_MAX`] looks.
+//! are drawn at random, and only attempts whose server was drawn at random are counted. If the
+//! request is the cause, the failures then fall on all servers alike; that they fall on one server
+//! by chance is what [`is_clearly_worse`] computes, by Fisher's exact test over the attempts of the
+//! trial. With requests that fail on every server, a server is ejected wrongly once in 1 /
+//! [`CHANCE_MAX`] evaluations.
 //!
 //! Attempts whose outcome is still open count in the server's favour: as successes of its own, as
 //! failures of its peers. So a server does not look worse because its peers fail more slowly, or
@@ -22,28 +22,28 @@ use model::{TrialOutcome, TrialRow};
 use crate::attempt::Attempt;
 use crate::blame::Blame;
 
-/// The probability with which a server may look as bad as this by chance. Each failure of a trial
-/// is one look.
+/// Probability with which a server may look this bad by chance. Each failure of a trial is one
+/// evaluation.
 pub const CHANCE_MAX: f64 = 1e-10;
 
 /// How much larger a server's share of failed attempts must be than its peers': a large sample
-/// makes small differences certain, but those are no reason to lose a server.
+/// makes small differences significant, but those are no reason to lose a server.
 pub const DIFFERENCE_MIN: f64 = 0.25;
 
-/// How long a trial lasts unless it ends with an ejection, at least.
+/// Minimum length of a trial, unless it ends with an ejection.
 pub const TRIAL_MIN: Duration = Duration::from_secs(60);
 
-/// How long a trial lasts, in response timeouts of the service, at least: failures that take a
-/// whole timeout each must have the time to become known.
+/// Minimum length of a trial, in response timeouts of the service: failures that take a whole
+/// timeout each need time to become known.
 pub const TRIAL_RESPONSE_TIMEOUTS: u32 = 4;
 
-/// How long a trial of a service lasts at most.
+/// Returns the maximum length of a service's trial.
 pub fn trial_length(response_timeout: Duration) -> Duration {
     TRIAL_MIN.max(response_timeout.saturating_mul(TRIAL_RESPONSE_TIMEOUTS))
 }
 
-/// Counts an attempt in the service's trial, if one runs that covers it. What chance did not choose
-/// is no evidence, however it ended.
+/// Counts an attempt in the service's trial, if one is running that covers it. An attempt whose
+/// server was not drawn at random is no evidence, however it ended.
 pub fn count(attempt: &Attempt<'_>) {
     let &Attempt { state, trial, blame, drawn, chosen_at, now, .. } = attempt;
     if trial.covers(chosen_at, now) {
@@ -55,8 +55,8 @@ pub fn count(attempt: &Attempt<'_>) {
     }
 }
 
-/// Whether `server` failed so much more often than `peers`, all of them together, that chance is no
-/// explanation.
+/// Returns whether `server` failed so much more often than `peers`, all of them together, that
+/// chance does not explain it.
 pub fn is_clearly_worse(server: TrialRow, peers: TrialRow) -> bool {
     let (n, failed) = (server.good + server.failed + server.pending, server.failed);
     let (peers_n, peers_failed) =
@@ -69,8 +69,8 @@ pub fn is_clearly_worse(server: TrialRow, peers: TrialRow) -> bool {
         && probability_of_as_many(failed, n, failed + peers_failed, n + peers_n) <= CHANCE_MAX
 }
 
-/// The probability that of `all` attempts, `all_failed` of which failed, a random choice of `n`
-/// holds `failed` failures or more (the upper tail of the hypergeometric distribution).
+/// Returns the probability that of `all` attempts, `all_failed` of which failed, a random choice of
+/// `n` contains `failed` failures or more (the upper tail of the hypergeometric distribution).
 fn probability_of_as_many(failed: u64, n: u64, all_failed: u64, all: u64) -> f64 {
     let good = all - all_failed;
     let most = n.min(all_failed);
@@ -82,7 +82,7 @@ fn probability_of_as_many(failed: u64, n: u64, all_failed: u64, all: u64) -> f64
         let (up, down) = ((all_failed - k) * (n - k), (k + 1) * (good + k + 1 - n));
         term *= up as f64 / down as f64;
         sum += term;
-        // Not `<`: both may have become too small for a number.
+        // Not `<`: both may have underflowed to zero.
         if term <= sum * 1e-12 {
             break;
         }
@@ -127,23 +127,23 @@ mod tests {
     #[test]
     fn what_it_takes() {
         let cases = [
-            // One of two that fails everything: 19 failures.
+            // One of two servers that fails everything: 19 failures.
             (row(0, 18, 0), row(18, 0, 0), false),
             (row(0, 19, 0), row(19, 0, 0), true),
-            // One of five: fewer of its own, beside many good ones of others.
+            // One of five: fewer failures needed, given many successes of others.
             (row(0, 9, 0), row(36, 0, 0), false),
             (row(0, 10, 0), row(40, 0, 0), true),
-            // Half of its answers, where peers fail none; not where peers fail as much.
+            // Half of its responses fail, where peers fail none; not where peers fail as much.
             (row(60, 60, 0), row(120, 0, 0), true),
             (row(60, 60, 0), row(60, 60, 0), false),
-            // Certain, but no reason to lose a server.
+            // Significant, but no reason to lose a server.
             (row(900_000, 100_000, 0), row(1_000_000, 0, 0), false),
             // Peers that have not answered may be failing.
             (row(0, 30, 0), row(5, 0, 25), false),
             // What is still open may be its successes.
             (row(0, 60, 60), row(120, 0, 0), true),
             (row(0, 60, 200), row(120, 0, 0), false),
-            // Nobody to compare with.
+            // No peers to compare with.
             (row(0, 1_000, 0), row(0, 0, 0), false),
         ];
         for (server, peers, expected) in cases {

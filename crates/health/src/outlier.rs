@@ -1,15 +1,16 @@
-//! Passive health: when the outcomes of real requests take a server out for a while.
+//! Passive health checking (outlier detection): ejects a server for a while when real requests
+//! fail.
 //!
 //! [`crate::blame`] says what an outcome means. A run of [`PassiveHealth::failures`] *certain*
 //! failures ejects a server. A run that contains failures after sending begins a trial, in which
 //! the server is ejected once it is clearly worse than its peers ([`crate::comparison`]).
 //!
 //! An ejection lasts `eject`, the n-th in a row n × `eject`, at most `eject_max`. The count n falls
-//! by one for every `eject` of time that the server has been back without a new ejection. An
-//! ejection needs room: at most `share_max` of the service's servers are out at once (rounded down,
-//! but one of two or more may always go, unless `share_max` is 0), and the last ready server stays,
-//! since some answers are better than none. [`ServerState::readmit`] ends an ejection; its caller
-//! keeps the time.
+//! by one for every `eject` of time that the server has been back without a new ejection. Ejections
+//! are limited: at most `share_max` of the service's servers are ejected at once (rounded down, but
+//! one of two or more may always be, unless `share_max` is 0), and the last ready server stays,
+//! since some responses are better than none. [`ServerState::readmit`] ends an ejection; its caller
+//! tracks the time.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,7 +22,7 @@ use crate::attempt::Attempt;
 use crate::blame::Blame;
 use crate::comparison::{count, is_clearly_worse, trial_length};
 
-/// A service's servers, counted.
+/// The number of a service's servers, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServiceCounts {
     /// All of them.
@@ -52,22 +53,22 @@ pub struct Eject {
     pub until: Moment,
     /// Its length.
     pub time: Duration,
-    /// What led to it.
+    /// The reason.
     pub why: Why,
-    /// Ejections in a row, with this one.
+    /// Number of consecutive ejections, including this one.
     pub ejections: u32,
 }
 
-/// What led to an ejection. Prints as a clause.
+/// The reason for an ejection. Displays as a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It could not be reached, so often in a row.
+    /// It could not be reached, this many times in a row.
     Unreachable(u32),
     /// It failed clearly more often than its peers.
     Worse {
-        /// What it did in the trial…
+        /// Its result in the trial…
         server: TrialRow,
-        /// …and what the others did.
+        /// …and that of the others.
         peers: TrialRow,
     },
 }
@@ -88,10 +89,10 @@ impl fmt::Display for Why {
     }
 }
 
-/// Notes how an attempt at a server ended and decides whether that ejects it. `Some` is returned to
-/// exactly one of several callers that cross the threshold at once: the ejection is then written
-/// in the server's state, and the caller makes it known (refresh, log). `states` yields all servers
-/// of the service; it is asked only after a failure.
+/// Records how an attempt at a server ended and decides whether to eject it. `Some` is returned to
+/// exactly one of several callers that cross the threshold at once: the ejection is then written in
+/// the server's state, and the caller publishes it (refresh, log). `states` yields all servers of
+/// the service; it is called only after a failure.
 ///
 /// Fast path: two atomic loads while the server is healthy and no trial runs.
 #[inline]
@@ -110,7 +111,7 @@ pub fn on_outcome<'a, I: Iterator<Item = &'a ServerState>>(
     None
 }
 
-/// The most servers of `servers` that may be ejected at once.
+/// Returns the maximum number of servers, out of `servers`, that may be ejected at once.
 pub fn ejected_max(servers: u32, share_max: f64) -> u32 {
     if servers < 2 || share_max <= 0.0 {
         return 0;
@@ -131,7 +132,7 @@ fn on_failure<'a, I: Iterator<Item = &'a ServerState>>(
     } else {
         state.consecutive_unreachable.load(Relaxed)
     };
-    // A server that is out already (by whatever means) is not put out again by its last requests.
+    // A server that is already out (for any reason) is not ejected by its last requests.
     if !state.is_ready() {
         return None;
     }
@@ -163,7 +164,7 @@ fn on_failure<'a, I: Iterator<Item = &'a ServerState>>(
     None
 }
 
-/// What this server did in the trial that runs, and what the others did together.
+/// Returns the result of this server in the running trial, and that of the others together.
 fn rows<'a>(
     state: &ServerState,
     states: impl Iterator<Item = &'a ServerState>,
@@ -196,9 +197,9 @@ fn eject(
     if !state.eject(until) {
         return None;
     }
-    // Another worker may have ejected another server since `before` was counted. Whoever finds
-    // the bounds broken takes its own ejection back; at worst both do, and the next failure asks
-    // again.
+    // Another worker may have ejected another server since `before` was counted. A worker that
+    // finds the bounds exceeded takes its own ejection back; at worst both do, and the next failure
+    // tries again.
     let after = counts();
     if after.ejected > room || after.ready == 0 {
         state.cancel_ejection();
@@ -208,7 +209,8 @@ fn eject(
     Some(Eject { until, time, why, ejections })
 }
 
-/// Ejections in a row so far, less those forgotten in quiet time since the server came back.
+/// Returns the number of consecutive ejections so far, less those forgotten since the server came
+/// back.
 fn ejections_remembered(state: &ServerState, policy: &PassiveHealth, now: Moment) -> u32 {
     let ejections = state.ejections.load(Relaxed);
     let Some(back_since) = state.up_since().filter(|_| ejections > 0) else {
@@ -272,14 +274,14 @@ mod tests {
         }
         let eject = outcome(&all, 0, true, at(1)).expect("the fifth in a row");
         assert_eq!((eject.until, eject.why, eject.ejections), (at(11), Why::Unreachable(5), 1));
-        // What was still in flight does not eject it again.
+        // Requests that were still in flight do not eject it again.
         assert_eq!(outcome(&all, 0, true, at(2)), None);
         assert_eq!(all[0].ejected_until(), Some(at(11)));
     }
 
     #[test]
     fn share_and_last_ready_table() {
-        // servers, share, most ejected at once
+        // servers, share, maximum ejected at once
         let cases = [
             (1, 0.5, 0),
             (1, 1.0, 0),
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_ready_server_stays_whoever_took_the_others() {
+    fn the_last_ready_server_is_never_ejected() {
         let all = servers(3);
         all[1].set_health(Health::Down, at(1));
         all[2].set_administrative(Administrative::Drain);
@@ -344,13 +346,13 @@ mod tests {
         let eject = (0..5).find_map(|_| outcome(&all, 0, true, now)).expect("ejected");
         assert_eq!((eject.ejections, eject.time), (3, Duration::from_secs(30)));
         all[0].readmit(eject.until);
-        // And long enough later it starts anew.
+        // Long enough later it starts from one.
         let later = eject.until + Duration::from_secs(3600);
         let eject = (0..5).find_map(|_| outcome(&all, 0, true, later)).expect("ejected");
         assert_eq!(eject.ejections, 1);
     }
 
-    /// Many threads fail every server at once: bounds hold, and each ejection has one owner.
+    /// Many threads fail every server at once: the bounds hold, and each ejection has one owner.
     #[test]
     fn workers_that_race_never_leave_more_than_the_share_ejected() {
         for round in 0..50 {

@@ -1,10 +1,10 @@
-//! Which probe is due now: each distinct probe once, whoever needs it.
+//! Schedules probes: each distinct probe runs once, however many services need it.
 //!
-//! A consumer is one server of one service whose health is wanted. Consumers whose checks have
-//! the same [`ProbeIdentity`] share one probe, run at the shortest interval any of them asks for;
-//! how its results are read is each consumer's own (`verdict`). This file knows nothing of
-//! connections and never runs a probe: [`Plan::due`] says what to start, [`Plan::finished`] is
-//! told what ended.
+//! A consumer is one server of one service whose health is checked. Consumers whose checks have the
+//! same [`ProbeIdentity`] share one probe, run at the shortest interval of any of them; each
+//! consumer interprets the results itself (`verdict`). This file knows nothing about connections
+//! and never runs a probe: [`Plan::due`] returns what to start, and [`Plan::finished`] is called
+//! when one ends.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,53 +14,53 @@ use model::{Check, Moment, ProbeIdentity};
 
 use crate::report::{self, Asked, Endpoint, INTERVAL_MIN, Report};
 
-/// Every interval but the first is drawn from 1 ± this share of it, so that balancers which
-/// started together do not probe together for ever.
+/// Every interval but the first is drawn from 1 ± this share of it, so that balancers that started
+/// together do not stay in step.
 pub const JITTER_SHARE: f64 = 0.1;
 
-/// Names a consumer; chosen by the caller, opaque here.
+/// Identifies a consumer; chosen by the caller, opaque here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConsumerId(pub u64);
 
-/// Names a probe for as long as it is in the plan. Never used again for another, so that a result
-/// that arrives after its probe left the plan is recognised.
+/// Identifies a probe while it is in the plan. Never reused, so that a result that arrives after
+/// its probe left the plan is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProbeId(u64);
 
-/// One server of one service whose health is wanted.
+/// One server of one service whose health is checked.
 #[derive(Clone, Debug)]
 pub struct Consumer {
-    /// The caller's name for it.
+    /// The caller's ID for it.
     pub id: ConsumerId,
     /// The service that asks.
     pub service: Arc<str>,
-    /// How it reads the results, and how often it wants them.
+    /// How it interprets the results, and how often it needs them.
     pub check: Arc<Check>,
-    /// The probe that it makes of the server ([`model::Service::probe`]).
+    /// The probe of the server ([`model::Service::probe`]).
     pub probe: Arc<ProbeIdentity>,
 }
 
-/// A distinct probe and those who need it.
+/// A distinct probe and its consumers.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    /// Its name.
+    /// Its ID.
     pub id: ProbeId,
     /// What is sent where.
     pub identity: Arc<ProbeIdentity>,
-    /// The shortest interval asked for.
+    /// The shortest interval of its consumers.
     pub interval: Duration,
     /// Never empty; sorted by id.
     pub consumers: Vec<Consumer>,
 }
 
 impl Probe {
-    /// The longest that any consumer waits for a result: a probe may be given up after it.
+    /// Returns the longest timeout of any consumer: a probe may be abandoned after it.
     pub fn timeout_max(&self) -> Duration {
         self.consumers.iter().map(|consumer| consumer.check.timeout).max().unwrap_or_default()
     }
 
-    /// The distinct timeouts of the consumers, shortest first: the times after the start at which
-    /// a pending probe means something to someone.
+    /// Returns the distinct timeouts of the consumers, shortest first: the times after the start at
+    /// which a pending probe counts as failed for one of them.
     pub fn timeouts(&self) -> Vec<Duration> {
         let mut all: Vec<_> = self.consumers.iter().map(|c| c.check.timeout).collect();
         all.sort_unstable();
@@ -74,11 +74,11 @@ impl Probe {
 pub struct Plan {
     probes: HashMap<ProbeId, Planned>,
     by_identity: HashMap<Arc<ProbeIdentity>, ProbeId>,
-    /// Every probe stands here once, at its next start.
+    /// Contains every probe once, at its next start.
     queue: BTreeSet<(Moment, ProbeId)>,
     ids_given: u64,
     rng: fastrand::Rng,
-    /// Where first starts are laid, as shares of the interval; see [`Plan::next_share`].
+    /// Where first starts are placed, as shares of the interval; see [`Plan::next_share`].
     phase: f64,
 }
 
@@ -90,8 +90,8 @@ struct Planned {
 }
 
 impl Plan {
-    /// A plan for `consumers`, the first starts spread evenly over each probe's interval from
-    /// `now` on.
+    /// Returns a plan for `consumers`, the first starts spread evenly over each probe's interval
+    /// from `now` on.
     pub fn new(consumers: Vec<Consumer>, now: Moment, mut rng: fastrand::Rng) -> Plan {
         let phase = rng.f64();
         let mut plan = Plan {
@@ -106,9 +106,9 @@ impl Plan {
         plan
     }
 
-    /// Follows a changed set of consumers. A probe that is still needed keeps its name, its phase
-    /// and whether it runs; if it is now wanted more often, its next start comes no later than one
-    /// new interval from `now`. New probes are spread over their interval as at start-up.
+    /// Applies a changed set of consumers. A probe that is still needed keeps its ID, its phase and
+    /// whether it is running; if its interval is now shorter, its next start comes no later than
+    /// one new interval from `now`. New probes are spread over their interval as at startup.
     pub fn update(&mut self, consumers: Vec<Consumer>, now: Moment) {
         let mut wanted: HashMap<Arc<ProbeIdentity>, Vec<Consumer>> = HashMap::new();
         for consumer in consumers {
@@ -124,7 +124,7 @@ impl Plan {
             self.remove(id);
         }
         // A fixed order, so that one seed gives one plan; by address, so that each endpoint's own
-        // probes lie side by side in the sequence and are spread evenly too.
+        // probes are adjacent in the sequence and evenly spread too.
         let mut wanted: Vec<_> = wanted.into_iter().collect();
         for (_, consumers) in &mut wanted {
             consumers.sort_by_key(|consumer| consumer.id);
@@ -135,9 +135,9 @@ impl Plan {
         }
     }
 
-    /// The probes to start at `now`, at most `room` of them, earliest first; they count as running
-    /// until [`Plan::finished`]. One that still runs is passed over until its next turn. What finds
-    /// no room stays due.
+    /// Returns the probes to start at `now`, at most `room` of them, earliest first; they count as
+    /// running until [`Plan::finished`]. One that is still running is skipped until its next turn.
+    /// Those beyond `room` stay due.
     pub fn due(&mut self, now: Moment, room: usize) -> Vec<ProbeId> {
         let mut start = Vec::new();
         while let Some(&(due, id)) = self.queue.first() {
@@ -151,7 +151,7 @@ impl Plan {
                 continue;
             };
             let step = planned.probe.interval.mul_f64(factor);
-            // From the planned start, so that lateness does not lower the rate; from now, when a
+            // From the planned start, so that lateness does not lower the rate; from now, if a
             // whole turn was missed (the process was stopped, or there was no room).
             let next = due + step;
             planned.due = if next > now { next } else { now + step };
@@ -164,34 +164,34 @@ impl Plan {
         start
     }
 
-    /// When [`Plan::due`] will next have something to say; `None` for an empty plan.
+    /// Returns when [`Plan::due`] will next return a probe; `None` for an empty plan.
     pub fn next_due(&self) -> Option<Moment> {
         self.queue.first().map(|&(due, _)| due)
     }
 
-    /// Notes that a probe ended. A name that is no longer in the plan is ignored.
+    /// Records that a probe ended. An ID that is no longer in the plan is ignored.
     pub fn finished(&mut self, id: ProbeId) {
         if let Some(planned) = self.probes.get_mut(&id) {
             planned.running = false;
         }
     }
 
-    /// A probe by name; `None` once it left the plan.
+    /// Returns a probe by ID; `None` once it left the plan.
     pub fn probe(&self, id: ProbeId) -> Option<&Probe> {
         self.probes.get(&id).map(|planned| &planned.probe)
     }
 
-    /// Number of distinct probes.
+    /// Returns the number of distinct probes.
     pub fn len(&self) -> usize {
         self.probes.len()
     }
 
-    /// Whether nothing is probed.
+    /// Returns whether nothing is probed.
     pub fn is_empty(&self) -> bool {
         self.probes.is_empty()
     }
 
-    /// The plan for people: probes per second per endpoint, and what sharing saves.
+    /// Returns the plan for display: probes per second per endpoint, and what sharing saves.
     pub fn report(&self) -> Report {
         let asked = self.probes.values().flat_map(|planned| {
             let identity = &planned.probe.identity;
@@ -238,8 +238,8 @@ impl Plan {
         }
     }
 
-    /// The next point of the golden-ratio sequence in 0.0..1.0: any run of its points lies evenly,
-    /// so probes that join later fall into the gaps of those already there.
+    /// Returns the next point of the golden-ratio sequence in 0.0..1.0: any run of its points is
+    /// evenly spread, so probes that join later fall into the gaps between existing ones.
     fn next_share(&mut self) -> f64 {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         self.phase = (self.phase + GOLDEN).fract();

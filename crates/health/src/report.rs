@@ -1,9 +1,9 @@
-//! The probe plan for people: how many probes each endpoint bears, what sharing saves, and which
-//! probes would be one if they did not differ in a detail.
+//! The probe plan for display: how many probes each endpoint receives, what sharing saves, and
+//! which probes could be merged but for a detail.
 //!
 //! Works from a running plan ([`crate::plan::Plan::report`]) or from a configuration alone
-//! ([`of_snapshot`]); in the latter, servers given by name stand under their name. Texts are built
-//! here, layout is the reader's.
+//! ([`of_snapshot`]); in the latter, servers given by name are listed under their name. Texts are
+//! built here; the caller does the layout.
 
 mod describe;
 
@@ -17,19 +17,19 @@ use model::{ProbeSpec, ServerTarget, Snapshot};
 
 use describe::{describe, differences};
 
-/// Intervals shorter than this are run at this; protects against a zero.
+/// Minimum interval; shorter ones, including zero, are raised to this.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
-/// Near-duplicates listed per endpoint; the rest is counted.
+/// Maximum number of near-duplicates listed per endpoint; the rest are counted.
 pub const NEAR_DUPLICATES_LISTED_MAX: usize = 16;
 
-/// How many probes of one endpoint each is compared with.
+/// Number of an endpoint's probes that each is compared with.
 const NEAR_LOOK_BACK_MAX: usize = 64;
 
-/// Two probes that differ in more details than this are simply two probes.
+/// Two probes that differ in more details than this are not near-duplicates.
 const NEAR_DIFFERENCES_MAX: usize = 2;
 
-/// Where probes go.
+/// The target of probes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Endpoint {
     /// A known address.
@@ -61,11 +61,11 @@ pub struct Row {
     pub endpoint: Endpoint,
     /// Its distinct probes, most frequent first.
     pub probes: Vec<ProbeRow>,
-    /// Probes a second that it bears.
+    /// Probes per second that it receives.
     pub probes_per_s: f64,
-    /// What they would be if every service checked for itself.
+    /// Probes per second if every service checked separately.
     pub unshared_per_s: f64,
-    /// Probes that would be one but for a detail.
+    /// Probes that could be merged but for a detail.
     pub near_duplicates: Vec<NearDuplicate>,
     /// Further near-duplicates, not listed.
     pub near_duplicates_more: usize,
@@ -74,22 +74,22 @@ pub struct Row {
 /// One distinct probe.
 #[derive(Clone, Debug)]
 pub struct ProbeRow {
-    /// What it does, for people: `GET /status, Host api.example.com, expects 200`.
+    /// A description of the probe: `GET /status, Host api.example.com, expects 200`.
     pub what: String,
-    /// Time between two of it.
+    /// Its interval.
     pub interval: Duration,
-    /// Whom it serves, by name.
+    /// The services that use it, by name.
     pub services: Vec<Arc<str>>,
 }
 
-/// Two probes of one endpoint that differ in a detail or two. Prints as a sentence.
+/// Two probes of one endpoint that differ in one or two details. Displays as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearDuplicate {
-    /// Services that use the one.
+    /// Services that use the first.
     pub one: Vec<Arc<str>>,
-    /// Services that use the other.
+    /// Services that use the second.
     pub other: Vec<Arc<str>>,
-    /// In what they differ.
+    /// How they differ.
     pub differences: Vec<Difference>,
 }
 
@@ -99,9 +99,9 @@ pub struct Difference {
     /// The detail: `kind`, `method`, `path`, `Host`, `fields`, `expect`, `reuse`, `service`, `TLS`,
     /// `HTTP`, `PROXY`.
     pub aspect: &'static str,
-    /// Its value in the one.
+    /// Its value in the first.
     pub one: String,
-    /// Its value in the other.
+    /// Its value in the second.
     pub other: String,
 }
 
@@ -118,24 +118,24 @@ impl fmt::Display for NearDuplicate {
 }
 
 impl Report {
-    /// Probes a second to all endpoints together.
+    /// Returns the probes per second to all endpoints together.
     pub fn probes_per_s(&self) -> f64 {
         self.rows.iter().map(|row| row.probes_per_s).sum()
     }
 
-    /// What they would be if every service checked for itself.
+    /// Returns the probes per second if every service checked separately.
     pub fn unshared_per_s(&self) -> f64 {
         self.rows.iter().map(|row| row.unshared_per_s).sum()
     }
 
-    /// Distinct probes.
+    /// Returns the number of distinct probes.
     pub fn probes(&self) -> usize {
         self.rows.iter().map(|row| row.probes.len()).sum()
     }
 }
 
-/// The plan that a configuration leads to, without a runtime. Servers given by name are counted
-/// as one endpoint each, under their name.
+/// Returns the plan that a configuration results in, without running it. Servers given by name are
+/// counted as one endpoint each, under their name.
 pub fn of_snapshot(snapshot: &Snapshot) -> Report {
     let mut asked = Vec::new();
     for service in &snapshot.services {
@@ -165,7 +165,7 @@ pub fn of_snapshot(snapshot: &Snapshot) -> Report {
     build(asked)
 }
 
-/// One service's wish for one server.
+/// One service's check of one server.
 pub(crate) struct Asked {
     pub(crate) endpoint: Endpoint,
     pub(crate) spec: ProbeSpec,
@@ -183,8 +183,8 @@ pub(crate) fn build(asked: Vec<Asked>) -> Report {
 
 fn row(endpoint: Endpoint, asked: Vec<Asked>) -> Row {
     let unshared_per_s = asked.iter().map(|one| per_s(one.interval)).sum();
-    // Keyed by its text, so that the order is the same on every run. The text does not tell all of
-    // TLS, so probes of one text may be several.
+    // Keyed by its text, so that the order is the same on every run. The text does not contain all
+    // TLS settings, so several probes may have the same text.
     let mut distinct: BTreeMap<(String, usize), (ProbeSpec, ProbeRow)> = BTreeMap::new();
     for one in asked {
         let what = describe(&one.spec);
@@ -214,15 +214,15 @@ fn row(endpoint: Endpoint, asked: Vec<Asked>) -> Row {
     }
 }
 
-/// Each probe beside the nearest of those before it, so that n alike give n - 1 sentences rather
-/// than one for every pair.
+/// Pairs each probe with the nearest of those before it, so that n similar ones give n - 1
+/// sentences rather than one for every pair.
 fn near_duplicates(specs: &[ProbeSpec], probes: &[ProbeRow]) -> (Vec<NearDuplicate>, usize) {
     let mut found = Vec::new();
     for later in 1..specs.len() {
         if found.len() == NEAR_DUPLICATES_LISTED_MAX {
             return (found, specs.len() - later);
         }
-        // They stand in order of their text, so what is near stands near.
+        // They are sorted by their text, so similar ones are adjacent.
         let nearest = (later.saturating_sub(NEAR_LOOK_BACK_MAX)..later)
             .map(|earlier| (differences(&specs[earlier], &specs[later]), earlier))
             .min_by_key(|(differences, _)| differences.len());
@@ -243,7 +243,7 @@ fn per_s(interval: Duration) -> f64 {
     1.0 / interval.as_secs_f64()
 }
 
-/// Up to three names, then how many more.
+/// Displays up to three names, then how many more.
 struct Names<'a>(&'a [Arc<str>]);
 
 impl fmt::Display for Names<'_> {

@@ -1,4 +1,4 @@
-//! A service for tests, with a check and all else as plain as can be.
+//! A minimal service with a check, for tests.
 
 use std::time::Duration;
 

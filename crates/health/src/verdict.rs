@@ -1,4 +1,4 @@
-//! Rise and fall: how one consumer reads the one stream of a probe's results.
+//! Rise and fall: how one consumer interprets the results of a probe.
 //!
 //! ```text
 //!              1 success                 fall failures in a row
@@ -8,24 +8,24 @@
 //!      └──────────────── fall failures in a row ───────────────┘
 //! ```
 //!
-//! A server in `Unknown` is used as if it were up, so its first success only says what is assumed
-//! already and is believed at once. Other balancers (`init-state up` of haproxy) take such a server
-//! down at its first failure; here it takes `fall` of them, as at any other time: a balancer that
-//! starts while its own network is still coming up must not find every service empty, and until
-//! then a request that fails is tried elsewhere.
+//! A server in `Unknown` is used as if it were up, so its first success only confirms the
+//! assumption and takes effect at once. Other balancers (HAProxy's `init-state up`) mark such a
+//! server down at its first failure; Weir requires `fall` of them, as at any other time: a balancer
+//! that starts while its own network is still coming up must not mark every server down, and until
+//! then a request that fails is retried elsewhere.
 //!
-//! A result that took longer than this consumer's timeout is a failure for it, whatever it was,
-//! and is known at that timeout: [`ProbeEvent::Pending`] tells, the probe may go on for others.
-//! Two kinds of result count neither way: a probe that this machine could not even send (no
-//! descriptor, no port), and a timeout of a server that is at its limit and answers requests all
-//! the while, since the probe had to wait behind work that the balancer itself sent.
+//! A result that took longer than this consumer's timeout is a failure for it, whatever it was, and
+//! is counted at that timeout: [`ProbeEvent::Pending`] triggers this while the probe may continue
+//! for others. Two kinds of result count neither way: a probe that this machine could not even send
+//! (no descriptor, no port), and a timeout of a server that is at its concurrency limit and
+//! meanwhile answers requests, since the probe had to wait behind work that Weir itself sent.
 
 use std::fmt;
 use std::time::Duration;
 
 use model::{Cause, Check, Fault, Health};
 
-/// What is heard of a running probe. Every run ends with exactly one `Done`.
+/// An event of a running probe. Every run ends with exactly one `Done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeEvent {
     /// It is still running.
@@ -37,12 +37,12 @@ pub enum ProbeEvent {
     Done {
         /// Time since its start.
         elapsed: Duration,
-        /// How.
+        /// The result.
         result: Result<(), Failure>,
     },
 }
 
-/// Why a probe failed. Prints as what a person would say.
+/// Why a probe failed. Displays as a readable phrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No result in time.
@@ -51,13 +51,14 @@ pub enum Failure {
     Status(u16),
     /// No connection, or no valid response on it.
     Broken(Cause),
-    /// What these words say: TLS was refused by one side, or a health service does not call the
-    /// server fit.
+    /// The failure in these words: TLS was refused by one side, or a gRPC health service reports
+    /// the server as not serving.
     Said(&'static str),
 }
 
 impl Failure {
-    /// Whether it says nothing of the server, since this machine could not send the probe.
+    /// Returns whether it says nothing about the server, since this machine could not send the
+    /// probe.
     pub fn is_local(self) -> bool {
         matches!(self, Failure::Broken(cause) if cause.fault() == Fault::Balancer)
     }
@@ -80,10 +81,10 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What the server did while the probe ran; read when a probe times out.
+/// What the server did while the probe ran; used when a probe times out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerLoad {
-    /// Every slot of its limit is taken (false without a limit).
+    /// Its concurrency limit is reached (false without a limit).
     pub at_limit: bool,
     /// It answered a real request since the probe started.
     pub answered_since_start: bool,
@@ -95,18 +96,18 @@ impl ServerLoad {
     }
 }
 
-/// A verdict that changed, with its evidence.
+/// A change of health, with its evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Before.
+    /// The health before.
     pub from: Health,
-    /// Now.
+    /// The health now.
     pub to: Health,
-    /// Why.
+    /// The reason.
     pub evidence: Evidence,
 }
 
-/// What a change rests on. Prints as `connection refused 3 times`, `2 successes in a row`.
+/// The evidence for a change. Displays as `connection refused 3 times`, `2 successes in a row`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// Successes in a row.
@@ -115,7 +116,7 @@ pub enum Evidence {
     Failures {
         /// How many.
         count: u32,
-        /// How many of them, up to the last, were alike.
+        /// How many of them, counted back from the last, were alike.
         alike: u32,
         /// The last.
         last: Failure,
@@ -138,7 +139,7 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// One consumer's reading of a probe.
+/// One consumer's interpretation of a probe.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     rise: u32,
@@ -147,7 +148,7 @@ pub struct Verdict {
     health: Health,
     successes: u32,
     failures: u32,
-    /// Of the failures in a row, those like the last.
+    /// How many of the failures in a row were like the last.
     alike: u32,
     last: Option<Failure>,
     /// The running probe has already been counted, at this consumer's timeout.
@@ -155,7 +156,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// A verdict that begins with what is known already (a server's health outlives reloads).
+    /// Returns a verdict that starts with the known health (a server's health outlives reloads).
     pub fn new(check: &Check, health: Health) -> Verdict {
         Verdict {
             rise: check.rise.max(1),
@@ -170,8 +171,8 @@ impl Verdict {
         }
     }
 
-    /// Follows a changed check: health and runs are kept, thresholds are the new ones. When
-    /// another probe is now listened to (`same_probe` false), what was heard of the running one is
+    /// Applies a changed check: health and counts are kept, thresholds are replaced. If the
+    /// consumer now uses another probe (`same_probe` false), events of the running one are
     /// forgotten.
     pub fn retune(&mut self, check: &Check, same_probe: bool) {
         self.rise = check.rise.max(1);
@@ -180,17 +181,17 @@ impl Verdict {
         self.judged &= same_probe;
     }
 
-    /// What it says now.
+    /// Returns the current health.
     pub fn health(&self) -> Health {
         self.health
     }
 
-    /// The last failure, while failures run; for status pages.
+    /// Returns the last failure and the number of failures in a row; for status pages.
     pub fn failing(&self) -> Option<(u32, Failure)> {
         self.last.map(|last| (self.failures, last))
     }
 
-    /// Reads one event. `load` is what the server did while the probe ran.
+    /// Processes one event. `load` is what the server did while the probe ran.
     pub fn on_event(&mut self, event: ProbeEvent, load: ServerLoad) -> Option<Change> {
         let result = match event {
             ProbeEvent::Pending { elapsed } => {
@@ -204,7 +205,7 @@ impl Verdict {
                 if std::mem::take(&mut self.judged) {
                     return None;
                 }
-                // Given up before this consumer would have (its timeout has just been raised).
+                // Abandoned before this consumer's timeout (which has just been raised).
                 if result == Err(Failure::Timeout) && elapsed < self.timeout {
                     return None;
                 }
@@ -323,7 +324,7 @@ mod tests {
         let mut hasty = Verdict::new(&check(2, 1, 100), Health::Up);
         let mut patient = Verdict::new(&check(2, 1, 1000), Health::Up);
         let pending = ProbeEvent::Pending { elapsed: ms(100) };
-        // Hasty learns at its own timeout, not when the probe ends.
+        // This consumer counts a failure at its own timeout, not when the probe ends.
         assert_eq!(hasty.on_event(pending, CALM).map(|c| c.to), Some(Health::Down));
         assert_eq!(patient.on_event(pending, CALM), None);
         let late = ProbeEvent::Done { elapsed: ms(700), result: Ok(()) };
@@ -331,7 +332,7 @@ mod tests {
         assert_eq!(hasty.health(), Health::Down);
         assert_eq!(patient.on_event(late, CALM), None);
         assert_eq!(patient.health(), Health::Up);
-        // The next run is heard again.
+        // The next run is counted again.
         assert_eq!(hasty.on_event(done(Ok(())), CALM), None);
         assert_eq!(hasty.on_event(done(Ok(())), CALM).map(|c| c.to), Some(Health::Up));
     }
@@ -345,7 +346,7 @@ mod tests {
         let end = ProbeEvent::Done { elapsed: ms(400), result: Err(Failure::Timeout) };
         assert_eq!(verdict.on_event(end, CALM), None);
         assert_eq!(verdict.failing(), Some((1, Failure::Timeout)));
-        // A success that nobody announced as pending, but late: a failure all the same.
+        // A success that was not announced as pending, but is late: still a failure.
         let late = ProbeEvent::Done { elapsed: ms(101), result: Ok(()) };
         assert_eq!(verdict.on_event(late, CALM).map(|c| c.to), Some(Health::Down));
     }
@@ -361,7 +362,7 @@ mod tests {
             assert_eq!(verdict.on_event(end, busy), None);
         }
         assert_eq!(verdict.failing(), None);
-        // Full but silent, or answering with slots to spare: the timeout counts.
+        // At its limit but silent, or answering with free slots: the timeout counts.
         for load in [
             ServerLoad { at_limit: true, answered_since_start: false },
             ServerLoad { at_limit: false, answered_since_start: true },
@@ -369,7 +370,7 @@ mod tests {
             let mut verdict = Verdict::new(&check(2, 1, 1000), Health::Up);
             assert!(verdict.on_event(pending, load).is_some());
         }
-        // A refusal counts even then: it is no sign of waiting.
+        // A refused connection counts even then: it is no sign of waiting.
         let mut verdict = Verdict::new(&check(2, 1, 1000), Health::Up);
         let refused = Err(Failure::Broken(Cause::ConnectionRefused));
         assert!(verdict.on_event(done(refused), busy).is_some());

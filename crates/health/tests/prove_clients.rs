@@ -1,8 +1,9 @@
-//! No sequence of client actions ejects a server that works, and one that fails is ejected soon.
+//! Checks that no sequence of client actions ejects a working server, and that a broken one is
+//! ejected soon.
 
 mod simulation;
 
-/// A first seed, printed: with `WEIR_SEED` the same sequences come again.
+/// Returns a first seed and prints it: with `WEIR_SEED` the same sequences run again.
 fn first_seed() -> u64 {
     let given = std::env::var("WEIR_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| fastrand::u64(..));

@@ -1,4 +1,4 @@
-//! Who looks in from outside: the admin API, and the places that metrics are pushed to.
+//! Management settings: the admin API, and where metrics are pushed.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::ServerTarget;
 pub struct Admin {
     /// Where it listens.
     pub address: AdminAddress,
-    /// The file that holds the token it asks for; `None`: it asks for none.
+    /// The file with its token; `None`: no token is required.
     pub token_file: Option<PathBuf>,
 }
 
@@ -25,7 +25,7 @@ pub enum AdminAddress {
     Unix(PathBuf),
 }
 
-/// As it is written in the configuration.
+/// Displays it as written in the configuration.
 impl fmt::Display for AdminAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -35,22 +35,21 @@ impl fmt::Display for AdminAddress {
     }
 }
 
-/// Where metrics are pushed to, and how. (That they can be fetched from the admin API is its own
-/// affair.)
+/// Where metrics are pushed, and how. (They can always be fetched from the admin API.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
     /// A statsd server, by UDP.
     pub statsd: Option<ServerTarget>,
     /// A graphite (carbon) server, by TCP, in the plaintext protocol.
     pub graphite: Option<ServerTarget>,
-    /// Time between two pushes, which is what counts and quantiles are taken over.
+    /// Time between two pushes, over which counts and quantiles are taken.
     pub interval: Duration,
-    /// What every name begins with.
+    /// Prefix of every metric name.
     pub prefix: String,
 }
 
 impl Metrics {
-    /// Pushed nowhere.
+    /// Returns settings without a push target.
     pub fn none() -> Metrics {
         Metrics {
             statsd: None,

@@ -1,10 +1,10 @@
-//! Affinity by a cookie, and the key of its tokens.
+//! Session affinity by cookie, and the key of its tokens.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Affinity by a cookie that Weir sets.
+/// Session affinity by a cookie that Weir sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affinity {
     /// The cookie's name.
@@ -15,12 +15,12 @@ pub struct Affinity {
     pub key_file: Option<AffinityKeyFile>,
 }
 
-/// A file that holds an [`AffinityKey`], as it was when the configuration was read.
+/// A file that contains an [`AffinityKey`], as read with the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffinityKeyFile {
-    /// Where it was read from.
+    /// Its path.
     pub path: PathBuf,
-    /// What it holds.
+    /// The key in it.
     pub key: AffinityKey,
 }
 
@@ -32,15 +32,16 @@ impl AffinityKey {
     /// Bytes of a key.
     pub const LENGTH: usize = 16;
 
-    /// More than any file with a key holds, in bytes.
+    /// Maximum length of a key file, in bytes.
     pub const FILE_MAX_BYTES: u64 = 128;
 
-    /// The key of these bytes.
+    /// Returns the key with these bytes.
     pub fn new(bytes: [u8; AffinityKey::LENGTH]) -> AffinityKey {
         AffinityKey(bytes)
     }
 
-    /// Reads a key as a file holds it: 32 hexadecimal digits, and white space around them.
+    /// Parses the contents of a key file: 32 hexadecimal digits, with optional white space around
+    /// them.
     pub fn parse(text: &[u8]) -> Option<AffinityKey> {
         let digits = text.trim_ascii();
         if digits.len() != 2 * AffinityKey::LENGTH {
@@ -54,7 +55,7 @@ impl AffinityKey {
         Some(AffinityKey(bytes))
     }
 
-    /// Returns the key as a file holds it, without a line end.
+    /// Returns the key as a file contains it, without a line end.
     pub fn to_text(self) -> String {
         format!("{:032x}", u128::from_be_bytes(self.0))
     }

@@ -1,4 +1,4 @@
-//! A check: the definition of a probe and of what its results mean to one service.
+//! A health check: the definition of a probe and how a service interprets its results.
 
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
@@ -7,30 +7,30 @@ use std::time::Duration;
 
 use crate::{HttpVersion, ProxyVersion, Service, ServiceTls};
 
-/// What a service asks to be checked, and how it reads the results.
+/// A service's health check settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What is sent and what is expected.
+    /// What is sent and expected.
     pub kind: CheckKind,
-    /// Port to probe when it is not the server's own.
+    /// Port to probe if it differs from the server's.
     pub port: Option<u16>,
     /// Time between the starts of two probes.
     pub interval: Duration,
-    /// How long this service waits for a result before it counts as failed.
+    /// How long this service waits for a result before the probe counts as failed.
     pub timeout: Duration,
     /// Successes in a row that bring a server up.
     pub rise: u32,
-    /// Failures in a row that take a server down.
+    /// Failures in a row that mark a server down.
     pub fall: u32,
 }
 
-/// The layer a check works on.
+/// The protocol of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CheckKind {
-    /// Connect, and where the service speaks TLS complete its handshake; then close at once
-    /// without leaving `TIME_WAIT`.
+    /// Connect, and complete the handshake if the service uses TLS; then close at once without
+    /// leaving `TIME_WAIT`.
     Tcp,
-    /// An HTTP request whose status must be expected.
+    /// An HTTP request whose status must be as expected.
     Http {
         /// Request method, upper case.
         method: String,
@@ -46,10 +46,10 @@ pub enum CheckKind {
         /// connection holds a worker).
         reuse: bool,
     },
-    /// The gRPC health checking protocol, `grpc.health.v1.Health/Check`, over HTTP/2: the answer
+    /// The gRPC health checking protocol, `grpc.health.v1.Health/Check`, over HTTP/2: the response
     /// must be SERVING.
     Grpc {
-        /// The service that is asked about; empty: the server as a whole.
+        /// The service to query; empty: the server as a whole.
         service: String,
         /// `:authority`; `None` means the server's address.
         host: Option<String>,
@@ -57,7 +57,7 @@ pub enum CheckKind {
 }
 
 crate::word_of! {
-    /// The word for a [`CheckKind`].
+    /// The configuration word of a [`CheckKind`].
     CheckKind as CheckWord {
         Http { .. } = "http",
         Tcp = "tcp",
@@ -70,47 +70,47 @@ crate::word_of! {
 pub struct ExpectStatus(pub Vec<(u16, u16)>);
 
 impl ExpectStatus {
-    /// Whether `status` is one of the expected.
+    /// Returns whether `status` is expected.
     pub fn contains(&self, status: u16) -> bool {
         self.0.iter().any(|&(low, high)| (low..=high).contains(&status))
     }
 }
 
-/// The whole of a probe. Two checks with equal identity are one probe, however many services ask;
-/// anything that could change the answer is part of it, since merging checks that differ lets one
-/// virtual host's outage take out another.
+/// The complete definition of a probe. Two checks with equal identity share one probe, however many
+/// services use it; anything that could change the result is part of it, since merging checks that
+/// differ would let one virtual host's outage take out another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProbeIdentity {
-    /// Where it connects to (the check's port already applied).
+    /// The probed address (with the check's own port applied).
     pub address: SocketAddr,
-    /// What it does there.
+    /// What is sent there.
     pub spec: ProbeSpec,
 }
 
-/// What a probe does, wherever it goes.
+/// What a probe does, whatever its target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProbeSpec {
     /// What it sends and expects; Host is resolved, never `None`.
     pub kind: CheckKind,
-    /// TLS, as the service speaks it to its servers.
+    /// TLS, as the service uses it towards its servers.
     pub tls: Option<ProbeTls>,
-    /// The version of HTTP. Of a probe that neither sends HTTP nor agrees on it (ALPN) always
-    /// HTTP/1.1, so that it is shared.
+    /// The HTTP version. HTTP/1.1 for a probe that neither sends HTTP nor negotiates it (ALPN), so
+    /// that it is shared.
     pub http: HttpVersion,
-    /// The PROXY protocol header that begins the connection, which says that it is a proxy's own.
+    /// The PROXY protocol header that starts the connection, of type LOCAL: it names no client.
     pub send_proxy: Option<ProxyVersion>,
 }
 
 /// A probe's TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeTls {
-    /// The name that is asked for (SNI) and verified: a host name or an IP address.
+    /// The server name that is sent (SNI) and verified: a host name or an IP address.
     pub name: Arc<str>,
-    /// All else; no name stands in it.
+    /// All other settings; their name is not used.
     pub settings: Arc<ServiceTls>,
 }
 
-/// Of the settings only what is short: they hold whole files, of which there are few.
+/// Hashes only the short settings: the others contain whole files, of which there are few.
 impl Hash for ProbeTls {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
@@ -120,7 +120,7 @@ impl Hash for ProbeTls {
 }
 
 impl Service {
-    /// The probe that the check of this service makes of its server at `address`, which is called
+    /// Returns the probe of this service's check for its server at `address`, which is called
     /// `server` in the configuration (`name:port`, or the address). `None`: there is no check.
     pub fn probe(&self, server: &str, address: SocketAddr) -> Option<ProbeIdentity> {
         let check = self.check.as_ref()?;
@@ -132,7 +132,7 @@ impl Service {
         Some(ProbeIdentity { address: target, spec })
     }
 
-    /// The same for a server that is given by name, before the name is resolved.
+    /// Returns the probe of a server given by name, before the name is resolved.
     pub fn probe_by_name(&self, server: &str) -> Option<ProbeSpec> {
         Some(self.probe_spec(self.check.as_ref()?, server, server))
     }
@@ -152,7 +152,7 @@ impl Service {
     }
 }
 
-/// A service that says the very name which another leaves to the server's shares its probe.
+/// A service that configures the name which another derives from its server shares its probe.
 fn probe_tls(tls: &Arc<ServiceTls>, server: &str) -> ProbeTls {
     match &tls.name {
         None => ProbeTls { name: host_of(server).into(), settings: Arc::clone(tls) },
@@ -163,7 +163,7 @@ fn probe_tls(tls: &Arc<ServiceTls>, server: &str) -> ProbeTls {
     }
 }
 
-/// The host of `host:port`, without the brackets of IPv6.
+/// Returns the host of `host:port`, without the brackets of IPv6.
 fn host_of(server: &str) -> String {
     match server.parse::<SocketAddr>() {
         Ok(address) => address.ip().to_string(),

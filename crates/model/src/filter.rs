@@ -1,18 +1,18 @@
-//! Filters: what happens to a route's requests and responses beside being passed on.
+//! Filters: what happens to a route's requests and responses besides forwarding.
 //!
-//! Each kind is a variant, and a route holds its filters in the order in which they run
-//! (`config::build` is the one place that decides it). A route without filters has empty lists.
+//! Each kind is a variant, and a route lists its filters in the order in which they run
+//! (`config::build` alone decides it). A route without filters has empty lists.
 
 use crate::RateLimit;
 
-/// What a request goes through before the route's action. Each may answer in the servers' place.
+/// A filter applied to a request before the route's action. Each may answer the request itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestFilter {
-    /// Refuses what is beyond a rate.
+    /// Refuses requests beyond a rate.
     RateLimit(RateLimit),
 }
 
-/// What a server's response goes through before it is passed on.
+/// A filter applied to a server's response before it is forwarded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResponseFilter {
     /// Compresses the body.
@@ -22,11 +22,11 @@ pub enum ResponseFilter {
 /// Which responses are compressed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// In order of preference, for clients that like several equally.
+    /// In order of preference, for clients that accept several equally.
     pub codings: Vec<ContentCoding>,
     /// Media types that are compressed.
     pub types: Vec<MediaRange>,
-    /// A body that is known to be shorter is left as it is.
+    /// A body known to be shorter is not compressed.
     pub length_min_bytes: u64,
 }
 
@@ -43,7 +43,7 @@ crate::words! {
     }
 }
 
-/// Media types, by type, by suffix, or one of them; in lower case.
+/// A media type or a range of them, by type or by suffix; in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MediaRange {
     /// `application/json`.
@@ -55,7 +55,7 @@ pub enum MediaRange {
 }
 
 impl MediaRange {
-    /// Reads `type/subtype`, `type/*` or `*/*+suffix`; `None` for anything else.
+    /// Parses `type/subtype`, `type/*` or `*/*+suffix`; `None` for anything else.
     pub fn parse(text: &str) -> Option<MediaRange> {
         let is_token = |text: &str| {
             !text.is_empty()
@@ -74,7 +74,7 @@ impl MediaRange {
         }
     }
 
-    /// Whether it covers `media_type`, whatever its case and without its parameters.
+    /// Returns whether it covers `media_type`, ignoring case and parameters.
     pub fn covers(&self, media_type: &[u8]) -> bool {
         match self {
             MediaRange::One(one) => media_type.eq_ignore_ascii_case(one.as_bytes()),
@@ -105,7 +105,7 @@ mod tests {
     use super::MediaRange;
 
     #[test]
-    fn a_range_covers_what_it_says() {
+    fn a_range_covers_its_types() {
         for (range, covered, not) in [
             ("application/json", "Application/JSON", "application/json5"),
             ("text/*", "text/html", "texts/html"),

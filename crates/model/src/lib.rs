@@ -1,7 +1,7 @@
-//! The nouns everyone shares: what a configuration, a service, a server and a cause *are*.
+//! The data types that all crates share: configuration, service, server, cause.
 //!
-//! Nothing here reads a clock, opens a socket or decides anything; decisions are `decide`'s and
-//! `health`'s. What is mutable here ([`ServerState`]) is atomics that outlive configurations.
+//! Nothing here reads a clock, opens a socket or decides anything; `decide` and `health` decide.
+//! The only mutable state ([`ServerState`]) is atomics that outlive configurations.
 
 #![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
 

@@ -1,33 +1,34 @@
-//! A point in time as the pure rooms see it: an argument, never read from a clock.
+//! A point in time as the pure crates use it: an argument, never read from a clock.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// Microseconds since the process began, from the monotonic clock. A plain number, so that it can
-/// be kept in an atomic, written into a test and replayed. Shells make it with `os::clock::now()`.
+/// Microseconds since the process started, from the monotonic clock. A plain number, so that it can
+/// be stored in an atomic, written into a test and replayed. I/O code gets it from
+/// `os::clock::now()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(u64);
 
 impl Moment {
-    /// The beginning of the process; also "never" where a state keeps no time yet.
+    /// The start of the process; also "never" in state without a time yet.
     pub const ZERO: Moment = Moment(0);
 
-    /// From microseconds since the process began.
+    /// Returns the moment this many microseconds after the process started.
     pub const fn from_micros(micros: u64) -> Moment {
         Moment(micros)
     }
 
-    /// From milliseconds since the process began.
+    /// Returns the moment this many milliseconds after the process started.
     pub const fn from_millis(millis: u64) -> Moment {
         Moment(millis.saturating_mul(1_000))
     }
 
-    /// Microseconds since the process began.
+    /// Returns the microseconds since the process started.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// How long after `earlier` this is; zero if it is not later.
+    /// Returns the time since `earlier`; zero if it is not earlier.
     pub const fn since(self, earlier: Moment) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }

@@ -1,5 +1,5 @@
-//! What is noted of an exchange beside its cause: attempts that failed, and where the time went.
-//! `proxy::account` writes it down once per exchange, `observe` counts and records it.
+//! What is recorded about an exchange besides its cause: failed attempts, and where the time went.
+//! `proxy::account` fills it in once per exchange, `observe` counts and records it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub struct Attempt {
     pub cause: Cause,
 }
 
-/// Where an exchange's time went. A stage that was not reached is zero.
+/// The durations of an exchange's stages. A stage that was not reached is zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timings {
     /// Waiting for a free slot.

@@ -1,34 +1,34 @@
-//! When two paths are the same path, and which paths no two programs read alike.
+//! Path comparison: when two paths are equal, and which paths programs interpret differently.
 //!
-//! Rules match paths in *canonical form*, so that `/%61dmin` cannot slip past a rule for `/admin`:
-//! every percent-encoded byte is taken as the byte it stands for, but for `%2F`, which is data and
-//! not a separator (RFC 3986 section 2.2), and for what no target can hold plainly. Nothing here
+//! Rules match paths in *canonical form*, so that `/%61dmin` cannot bypass a rule for `/admin`:
+//! every percent-encoded byte counts as the byte it stands for, except `%2F`, which is data and not
+//! a separator (RFC 3986 section 2.2), and bytes that no target can contain unencoded. Nothing here
 //! changes a path that is sent: servers get what the client sent.
 
-/// The bytes of `path` in canonical form: percent-encoding is undone for printable ASCII other than
-/// `/` and `%`; every other byte is percent-encoded with upper-case digits. A `%` that starts no
-/// percent-encoding stands for itself. Canonical form is its own canonical form.
+/// Returns the bytes of `path` in canonical form: percent-encoding is decoded for printable ASCII
+/// other than `/` and `%`; every other byte is percent-encoded with upper-case digits. A `%` that
+/// starts no percent-encoding stands for itself. Canonicalising twice changes nothing.
 pub fn canonical_bytes(path: &str) -> CanonicalBytes<'_> {
     CanonicalBytes { rest: path.as_bytes(), pending: [0; 2], pending_len: 0 }
 }
 
-/// `path` in canonical form; see [`canonical_bytes`].
+/// Returns `path` in canonical form; see [`canonical_bytes`].
 pub fn canonical(path: &str) -> String {
     canonical_bytes(path).map(char::from).collect()
 }
 
-/// Whether `path` is certainly in canonical form: cheap, and false for some that are.
+/// Returns whether `path` is certainly in canonical form: cheap, and false for some that are.
 pub fn is_canonical(path: &str) -> bool {
     path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'%')
 }
 
-/// Whether the path holds a segment `.` or `..` as *some* server would read it: plainly, with dots
-/// or slashes percent-encoded, with backslashes for slashes, or with a path parameter behind
-/// (`..;x`). Clients remove dot segments before they send (RFC 3986 section 5.2.4), and servers
-/// disagree on what is left when they do not: `/public/../admin` is under `/public` to one and
-/// under `/admin` to the next. Weir refuses such a request.
+/// Returns whether the path contains a segment `.` or `..` as *some* server would interpret it:
+/// plain, with dots or slashes percent-encoded, with backslashes for slashes, or followed by a path
+/// parameter (`..;x`). Clients remove dot segments before they send (RFC 3986 section 5.2.4), and
+/// servers disagree on what remains when they do not: `/public/../admin` is under `/public` to one
+/// and under `/admin` to the next. Weir refuses such a request.
 pub fn has_dot_segments(path: &str) -> bool {
-    // Nearly every path ends here.
+    // Nearly every path returns here.
     if !path.bytes().any(|byte| matches!(byte, b'.' | b'%')) {
         return false;
     }
@@ -46,14 +46,14 @@ pub fn has_dot_segments(path: &str) -> bool {
     matches!(segment, Segment::Dot | Segment::DotDot)
 }
 
-/// What is left of `path` behind `prefix`, a canonical prefix that matches it: empty, or beginning
-/// with `/`. Counted in segments, since `path` may be encoded otherwise than `prefix`.
+/// Returns what follows `prefix`, a canonical prefix that matches `path`: empty, or beginning with
+/// `/`. Counted in segments, since `path` may be encoded differently from `prefix`.
 pub fn behind_prefix<'p>(path: &'p str, prefix: &str) -> &'p str {
     let segments = prefix.bytes().filter(|&byte| byte == b'/').count();
     path.match_indices('/').nth(segments).map_or("", |(at, _)| &path[at..])
 }
 
-/// What a segment is so far, as far as dots matter.
+/// The state of a segment so far, as far as dots matter.
 #[derive(Clone, Copy)]
 enum Segment {
     Empty,
@@ -66,13 +66,13 @@ enum Segment {
 #[derive(Clone, Debug)]
 pub struct CanonicalBytes<'a> {
     rest: &'a [u8],
-    /// The hexadecimal digits still to be given for a byte that stays encoded, the next one last.
+    /// The remaining hexadecimal digits of a byte that stays encoded, the next one last.
     pending: [u8; 2],
     pending_len: u8,
 }
 
 impl CanonicalBytes<'_> {
-    /// The next byte with its encoding undone, whichever byte it is.
+    /// Returns the next byte, decoded whatever it is.
     fn next_decoded(&mut self) -> Option<u8> {
         let (&first, rest) = self.rest.split_first()?;
         if let (b'%', [high, low, rest @ ..]) = (first, rest)
@@ -187,8 +187,7 @@ mod tests {
             "/a/.b/c",
             "/v1.2/x",
             "/%252e%252e/",
-            // Bytes that only a decoder which is wrong reads as dots and slashes: see
-            // docs/routing.md.
+            // Bytes that only an incorrect decoder reads as dots and slashes: see docs/routing.md.
             "/a/%25252e%25252e/b",
             "/a/%c0%ae%c0%ae/b",
             "/a/..%c0%afb",

@@ -1,15 +1,15 @@
-//! What is known of one server of one service; atomics, kept across configurations.
+//! The state of one server of one service; atomics, kept across configurations.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::{Cause, Moment, TcpPath, TrialCounts};
 
 crate::words! {
-    /// What checks say of a server.
+    /// Health according to the checks.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Health {
-        /// No check, or none has finished yet: used as if up.
+        /// No check, or no result yet: used as if up.
         Unknown = "unknown",
         /// `rise` successes in a row.
         Up = "up",
@@ -19,60 +19,62 @@ crate::words! {
 }
 
 crate::words! {
-    /// What a person says of a server; stands above what checks say.
+    /// Administrative state; takes precedence over health checks.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Administrative {
-        /// Takes work if it is healthy.
+        /// Receives requests if it is healthy.
         Ready = "ready",
-        /// Finishes what it has; takes no new work.
+        /// Finishes requests in flight; receives no new ones.
         Drain = "drain",
-        /// Takes no work and is not checked.
+        /// Receives no requests and is not checked.
         Maintenance = "maintenance",
     }
 }
 
-/// The variant that an atomic holds as its number. Only numbers of variants are ever stored.
+/// Returns the variant that an atomic stores as its number. Only numbers of variants are ever
+/// stored.
 fn stored<T: Copy>(all: &[T], number: u8) -> T {
     all[usize::from(number)]
 }
 
-/// One server of one service over its life. Every field has one writer at a time or tolerates a
-/// lost update; all are read on the request's path without a lock.
+/// The state of one server of one service. Every field has one writer at a time or tolerates a lost
+/// update; all are read on the request's path without a lock.
 #[derive(Debug, Default)]
 pub struct ServerState {
     health: AtomicU8,
     administrative: AtomicU8,
-    /// What a person says of its weight, plus one; zero: nothing, the configuration's holds.
+    /// The weight set at run time, plus one; zero: none, the configured one applies.
     weight_plus_one: AtomicU32,
-    /// End of the present ejection by passive health; zero when not ejected.
+    /// End of the current ejection by passive health checking; zero when not ejected.
     ejected_until_us: AtomicU64,
-    /// Ejections in a row, for the growing time; falls back after a quiet while.
+    /// Consecutive ejections, for the growing duration; decreases after a quiet period.
     pub ejections: AtomicU32,
     /// Failures of real requests since the last success, of any kind.
     pub consecutive_failures: AtomicU32,
-    /// Those of them that no client can bring about: it could not be reached.
+    /// Those of them that no client can cause: it could not be reached.
     pub consecutive_unreachable: AtomicU32,
-    /// What it did in its service's present trial.
+    /// Its counts in its service's current trial.
     pub trial: TrialCounts,
-    /// When it last came up from Down or from an ejection (slow start); zero: was never away.
+    /// When it last recovered from Down or from an ejection (slow start); zero: it was never out.
     up_since_us: AtomicU64,
     /// Peak-EWMA of the time to the response head, in microseconds (as f64 bits); 0.0: unknown.
     pub latency_us_bits: AtomicU64,
     /// When `latency_us_bits` was last written.
     pub latency_at_us: AtomicU64,
-    /// Requests (or connections in tcp mode) given to this server, ever.
+    /// Total requests (or connections in TCP mode) sent to this server.
     pub requests: AtomicU64,
-    /// Those of them that ended by the server's or the network's fault.
+    /// How many of them failed because of the server or the network.
     pub failures: AtomicU64,
-    /// Attempts that failed by the server's or the network's fault, by cause.
+    /// Attempts that failed because of the server or the network, by cause.
     pub failed_by: CauseCounts,
-    /// Responses with a status of 500 and above, whatever passive health makes of them.
+    /// Responses with a status of 500 and above, whether or not passive health checking counts
+    /// them.
     pub answered_5xx: AtomicU64,
-    /// Moment of the last response head from this server; a probe that times out while this moves
-    /// is no failure of a server at its limit.
+    /// Moment of the last response head from this server; if this advances while a probe times out,
+    /// the timeout is no failure of a server at its limit.
     last_response_us: AtomicU64,
-    /// What TCP says of the way to it.
+    /// TCP statistics of the path to it.
     pub tcp: TcpPath,
 }
 
@@ -87,14 +89,14 @@ impl Default for CauseCounts {
 }
 
 impl CauseCounts {
-    /// Counts one of `cause`.
+    /// Counts one failure with `cause`.
     pub fn count(&self, cause: Cause) {
         if let Some(count) = self.0.get(cause as usize) {
             count.fetch_add(1, Relaxed);
         }
     }
 
-    /// Those that have been counted, each with how often.
+    /// Returns the causes that have occurred, each with its count.
     pub fn counted(&self) -> Vec<(Cause, u64)> {
         let all = Cause::ALL.iter().zip(&self.0);
         let counts = all.map(|(&cause, count)| (cause, u64::from(count.load(Relaxed))));
@@ -103,12 +105,12 @@ impl CauseCounts {
 }
 
 impl ServerState {
-    /// What checks say.
+    /// Returns the health according to the checks.
     pub fn health(&self) -> Health {
         stored(Health::ALL, self.health.load(Relaxed))
     }
 
-    /// Sets what checks say and returns what they said before.
+    /// Sets the health according to the checks and returns the previous one.
     pub fn set_health(&self, health: Health, now: Moment) -> Health {
         let before = self.health.swap(health as u8, Relaxed);
         if before == Health::Down as u8 && health == Health::Up {
@@ -117,27 +119,27 @@ impl ServerState {
         stored(Health::ALL, before)
     }
 
-    /// What a person says.
+    /// Returns the administrative state.
     pub fn administrative(&self) -> Administrative {
         stored(Administrative::ALL, self.administrative.load(Relaxed))
     }
 
-    /// Sets what a person says.
+    /// Sets the administrative state.
     pub fn set_administrative(&self, state: Administrative) {
         self.administrative.store(state as u8, Relaxed);
     }
 
-    /// The weight that a person gave it at run time, in place of the configuration's.
+    /// Returns the weight set at run time, which replaces the configured one.
     pub fn weight_set(&self) -> Option<u16> {
         self.weight_plus_one.load(Relaxed).checked_sub(1).map(|weight| weight as u16)
     }
 
-    /// Sets a weight in place of the configuration's; `None`: the configuration's holds again.
+    /// Sets a weight that replaces the configured one; `None`: the configured one applies again.
     pub fn set_weight(&self, weight: Option<u16>) {
         self.weight_plus_one.store(weight.map_or(0, |weight| u32::from(weight) + 1), Relaxed);
     }
 
-    /// The end of the present ejection, if one is set (it may lie in the past).
+    /// Returns the end of the current ejection, if one is set (it may lie in the past).
     pub fn ejected_until(&self) -> Option<Moment> {
         match self.ejected_until_us.load(Relaxed) {
             0 => None,
@@ -172,21 +174,22 @@ impl ServerState {
         }
     }
 
-    /// Takes back an ejection that its maker found should not have been; unlike
-    /// [`ServerState::readmit`] nothing else changes, since the server was never really away.
+    /// Reverts an ejection that its caller found should not have happened; unlike
+    /// [`ServerState::readmit`] nothing else changes, since the server was never really out.
     pub fn cancel_ejection(&self) {
         self.ejected_until_us.store(0, Relaxed);
     }
 
-    /// Whether new work may go to it: not down, not ejected, not put aside by a person. An
-    /// ejection ends by [`ServerState::readmit`], not by itself, so that every reader agrees.
+    /// Returns whether new requests may go to it: not down, not ejected, not taken out by an
+    /// operator. An ejection ends by [`ServerState::readmit`], not by itself, so that all readers
+    /// agree.
     pub fn is_ready(&self) -> bool {
         self.health() != Health::Down
             && self.ejected_until_us.load(Relaxed) == 0
             && self.administrative() == Administrative::Ready
     }
 
-    /// When it last came back, if it was ever away.
+    /// Returns when it last recovered, if it was ever out.
     pub fn up_since(&self) -> Option<Moment> {
         match self.up_since_us.load(Relaxed) {
             0 => None,
@@ -194,12 +197,12 @@ impl ServerState {
         }
     }
 
-    /// Notes a response head from this server.
+    /// Records a response head from this server.
     pub fn note_response(&self, now: Moment) {
         self.last_response_us.store(now.as_micros(), Relaxed);
     }
 
-    /// When the last response head came; [`Moment::ZERO`] if none ever did.
+    /// Returns when the last response head arrived; [`Moment::ZERO`] if none ever did.
     pub fn last_response(&self) -> Moment {
         Moment::from_micros(self.last_response_us.load(Relaxed))
     }

@@ -1,4 +1,4 @@
-//! A service: a named group of servers and the rules by which work is given to them.
+//! A service: a named group of servers (upstream, backend) and the balancing rules.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,41 +7,41 @@ use std::time::Duration;
 
 use crate::{Affinity, Check, HttpVersion, ProxyVersion, ServiceTls};
 
-/// A named group of servers that answer for the same thing.
+/// A named group of interchangeable servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     /// Unique within a configuration.
     pub name: Arc<str>,
-    /// How a server is chosen.
+    /// The balancing algorithm.
     pub balance: Balance,
-    /// Requests at once per server (connections in tcp mode); `None`: no limit. The count belongs
+    /// Concurrency limit per server (connections in TCP mode); `None`: no limit. The count belongs
     /// to the server's address and is shared by every service that names it.
     pub in_flight_max: Option<u32>,
-    /// Where requests wait when every server is at its limit.
+    /// The queue for requests when every server is at its limit.
     pub queue: QueueLimits,
     /// Status when the queue is full or the wait too long: 429 or 503.
     pub when_full: u16,
     /// What to do when no server is ready.
     pub when_all_down: WhenAllDown,
-    /// Active check, if any.
+    /// Active health check, if any.
     pub check: Option<Check>,
-    /// Health from the outcomes of real requests, if wanted.
+    /// Passive health checking, if enabled.
     pub passive: Option<PassiveHealth>,
-    /// When another zone is used.
+    /// When other zones are used.
     pub zones: ZonePolicy,
-    /// A cookie that keeps a client with its server, if wanted.
+    /// Session affinity by cookie, if enabled.
     pub affinity: Option<Affinity>,
-    /// Over how long a server that came back grows to its full share; `None`: at once.
+    /// Over how long a recovered server's share grows to the whole; `None`: at once.
     pub slow_start: Option<Duration>,
-    /// Time limits towards servers.
+    /// Timeouts towards servers.
     pub timeouts: ServiceTimeouts,
-    /// When a failed request is tried again.
+    /// When a failed request is retried.
     pub retries: Retries,
-    /// Idle connections kept per server and worker.
+    /// Maximum idle connections per server and worker.
     pub idle_connections_max: u32,
-    /// TLS towards the servers; `None`: cleartext.
+    /// TLS towards the servers; `None`: clear text.
     pub tls: Option<Arc<ServiceTls>>,
-    /// What is spoken to them.
+    /// The HTTP version towards servers.
     pub http: HttpVersion,
     /// Whether each connection to them begins with a PROXY protocol header.
     pub send_proxy: Option<ProxyVersion>,
@@ -54,11 +54,11 @@ pub struct Service {
 pub struct ServerSpec {
     /// Address or name.
     pub target: ServerTarget,
-    /// The zone it stands in.
+    /// Its zone.
     pub zone: Option<Arc<str>>,
-    /// Share of the traffic relative to its peers, 0 to 1000; 0 takes no new work.
+    /// Share of the traffic relative to the other servers, 0 to 1000; 0 receives no new requests.
     pub weight: u16,
-    /// Used only when the servers that are no backups are not enough.
+    /// Used only when the primary servers are not enough.
     pub backup: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct ServerSpec {
 pub enum ServerTarget {
     /// A fixed address.
     Address(SocketAddr),
-    /// A host name, resolved again when its TTL ends; every address it yields is a server.
+    /// A host name, resolved again when its TTL ends; every address of it is a server.
     Name {
         /// Host name, lower case.
         host: String,
@@ -85,7 +85,7 @@ impl fmt::Display for ServerTarget {
     }
 }
 
-/// The five algorithms.
+/// The five balancing algorithms.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Balance {
     /// Each in turn, by weight, smoothly interleaved.
@@ -102,7 +102,7 @@ pub enum Balance {
 }
 
 crate::word_of! {
-    /// The word for a [`Balance`].
+    /// The configuration word of a [`Balance`].
     Balance as BalanceWord {
         RoundRobin = "round-robin",
         LeastConnections = "least-connections",
@@ -112,17 +112,17 @@ crate::word_of! {
     }
 }
 
-/// What a hash is taken of, and how uneven the load may become.
+/// The hash key, and how uneven the load may become.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HashKey {
     /// The part of the request that is hashed.
     pub on: HashOn,
-    /// A server takes at most this multiple of the mean load per weight (bounded-load consistent
+    /// A server receives at most this multiple of the mean load per weight (bounded-load consistent
     /// hashing, Mirrokni, Thorup, Zadimoghaddam 2016); at least 1.0. The rest goes to the next.
     pub load_factor: f64,
 }
 
-/// The part of a request that a hash is taken of. A request without it is placed at random.
+/// The part of a request that is hashed. A request without it is placed at random.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashOn {
     /// The client's address.
@@ -134,7 +134,7 @@ pub enum HashOn {
 }
 
 crate::word_of! {
-    /// The word for a [`HashOn`], before the colon and the name.
+    /// The configuration word of a [`HashOn`], before the colon and the name.
     HashOn as HashOnWord {
         Client = "client",
         Field(_) = "header",
@@ -142,7 +142,7 @@ crate::word_of! {
     }
 }
 
-/// As a configuration has it: `client`, `header:NAME`, `cookie:NAME`.
+/// Displays it as configured: `client`, `header:NAME`, `cookie:NAME`.
 impl fmt::Display for HashOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -152,12 +152,12 @@ impl fmt::Display for HashOn {
     }
 }
 
-/// The place where requests wait for a free slot.
+/// Limits of the queue for requests that wait for a free slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
-    /// Requests that may wait; 0: none waits.
+    /// Maximum number of waiting requests; 0: no queue.
     pub length_max: u32,
-    /// The longest wait.
+    /// Maximum wait.
     pub wait_max: Duration,
 }
 
@@ -172,31 +172,33 @@ crate::words! {
     }
 }
 
-/// Passive health: runs of failures of real requests eject a server for a growing time.
+/// Passive health checking (outlier detection): runs of failures of real requests eject a server
+/// for a growing time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassiveHealth {
-    /// Failures in a row that eject.
+    /// Failures in a row that eject a server.
     pub failures: u32,
-    /// Whether answers of 500 and above count as failures beside failures to connect.
+    /// Whether responses of 500 and above count as failures, besides failures to connect.
     pub count_5xx: bool,
-    /// The first ejection's time; the n-th in a row lasts n times as long.
+    /// Duration of the first ejection; the n-th in a row lasts n times as long.
     pub eject: Duration,
-    /// No ejection lasts longer.
+    /// Maximum duration of an ejection.
     pub eject_max: Duration,
-    /// The largest share of the service's servers ejected at once, 0.0 to 1.0. Never the last.
+    /// Maximum share of the service's servers ejected at once, 0.0 to 1.0. Never the last one.
     pub share_max: f64,
 }
 
 /// When servers of other zones and backups are used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZonePolicy {
-    /// Other zones join when the ready share (by weight) of the own zone's servers is below this.
+    /// Other zones are added when the ready share (by weight) of the local zone's servers is below
+    /// this.
     pub ready_min: f64,
-    /// They leave again when it is at least this; not below `ready_min`.
+    /// They are removed again when it is at least this; not below `ready_min`.
     pub ready_recovered: f64,
 }
 
-/// Time limits towards servers. Each has its own cause when it ends an exchange.
+/// Timeouts towards servers. Each has its own cause when it ends an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceTimeouts {
     /// To establish a connection.
@@ -205,20 +207,20 @@ pub struct ServiceTimeouts {
     pub response: Duration,
     /// Between two bytes of a body.
     pub idle: Duration,
-    /// Between two bytes of a tunnel (a WebSocket, a connection in tcp mode), in either direction.
+    /// Between two bytes of a tunnel (a WebSocket, a connection in TCP mode), in either direction.
     pub tunnel: Duration,
-    /// An idle kept connection is closed after this at the latest; sooner where its server has
-    /// been seen to close sooner.
+    /// An idle connection is closed after this at the latest; sooner if its server has been seen to
+    /// close sooner.
     pub keep_alive: Duration,
     /// From the complete request head to the end of the response; `None`: no limit.
     pub total: Option<Duration>,
 }
 
-/// When a request is tried again.
+/// When a request is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// Further attempts after the first.
     pub attempts_max: u32,
-    /// The largest request body that is kept for another attempt, in bytes.
+    /// The largest request body that is buffered for another attempt, in bytes.
     pub body_kept_max_bytes: u32,
 }

@@ -1,4 +1,4 @@
-//! A configuration, already valid and immutable.
+//! A validated, immutable configuration.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,49 +19,49 @@ pub struct ServiceId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListenerId(pub u32);
 
-/// A whole configuration: what `config` yields once everything in the file is valid. Every id in
-/// it points at something.
+/// A whole configuration: the result of `config` once everything in the file is valid. Every ID in
+/// it is valid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// The zone this balancer runs in.
     pub zone: Option<Arc<str>>,
     /// Worker threads; `None`: one per core.
     pub workers: Option<NonZeroU16>,
-    /// Client connections in all listeners together.
+    /// Maximum number of client connections over all listeners.
     pub connections_max: u32,
-    /// Memory for request bodies that are read before a server is chosen, of all requests together,
-    /// in bytes; 0: none is read ahead.
+    /// Memory for request bodies that are buffered before a server is chosen, over all requests, in
+    /// bytes; 0: none is buffered.
     pub request_buffers_max_bytes: u64,
-    /// Memory for compressing responses, of all together; 0: nothing is compressed.
+    /// Memory for compressing responses, over all responses; 0: nothing is compressed.
     pub compression_memory_max_bytes: u64,
-    /// How long running requests may take after SIGTERM.
+    /// How long requests in progress may take after SIGTERM.
     pub drain_max: Duration,
-    /// Where Weir keeps what must survive a restart; `None`: as the environment says.
+    /// The directory for state that must survive a restart; `None`: as the environment says.
     pub state_directory: Option<PathBuf>,
-    /// Whom to become after binding, when started as root: user and group names.
+    /// User and group to switch to after binding, when started as root.
     pub run_as: Option<(String, Option<String>)>,
     /// The admin API; `None`: off.
     pub admin: Option<Admin>,
-    /// Where metrics are pushed to.
+    /// Where metrics are pushed.
     pub metrics: Metrics,
-    /// The DNS server asked for servers' names; `None`: those of /etc/resolv.conf.
+    /// The DNS server for servers' names; `None`: those of /etc/resolv.conf.
     pub resolver: Option<SocketAddr>,
     /// Logs.
     pub log: Log,
-    /// When the file is read again by itself.
+    /// Automatic reload.
     pub reload: Reload,
-    /// Whether this host is looked at, and how often.
+    /// Whether and how often this host is checked.
     pub doctor: Doctor,
     /// In order of the file.
     pub listeners: Vec<Listener>,
-    /// In the order in which they match: the first that matches is the route.
+    /// In the order in which they match: the first that matches is used.
     pub routes: Vec<Route>,
     /// In order of name.
     pub services: Vec<Service>,
 }
 
 impl Snapshot {
-    /// The configuration before the first: nothing listens, nothing is served.
+    /// Returns the configuration before the first: no listeners, no services.
     pub fn empty() -> Snapshot {
         Snapshot {
             zone: None,
@@ -84,49 +84,48 @@ impl Snapshot {
         }
     }
 
-    /// The service that `id` stands for.
+    /// Returns the service with this ID.
     pub fn service(&self, id: ServiceId) -> &Service {
-        // Ids are made by `config::build` for this very vector.
+        // IDs are created by `config::build` for this very vector.
         &self.services[id.0 as usize]
     }
 }
 
-/// When the file is read again without being asked to.
+/// When the file is reloaded automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reload {
-    /// When it has changed.
+    /// Whenever it has changed.
     pub watch: bool,
 }
 
-/// How this host is looked at while the balancer runs.
+/// How this host is checked while the balancer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doctor {
-    /// Time between two looks; `None`: it is not looked at.
+    /// Interval between checks; `None`: off.
     pub interval: Option<Duration>,
 }
 
 /// What is logged and where.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
-    /// A line per request.
+    /// Destination of the access log.
     pub access: AccessLog,
-    /// Form of the lines.
+    /// Format of the lines.
     pub format: LogFormat,
-    /// The share of exchanges, 0.0 to 1.0, for which the kernel is asked about the TCP connections
-    /// on both sides.
+    /// The share of exchanges, 0.0 to 1.0, for which TCP statistics are read on both sides.
     pub tcp_info: f64,
-    /// Whether servers with little traffic are asked about more often, for metrics and findings only:
-    /// where the file does not set `tcp_info`.
+    /// Whether servers with little traffic are sampled more often, for metrics and findings only:
+    /// true if the file does not set `tcp_info`.
     pub tcp_info_raised: bool,
-    /// The share of exchanges, 0.0 to 1.0, whose line says why they got their server.
+    /// The share of exchanges, 0.0 to 1.0, whose access line contains the balancing decisions.
     pub decisions: f64,
-    /// The file that holds the token by which a request may ask for the same; `None`: the admin
-    /// API's.
+    /// The file with the token by which a request may ask for the same; `None`: the admin API's
+    /// token.
     pub explain_token_file: Option<PathBuf>,
 }
 
 impl Log {
-    /// No lines, and nothing that would stand in them.
+    /// Returns settings that log nothing.
     pub fn none() -> Log {
         Log {
             access: AccessLog::Off,
@@ -139,7 +138,7 @@ impl Log {
     }
 }
 
-/// Where access lines go.
+/// Destination of access log lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessLog {
     /// Nowhere.
@@ -169,57 +168,57 @@ impl fmt::Display for AccessLog {
 }
 
 crate::words! {
-    /// Form of log lines.
+    /// Format of log lines.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum LogFormat {
-        /// One JSON object a line.
+        /// One JSON object per line.
         Json = "json",
-        /// For people.
+        /// Text for people.
         Text = "text",
     }
 }
 
-/// An address on which clients are accepted.
+/// An address on which clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// Unique within a configuration.
     pub name: Arc<str>,
     /// Address and port.
     pub address: SocketAddr,
-    /// What is spoken.
+    /// The protocol.
     pub protocol: Protocol,
-    /// The listen backlog asked for; `None`: net.core.somaxconn.
+    /// The listen backlog; `None`: net.core.somaxconn.
     pub backlog: Option<u32>,
-    /// Connections at once on this listener.
+    /// Maximum number of connections on this listener.
     pub connections_max: u32,
     /// Peers whose forwarding fields (X-Forwarded-*, Forwarded, X-Request-Id, traceparent) are
-    /// believed and extended; those of all others are replaced.
+    /// trusted and extended; those of all others are replaced.
     pub trusted: Vec<IpNet>,
     /// Which of these fields are sent to servers.
     pub forward_fields: ForwardFields,
-    /// Time limits towards clients.
+    /// Timeouts towards clients.
     pub timeouts: ClientTimeouts,
     /// The largest request head, in bytes.
     pub head_max_bytes: u32,
     /// The largest request body, in bytes; `None`: no limit.
     pub body_max_bytes: Option<u64>,
-    /// Whether answers that Weir makes name their cause in `Proxy-Status` (RFC 9209).
+    /// Whether answers that Weir generates contain their cause in `Proxy-Status` (RFC 9209).
     pub proxy_status: bool,
-    /// TLS; `None`: cleartext.
+    /// TLS; `None`: clear text.
     pub tls: Option<ListenerTls>,
-    /// HTTP/2 (RFC 9113) towards clients; `None`: not spoken.
+    /// HTTP/2 (RFC 9113) towards clients; `None`: disabled.
     pub http2: Option<ClientHttp2>,
     /// Protocols that a request may upgrade its connection to; `h2c` is never among them.
     pub upgrade_protocols: Vec<Box<str>>,
-    /// Peers whose connections begin with a PROXY protocol header. Those of others must not.
+    /// Peers whose connections must start with a PROXY protocol header. Those of others must not.
     pub proxy_protocol: Vec<IpNet>,
 }
 
 impl Listener {
-    /// Whether a connection that was accepted under `self` meets the rules of `other` as well: both
-    /// speak clear text or both TLS, with the same oldest version, cipher suites and clients'
-    /// authorities, and believe PROXY headers of the same peers. Certificates may differ: a renewed
-    /// certificate does not change who may connect.
+    /// Returns whether a connection accepted under `self` also satisfies the rules of `other`: both
+    /// use clear text or both TLS, with the same minimum version, cipher suites and client
+    /// authorities, and accept PROXY headers from the same peers. Certificates may differ: a
+    /// renewed certificate does not change who may connect.
     pub fn has_security_of(&self, other: &Listener) -> bool {
         let is_http = |listener: &Listener| matches!(listener.protocol, Protocol::Http);
         is_http(self) == is_http(other)
@@ -232,14 +231,14 @@ impl Listener {
     }
 }
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP, routed by request.
+    /// HTTP, routed per request.
     Http,
     /// Bytes, all to one service.
     Tcp(ServiceId),
-    /// TLS that is not decrypted: bytes, to a service by the server name (SNI) asked for.
+    /// TLS that is not decrypted: bytes, to a service by the requested server name (SNI).
     TlsPassthrough {
         /// Exact names before wildcards, longer wildcards first.
         names: Vec<(HostPattern, ServiceId)>,
@@ -249,18 +248,18 @@ pub enum Protocol {
 }
 
 crate::words! {
-    /// The word for a [`Protocol`].
+    /// The configuration word of a [`Protocol`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ProtocolWord {
-        /// HTTP, routed by request.
+        /// HTTP, routed per request.
         Http = "http",
-        /// Bytes, TLS that is passed through among them.
+        /// Bytes, including TLS passthrough.
         Tcp = "tcp",
     }
 }
 
 impl Protocol {
-    /// Its word.
+    /// Returns its word.
     pub fn word(&self) -> ProtocolWord {
         match self {
             Protocol::Http => ProtocolWord::Http,
@@ -272,11 +271,11 @@ impl Protocol {
 /// Limits on HTTP/2 towards clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientHttp2 {
-    /// Requests at once on one connection.
+    /// Maximum concurrent requests on one connection.
     pub streams_max: u32,
 }
 
-/// Which fields Weir adds to what it forwards.
+/// Which fields Weir adds to forwarded requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForwardFields {
     /// X-Forwarded-For, -Proto and -Host.
@@ -291,13 +290,13 @@ pub struct ForwardFields {
     pub via: bool,
 }
 
-/// Time limits towards clients.
+/// Timeouts towards clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientTimeouts {
     /// From the first byte of a request head to its last.
     pub head: Duration,
-    /// Between requests on a kept connection, and before the first.
+    /// Between requests on a connection, and before the first.
     pub idle: Duration,
-    /// Between two bytes of a body, either way.
+    /// Between two bytes of a body, in either direction.
     pub body: Duration,
 }

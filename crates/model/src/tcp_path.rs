@@ -1,37 +1,38 @@
-//! What TCP says of the way to a server: round-trip times, segments sent again, reordering and
-//! repeated SYNs, added up over samples.
+//! TCP statistics of the path to a server: round-trip times, retransmissions, reordering and SYN
+//! retransmissions, summed over samples.
 //!
-//! A sample is what the kernel knows of one connection at the end of one exchange (`TCP_INFO`).
-//! Segments are counted from one sample of a connection to its next, so that none counts twice and
-//! a connection that lives long is told completely however few of its exchanges are sampled.
-//! Shares, such as segments sent again of segments sent, do not depend on how often is looked.
+//! A sample is the kernel's information about one connection at the end of one exchange
+//! (`TCP_INFO`). Segments are counted from one sample of a connection to its next, so that none
+//! counts twice and a long-lived connection is covered completely however few of its exchanges are
+//! sampled. Ratios, such as retransmitted segments to sent segments, do not depend on the sampling
+//! rate.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Upper bounds of the buckets that round-trip times are counted in, in microseconds: within a
-/// rack, a zone, a region, between continents. What is longer stands in one bucket more.
+/// Upper bounds of the round-trip time buckets, in microseconds: within a rack, a zone, a region,
+/// between continents. Longer times go into one more bucket.
 pub const ROUND_TRIP_BOUNDS_US: [u64; 12] =
     [50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000];
 
-/// Buckets of round-trip times.
+/// Number of round-trip time buckets.
 pub const ROUND_TRIP_BUCKETS: usize = ROUND_TRIP_BOUNDS_US.len() + 1;
 
-/// What one sample says.
+/// One sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpSample {
     /// The connection's smoothed round-trip time.
     pub round_trip: Duration,
-    /// Data segments sent since the connection's last sample, those sent again included.
+    /// Data segments sent since the connection's last sample, including retransmissions.
     pub sent: u32,
-    /// Of these, those sent again.
+    /// How many of these were retransmissions.
     pub sent_again: u32,
-    /// How often, since then, segments were seen to have overtaken others.
+    /// How often reordering was detected since then.
     pub reordered: u32,
 }
 
-/// The way to one server, over its life. Written by all workers, but only for sampled exchanges
-/// and for connections that were slow to come about.
+/// The path to one server. Written by all workers, but only for sampled exchanges and for
+/// connections that were slow to establish.
 #[derive(Debug, Default)]
 pub struct TcpPath {
     round_trips: [AtomicU64; ROUND_TRIP_BUCKETS],
@@ -45,7 +46,7 @@ pub struct TcpPath {
     dials: AtomicU64,
     dials_repeated: AtomicU64,
     lossy_samples: AtomicU64,
-    /// When a sample was taken beyond the configured share, in milliseconds.
+    /// When a sample was last taken beyond the configured share, in milliseconds.
     extra_at_ms: AtomicU64,
 }
 
@@ -54,30 +55,31 @@ pub struct TcpPath {
 pub struct TcpPathTotals {
     /// Samples by round-trip time: up to each of [`ROUND_TRIP_BOUNDS_US`], then those above.
     pub round_trips: [u64; ROUND_TRIP_BUCKETS],
-    /// The round-trip times of all samples together.
+    /// The sum of the round-trip times of all samples.
     pub round_trip_sum: Duration,
     /// Their moving average; `None` before the first sample.
     pub round_trip: Option<Duration>,
     /// Data segments sent, over sampled connections.
     pub sent: u64,
-    /// Of these, those sent again.
+    /// How many of these were retransmissions.
     pub sent_again: u64,
-    /// How often segments were seen to have overtaken others.
+    /// How often reordering was detected.
     pub reordered: u64,
-    /// SYNs sent again before a connection came about, or was given up.
+    /// SYNs retransmitted before a connection was established, or given up.
     pub syn_retries: u64,
-    /// Connections that were tried.
+    /// Connection attempts.
     pub dials: u64,
-    /// Of these, those whose SYN was sent again.
+    /// How many of these retransmitted their SYN.
     pub dials_repeated: u64,
-    /// Samples in which segments had been sent again: loss episodes, of which one may repeat several.
+    /// Samples in which segments had been retransmitted: loss episodes, each of which may include
+    /// several.
     pub lossy_samples: u64,
 }
 
 impl TcpPath {
     /// Adds a sample.
     pub fn note(&self, sample: &TcpSample) {
-        /// How much a sample counts in the average, as in RFC 6298 section 2.
+        /// The weight of a sample in the average, as in RFC 6298 section 2.
         const GAIN: f64 = 1.0 / 8.0;
         let micros = u64::try_from(sample.round_trip.as_micros()).unwrap_or(u64::MAX);
         let bucket = ROUND_TRIP_BOUNDS_US.partition_point(|&bound| bound < micros);
@@ -93,8 +95,7 @@ impl TcpPath {
         self.reordered.fetch_add(u64::from(sample.reordered), Relaxed);
     }
 
-    /// A connection was tried. It took `syn_retries` repetitions of its SYN to come about, or did not in
-    /// spite of them.
+    /// Records a connection attempt with `syn_retries` SYN retransmissions, successful or not.
     pub fn note_dial(&self, syn_retries: u32) {
         self.dials.fetch_add(1, Relaxed);
         if syn_retries > 0 {
@@ -103,15 +104,15 @@ impl TcpPath {
         }
     }
 
-    /// Whether to take a sample at `now_ms`, beyond the configured share: true at most once every
-    /// `every_ms`, for one of those who ask.
+    /// Returns whether to take a sample at `now_ms`, beyond the configured share: true at most once
+    /// every `every_ms`, for one of the callers.
     pub fn claims_extra(&self, now_ms: u64, every_ms: u64) -> bool {
         let last = self.extra_at_ms.load(Relaxed);
         now_ms.saturating_sub(last) >= every_ms
             && self.extra_at_ms.compare_exchange(last, now_ms, Relaxed, Relaxed).is_ok()
     }
 
-    /// What was added so far.
+    /// Returns the totals so far.
     pub fn totals(&self) -> TcpPathTotals {
         let average = f64::from_bits(self.average_us_bits.load(Relaxed));
         TcpPathTotals {
@@ -130,13 +131,12 @@ impl TcpPath {
 }
 
 impl TcpPathTotals {
-    /// How many samples there are.
+    /// Returns the number of samples.
     pub fn samples(&self) -> u64 {
         self.round_trips.iter().sum()
     }
 
-    /// Adds another's counts, for several servers together. Their average is that of neither and is
-    /// left out.
+    /// Adds another server's counts. The average then applies to neither and is left out.
     pub fn add(&mut self, other: &TcpPathTotals) {
         for (sum, count) in self.round_trips.iter_mut().zip(other.round_trips) {
             *sum += count;

@@ -1,17 +1,17 @@
-//! What a configuration says of TLS. The files' bytes are part of it, as they were when it was
-//! read: a certificate that was replaced makes another configuration.
+//! TLS settings. The files' contents are part of them, as read with the configuration: replacing a
+//! certificate makes another configuration.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A file that a configuration names, with what stood in it when the configuration was read.
+/// A file that a configuration names, with its contents when the configuration was read.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Material {
-    /// Where it was read from.
+    /// Its path.
     pub path: PathBuf,
-    /// All of it.
+    /// Its contents.
     pub bytes: Arc<[u8]>,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Debug for Material {
 /// A certificate with its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Certificate {
-    /// The certificate and those that lead to its root, PEM, its own first.
+    /// The certificate chain, PEM, leaf first.
     pub chain: Material,
     /// Its private key, PEM.
     pub key: Material,
@@ -36,17 +36,17 @@ pub struct Certificate {
 /// TLS towards clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerTls {
-    /// At least one. Which is shown is chosen by the server name (SNI) that the client asks for,
-    /// exact before wildcard; a client that asks for none or for another gets the first.
+    /// At least one. Selected by the server name (SNI) that the client sends, exact before
+    /// wildcard; a client that sends none or another gets the first.
     pub certificates: Vec<Certificate>,
-    /// The oldest version that is spoken.
+    /// The minimum version.
     pub version_min: TlsVersion,
-    /// The cipher suites that may be agreed on, by their names at IANA, in the server's order of
-    /// preference; empty: all that are supported, in the client's order.
+    /// The permitted cipher suites, by their IANA names, in the server's order of preference;
+    /// empty: all supported ones, in the client's order.
     pub ciphers: Vec<&'static str>,
-    /// Whether clients show certificates, and which are taken.
+    /// Whether clients must present certificates, and which are accepted.
     pub client_certificates: Option<ClientCertificates>,
-    /// Strict-Transport-Security (RFC 6797): for how long browsers are to use TLS alone.
+    /// Strict-Transport-Security (RFC 6797): how long browsers must use TLS only.
     pub hsts: Option<Duration>,
 }
 
@@ -64,7 +64,7 @@ impl ListenerTls {
 }
 
 crate::words! {
-    /// Versions of TLS.
+    /// TLS versions.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum TlsVersion {
         /// RFC 5246.
@@ -74,7 +74,7 @@ crate::words! {
     }
 }
 
-/// Which certificates of clients are taken.
+/// Which client certificates are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificates {
     /// The authorities that issue them, PEM.
@@ -86,19 +86,19 @@ pub struct ClientCertificates {
 /// TLS towards servers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceTls {
-    /// The name that is asked for (SNI) and verified; `None`: the server's host name, or its
+    /// The server name that is sent (SNI) and verified; `None`: the server's host name, or its
     /// address.
     pub name: Option<Arc<str>>,
     /// Whether the server's certificate is verified.
     pub verify: bool,
-    /// The authorities that are believed, PEM; those of the system unless told otherwise.
+    /// The trusted authorities, PEM; those of the system by default.
     pub ca: Material,
-    /// The certificate that Weir shows to servers that ask for one.
+    /// The certificate that Weir presents to servers that request one.
     pub certificate: Option<Certificate>,
 }
 
 crate::words! {
-    /// The version of the PROXY protocol in which servers are told who the client is.
+    /// The PROXY protocol version in which servers receive the client's address.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum ProxyVersion {
         /// A line of text.
@@ -109,7 +109,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// The version of HTTP spoken to servers.
+    /// The HTTP version spoken to servers.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum HttpVersion {
         /// HTTP/1.1 (RFC 9112).

@@ -1,4 +1,4 @@
-//! Routes: which request goes where, and what is changed on its way.
+//! Routes: which request goes where, and how it is changed on its way.
 
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use crate::{ListenerId, RequestFilter, ResponseFilter, ServiceId};
 
-/// One rule: what it matches and what is done.
+/// A route: its conditions and its action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// As configured, or made from what it matches. A rule with several hosts is several routes
-    /// of one name.
+    /// As configured, or derived from its conditions. A rule with several hosts becomes several
+    /// routes of the same name.
     pub name: Arc<str>,
-    /// What must hold of a request.
+    /// The conditions on a request.
     pub matches: RouteMatch,
-    /// What is done with it.
+    /// The action.
     pub action: Action,
-    /// What its requests go through first, in order.
+    /// Filters that its requests pass through first, in order.
     pub filters: Vec<RequestFilter>,
 }
 
 impl Route {
-    /// Its rate limit, if it has one.
+    /// Returns its rate limit, if it has one.
     pub fn rate_limit(&self) -> Option<&RateLimit> {
         self.filters.iter().map(|RequestFilter::RateLimit(limit)| limit).next()
     }
@@ -48,14 +48,16 @@ pub struct RouteMatch {
 }
 
 impl RouteMatch {
-    /// Which of two is tried first (`Less`), by the precedence of the Kubernetes Gateway API
-    /// (`HTTPRouteRule.matches`, `HTTPRouteSpec.hostnames`): exact host, longer wildcard host, any
-    /// host; exact path, longer prefix; a method; more fields; more query parameters. After that,
-    /// listeners named before all listeners. Total: what is still equal is ordered by its canonical
-    /// form, so that the order in a file never matters. `Equal` only for equal conditions.
+    /// Compares which of two is tried first (`Less`), by the precedence of the Kubernetes Gateway
+    /// API (`HTTPRouteRule.matches`, `HTTPRouteSpec.hostnames`): exact host, longer wildcard host,
+    /// any host; exact path, longer prefix; a method; more fields; more query parameters. After
+    /// that, listeners named before all listeners. Total: what is still equal is ordered by its
+    /// canonical form, so that the order in a file never matters. `Equal` only for equal
+    /// conditions.
     ///
-    /// Names are compared before values: rules of one host and path that ask for the same fields
-    /// and parameters, of which at most one can match, stand together (the router relies on it).
+    /// Names are compared before values: rules of one host and path with conditions on the same
+    /// fields and parameters, of which at most one can match, are adjacent (the router relies on
+    /// it).
     pub fn precedence(&self, other: &RouteMatch) -> Ordering {
         let specific = |m: &RouteMatch| {
             let host = match &m.host {
@@ -105,12 +107,12 @@ fn names(conditions: &[FieldMatch]) -> impl Iterator<Item = &str> {
 pub enum HostPattern {
     /// The whole name.
     Exact(String),
-    /// `*.example.com` is kept as `example.com`: one or more labels stand before it.
+    /// `*.example.com` is stored as `example.com`: matches with one or more labels before it.
     Wildcard(String),
 }
 
 impl HostPattern {
-    /// Whether it covers `host`, a name in lower case.
+    /// Returns whether it covers `host`, a name in lower case.
     pub fn covers(&self, host: &str) -> bool {
         match self {
             HostPattern::Exact(name) => host == name,
@@ -121,11 +123,11 @@ impl HostPattern {
     }
 }
 
-/// A path to match, kept in canonical form ([`crate::path::canonical`]) and compared with the
+/// A path condition, stored in canonical form ([`crate::path::canonical`]) and compared with the
 /// canonical form of the request's path before the `?`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathMatch {
-    /// On segment boundaries: `/a` matches `/a` and `/a/b`, not `/ab`. Kept without a trailing
+    /// On segment boundaries: `/a` matches `/a` and `/a/b`, not `/ab`. Stored without a trailing
     /// slash; `/` is the empty prefix.
     Prefix(String),
     /// The whole path.
@@ -139,14 +141,14 @@ pub struct FieldMatch {
     /// Field name in lower case, or parameter name as it is after decoding (a form's encoding:
     /// `%XX` is a byte and `+` a space).
     pub name: String,
-    /// Its value; a parameter's after decoding, empty where there is no `=`.
+    /// Its value; a parameter's after decoding, empty if there is no `=`.
     pub value: String,
 }
 
-/// What is done with a request.
+/// A route's action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Pass it to a server.
+    /// Forward it to a server.
     Forward(Box<Forward>),
     /// Answer with a redirect.
     Redirect(Redirect),
@@ -154,7 +156,7 @@ pub enum Action {
     Deny(u16),
 }
 
-/// Passing a request on.
+/// The settings of forwarding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forward {
     /// To which services, by weight; never empty, weights not all 0.
@@ -163,7 +165,7 @@ pub struct Forward {
     pub rewrite: Rewrite,
     /// Changes to the request's fields.
     pub request_fields: FieldChanges,
-    /// What responses go through, in order.
+    /// Filters that responses pass through, in order.
     pub filters: Vec<ResponseFilter>,
     /// Changes to the response's fields, after the filters.
     pub response_fields: FieldChanges,
@@ -181,9 +183,9 @@ pub struct Split {
 /// Changes to a request's target and Host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
-    /// What stands in place of the matched prefix (or of the whole path, after an exact match).
-    /// After a prefix match it is kept like the prefix itself, without a trailing slash, so `/` is
-    /// empty; a target that becomes empty is `/`.
+    /// Replaces the matched prefix (or the whole path, after an exact match). After a prefix match
+    /// it is stored like the prefix itself, without a trailing slash, so `/` is empty; a target
+    /// that becomes empty is `/`.
     pub prefix: Option<String>,
     /// Host to send.
     pub host: Option<String>,
@@ -196,18 +198,18 @@ pub struct FieldChanges {
     pub remove: Vec<String>,
     /// Name and value; replaces every field of that name.
     pub set: Vec<(String, String)>,
-    /// Name and value; stands beside those already there.
+    /// Name and value; added to those already there.
     pub add: Vec<(String, String)>,
 }
 
 impl FieldChanges {
-    /// Whether nothing is changed.
+    /// Returns whether nothing is changed.
     pub fn is_empty(&self) -> bool {
         self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
     }
 }
 
-/// A redirect. What is `None` stays as the request has it.
+/// A redirect. `None` keeps the request's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     /// 301, 302, 303, 307 or 308.
@@ -218,31 +220,31 @@ pub struct Redirect {
     pub host: Option<String>,
     /// Port; `None` with a scheme given: that scheme's default.
     pub port: Option<u16>,
-    /// Path that replaces the matched prefix, or the whole path after an exact match; kept as
-    /// [`Rewrite::prefix`] is.
+    /// Path that replaces the matched prefix, or the whole path after an exact match; stored like
+    /// [`Rewrite::prefix`].
     pub path: Option<String>,
 }
 
 /// Requests per time and key; a token bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Whose requests share a bucket.
+    /// Which requests share a bucket.
     pub by: RateKey,
     /// Requests allowed…
     pub requests: u32,
     /// …in this time.
     pub per: Duration,
-    /// Requests that may come at once before the rate counts.
+    /// Requests that may come at once before the rate applies.
     pub burst: u32,
     /// How long a request beyond that waits for its turn; one that would have to wait longer is
     /// refused.
     pub wait_max: Duration,
 }
 
-/// Whose requests share a bucket.
+/// Which requests share a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateKey {
-    /// The client's address; an IPv6 client's /64, since one host commands all of it.
+    /// The client's address; an IPv6 client's /64, since one host usually controls all of it.
     Client,
     /// A request field's value; the name in lower case. Requests without it share one bucket.
     Field(String),

@@ -1,7 +1,7 @@
-//! A comparison of a service's servers under way: when it runs, and what each server did in it.
+//! A trial that compares a service's servers: when it runs, and each server's results.
 //!
-//! Only the counters, as the data plane shares them between workers. Why there is a trial and what
-//! its counts mean is decided in `health::comparison`.
+//! Only the counters, as workers share them. `health::comparison` decides when to start a trial and
+//! what its counts mean.
 
 use std::sync::atomic::{
     AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -10,7 +10,7 @@ use std::sync::atomic::{
 use crate::Moment;
 
 /// When a service's servers are compared. While a trial runs, servers are drawn at random, so that
-/// no client can choose which server gets the requests that fail.
+/// no client can choose which server gets the failing requests.
 #[derive(Debug, Default)]
 pub struct Trial {
     since_us: AtomicU64,
@@ -18,21 +18,22 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Whether a trial runs at `now`: one atomic load.
+    /// Returns whether a trial runs at `now`: one atomic load.
     #[inline]
     pub fn is_on(&self, now: Moment) -> bool {
         now.as_micros() < self.until_us.load(Acquire)
     }
 
-    /// Whether a trial runs at `now`, and a server chosen at `chosen_at` was chosen within it.
+    /// Returns whether a trial runs at `now`, and a server chosen at `chosen_at` was chosen during
+    /// it.
     pub fn covers(&self, chosen_at: Moment, now: Moment) -> bool {
         self.is_on(now) && chosen_at.as_micros() >= self.since_us.load(Relaxed)
     }
 
-    /// Begins a trial that runs until `until`, after `reset` has cleared the servers' counters.
-    /// Returns false when one runs already, when another worker begins one at this moment, or when
-    /// the last one ran to its end less than its own length ago: a client that causes failures
-    /// must not disable the service's balancing algorithm for ever.
+    /// Starts a trial that runs until `until`, after `reset` has cleared the servers' counters.
+    /// Returns false if one is already running, if another worker starts one at this moment, or if
+    /// the last one ran to its end less than its own length ago: a client that causes failures must
+    /// not disable the service's balancing algorithm permanently.
     pub fn begin(&self, now: Moment, until: Moment, reset: impl FnOnce()) -> bool {
         let since = self.since_us.load(Relaxed);
         let ended = self.until_us.load(Acquire);
@@ -55,20 +56,20 @@ impl Trial {
     }
 }
 
-/// What one server did in its service's trial.
+/// One server's counts in its service's trial.
 #[derive(Debug, Default)]
 pub struct TrialCounts {
-    /// [`crate::ServerState::requests`] when the trial began.
+    /// [`crate::ServerState::requests`] when the trial started.
     before: AtomicU64,
     good: AtomicU32,
     failed: AtomicU32,
     other: AtomicU32,
 }
 
-/// [`TrialCounts`], read.
+/// The values of [`TrialCounts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrialRow {
-    /// Attempts that the server answered well.
+    /// Successful attempts.
     pub good: u64,
     /// Attempts that failed after they were sent.
     pub failed: u64,
@@ -76,10 +77,10 @@ pub struct TrialRow {
     pub pending: u64,
 }
 
-/// How an attempt ended, as far as a trial is concerned.
+/// The outcome of an attempt in a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialOutcome {
-    /// The server did its part.
+    /// The server worked.
     Good,
     /// It failed after the request was sent.
     Failed,
@@ -88,7 +89,7 @@ pub enum TrialOutcome {
 }
 
 impl TrialCounts {
-    /// Starts from zero; `requests` have been given to the server until now.
+    /// Starts from zero; `requests` have been sent to the server so far.
     pub fn reset(&self, requests: u64) {
         self.before.store(requests, Relaxed);
         for count in [&self.good, &self.failed, &self.other] {
@@ -96,7 +97,7 @@ impl TrialCounts {
         }
     }
 
-    /// Counts an attempt that was given to the server during the trial.
+    /// Counts an attempt on the server during the trial.
     pub fn count(&self, outcome: TrialOutcome) {
         let count = match outcome {
             TrialOutcome::Good => &self.good,
@@ -106,7 +107,7 @@ impl TrialCounts {
         count.fetch_add(1, Relaxed);
     }
 
-    /// The counts; `requests` have been given to the server until now.
+    /// Returns the counts; `requests` have been sent to the server so far.
     pub fn row(&self, requests: u64) -> TrialRow {
         let read = |count: &AtomicU32| u64::from(count.load(Relaxed));
         let (good, failed, other) = (read(&self.good), read(&self.failed), read(&self.other));

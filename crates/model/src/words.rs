@@ -1,15 +1,15 @@
-//! One table of words per enum: the variant, its comment and the word that configurations, logs and
-//! the API use for it.
+//! Enums with words: one table with each variant, its comment and the word that configurations,
+//! logs and the API use for it.
 //!
-//! [`words!`](crate::words!) makes the enum and what can be asked of it from that table, so that a
-//! reader, a schema and whatever prints a value can't disagree, and a new variant can't be forgotten.
-//! [`word_of!`](crate::word_of!) is for an enum some of whose variants hold more; it can make an enum
-//! of the words alone as well, for whoever reads a word before the rest.
+//! [`words!`](crate::words!) generates the enum and its conversions from that table, so that a
+//! parser, a schema and output code cannot disagree, and a new variant cannot be forgotten.
+//! [`word_of!`](crate::word_of!) is for an enum some of whose variants have fields; it can also
+//! generate an enum of the words alone, for code that parses a word before the rest.
 
-/// A word that is none of the table's.
+/// A word that is not in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownWord {
-    /// The words that are known, in order of the enum.
+    /// The known words, in order of the enum.
     pub known: &'static [&'static str],
 }
 
@@ -30,7 +30,7 @@ pub trait Words {
     fn word(&self) -> &'static str;
 }
 
-/// Makes an enum of plain variants from a table `Variant = "word"`: the enum, `ALL`, `WORDS`,
+/// Generates an enum of plain variants from a table `Variant = "word"`: the enum, `ALL`, `WORDS`,
 /// `as_str` and `FromStr`. The words are stable: metrics, logs and the API use them.
 #[macro_export]
 macro_rules! words {
@@ -53,7 +53,7 @@ macro_rules! words {
         impl std::str::FromStr for $name {
             type Err = $crate::UnknownWord;
 
-            /// The variant of exactly that word, or the words that there are.
+            /// Returns the variant with exactly that word, or the known words.
             fn from_str(text: &str) -> Result<$name, $crate::UnknownWord> {
                 match text {
                     $($word => Ok($name::$variant),)+
@@ -64,10 +64,10 @@ macro_rules! words {
     };
 }
 
-/// Gives an enum `WORDS` and `as_str` from a table `Variant = "word"`, where variants may hold
-/// fields. With `as Word`, the enum `Word` is made too: the same variants without their fields,
-/// with all that [`words!`](crate::words!) makes. A reader parses it and matches on it, so that a
-/// variant that it does not read is an error of the compiler.
+/// Gives an enum `WORDS` and `as_str` from a table `Variant = "word"`, where variants may have
+/// fields. With `as Word`, it also generates the enum `Word`: the same variants without their
+/// fields, with everything that [`words!`](crate::words!) generates. A parser matches on it, so
+/// that a variant that it does not handle is a compile error.
 #[macro_export]
 macro_rules! word_of {
     ($(#[$of:meta])* $name:ident as $word_name:ident {
@@ -90,7 +90,7 @@ macro_rules! word_of {
             /// Every word, in order of the enum.
             pub const WORDS: &'static [&'static str] = &[$($word,)+];
 
-            /// The stable word: configuration, log, metric label, API.
+            /// Returns the stable word: configuration, log, metric label, API.
             pub const fn as_str(&self) -> &'static str {
                 match self {
                     $($name::$variant $(($($field)+))? $({$($fields)+})? => $word,)+
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_word_says_which_there_are() {
+    fn an_unknown_word_lists_the_known_ones() {
         let unknown: UnknownWord = "Ready".parse::<Administrative>().unwrap_err();
         assert_eq!(unknown.to_string(), "not one of ready, drain, maintenance");
     }

@@ -1,4 +1,4 @@
-//! docs/causes.md is made of the causes' own pages: `UPDATE_EXPECT=1` rewrites it.
+//! Checks that docs/causes.md matches the causes' pages: `UPDATE_EXPECT=1` rewrites it.
 
 use std::fmt::Write as _;
 use std::path::Path;

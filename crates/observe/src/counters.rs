@@ -1,6 +1,5 @@
-//! What a worker counts. Each number has one writer, its worker, so that adding is a plain load
-//! and store without a bus lock; whoever reads sees each number whole, if not all of them at one
-//! moment.
+//! A worker's counters. Each number has one writer, its worker, so that adding is a plain load and
+//! store without a bus lock; readers see each number whole, but not all of them at the same moment.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,7 +9,7 @@ use model::{Cause, Timings};
 
 use crate::Histogram;
 
-/// For measuring what counting costs (`scripts/bench-log-cost`); never set otherwise.
+/// For measuring the cost of counting (`scripts/bench-log-cost`); never set otherwise.
 pub(crate) const UNCOUNTED: bool = cfg!(weir_uncounted);
 
 /// A number that only grows. One thread writes it, any thread reads it.
@@ -18,7 +17,7 @@ pub(crate) const UNCOUNTED: bool = cfg!(weir_uncounted);
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Zero.
+    /// Returns a counter of zero.
     pub const fn new() -> Counter {
         Counter(AtomicU64::new(0))
     }
@@ -38,19 +37,19 @@ impl Counter {
         self.add(1);
     }
 
-    /// What was added so far.
+    /// Returns the sum so far.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
-/// Kinds of answers: none sent (also all of tcp mode), then 1xx to 5xx.
+/// Classes of responses: none sent (also all of TCP mode), then 1xx to 5xx.
 pub const STATUS_CLASSES: usize = 6;
 
 /// Number of causes.
 pub(crate) const CAUSES: usize = Cause::ALL.len();
 
-/// Ends of exchanges, by cause and by the class of the status that the client got.
+/// Ends of exchanges, by cause and by the class of the status sent to the client.
 #[derive(Debug)]
 pub struct ExchangeCounters([[Counter; STATUS_CLASSES]; CAUSES]);
 
@@ -61,11 +60,11 @@ impl Default for ExchangeCounters {
 }
 
 impl ExchangeCounters {
-    /// Counts an exchange that ended for `cause`; `status` is what the client got.
+    /// Counts an exchange that ended for `cause`; `status` is the one sent to the client.
     #[inline]
     pub fn count(&self, cause: Cause, status: Option<u16>) {
         let class = status.map_or(0, |status| usize::from(status / 100));
-        // Servers may answer anything up to 999; those answers are in no class.
+        // Servers may send statuses up to 999; those above 5xx are in no class.
         let class = if class < STATUS_CLASSES { class } else { 0 };
         self.0[cause as usize][class].increment();
     }
@@ -77,40 +76,43 @@ impl ExchangeCounters {
     }
 }
 
-/// What one worker counts for one service.
+/// One worker's counters for one service.
 #[derive(Debug, Default)]
 pub struct ServiceCounters {
-    /// How exchanges (in tcp mode: connections) ended.
+    /// How exchanges (in TCP mode: connections) ended.
     pub exchanges: ExchangeCounters,
     /// Requests sent to servers, each attempt counted.
     pub attempts: Counter,
     /// Attempts after an exchange's first.
     pub retries: Counter,
-    /// Bytes of request bodies (in tcp mode: from clients) passed to servers. Add as they flow.
+    /// Bytes of request bodies (in TCP mode: from clients) forwarded to servers. Added as they
+    /// flow.
     pub request_body_bytes: Counter,
-    /// Bytes of response bodies (in tcp mode: from servers) passed to clients. Add as they flow.
+    /// Bytes of response bodies (in TCP mode: from servers) forwarded to clients. Added as they
+    /// flow.
     pub response_body_bytes: Counter,
     /// Connections opened to servers for requests.
     pub connections_opened: Counter,
-    /// Requests that went over a kept connection.
+    /// Requests sent on a reused connection.
     pub connections_reused: Counter,
-    /// Requests that joined the queue.
+    /// Requests that entered the queue.
     pub queued: Counter,
-    /// From the complete request head to the end, of those that a server answered.
+    /// Durations from the complete request head to the end, of requests that a server answered.
     pub total: Histogram,
-    /// The same of all others: refused, timed out, given up. Beside the served ones they would pull
-    /// every percentile, down when most are refused at once and up when most wait in vain.
+    /// Durations of all others: refused, timed out, abandoned. Together with the served ones they
+    /// would distort every percentile, downwards when most are refused at once and upwards when
+    /// most wait in vain.
     pub unanswered: Histogram,
-    /// From the complete request head to the first byte of the response head, where one came.
+    /// From the complete request head to the first byte of the response head, if there was one.
     pub first_byte: Histogram,
-    /// Time in the queue, of those that were in it.
+    /// Time in the queue, of requests that were in it.
     pub queue: Histogram,
-    /// Time to establish connections, where one was.
+    /// Time to establish connections.
     pub connect: Histogram,
 }
 
 impl ServiceCounters {
-    /// Counts the end of an exchange: its cause, its attempts and its times. Bytes, connections
+    /// Counts the end of an exchange: its cause, its attempts and its durations. Bytes, connections
     /// and queueing are counted where they happen.
     pub fn exchange_ended(
         &self,
@@ -122,11 +124,11 @@ impl ServiceCounters {
         self.exchanges.count(cause, status);
         self.attempts.add(u64::from(attempts));
         self.retries.add(u64::from(attempts.saturating_sub(1)));
-        // A response head has come; bytes of a TCP connection have none, but an end.
+        // A response head has arrived; a TCP connection has no response head, only an end.
         let answered = !timings.first_byte.is_zero() || cause == Cause::Completed;
         let whole = if answered { &self.total } else { &self.unanswered };
         whole.record(timings.total);
-        // A stage that was not reached is zero, and is not a stage that took no time.
+        // Zero means that the stage was not reached, not that it took no time.
         for (histogram, duration) in [
             (&self.first_byte, timings.first_byte),
             (&self.queue, timings.queue),
@@ -139,54 +141,54 @@ impl ServiceCounters {
     }
 }
 
-/// What one worker counts for one listener.
+/// One worker's counters for one listener.
 #[derive(Debug, Default)]
 pub struct ListenerCounters {
     /// Client connections accepted.
     pub connections_accepted: Counter,
-    /// Of these, those that are over.
+    /// How many of these have ended.
     pub connections_closed: Counter,
-    /// Times that accepting paused since there were as many as `connections_max`.
+    /// How often accepting paused because `connections_max` was reached.
     pub accept_pauses: Counter,
-    /// TLS handshakes that came about.
+    /// Completed TLS handshakes.
     pub tls_handshakes: Counter,
-    /// Of these, those that went on with an earlier session.
+    /// How many of these resumed an earlier session.
     pub tls_handshakes_resumed: Counter,
-    /// How exchanges ended, those that found no service among them.
+    /// How exchanges ended, including those that found no service.
     pub exchanges: ExchangeCounters,
 }
 
-/// One worker's counters. The maps are locked to look up, which a worker does once per service and
-/// configuration, and to read.
+/// One worker's counters. The maps are locked for lookup, which a worker does once per service and
+/// configuration, and for reading.
 #[derive(Debug, Default)]
 pub struct Shard {
-    /// The configuration by which names were last forgotten.
+    /// The configuration by which names were last dropped.
     retained_for: AtomicU64,
     services: Mutex<BTreeMap<Arc<str>, Arc<ServiceCounters>>>,
     listeners: Mutex<BTreeMap<Arc<str>, Arc<ListenerCounters>>>,
-    /// Access lines thrown away because their reader was too slow.
+    /// Access lines dropped because their reader was too slow.
     pub access_lines_dropped: Counter,
 }
 
 impl Shard {
-    /// The counters of a service, to be kept by the caller until the next configuration.
+    /// Returns the counters of a service; the caller keeps them until the next configuration.
     pub fn service(&self, name: &Arc<str>) -> Arc<ServiceCounters> {
         self.service_of(u64::MAX, name)
     }
 
-    /// The counters of a listener, to be kept by the caller until the next configuration.
+    /// Returns the counters of a listener; the caller keeps them until the next configuration.
     pub fn listener(&self, name: &Arc<str>) -> Arc<ListenerCounters> {
         self.listener_of(u64::MAX, name)
     }
 
-    /// The counters of a service that the configuration of this generation names. If a later one
-    /// has removed it, they count towards nothing: an exchange that outlives its service does not
-    /// bring it back into the metrics.
+    /// Returns the counters of a service in the configuration of this generation. If a later one
+    /// has removed it, they are not part of any metric: an exchange that outlives its service does
+    /// not bring it back into the metrics.
     pub fn service_of(&self, generation: u64, name: &Arc<str>) -> Arc<ServiceCounters> {
         self.look_up(&self.services, generation, name)
     }
 
-    /// The same of a listener.
+    /// The same for a listener.
     pub fn listener_of(&self, generation: u64, name: &Arc<str>) -> Arc<ListenerCounters> {
         self.look_up(&self.listeners, generation, name)
     }
@@ -198,8 +200,8 @@ impl Shard {
         name: &Arc<str>,
     ) -> Arc<T> {
         let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
-        // Set before a map is locked to forget names, so that one that is not there any more is
-        // known to be forgotten.
+        // Set before a map is locked to drop names, so that a missing name is known to have been
+        // dropped.
         if generation < self.retained_for.load(Relaxed) {
             return map.get(name).map(Arc::clone).unwrap_or_default();
         }
@@ -282,9 +284,9 @@ mod tests {
             counters.exchange_ended(Cause::QueueFull, Some(429), 0, &timings(500, 0));
         }
         counters.exchange_ended(Cause::Completed, Some(200), 1, &timings(100_000, 90_000));
-        // Broken off by the client after the head: a server has answered.
+        // Aborted by the client after the head: a server has answered.
         counters.exchange_ended(Cause::ClientReset, Some(200), 1, &timings(100_000, 90_000));
-        // A server that never answers is in neither's way.
+        // A server that never answers affects neither.
         let timeout = timings(60_000_000, 0);
         counters.exchange_ended(Cause::HttpResponseTimeout, Some(504), 1, &timeout);
         let totals = |histogram: &Histogram| {

@@ -1,5 +1,5 @@
-//! Numbers as text, appended to a buffer: what `std::fmt` does, at a fraction of its cost, for the
-//! line that is written once per request.
+//! Formats numbers into a buffer, as `std::fmt` does, at a fraction of its cost, for the access
+//! line, which is written once per request.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) fn push_u64(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&text[at..]);
 }
 
-/// Appends `duration` in milliseconds with three decimals, cut off below a microsecond.
+/// Appends `duration` in milliseconds with three decimals, truncated below a microsecond.
 pub(crate) fn push_millis(out: &mut Vec<u8>, duration: Duration) {
     let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     push_u64(out, micros / 1_000);

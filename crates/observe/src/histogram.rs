@@ -1,9 +1,9 @@
-//! Distributions of durations: log-linear buckets, as an HDR histogram has them, but in decimal.
+//! Histograms of durations: log-linear buckets like an HDR histogram, but decimal.
 //!
-//! A bucket is a number of two significant digits of microseconds: 1 µs wide up to 100 µs, 10 µs
-//! up to 1 ms and so on, up to 10^10 µs (2.8 h; what is longer counts as that). Read in the middle
-//! of its bucket, a value is off by 5 % at most. Decimal, so that bounds which people use (0.25 s,
-//! 0.5 s, 10 s) are bounds of buckets, and a count "at most 0.5 s" is exact.
+//! A bucket covers two significant digits of microseconds: 1 µs wide up to 100 µs, 10 µs up to 1 ms
+//! and so on, up to 10^10 µs (2.8 h; longer durations count as that). A value reported as the
+//! middle of its bucket is off by 5 % at most. Decimal, so that common bounds (0.25 s, 0.5 s, 10 s)
+//! are bucket bounds, and a count "at most 0.5 s" is exact.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,8 +12,8 @@ use std::time::Duration;
 use crate::Counter;
 use crate::counters::UNCOUNTED;
 
-/// A distribution that one thread writes and any thread reads. Takes memory (6.6 kB) only once
-/// there is something to record.
+/// A histogram that one thread writes and any thread reads. Allocates its memory (6.6 kB) with the
+/// first value.
 #[derive(Debug, Default)]
 pub struct Histogram(OnceLock<Box<Buckets>>);
 
@@ -28,7 +28,7 @@ struct Buckets {
 const BUCKETS: usize = 100 + 90 * 8;
 
 impl Histogram {
-    /// Adds one duration, rounded up to a microsecond. One thread only: two writers would lose
+    /// Adds one duration, rounded up to a microsecond. By one thread only: two writers would lose
     /// each other's additions.
     pub fn record(&self, duration: Duration) {
         if UNCOUNTED {
@@ -43,7 +43,7 @@ impl Histogram {
         }
     }
 
-    /// Adds what was recorded so far to `totals`. While it is being written the sum may be a few
+    /// Adds what was recorded so far to `totals`. While it is being written, the sum may be a few
     /// values ahead of the counts or behind.
     pub fn add_to(&self, totals: &mut HistogramTotals) {
         let Some(buckets) = self.0.get() else { return };
@@ -66,7 +66,7 @@ impl Buckets {
     }
 }
 
-/// Several histograms added up, as plain numbers.
+/// The sum of several histograms, as plain numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistogramTotals {
     /// Empty, or one per bucket.
@@ -76,23 +76,23 @@ pub struct HistogramTotals {
 }
 
 impl HistogramTotals {
-    /// How many durations there are.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// All durations together.
+    /// Returns the sum of all durations.
     pub fn sum(&self) -> Duration {
         Duration::from_micros(self.sum_us)
     }
 
-    /// The longest; zero if there is none.
+    /// Returns the longest; zero if there is none.
     pub fn max(&self) -> Duration {
         Duration::from_micros(self.max_us)
     }
 
-    /// The smallest duration that is not exceeded by the share `q` (0.0 to 1.0) of all, off by 5 %
-    /// at most; `None` if there is none.
+    /// Returns the smallest duration that is not exceeded by the share `q` (0.0 to 1.0) of all, off
+    /// by 5 % at most; `None` if there is none.
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         let count = self.count();
         let rank = ((q * count as f64).ceil() as u64).clamp(1, count.max(1));
@@ -108,22 +108,22 @@ impl HistogramTotals {
         None
     }
 
-    /// How many are at most `bound`. Exact if `bound` has no more than two significant digits of
-    /// microseconds; else of the next smaller such number.
+    /// Returns how many are at most `bound`. Exact if `bound` has no more than two significant
+    /// digits of microseconds; otherwise for the next smaller such number.
     pub fn count_at_most(&self, bound: Duration) -> u64 {
         let micros = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
-        // The first bucket that may hold something longer than the bound.
+        // The first bucket that may contain something longer than the bound.
         let end = bucket_of(micros.saturating_add(1));
         self.counts.iter().take(end).sum()
     }
 
-    /// What was recorded after `before`, an earlier sum of the same histograms. The longest of it
-    /// is not known; [`HistogramTotals::max`] stays the longest ever.
+    /// Returns what was recorded after `before`, an earlier sum of the same histograms. Its longest
+    /// duration is unknown; [`HistogramTotals::max`] stays the longest ever.
     #[must_use]
     pub fn since(&self, before: &HistogramTotals) -> HistogramTotals {
         let earlier = before.counts.iter().copied().chain(std::iter::repeat(0));
         HistogramTotals {
-            // A service that was forgotten and is counted anew has fewer than before.
+            // A service that was dropped and counted from zero again has fewer than before.
             counts: self.counts.iter().zip(earlier).map(|(n, m)| n.saturating_sub(m)).collect(),
             sum_us: self.sum_us.saturating_sub(before.sum_us),
             max_us: self.max_us,
@@ -141,21 +141,23 @@ impl HistogramTotals {
     }
 }
 
-/// The bucket of a number of microseconds.
+/// Returns the bucket of a number of microseconds.
 fn bucket_of(micros: u64) -> usize {
-    // Buckets hold their upper bound and not their lower one: 100 stands beside 91, not 101.
+    // Buckets contain their upper bound and not their lower one: 100 is in the bucket of 91, not of
+    // 101.
     let below = micros.saturating_sub(1);
     if below < 100 {
         return below as usize;
     }
     let decade = below.ilog10();
     let two_digits = below / 10_u64.pow(decade - 1);
-    // 100 µs begin decade 2, whose two digits begin with 10.
+    // 100 µs start decade 2, whose two digits start with 10.
     let bucket = 100 + (decade as usize - 2) * 90 + (two_digits as usize - 10);
     bucket.min(BUCKETS - 1)
 }
 
-/// What a bucket holds, in microseconds: more than the first, up to and with the second.
+/// Returns the range of a bucket, in microseconds: more than the first, up to and including the
+/// second.
 fn bounds(bucket: usize) -> (u64, u64) {
     let bucket = bucket as u64;
     if bucket < 100 {
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_stand_side_by_side_and_hold_their_values() {
+    fn buckets_are_contiguous_and_contain_their_values() {
         for bucket in 0..BUCKETS {
             let (above, up_to) = bounds(bucket);
             assert_eq!(bucket_of(above + 1), bucket);
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_since_is_told_from_what_was_before() {
+    fn since_returns_only_later_values() {
         let before = totals([1, 200, 3_000]);
         let mut now = before.clone();
         now.merge(&totals([200, 5_000]));

@@ -1,5 +1,5 @@
-//! An exchange under way, as whoever looks in from outside sees it. Gathered when it is asked for;
-//! nothing here is kept up to date on the request's path.
+//! A report of an exchange in flight. Collected on request; nothing here is updated on the
+//! request's path.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,81 +8,81 @@ use std::time::Duration;
 use model::Moment;
 
 model::words! {
-    /// How far an exchange (or a connection in tcp mode) has come.
+    /// The stage of an exchange (or a connection in TCP mode).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Stage {
         /// It waits for a server's slot.
         Queue = "queue",
-        /// A connection to the server is being made.
+        /// A connection to the server is being opened.
         Connect = "connect",
-        /// The request is being sent, or the response head is awaited.
+        /// The request is being sent, or Weir waits for the response head.
         Response = "response",
-        /// The response body is being passed on.
+        /// The response body is being forwarded.
         Body = "body",
-        /// Bytes go both ways: tcp mode, or an upgraded connection.
+        /// Bytes flow both ways: TCP mode, or an upgraded connection.
         Tunnel = "tunnel",
     }
 }
 
-/// One exchange under way. In tcp mode there is no request: its texts are empty.
+/// One exchange in flight. In TCP mode there is no request: its strings are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InFlight {
-    /// When the request head was complete (in tcp mode: when the connection was accepted).
+    /// When the request head was complete (in TCP mode: when the connection was accepted).
     pub since: Moment,
-    /// How far it has come.
+    /// Its stage.
     pub stage: Stage,
     /// X-Request-Id, if there is one.
     pub request_id: String,
-    /// Who asked.
+    /// The client's address.
     pub client: SocketAddr,
-    /// Where it came in.
+    /// The listener that accepted it.
     pub listener: Arc<str>,
     /// Request method.
     pub method: String,
-    /// Host asked for.
+    /// The requested host.
     pub host: String,
-    /// Path asked for, without the query, which may hold what is nobody's business.
+    /// The requested path, without the query, which may contain sensitive data.
     pub path: String,
-    /// Where it was routed to.
+    /// The service it was routed to.
     pub service: Option<Arc<str>>,
-    /// The server of the present attempt.
+    /// The server of the current attempt.
     pub server: Option<SocketAddr>,
-    /// Attempts begun.
+    /// Number of attempts so far.
     pub attempts: u32,
 }
 
-/// Which of what is under way is asked for.
+/// The filter of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InFlightWanted {
-    /// Only of this service.
+    /// Only this service.
     pub service: Option<String>,
-    /// Only what is under way for at least this long.
+    /// Only exchanges that have been in flight for at least this long.
     pub longer_than: Duration,
 }
 
 impl InFlightWanted {
-    /// Whether something of this service that has been under way since then is meant.
+    /// Returns whether an exchange of this service that started at `since` matches.
     pub fn takes(&self, service: Option<&str>, since: Moment, now: Moment) -> bool {
         let of_service = self.service.is_none() || service == self.service.as_deref();
         of_service && now.since(since) >= self.longer_than
     }
 }
 
-/// What is told of what is under way.
+/// The report of exchanges in flight.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InFlightTold {
-    /// All that is under way.
+    /// Number of all exchanges in flight.
     pub in_flight: usize,
-    /// What of it is asked for.
+    /// Number of matching ones.
     pub matching: usize,
-    /// Of these, those under way for longest, in any order; not all if there are very many.
+    /// The longest-running of these, in any order; not all if there are very many.
     pub requests: Vec<InFlight>,
-    /// Workers that did not answer in time; theirs is missing from all of the above.
+    /// Workers that did not answer in time; their exchanges are missing from all of the above.
     pub workers_silent: usize,
 }
 
 impl InFlightTold {
-    /// Adds what another worker tells.
+    /// Adds another worker's report.
     pub fn add(&mut self, other: InFlightTold) {
         self.in_flight += other.in_flight;
         self.matching += other.matching;

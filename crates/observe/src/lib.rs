@@ -1,10 +1,8 @@
-//! What is counted and recorded: per-worker counters and histograms, the access line, and the text
-//! that a metrics scraper reads.
+//! Counters, histograms, the access line, and metrics exposition.
 //!
-//! On the request's path nothing here locks, allocates or formats for metrics: a worker looks up
-//! its [`ServiceCounters`] once and then only adds. Reading merges what the workers wrote. Pure:
-//! times are arguments, text is appended to the caller's buffer; who writes it where and when is
-//! the shells' affair.
+//! On the request's path, metrics take no lock, allocate nothing and format nothing: a worker looks
+//! up its [`ServiceCounters`] once and then only adds. Reading merges what the workers wrote. Pure:
+//! times are arguments, text is appended to the caller's buffer; the I/O crates write it.
 
 pub mod counters;
 pub mod exposition;

@@ -1,5 +1,5 @@
-//! Bounds what is logged of one kind: the first few lines of a window pass, the rest are counted,
-//! and their number is logged when the window ends. Pure; who logs keeps the time.
+//! Limits how many lines of one kind are logged: the first few lines of a window pass, the rest are
+//! counted, and their number is logged when the window ends. Pure; the caller provides the time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use model::Moment;
 
-/// Lines of one kind that pass in a window.
+/// Maximum lines of one kind per window.
 pub const LINES_MAX: u32 = 10;
-/// How long a window is. It begins with the first line.
+/// Length of a window. It starts with the first line.
 pub const WINDOW: Duration = Duration::from_secs(10);
 
-/// The windows of all kinds (`K`: where in a program a line is written, so there are few).
+/// The windows of all kinds (`K`: the place in the program that writes a line, so there are few).
 #[derive(Debug)]
 pub struct LogLimit<K> {
     windows: HashMap<K, Window>,
@@ -23,18 +23,18 @@ struct Window {
     ends: Moment,
     lines: u32,
     held: u64,
-    /// What the first line held back says.
+    /// The text of the first suppressed line.
     example: String,
 }
 
-/// Lines of one kind that were held back.
+/// Suppressed lines of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held<K> {
     /// Which kind.
     pub kind: K,
     /// How many.
     pub lines: u64,
-    /// What the first of them says.
+    /// The text of the first of them.
     pub example: String,
 }
 
@@ -45,9 +45,9 @@ impl<K> Default for LogLimit<K> {
 }
 
 impl<K: Eq + Hash + Clone> LogLimit<K> {
-    /// Whether a line of this kind is logged now. `example` is asked for what it says, if it is the
-    /// first of its window that is not. A window that is over is closed by [`LogLimit::take_due`]
-    /// alone, so that no number is lost.
+    /// Returns whether a line of this kind is logged now. `example` is called for its text if it is
+    /// the first of its window that is not. An expired window is closed by [`LogLimit::take_due`]
+    /// alone, so that no count is lost.
     pub fn admit(&mut self, kind: &K, now: Moment, example: impl FnOnce() -> String) -> bool {
         let Some(window) = self.windows.get_mut(kind) else {
             let window = Window { ends: now + WINDOW, lines: 1, held: 0, example: String::new() };
@@ -68,8 +68,8 @@ impl<K: Eq + Hash + Clone> LogLimit<K> {
         false
     }
 
-    /// Closes the windows that are over at `now`, all of them if there is none; yields what was
-    /// held back in them.
+    /// Closes the windows that have expired at `now`, or all of them if `now` is `None`; returns
+    /// what was suppressed in them.
     pub fn take_due(&mut self, now: Option<Moment>) -> Vec<Held<K>> {
         let is_over = |window: &Window| now.is_none_or(|now| now >= window.ends);
         let over = self.windows.extract_if(|_, window| is_over(window));
@@ -92,7 +92,7 @@ mod tests {
         let mut limit = LogLimit::default();
         let passed = (0..10_000).filter(|n| limit.admit(&"ping", at(1), || format!("line {n}")));
         assert_eq!(passed.count(), LINES_MAX as usize);
-        // Another kind has lines of its own.
+        // Another kind has its own window.
         assert!(limit.admit(&"reset", at(1), String::new));
         assert_eq!(limit.take_due(Some(at(10))), []);
         let held = Held { kind: "ping", lines: 9_990, example: "line 10".to_owned() };
@@ -108,7 +108,7 @@ mod tests {
         }
         let mut limit = LogLimit::default();
         let mut passed = 0;
-        // Nobody takes what is due, then at the end all of it.
+        // Expired windows are not collected, then all of them at the end.
         for n in 0..100 {
             passed += u64::from(limit.admit(&(), at(n / 2), String::new));
         }

@@ -1,8 +1,8 @@
 //! The access line: one per exchange, as JSON for machines or as text for people.
 //!
-//! Much of it is what a client sent, and clients are not to be trusted: whatever the bytes, a line
-//! stays one line, JSON stays valid JSON, and no control character reaches a terminal. Appends to
-//! the caller's buffer and allocates nothing else.
+//! Much of its content was sent by a client and is untrusted: whatever the bytes, a line stays one
+//! line, JSON stays valid JSON, and no control character reaches a terminal. Appends to the
+//! caller's buffer and allocates nothing else.
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -13,8 +13,7 @@ use model::{Attempt, Cause, Timings};
 use crate::digits::{push_millis, push_u64};
 use crate::timestamp::Timestamp;
 
-/// What an access line says. Byte strings that are empty are what is not known or, in tcp mode,
-/// does not exist.
+/// The content of an access line. Empty byte strings mean unknown or, in TCP mode, not applicable.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessRecord<'a> {
     /// When the exchange ended.
@@ -23,25 +22,25 @@ pub struct AccessRecord<'a> {
     pub request_id: &'a [u8],
     /// The client's address.
     pub client: SocketAddr,
-    /// The listener it came in on.
+    /// The listener that accepted it.
     pub listener: &'a str,
     /// Request method.
     pub method: &'a [u8],
-    /// Host asked for.
+    /// The requested host.
     pub host: &'a [u8],
-    /// Path as sent, without its query, which may hold secrets.
+    /// Path as sent, without the query, which may contain secrets.
     pub path: &'a [u8],
-    /// What the client speaks, such as `HTTP/2`.
+    /// The client's protocol, such as `HTTP/2`.
     pub protocol: &'a str,
-    /// What was agreed on with the client in the TLS handshake, if there was one.
+    /// The client's TLS parameters, if it used TLS.
     pub tls: Option<TlsRecord<'a>>,
-    /// The status that a gRPC response ended with (`grpc-status`).
+    /// The status of a gRPC response (`grpc-status`).
     pub grpc_status: Option<u8>,
     /// Status sent to the client.
     pub status: Option<u16>,
     /// Why it ended as it did.
     pub cause: Cause,
-    /// More about the cause, such as the rule that a request broke.
+    /// Detail about the cause, such as the rule that a request violated.
     pub detail: Option<&'a str>,
     /// The service it was routed to.
     pub service: Option<&'a str>,
@@ -53,32 +52,32 @@ pub struct AccessRecord<'a> {
     pub attempts: u32,
     /// The attempts that failed and were followed by another, oldest first.
     pub failed_attempts: &'a [Attempt],
-    /// Why a failed request was not sent again, if that was a decision.
+    /// Why a failed request was not retried, if that was a decision.
     pub not_retried: Option<&'a str>,
-    /// Whether the last attempt went over a kept connection.
+    /// Whether the last attempt reused a connection.
     pub reused: bool,
-    /// Where the time went.
+    /// The durations of the stages.
     pub timings: Timings,
-    /// Bytes of the request body, or in tcp mode from the client.
+    /// Bytes of the request body, or in TCP mode from the client.
     pub request_bytes: u64,
-    /// Bytes of the response body, or in tcp mode to the client.
+    /// Bytes of the response body, or in TCP mode to the client.
     pub response_bytes: u64,
-    /// What TCP says of the connections, if it was asked.
+    /// TCP statistics of the connections, if sampled.
     pub tcp: Option<TcpRecord>,
-    /// Why it got the servers that it got, as JSON, if that is told.
+    /// The balancing decisions as JSON, if recorded.
     pub decision: Option<&'a str>,
 }
 
-/// What was agreed on in a TLS handshake with a client.
+/// The TLS parameters negotiated with a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsRecord<'a> {
     /// `TLSv1.2` or `TLSv1.3`.
     pub version: &'a str,
     /// The cipher suite.
     pub cipher: &'a str,
-    /// The name that the client asked for (SNI).
+    /// The server name that the client sent (SNI).
     pub server_name: Option<&'a str>,
-    /// Whether an earlier session was gone on with.
+    /// Whether an earlier session was resumed.
     pub resumed: bool,
 }
 
@@ -100,27 +99,27 @@ impl TlsRecord<'_> {
     }
 }
 
-/// What TCP says of both connections of an exchange at its end.
+/// TCP statistics of both connections of an exchange at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpRecord {
-    /// To the client, if it was still there to be asked about.
+    /// Of the client's connection, if it still existed.
     pub client: Option<TcpSide>,
     /// To the server of the last attempt, if there was one.
     pub server: Option<TcpSide>,
 }
 
-/// What TCP says of one connection.
+/// TCP statistics of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSide {
     /// Smoothed round-trip time.
     pub round_trip: Duration,
-    /// Segments sent again over the connection's life, not only in this exchange.
+    /// Retransmitted segments over the connection's life, not only in this exchange.
     pub retransmits: u32,
 }
 
 impl AccessRecord<'_> {
     /// Appends the record as one JSON object (RFC 8259) and a line feed. Every member is always
-    /// there, `null` where nothing is known; times are in milliseconds.
+    /// present, `null` if unknown; times are in milliseconds.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"time\":\"");
         out.extend_from_slice(self.time.as_bytes());
@@ -184,7 +183,7 @@ impl AccessRecord<'_> {
         out.extend_from_slice(b"}\n");
     }
 
-    /// How often it was sent to a server, and what came of that.
+    /// Appends how often it was sent to a server, and the results.
     fn write_json_attempts(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"attempts\":");
         push_u64(out, u64::from(self.attempts));
@@ -201,7 +200,7 @@ impl AccessRecord<'_> {
         out.extend_from_slice(if self.reused { b",\"reused\":true" } else { b",\"reused\":false" });
     }
 
-    /// What few lines tell: one object each, so that the others need few bytes to say so.
+    /// Appends rarely used members: one object each, so that lines without them need few bytes.
     fn write_json_rare(&self, out: &mut Vec<u8>) {
         match &self.tcp {
             None => out.extend_from_slice(b",\"tcp\":null,\"decision\":"),
@@ -217,8 +216,8 @@ impl AccessRecord<'_> {
     }
 
     /// Appends the record as one line: time, status, cause, total milliseconds, method, host and
-    /// path, then `name=value` for the rest. `-` stands for what is not known; a value with
-    /// anything but visible ASCII in it, or with quotes, is quoted, bytes written as `\xNN`.
+    /// path, then `name=value` for the rest. `-` means unknown; a value that contains anything but
+    /// visible ASCII, or quotes, is quoted, with bytes written as `\xNN`.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.time.as_bytes());
         out.push(b' ');
@@ -274,7 +273,7 @@ impl AccessRecord<'_> {
         out.push(b'\n');
     }
 
-    /// What follows the times.
+    /// Appends what follows the times.
     fn write_text_rest(&self, out: &mut Vec<u8>) {
         if let Some(status) = self.grpc_status {
             out.extend_from_slice(b" grpc_status=");
@@ -322,8 +321,8 @@ fn push_side_json(out: &mut Vec<u8>, side: Option<TcpSide>, key: &[u8]) {
     }
 }
 
-/// Appends `bytes` as a JSON string, or `null` if there are none. What is not UTF-8 becomes
-/// U+FFFD; control characters are escaped, those above ASCII too, since terminals obey them.
+/// Appends `bytes` as a JSON string, or `null` if there are none. Invalid UTF-8 becomes U+FFFD;
+/// control characters are escaped, including those above ASCII, since terminals interpret them.
 fn push_json(out: &mut Vec<u8>, bytes: &[u8]) {
     if bytes.is_empty() {
         out.extend_from_slice(b"null");
@@ -352,7 +351,7 @@ fn push_json_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
                 '\n' => out.extend_from_slice(b"\\n"),
                 '\r' => out.extend_from_slice(b"\\r"),
                 '\t' => out.extend_from_slice(b"\\t"),
-                // No control character lies above U+009F.
+                // There is no control character above U+009F.
                 _ if character.is_control() => {
                     out.extend_from_slice(b"\\u00");
                     push_hex(out, character as u8);

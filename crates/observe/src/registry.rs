@@ -1,4 +1,4 @@
-//! All workers' counters, and their sums as plain numbers for whoever shows them.
+//! All workers' counters, and their sums as plain numbers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,20 +15,20 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry without workers.
+    /// Returns a registry without workers.
     pub fn new() -> Registry {
         Registry::default()
     }
 
-    /// A shard for one more worker.
+    /// Adds a shard for one more worker.
     pub fn add_shard(&self) -> Arc<Shard> {
         let shard = Arc::new(Shard::default());
         self.shards().push(Arc::clone(&shard));
         shard
     }
 
-    /// Forgets services and listeners that the configuration of this generation does not name. A
-    /// worker that still adds to forgotten counters, or looks them up for an older configuration,
+    /// Drops services and listeners that the configuration of this generation does not contain. A
+    /// worker that still adds to dropped counters, or looks them up for an older configuration,
     /// does no harm.
     pub fn retain(
         &self,
@@ -41,7 +41,7 @@ impl Registry {
         }
     }
 
-    /// The sums over all workers.
+    /// Returns the sums over all workers.
     pub fn totals(&self) -> Totals {
         // Cloned, so that a worker that starts does not wait for a reader.
         let shards = self.shards().clone();
@@ -74,7 +74,7 @@ pub struct Totals {
     pub access_lines_dropped: u64,
 }
 
-/// How many exchanges ended how.
+/// Number of exchanges by how they ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExchangeTotals(Box<[[u64; STATUS_CLASSES]; CAUSES]>);
 
@@ -85,17 +85,18 @@ impl Default for ExchangeTotals {
 }
 
 impl ExchangeTotals {
-    /// Those that ended for `cause` with a status of `class`: 1 to 5 for 1xx to 5xx, 0 for none.
+    /// Returns those that ended for `cause` with a status of `class`: 1 to 5 for 1xx to 5xx, 0 for
+    /// none.
     pub fn get(&self, cause: Cause, class: usize) -> u64 {
         self.0[cause as usize].get(class).copied().unwrap_or(0)
     }
 
-    /// Those that ended for `cause`.
+    /// Returns those that ended for `cause`.
     pub fn of_cause(&self, cause: Cause) -> u64 {
         self.0[cause as usize].iter().sum()
     }
 
-    /// All.
+    /// Returns their total.
     pub fn sum(&self) -> u64 {
         self.0.iter().flatten().sum()
     }
@@ -160,7 +161,7 @@ pub struct ListenerTotals {
 }
 
 impl ListenerTotals {
-    /// Connections accepted and not over yet.
+    /// Returns the connections accepted and not yet ended.
     pub fn connections_open(&self) -> u64 {
         // A connection may be accepted by one worker and end at another, and the two are read one
         // after the other.
@@ -197,7 +198,7 @@ mod tests {
             counters.response_body_bytes.add(50);
             worker.access_lines_dropped.increment();
         }
-        // Accepted by one worker, over at the other.
+        // Accepted by one worker, ended at the other.
         workers[0].listener(&listener).connections_accepted.add(3);
         workers[1].listener(&listener).connections_closed.add(2);
 
@@ -224,7 +225,7 @@ mod tests {
             shard.listener(&Arc::from(name)).connections_accepted.increment();
         }
         registry.retain(2, |name| name == "stays", |name| name == "stays");
-        // As a connection does that ends under an older configuration.
+        // Like a connection that ends under an older configuration.
         for name in ["stays", "goes"] {
             shard.service_of(1, &Arc::from(name)).attempts.increment();
             shard.listener_of(1, &Arc::from(name)).connections_accepted.increment();

@@ -1,4 +1,4 @@
-//! Wall-clock times as RFC 3339 text. The time itself is handed in; no time zone but UTC.
+//! Formats wall-clock times as RFC 3339. The time is an argument; always in UTC.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Timestamp([u8; 24]);
 
 impl Timestamp {
-    /// The text as ASCII bytes.
+    /// Returns the text as ASCII bytes.
     pub fn as_bytes(&self) -> &[u8; 24] {
         &self.0
     }
@@ -16,12 +16,13 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Digits and marks, all of them ASCII.
+        // Only digits and punctuation, all ASCII.
         f.write_str(str::from_utf8(&self.0).unwrap_or_default())
     }
 }
 
-/// Makes [`Timestamp`]s, and works out the calendar only when the second changes. One per worker.
+/// Creates [`Timestamp`]s, and recomputes the calendar only when the second changes. One per
+/// worker.
 #[derive(Clone, Debug)]
 pub struct TimestampCache {
     second: u64,
@@ -34,11 +35,12 @@ impl Default for TimestampCache {
     }
 }
 
-/// The last second with a year of four digits, all that RFC 3339 can say.
+/// The last second of a four-digit year, the maximum of RFC 3339.
 const SECOND_MAX: u64 = 253_402_300_799;
 
 impl TimestampCache {
-    /// The text for `since_epoch`, the time since 1970-01-01T00:00:00Z without leap seconds.
+    /// Returns the text for `since_epoch`, the time since 1970-01-01T00:00:00Z without leap
+    /// seconds.
     pub fn at(&mut self, since_epoch: Duration) -> Timestamp {
         let second = since_epoch.as_secs().min(SECOND_MAX);
         if second != self.second {
@@ -63,16 +65,16 @@ impl TimestampCache {
     }
 }
 
-/// Year, month and day of the `day`-th day after 1970-01-01, in the Gregorian calendar.
+/// Returns year, month and day of the `day`-th day after 1970-01-01, in the Gregorian calendar.
 ///
-/// Years are counted from the 1st of March, so that a leap day is a year's last, and in eras of
-/// 400 years, after which the calendar repeats.
+/// Years are counted from the 1st of March, so that a leap day is a year's last, and in eras of 400
+/// years, after which the calendar repeats.
 fn civil(day: u32) -> (u32, u32, u32) {
     const ERA_DAYS: u32 = 146_097;
     // 1970-01-01 is this many days after 0000-03-01.
     let day = day + 719_468;
     let (era, day_of_era) = (day / ERA_DAYS, day % ERA_DAYS);
-    // Takes out the leap days: one in 4 years, none in 100, one in 400.
+    // Removes the leap days: one in 4 years, none in 100, one in 400.
     let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / (ERA_DAYS - 1);
     let year_of_era = (day_of_era - leap_days) / 365;
     let first_day = 365 * year_of_era + year_of_era / 4 - year_of_era / 100;
@@ -85,7 +87,7 @@ fn civil(day: u32) -> (u32, u32, u32) {
     (era * 400 + year_of_era + next_year, month, day_of_month)
 }
 
-/// Writes `number` over all of `digits`, with leading zeros.
+/// Writes `number` into all of `digits`, with leading zeros.
 fn put(digits: &mut [u8], mut number: u32) {
     for digit in digits.iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;

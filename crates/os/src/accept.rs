@@ -1,16 +1,16 @@
-//! Taking a connection from a listener in one system call.
+//! Accepts a connection from a listener in one system call.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use rustix::net::SocketFlags;
 
-/// The next connection of `listener`: non-blocking and close-on-exec from birth (accept4), with
-/// the peer's address; an IPv4-mapped one (RFC 4291 section 2.5.5.2) as IPv4.
+/// Returns the next connection of `listener`: non-blocking and close-on-exec from the start
+/// (accept4), with the peer's address; an IPv4-mapped one (RFC 4291 section 2.5.5.2) as IPv4.
 ///
 /// # Errors
 /// `WouldBlock` when none is waiting; `EMFILE`/`ENFILE` when there is no descriptor for it, which
-/// stays true until one is closed, so that the caller pauses instead of spinning. See
+/// stays true until one is closed, so that the caller should pause instead of spinning. See
 /// [`is_transient`] and [`crate::limits::is_exhaustion`].
 pub fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let (fd, peer) =
@@ -20,13 +20,14 @@ pub fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
         Some(peer) => peer,
         None => stream.peer_addr()?,
     };
-    // A socket on [::] shows IPv4 clients as ::ffff:192.0.2.1; to everyone else they are IPv4.
+    // A socket on [::] reports IPv4 clients as ::ffff:192.0.2.1; everything else treats them as
+    // IPv4.
     Ok((stream, SocketAddr::new(peer.ip().to_canonical(), peer.port())))
 }
 
-/// Whether an error of [`accept`] belongs to the one connection that was lost (its client has gone
-/// already, or a packet filter refused it) so that the next call may succeed at once. accept(2)
-/// passes on network errors that were pending on the new socket.
+/// Returns whether an error of [`accept`] concerns only the one connection that was lost (its
+/// client has already gone, or a packet filter refused it) so that the next call may succeed at
+/// once. accept(2) passes on network errors that were pending on the new socket.
 pub fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

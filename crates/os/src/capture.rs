@@ -1,8 +1,8 @@
-//! Packets of an interface as the kernel hands them out: a ring of `AF_PACKET` (`TPACKET_V3`) shared
-//! with the kernel, so that a packet costs no system call and none is copied twice.
+//! Packet capture on an interface: an `AF_PACKET` ring (`TPACKET_V3`) shared with the kernel, so
+//! that a packet costs no system call and none is copied twice.
 //!
-//! What the packets mean is not for this room. The layouts are those of
-//! `include/uapi/linux/if_packet.h` and of the kernel's `Documentation/networking/packet_mmap.rst`.
+//! Packets are not interpreted here. The layouts are those of `include/uapi/linux/if_packet.h` and
+//! of the kernel's `Documentation/networking/packet_mmap.rst`.
 
 #![allow(
     unsafe_code,
@@ -18,25 +18,26 @@ use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use socket2::SockFilter;
 
-/// A block: the kernel hands out packets by the block.
+/// Block size: the kernel hands over packets by the block.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Blocks of the ring: 16 MiB that may wait while this program does not look.
+/// Number of blocks in the ring: 16 MiB that may wait while this program is busy.
 const BLOCKS: usize = 16;
-/// A block that is not full is handed out after this, in milliseconds.
+/// A block that is not full is handed over after this, in milliseconds.
 const BLOCK_WAIT_MS: u32 = 50;
-/// What has passed is handed out after this at the latest, in milliseconds: the kernel looks at a
-/// block that is not full twice before it lets go of it.
+/// A packet is handed over after this at the latest, in milliseconds: the kernel checks a partial
+/// block twice before it releases it.
 pub const LATE_MS: u32 = 2 * BLOCK_WAIT_MS;
-/// What is kept of each packet is bounded by a block; this only divides it.
+/// Each packet is bounded by a block; this only divides the block.
 const FRAME_BYTES: usize = 2_048;
 
-/// What is kept of a packet, in bytes. Ethernet with two tags, a tunnel over IPv6, and IPv6 and TCP with all
-/// options inside it are 200; what comes behind them is data, and the ring holds ever more packets.
+/// Bytes kept of a packet. Ethernet with two tags, a tunnel over IPv6, and IPv6 and TCP with all
+/// options inside it are 200; what follows is data, and keeping less makes the ring hold more
+/// packets.
 const KEPT_BYTES: u32 = 256;
-/// What is kept of a fragment: the whole, since it has to be put together.
+/// Bytes kept of a fragment: all of it, since fragments have to be reassembled.
 const FRAGMENT_BYTES: u32 = 262_144;
 
-/// Struct `tpacket3_hdr`; behind it stands struct `sockaddr_ll`.
+/// Struct `tpacket3_hdr`; followed by struct `sockaddr_ll`.
 const HEADER_BYTES: usize = 48;
 /// `PACKET_OUTGOING` of `include/uapi/linux/if_packet.h`.
 const OUTGOING: u8 = 4;
@@ -47,7 +48,7 @@ const LOOPBACK: u16 = 772;
 /// One packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// When the kernel took it: nanoseconds since 1970.
+    /// When the kernel captured it: nanoseconds since 1970.
     pub time_ns: i64,
     /// Its length on the wire, in bytes.
     pub wire_bytes: u32,
@@ -60,24 +61,25 @@ pub struct Packet<'a> {
 pub struct Ring {
     socket: OwnedFd,
     memory: *mut u8,
-    /// The block that is looked at next.
+    /// The block to be read next.
     block: usize,
     hardware: u16,
 }
 
 impl Ring {
-    /// Begins to capture on `interface`.
+    /// Starts to capture on `interface`.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`), or when there is no such interface.
     pub fn open(interface: &str) -> io::Result<Ring> {
-        // Of no protocol yet: nothing comes before the ring is there.
+        // With no protocol yet: no packets arrive before the ring exists.
         let socket =
             socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         let index = name_to_index(&socket, interface)?;
         socket2::SockRef::from(&socket).attach_filter(&kept())?;
-        // Packets are stamped where they arrive and leave, once for all who capture. Otherwise each
-        // socket's copy is stamped when it is put into the ring: later, and each at another time.
+        // Packets are timestamped where they arrive and leave, once for all capturing sockets.
+        // Otherwise each socket's copy is timestamped when it is put into the ring: later, and each
+        // at a different time.
         set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &(1 as libc::c_int))?;
         set(
             &socket,
@@ -116,7 +118,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Binds to the interface; yields its hardware's type.
+    /// Binds to the interface; returns its hardware type.
     fn bind(&self, index: u32) -> io::Result<u16> {
         let mut address = libc::sockaddr_ll {
             sll_family: libc::AF_PACKET as u16,
@@ -139,12 +141,12 @@ impl Ring {
         if failed { Err(io::Error::last_os_error()) } else { Ok(address.sll_hatype) }
     }
 
-    /// Whether packets begin with an Ethernet header; otherwise with IP's.
+    /// Returns whether packets begin with an Ethernet header; otherwise with an IP header.
     pub fn is_ethernet(&self) -> bool {
         matches!(self.hardware, ETHERNET | LOOPBACK)
     }
 
-    /// Waits up to `wait_ms` for packets and hands those that are there to `each`.
+    /// Waits up to `wait_ms` for packets and passes those available to `each`.
     ///
     /// # Errors
     /// When the interface has gone.
@@ -165,7 +167,7 @@ impl Ring {
                 return Err(error.into());
             }
         }
-        // Each block at most once, so that a flood leaves time for others.
+        // Each block at most once, so that a flood leaves time for other work.
         for _ in 0..BLOCKS {
             if !self.is_ready() {
                 break;
@@ -178,7 +180,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Packets that found no room in the ring since this was last asked.
+    /// Returns the number of packets dropped since the last call because the ring was full.
     ///
     /// # Errors
     /// None that are known of.
@@ -202,13 +204,13 @@ impl Ring {
         self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Who holds the current block: the third word of struct `tpacket_block_desc`.
+    /// Returns the owner of the current block: the third word of struct `tpacket_block_desc`.
     fn status(&self) -> &AtomicU32 {
         // SAFETY: within the mapping, aligned, and shared with the kernel as an atomic word is.
         unsafe { AtomicU32::from_ptr(self.memory.add(self.block * BLOCK_BYTES + 8).cast()) }
     }
 
-    /// The current block. It is this program's until its status is given back.
+    /// Returns the current block. This program owns it until its status is given back.
     fn bytes(&self) -> &[u8] {
         // SAFETY: within the mapping; the kernel does not write to a block that it has handed out.
         unsafe {
@@ -224,8 +226,8 @@ impl Drop for Ring {
     }
 }
 
-/// How much of a packet is kept, as a program of the kernel's (classic BPF, `linux/filter.h`):
-/// loads are from where IP begins, whatever the link.
+/// Returns how much of a packet is kept, as a filter program (classic BPF, `linux/filter.h`): loads
+/// are relative to the IP header, whatever the link.
 fn kept() -> [SockFilter; 11] {
     const BYTE: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
     const HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
@@ -267,7 +269,8 @@ fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) 
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The packets of a block. On the loopback interface each passes twice; the second is taken.
+/// Reads the packets of a block. On the loopback interface each passes twice; only the second is
+/// used.
 fn read_block(block: &[u8], is_loopback: bool, each: &mut impl FnMut(Packet<'_>)) {
     let word = |at: usize| {
         block.get(at..).and_then(|rest| rest.first_chunk()).map(|four| u32::from_ne_bytes(*four))

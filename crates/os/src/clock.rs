@@ -1,4 +1,4 @@
-//! The clocks, read in one place: shells call these and pass the result on as an argument.
+//! The clocks, read in one place: I/O code calls these and passes the result on as an argument.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use model::Moment;
 
 static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
-/// The monotonic clock, in microseconds since the first call in this process (which yields
+/// Returns the monotonic clock, in microseconds since the first call in this process (which returns
 /// [`Moment::ZERO`]). Call it once early in `main`, so that the origin is the program's start.
 pub fn now() -> Moment {
     #[allow(clippy::disallowed_methods, reason = "the replacement that the ban names")]
@@ -17,8 +17,8 @@ pub fn now() -> Moment {
     Moment::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
-/// The monotonic clock in nanoseconds since the first call of [`now`]: for measuring times that
-/// are shorter than a microsecond is fine for.
+/// Returns the monotonic clock in nanoseconds since the first call of [`now`]: for durations that
+/// need a resolution below a microsecond.
 pub fn nanos() -> u64 {
     #[allow(clippy::disallowed_methods, reason = "the replacement that the ban names")]
     let now = Instant::now();
@@ -26,29 +26,29 @@ pub fn nanos() -> u64 {
     u64::try_from(now.saturating_duration_since(origin).as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// CPU time that the calling thread has used, user and system together.
+/// Returns the CPU time of the calling thread, user and system together.
 pub fn thread_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// The wall clock, as time since 1970-01-01 00:00 UTC. It may jump in either direction: for
+/// Returns the wall clock, as time since 1970-01-01 00:00 UTC. It may jump in either direction: for
 /// labels, logs and the Date field, never for measuring.
 pub fn wall() -> Duration {
     #[allow(clippy::disallowed_methods, reason = "the replacement that the ban names")]
     let now = SystemTime::now();
-    // A clock set before 1970 is an operator's mistake that must not stop traffic.
+    // A clock set before 1970 is an operator's error that must not stop traffic.
     now.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Time since the machine started, sleep included: what the kernel stamps its log and its
-/// processes with.
+/// Returns the time since the machine booted, including sleep: the time base of the kernel log and
+/// of process start times.
 pub fn since_boot() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Ticks in a second (`USER_HZ`), in which /proc counts CPU time.
+/// Returns the ticks per second (`USER_HZ`), in which /proc counts CPU time.
 pub fn ticks_per_second() -> u64 {
     rustix::param::clock_ticks_per_second()
 }

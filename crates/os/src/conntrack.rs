@@ -1,5 +1,5 @@
-//! Connection tracking's counters, asked of the kernel directly (netlink, nfnetlink): where
-//! `/proc/net/stat/nf_conntrack` is not built in, this is the only way to them.
+//! Connection tracking counters, read directly from the kernel (netlink, nfnetlink): where
+//! `/proc/net/stat/nf_conntrack` is not built in, this is the only way.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -12,11 +12,11 @@ use crate::netlink::{Netlink, array, attributes};
 pub struct Statistics {
     /// Packets that belong to no connection.
     pub invalid: u64,
-    /// Entries that could not be inserted, since the same connection was there already.
+    /// Entries that could not be inserted, because the same connection existed already.
     pub insert_failed: u64,
     /// Packets dropped because no entry could be made: the table was full, or memory was short.
     pub drop: u64,
-    /// Entries thrown out to make room for new ones.
+    /// Entries evicted to make room for new ones.
     pub early_drop: u64,
 }
 

@@ -1,13 +1,13 @@
-//! How many processors this process may use.
+//! The number of processors that this process may use.
 
-/// Processors that this process can keep busy: those of its affinity mask, fewer where a cgroup
-/// quota (a container's CPU limit) allows less. At least 1.
+/// Returns the number of processors that this process can keep busy: those of its affinity mask,
+/// fewer if a cgroup quota (a container's CPU limit) allows less. At least 1.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The numbers of the processors in this thread's affinity mask, ascending: what
-/// [`crate::threads::pin`] takes. Empty when the kernel does not say.
+/// Returns the numbers of the processors in this thread's affinity mask, ascending, as
+/// [`crate::threads::pin`] takes them. Empty if the kernel does not provide them.
 pub fn allowed() -> Vec<usize> {
     let Ok(mask) = rustix::thread::sched_getaffinity(None) else {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! What a network interface's driver tells of itself (ioctl `SIOCETHTOOL`): its name, its
-//! statistics, its rings and queues. No privilege is needed for any of it.
+//! Information from a network interface's driver (ioctl `SIOCETHTOOL`): its name, statistics, rings
+//! and queues. None of it needs privileges.
 
 #![allow(unsafe_code, reason = "neither rustix nor socket2 speaks SIOCETHTOOL")]
 
@@ -10,13 +10,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::netlink::array;
 
-/// Asks about interfaces of the network namespace in which it was opened.
+/// Queries interfaces of the network namespace in which it was opened.
 #[derive(Debug)]
 pub struct Ethtool {
     socket: OwnedFd,
 }
 
-/// Who drives an interface.
+/// The driver of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Driver {
     /// `ena`, `virtio_net`, `veth`.
@@ -32,22 +32,22 @@ pub struct Driver {
 pub struct Rings {
     /// Receive descriptors in use.
     pub rx: u32,
-    /// The most that the device has.
+    /// The device's maximum.
     pub rx_max: u32,
     /// Transmit descriptors in use.
     pub tx: u32,
-    /// The most that the device has.
+    /// The device's maximum.
     pub tx_max: u32,
 }
 
 /// Queues of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Channels {
-    /// Receive queues in use, those that also send included.
+    /// Receive queues in use, including combined ones.
     pub rx: u32,
-    /// The most there could be.
+    /// The maximum.
     pub rx_max: u32,
-    /// Transmit queues in use, those that also receive included.
+    /// Transmit queues in use, including combined ones.
     pub tx: u32,
 }
 
@@ -67,7 +67,7 @@ const NAME_BYTES: usize = 32;
 const STATISTICS_MAX: u32 = 32_768;
 
 impl Ethtool {
-    /// Opens a socket to ask through; any socket does.
+    /// Opens a socket for the queries; any socket works.
     ///
     /// # Errors
     /// When there is no descriptor left for it.
@@ -77,10 +77,11 @@ impl Ethtool {
         Ok(Ethtool { socket })
     }
 
-    /// The driver of `interface`.
+    /// Returns the driver of `interface`.
     ///
     /// # Errors
-    /// `ENODEV` when there is no such interface, `EOPNOTSUPP` when its driver tells nothing.
+    /// `ENODEV` when there is no such interface, `EOPNOTSUPP` when its driver does not support
+    /// this.
     pub fn driver(&self, interface: &str) -> io::Result<Driver> {
         // Struct ethtool_drvinfo.
         let mut reply = [0_u8; 196];
@@ -92,7 +93,7 @@ impl Ethtool {
         })
     }
 
-    /// All statistics of `interface`, by the driver's names for them and in its order.
+    /// Returns all statistics of `interface`, by the driver's names and in its order.
     ///
     /// # Errors
     /// As [`Ethtool::driver`]; and when there are more than this program reads.
@@ -105,8 +106,8 @@ impl Ethtool {
             let why = format!("its driver keeps {count} statistics, more than {STATISTICS_MAX}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
-        // The driver fills in as many as it has at that moment. Queues may be added between the
-        // two calls; there is room for twice as many as it told of, and for a few more.
+        // The driver fills in as many as it has at that moment. Queues may be added between the two
+        // calls; there is room for twice as many as it reported, and for a few more.
         let room = count as usize * 2 + 1024;
         let mut names = vec![0_u8; 12 + room * NAME_BYTES];
         put(&mut names, 1, SET_OF_STATISTICS);
@@ -115,7 +116,7 @@ impl Ethtool {
         let mut values = vec![0_u8; 8 + room * 8];
         put(&mut values, 1, count);
         self.ask(interface, GET_STATISTICS, &mut values)?;
-        // Where queues went away in between, the shorter of the two is what is known.
+        // If queues were removed in between, only the shorter of the two is used.
         let count = number(&names, 2).min(number(&values, 1)) as usize;
         let names = names.get(12..).unwrap_or_default().chunks(NAME_BYTES).map(text);
         let values = values.get(8..).unwrap_or_default().chunks(8);
@@ -123,7 +124,7 @@ impl Ethtool {
         Ok(names.zip(values).take(count).collect())
     }
 
-    /// The rings of `interface`.
+    /// Returns the rings of `interface`.
     ///
     /// # Errors
     /// `EOPNOTSUPP` when its driver has none.
@@ -135,10 +136,10 @@ impl Ethtool {
         Ok(Rings { rx_max: of(1), tx_max: of(4), rx: of(5), tx: of(8) })
     }
 
-    /// The queues of `interface`.
+    /// Returns the queues of `interface`.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` when its driver does not tell.
+    /// `EOPNOTSUPP` when its driver does not support this.
     pub fn channels(&self, interface: &str) -> io::Result<Channels> {
         // Struct ethtool_channels: queues that only receive, and those that do both.
         let mut reply = [0_u8; 36];
@@ -148,15 +149,15 @@ impl Ethtool {
         Ok(Channels { rx_max: of(1).max(of(4)), rx, tx })
     }
 
-    /// The speed of `interface`, in megabits per second; `None` where its driver knows none, as
-    /// those of virtual machines mostly do.
+    /// Returns the speed of `interface`, in megabits per second; `None` if its driver does not know
+    /// it, as is usual in virtual machines.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` when its driver does not tell.
+    /// `EOPNOTSUPP` when its driver does not support this.
     pub fn speed_mbit(&self, interface: &str) -> io::Result<Option<u32>> {
-        // Struct ethtool_link_settings, and three maps of modes behind it. Asked with no maps, the
-        // kernel answers with the length that they have, made negative; asked with that, it fills
-        // everything in. The length is 4 words as of Linux 6.18, and a byte at most.
+        // Struct ethtool_link_settings, followed by three maps of modes. Queried with no maps, the
+        // kernel answers with their length, negated; queried with that length, it fills everything
+        // in. The length is 4 words as of Linux 6.18, and a byte at most.
         const LENGTH_AT: usize = 15;
         let mut reply = [0_u8; 48 + 3 * 4 * 127];
         self.ask(interface, GET_LINK, &mut reply)?;
@@ -170,7 +171,7 @@ impl Ethtool {
         Ok(Some(number(&reply, 1)).filter(|&speed| speed != u32::MAX && speed != 0))
     }
 
-    /// The largest packet that `interface` carries, in bytes.
+    /// Returns the largest packet that `interface` carries, in bytes.
     ///
     /// # Errors
     /// `ENODEV` when there is no such interface.
@@ -185,7 +186,7 @@ impl Ethtool {
         if result < 0 {
             return Err(io::Error::last_os_error());
         }
-        // The number is the first of the union, where the pointer stands for other requests.
+        // The number is the first in the union, where other requests have the pointer.
         Ok(array(&request.data.addr().to_ne_bytes(), 0).map_or(0, u32::from_ne_bytes))
     }
 
@@ -230,7 +231,7 @@ impl Request {
 /// `include/uapi/linux/sockios.h`.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
-/// The `index`-th number of 32 bits.
+/// Returns the `index`-th number of 32 bits.
 fn number(bytes: &[u8], index: usize) -> u32 {
     array(bytes, index * 4).map_or(0, u32::from_ne_bytes)
 }
@@ -241,7 +242,7 @@ fn put(bytes: &mut [u8], index: usize, value: u32) {
     }
 }
 
-/// Up to the first zero. Drivers of old pad names with spaces.
+/// Returns the text up to the first zero. Old drivers pad names with spaces.
 fn text(bytes: &[u8]) -> String {
     let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..length).unwrap_or_default()).trim().to_owned()

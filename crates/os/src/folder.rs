@@ -1,5 +1,5 @@
-//! A folder held open, and what stands in it by name. For the thousands of small files of /proc,
-//! where walking a whole path to each, and asking how large it is, costs more than reading it.
+//! A directory held open, for access to its entries by name. For the thousands of small files of
+//! /proc, where resolving a whole path to each, and querying its size, costs more than reading it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,14 +14,15 @@ use rustix::fs::{
     Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, accessat, openat, readlinkat_raw,
 };
 
-/// Entries are read in pieces of this size; the name of one has at most 255 bytes.
+/// Entries are read in pieces of this size; a name has at most 255 bytes.
 const ENTRIES_BYTES: usize = 8192;
 
-/// Whether this process, as it is now, can make a file in the folder at `path`. Changes nothing.
+/// Checks that this process, as it is now, can create a file in the directory at `path`. Changes
+/// nothing.
 ///
 /// # Errors
-/// What the system says: there is no such folder, it is something else, it may not be written to, or
-/// its file system is read-only.
+/// The system's error: the directory does not exist, is not a directory or not writable, or its
+/// file system is read-only.
 pub fn takes_new_files(path: &Path) -> io::Result<()> {
     // The parent of a bare file name.
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
@@ -32,31 +33,31 @@ pub fn takes_new_files(path: &Path) -> io::Result<()> {
     Ok(accessat(CWD, path, rights, AtFlags::EACCESS)?)
 }
 
-/// A folder, held open.
+/// A directory, held open.
 #[derive(Debug)]
 pub struct Folder {
     descriptor: OwnedFd,
 }
 
-/// What stands in a folder.
+/// An entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// Its name, without a path.
     pub name: &'a OsStr,
-    /// Whether it is a file: no folder, no link, no device.
+    /// Whether it is a regular file: not a directory, link or device.
     pub is_file: bool,
 }
 
 impl Folder {
-    /// Opens the folder at `path`.
+    /// Opens the directory at `path`.
     ///
     /// # Errors
-    /// When there is none, or this process may not read it.
+    /// When it does not exist, or this process may not read it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Folder> {
         folder(CWD, path.as_ref())
     }
 
-    /// Opens the folder `name` in it.
+    /// Opens the directory `name` in it.
     ///
     /// # Errors
     /// As [`Folder::open`].
@@ -67,13 +68,13 @@ impl Folder {
     /// Opens the file `name` in it for reading.
     ///
     /// # Errors
-    /// When there is none, or this process may not read it.
+    /// When it does not exist, or this process may not read it.
     pub fn file(&self, name: impl AsRef<Path>) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         Ok(File::from(openat(&self.descriptor, name.as_ref(), flags, Mode::empty())?))
     }
 
-    /// Where the link `name` in it points, as far as `buffer` has room.
+    /// Returns the target of the link `name` in it, as far as `buffer` has room.
     ///
     /// # Errors
     /// When there is no such link, or this process may not read it.
@@ -82,8 +83,8 @@ impl Folder {
         Ok(OsStr::from_bytes(buffer.get(..length).unwrap_or_default()))
     }
 
-    /// Hands every entry to `each`, itself and its parent left out, until it breaks off. Whoever
-    /// asks again goes on from about there.
+    /// Passes every entry to `each`, except `.` and `..`, until it breaks. A further call continues
+    /// from about there.
     ///
     /// # Errors
     /// When the entries can't be read.

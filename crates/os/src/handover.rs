@@ -1,7 +1,7 @@
-//! Handing descriptors over to a program that this one starts: listening sockets, a file in memory.
+//! Hands descriptors over to a program that this one starts: listening sockets, a file in memory.
 //!
-//! What is handed over, and when, is the verbs' business. The program started finds a descriptor
-//! under the number that it has here; the numbers travel in whatever the caller lets it read.
+//! The caller decides what is handed over, and when. The started program finds a descriptor under
+//! the same number as here; the numbers are passed in whatever the caller lets it read.
 
 #![allow(unsafe_code, reason = "a descriptor that comes by number has no owner the compiler knows")]
 
@@ -16,8 +16,8 @@ use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 /// Standard input, output and error: never handed over by number.
 const STANDARD_STREAMS: RawFd = 3;
 
-/// A file in memory that holds `bytes`, which nobody can change any more. It has no path and is
-/// gone with its last descriptor.
+/// Returns a file in memory that contains `bytes` and cannot be changed any more. It has no path
+/// and is gone with its last descriptor.
 ///
 /// # Errors
 /// When there is no descriptor or no memory left, or `name` is longer than the 249 bytes that the
@@ -32,10 +32,10 @@ pub fn memory_file(name: &str, bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// All that a file in memory holds, but not more than `max_bytes`.
+/// Returns the contents of a file in memory, at most `max_bytes`.
 ///
 /// # Errors
-/// `FileTooLarge` when it holds more than `max_bytes`, else what reading it failed with.
+/// `FileTooLarge` when it contains more than `max_bytes`, else the read error.
 pub fn read_memory_file(descriptor: OwnedFd, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = File::from(descriptor);
     if file.metadata()?.len() > max_bytes {
@@ -71,8 +71,9 @@ pub fn spawn(mut command: Command, descriptors: &[BorrowedFd<'_>]) -> io::Result
     command.spawn()
 }
 
-/// Takes possession of a descriptor that whoever started this program left open under `number`.
-/// To be called before anything else could take it up; a second call for the same one fails.
+/// Takes ownership of a descriptor that the process which started this program left open under
+/// `number`. Must be called before anything else could take it; a second call for the same one
+/// fails.
 ///
 /// # Errors
 /// `InvalidInput` for a standard stream, `AlreadyExists` when this program opened or took it
@@ -122,7 +123,7 @@ mod tests {
         let child = spawn(shell, &[handed.as_fd()]).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "for the child alone");
-        // Here nothing has changed: the next child does not get it.
+        // Here nothing has changed: the next child does not inherit it.
         assert!(fcntl_getfd(&handed).unwrap().contains(FdFlags::CLOEXEC));
     }
 

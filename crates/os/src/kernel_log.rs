@@ -1,17 +1,17 @@
-//! The kernel's log (`/dev/kmsg`): what it holds now, without waiting for more.
+//! Reads the kernel log (`/dev/kmsg`): its current contents, without waiting for more.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// A record with its continuation lines is no longer (`PRINTK_MESSAGE_MAX` of
+/// Maximum length of a record with its continuation lines (`PRINTK_MESSAGE_MAX` of
 /// `kernel/printk/internal.h` is 2,048).
 const RECORD_BYTES: usize = 8192;
 
-/// Records at most: the log's buffer holds a few thousand.
+/// Maximum number of records: the log's buffer holds a few thousand.
 const RECORDS_MAX: usize = 100_000;
 
-/// Hands every record to `each`, oldest first, as the kernel writes it:
+/// Passes every record to `each`, oldest first, as the kernel writes it:
 /// `priority,sequence,microseconds,flags;text`.
 ///
 /// # Errors
@@ -26,7 +26,7 @@ pub fn each(mut each: impl FnMut(&str)) -> io::Result<()> {
             Ok(length) => each(&String::from_utf8_lossy(record.get(..length).unwrap_or_default())),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EAGAIN) => break,
-                // EPIPE: records were overwritten meanwhile; the next read goes on behind them.
+                // EPIPE: records were overwritten meanwhile; the next read continues after them.
                 Some(libc::EPIPE | libc::EINTR) => {}
                 _ => return Err(error),
             },

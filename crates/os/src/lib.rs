@@ -1,8 +1,8 @@
-//! Safe wrappers over Linux: what a balancer asks of the kernel beyond `std`.
+//! Safe wrappers over Linux system calls that `std` does not provide.
 //!
-//! The one room where `unsafe` may stand; every block says why it is sound, and none stands where
-//! `rustix` or `socket2` already offers a safe call. Nothing here decides anything: policies (which
-//! limit, which option, when) belong to the callers.
+//! The only crate that may contain `unsafe`; every block states why it is sound, and none is used
+//! where `rustix` or `socket2` already offers a safe call. Nothing here decides anything: policies
+//! (which limit, which option, when) belong to the callers.
 
 pub mod accept;
 pub mod capture;

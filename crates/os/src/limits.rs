@@ -4,21 +4,21 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the number of open files (`RLIMIT_NOFILE`) to at least `wanted`, as far as the system
-/// lets it: the hard limit too where this process may (root, `CAP_SYS_RESOURCE`). Never lowers.
-/// Yields the soft and the hard limit now in force; the caller compares the soft one with what it
-/// wanted. No limit at all is `u64::MAX`.
+/// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `wanted`, as far as the system
+/// permits: also the hard limit if this process may (root, `CAP_SYS_RESOURCE`). Never lowers it.
+/// Returns the soft and the hard limit now in force; the caller compares the soft one with what it
+/// wanted. `u64::MAX` means no limit.
 ///
 /// # Errors
-/// When the kernel refuses the soft limit up to the hard one, as a security module may have it do.
+/// When the kernel refuses the soft limit up to the hard one, as a security module may.
 pub fn raise_nofile(wanted: u64) -> io::Result<(u64, u64)> {
     let (soft, hard) = nofile();
     if soft >= wanted {
         return Ok((soft, hard));
     }
     if wanted > hard {
-        // Refused without the privilege, and above fs.nr_open for anyone: then the hard limit is
-        // the best there is.
+        // Refused without the privilege, and above fs.nr_open for any process: then the hard limit
+        // is the maximum.
         let raised = Rlimit { current: Some(wanted), maximum: Some(wanted) };
         if setrlimit(Resource::Nofile, raised).is_ok() {
             return Ok(nofile());
@@ -31,19 +31,19 @@ pub fn raise_nofile(wanted: u64) -> io::Result<(u64, u64)> {
     Ok(nofile())
 }
 
-/// The soft and the hard limit of open files; `u64::MAX` is no limit.
+/// Returns the soft and the hard limit of open files; `u64::MAX` is no limit.
 pub fn nofile() -> (u64, u64) {
     let limit = getrlimit(Resource::Nofile);
     (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX))
 }
 
-/// Bytes in a page of memory.
+/// Returns the memory page size in bytes.
 pub fn page_size_bytes() -> usize {
     rustix::param::page_size()
 }
 
-/// Whether an error says that this process or machine is out of descriptors or memory, so that
-/// trying again at once would spin.
+/// Returns whether an error means that this process or machine is out of descriptors or memory, so
+/// that retrying at once would spin.
 pub fn is_exhaustion(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }

@@ -1,6 +1,6 @@
-//! Listening: binding an address, with errors a person can act on.
+//! Listening sockets: binds an address, with errors that state a remedy.
 //!
-//! How many sockets listen on an address, and who serves them, is the proxy's business.
+//! The caller decides how many sockets listen on an address, and what serves them.
 
 use std::fmt;
 use std::io;
@@ -8,32 +8,32 @@ use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-/// What the kernel takes from us for a client that does not read, beyond what is on its way. Without
-/// a bound it is as much as `net.ipv4.tcp_wmem` allows, 4 MiB: a few hundred slow readers would use
-/// up the memory that all connections of the machine have together.
+/// Maximum of data buffered in the kernel for a client that does not read, beyond what is in
+/// flight. Without a bound it is as much as `net.ipv4.tcp_wmem` allows, 4 MiB: a few hundred slow
+/// readers would use up the memory that all connections of the machine share.
 const UNSENT_MAX_BYTES: u32 = 128 * 1024;
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Bound {
     /// Non-blocking, close-on-exec.
     pub listener: TcpListener,
-    /// The backlog asked for: as given, else net.core.somaxconn.
+    /// The requested backlog: as given, else net.core.somaxconn.
     pub backlog_asked: u32,
     /// The backlog that the kernel grants: never more than net.core.somaxconn.
     pub backlog_granted: u32,
 }
 
-/// Listens on `address` with room for `backlog` connections that nobody has accepted yet (default:
+/// Listens on `address` with room for `backlog` connections that are not accepted yet (default:
 /// net.core.somaxconn).
 ///
-/// An IPv6 address takes IPv6 only, except `[::]`, which takes IPv4 too; `[::]:80` and
-/// `0.0.0.0:80` therefore exclude each other. `SO_REUSEADDR` is set, so that connections of an
-/// earlier process in `TIME_WAIT` are no obstacle.
+/// An IPv6 address takes IPv6 only, except `[::]`, which takes IPv4 too; `[::]:80` and `0.0.0.0:80`
+/// therefore exclude each other. `SO_REUSEADDR` is set, so that connections of an earlier process
+/// in `TIME_WAIT` do not prevent binding.
 ///
-/// With `reuse_port`, [`bind_more`] can add sockets for the same address. `SO_REUSEPORT` is set only
-/// after this first socket has bound without it: the bind itself then proves that nobody else
-/// listens there, where otherwise a second program of the same user would silently share the
+/// With `reuse_port`, [`bind_more`] can add sockets for the same address. `SO_REUSEPORT` is set
+/// only after this first socket has bound without it: the bind itself then proves that no other
+/// process listens there; otherwise a second program of the same user would silently share the
 /// port's connections.
 ///
 /// # Errors
@@ -53,9 +53,9 @@ pub fn bind(
     listen(socket, backlog).map_err(wrap)
 }
 
-/// A further socket for the address of a listener that [`bind`] made with `reuse_port`; `address`
-/// is that listener's local address, with its real port. The kernel spreads new connections over
-/// all of them.
+/// Adds a socket for the address of a listener that [`bind`] created with `reuse_port`; `address`
+/// is that listener's local address, with its real port. The kernel distributes new connections
+/// over all of them.
 ///
 /// # Errors
 /// As [`bind`]; also when the listener there does not share its address.
@@ -67,21 +67,20 @@ pub fn bind_more(address: SocketAddr, backlog: Option<u32>) -> Result<Bound, Lis
     listen(socket, backlog).map_err(wrap)
 }
 
-/// Gives a socket that listens room for `backlog` connections that nobody has accepted yet
-/// (default: net.core.somaxconn); those in its queue stay. Yields what was asked for and what the
-/// kernel grants.
+/// Changes a listening socket's backlog to `backlog` (default: net.core.somaxconn); connections in
+/// its queue stay. Returns the requested and the granted backlog.
 ///
 /// # Errors
-/// What the kernel says, which has no reason to refuse a socket that listens.
+/// The kernel's error; it has no reason to refuse a listening socket.
 pub fn set_backlog(listener: &TcpListener, backlog: Option<u32>) -> io::Result<(u32, u32)> {
     let somaxconn = somaxconn();
     let asked = backlog.unwrap_or(somaxconn);
-    // On a socket that listens already, listen(2) changes nothing else.
+    // On a socket that already listens, listen(2) changes nothing else.
     rustix::net::listen(listener, i32::try_from(asked).unwrap_or(i32::MAX))?;
     Ok((asked, asked.min(somaxconn)))
 }
 
-/// The largest backlog that the kernel grants (net.core.somaxconn).
+/// Returns the largest backlog that the kernel grants (net.core.somaxconn).
 pub fn somaxconn() -> u32 {
     // 4096 is the kernel's default since Linux 5.4; without /proc it is the best guess.
     std::fs::read_to_string("/proc/sys/net/core/somaxconn")
@@ -90,7 +89,7 @@ pub fn somaxconn() -> u32 {
         .unwrap_or(4096)
 }
 
-/// Why an address cannot be listened on: one line that says what, where, and how to mend it.
+/// Why an address cannot be listened on: one line with what, where, and the remedy.
 #[derive(Debug)]
 pub struct ListenError {
     address: SocketAddr,
@@ -98,12 +97,12 @@ pub struct ListenError {
 }
 
 impl ListenError {
-    /// The address that was asked for.
+    /// Returns the requested address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether another program (or another listener of this one) holds the address.
+    /// Returns whether another program (or another listener of this one) uses the address.
     pub fn is_address_in_use(&self) -> bool {
         self.source.raw_os_error() == Some(libc::EADDRINUSE)
     }
@@ -152,11 +151,11 @@ fn open(address: SocketAddr) -> io::Result<Socket> {
     let kind = Type::STREAM.nonblocking().cloexec();
     let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
     if let SocketAddr::V6(v6) = address {
-        // Said explicitly, since net.ipv6.bindv6only changes the default.
+        // Set explicitly, since net.ipv6.bindv6only changes the default.
         socket.set_only_v6(*v6.ip() != Ipv6Addr::UNSPECIFIED)?;
     }
     socket.set_reuse_address(true)?;
-    // Accepted connections inherit both, which spares each of them the calls.
+    // Accepted connections inherit both, which saves two system calls each.
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_notsent_lowat(UNSENT_MAX_BYTES)?;
     Ok(socket)
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_accepted_sends_at_once_and_takes_little_for_who_does_not_read() {
+    fn accepted_sockets_have_nodelay_and_bounded_send_buffers() {
         let bound = bind(loopback(), None, false).unwrap();
         let _client = TcpStream::connect(bound.listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = crate::accept::accept(&bound.listener).unwrap();

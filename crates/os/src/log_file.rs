@@ -9,15 +9,15 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 /// Opens `path` for appending, and creates the file if it does not exist. Never blocks.
 ///
-/// With an `owner` (the user and group ids that the process is about to take), a file that is
-/// created belongs to them, so that they can open it again later.
+/// With an `owner` (the user and group IDs that the process is about to switch to), a created file
+/// belongs to them, so that the process can reopen it later.
 ///
-/// While the process is root, a symbolic link in the last component is not followed: a user who
-/// may write to the directory could otherwise make root append to any file of the system.
+/// While the process is root, a symbolic link in the last component is not followed: a user who may
+/// write to the directory could otherwise make root append to any file of the system.
 ///
 /// # Errors
 /// Anything that is neither a regular file nor a pipe (FIFO) with a reader is refused, as is a
-/// symbolic link while the process is root; else what the system says.
+/// symbolic link while the process is root; else the system's error.
 pub fn append(path: &Path, owner: Option<(u32, u32)>) -> io::Result<File> {
     open(path, owner, follows_links(owner))
 }
@@ -28,12 +28,12 @@ fn follows_links(owner: Option<(u32, u32)>) -> bool {
 
 fn open(path: &Path, owner: Option<(u32, u32)>, follows_links: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // A FIFO without a reader would make a blocking open wait for one, for ever.
+    // A blocking open of a FIFO without a reader would wait forever.
     options.append(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
     if follows_links {
         return options.create(true).open(path).map_err(explained).and_then(accepted);
     }
-    // With O_EXCL no link is followed either, and it is certain that this call created the file.
+    // O_EXCL also prevents following a link, and guarantees that this call created the file.
     match options.clone().create_new(true).open(path) {
         Ok(created) => {
             if let Some((user, group)) = owner {
@@ -48,8 +48,8 @@ fn open(path: &Path, owner: Option<(u32, u32)>, follows_links: bool) -> io::Resu
     options.custom_flags(flags).open(path).map_err(explained).and_then(accepted)
 }
 
-/// Accepts a regular file or a pipe. Writes to it block again from here on: the log is written by
-/// a thread that may wait.
+/// Accepts a regular file or a pipe. Writes to it block from here on: the log is written by a
+/// thread that may wait.
 fn accepted(file: File) -> io::Result<File> {
     let kind = file.metadata()?.file_type();
     if !kind.is_file() && !kind.is_fifo() {
@@ -59,7 +59,7 @@ fn accepted(file: File) -> io::Result<File> {
     Ok(file)
 }
 
-/// Says in words what the system's error numbers mean here.
+/// Describes the system's error numbers in words.
 fn explained(error: io::Error) -> io::Error {
     let why = match error.raw_os_error() {
         Some(libc::ELOOP) => {
@@ -82,7 +82,7 @@ fn not_a_log() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
-/// Whether [`append`] would open `path`, as far as that can be told without making the file: for a
+/// Checks whether [`append`] would open `path`, as far as possible without creating the file: for a
 /// check before a start. Writes nothing, and does not open a pipe, whose reader would see it close.
 ///
 /// # Errors
@@ -90,7 +90,7 @@ fn not_a_log() -> io::Error {
 pub fn check(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(found) if found.file_type().is_fifo() => Ok(()),
-        // A link whose target is not there: `append` would make that, or refuse to follow.
+        // A dangling link: `append` would create its target, or refuse to follow.
         Ok(found) if found.is_symlink() && follows_links(owner) && !path.exists() => {
             let target = path.parent().unwrap_or(Path::new("")).join(path.read_link()?);
             crate::folder::takes_new_files(target.parent().unwrap_or(Path::new("")))
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Somebody else if that can be said, which only root can.
+    /// Returns another user if possible, which needs root.
     fn owner() -> (u32, u32) {
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
         if user.is_root() { (65_534, 65_533) } else { (user.as_raw(), group.as_raw()) }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_makes_no_file_and_says_what_is_missing() {
+    fn a_check_creates_no_file_and_reports_problems() {
         let folder = std::env::temp_dir().join(format!("weir-log-check-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("access.log");
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(check(&link, None).is_ok(), follows_links(None));
         assert!(check(&link, Some(owner())).is_err(), "not followed by root");
         assert!(!folder.join("absent").exists());
-        // Nobody reads it: to open it would wait.
+        // It has no reader: opening it would block.
         let pipe = folder.join("pipe");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();

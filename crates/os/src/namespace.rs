@@ -1,5 +1,4 @@
-//! Network namespaces of this machine: which there are for somebody to name, and doing something
-//! inside one.
+//! Network namespaces: opening them and running code inside one.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +8,7 @@ use std::path::Path;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// A network namespace, held open: it exists for as long as this does.
+/// A network namespace, held open: it exists as long as this value does.
 #[derive(Debug)]
 pub struct Namespace {
     file: File,
@@ -17,17 +16,17 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Opens the one that `path` names: `/proc/PID/ns/net`, or a file of `/run/netns`.
+    /// Opens the namespace at `path`: `/proc/PID/ns/net`, or a file of `/run/netns`.
     ///
     /// # Errors
-    /// When there is none, or this process may not look into that of another.
+    /// When it does not exist, or this process may not access it.
     pub fn open(path: &Path) -> io::Result<Namespace> {
         let file = File::open(path)?;
         let inode = file.metadata()?.ino();
         Ok(Namespace { file, inode })
     }
 
-    /// That of the calling thread.
+    /// Opens that of the calling thread.
     ///
     /// # Errors
     /// When `/proc` is not mounted, or there is no descriptor left.
@@ -35,14 +34,14 @@ impl Namespace {
         Self::open(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// What tells one from another: the number in `net:[4026531840]`.
+    /// Returns the number that identifies it: that in `net:[4026531840]`.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Moves the calling thread into this namespace, until it moves on to another. The sockets
-    /// that it has open stay where they were opened. For a thread that somebody's connections may
-    /// depend on, [`Namespace::inside`] is the better choice.
+    /// Moves the calling thread into this namespace, until it moves to another. Its open sockets
+    /// stay where they were opened. For a thread that serves connections, [`Namespace::inside`] is
+    /// the better choice.
     ///
     /// # Errors
     /// When this process may not enter: that takes `CAP_SYS_ADMIN`.
@@ -50,13 +49,13 @@ impl Namespace {
         Ok(move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?)
     }
 
-    /// Does `work` on a thread of its own that has entered this namespace, and waits for it. Paths
-    /// below `/proc/sys/net` and `/proc/thread-self/net` are that namespace's there; `/proc/net`
-    /// and `/sys/class/net` are not.
+    /// Runs `work` on a new thread that has entered this namespace, and waits for it. Paths below
+    /// `/proc/sys/net` and `/proc/thread-self/net` refer to that namespace there; `/proc/net` and
+    /// `/sys/class/net` do not.
     ///
     /// # Errors
-    /// When this process may not enter (that takes `CAP_SYS_ADMIN`), when there is no thread to be
-    /// had, or `work` panicked.
+    /// When this process may not enter (that takes `CAP_SYS_ADMIN`), when no thread can be created,
+    /// or `work` panicked.
     pub fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> io::Result<R> {
         std::thread::scope(|scope| {
             let enter_and_work = || {
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_enter_is_told_so_and_who_may_is_there() {
+    fn entering_a_namespace_works_or_reports_missing_permission() {
         let own = Namespace::current().unwrap();
         match own.inside(|| Namespace::current().unwrap().inode()) {
             Ok(inside) => assert_eq!(inside, own.inode()),

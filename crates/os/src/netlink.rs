@@ -1,7 +1,7 @@
-//! Asking the kernel for a table over netlink: one request, and its answers one by one.
+//! Requests a table from the kernel over netlink: one request, and its replies one by one.
 //!
-//! Only dumps, and only for those who know what the bytes of an answer mean: [`crate::sock_diag`]
-//! and [`crate::conntrack`].
+//! Only dumps, for callers that interpret the replies: [`crate::sock_diag`] and
+//! [`crate::conntrack`].
 
 use std::io;
 use std::ops::ControlFlow;
@@ -14,8 +14,8 @@ use rustix::net::{
     socket_with,
 };
 
-/// What one answer of the kernel may fill. A dump's messages grow with the buffer of whoever
-/// reads, up to 32 KiB (`netlink_dump` of `net/netlink/af_netlink.c`).
+/// Maximum length of one reply. A dump's messages grow with the reader's buffer, up to 32 KiB
+/// (`netlink_dump` of `net/netlink/af_netlink.c`).
 const BUFFER_BYTES: usize = 32 * 1024;
 
 /// How long the kernel may be silent in the middle of a dump.
@@ -28,7 +28,7 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// `NLM_F_REQUEST | NLM_F_ROOT | NLM_F_MATCH`.
 const REQUEST_DUMP: u16 = 0x1 | 0x100 | 0x200;
-/// The table changed while it was read: some of it may be missing or told twice.
+/// The table changed while it was read: some of it may be missing or reported twice.
 const NLM_F_DUMP_INTR: u16 = 0x10;
 
 /// A netlink socket of one protocol, in the network namespace of the thread that opened it.
@@ -49,10 +49,10 @@ impl Netlink {
         Ok(Netlink { socket, sequence: 0, buffer: vec![0; BUFFER_BYTES] })
     }
 
-    /// Sends one request of `kind` with `payload` and hands the payload of each answer to `each`.
-    /// Yields whether the table held still meanwhile. When `each` breaks off, the rest of the answers
-    /// is of no use any more, and neither is this socket for another request until they were read;
-    /// whoever breaks off drops it.
+    /// Sends one request of `kind` with `payload` and passes the payload of each reply to `each`.
+    /// Returns whether the table was unchanged meanwhile. If `each` breaks, the remaining replies
+    /// are unread, and this socket cannot be used for another request; the caller must drop it
+    /// then.
     pub(crate) fn dump(
         &mut self,
         kind: u16,
@@ -103,8 +103,8 @@ struct Message<'a> {
     payload: &'a [u8],
 }
 
-/// The first message of `bytes` and what comes after it; `None` at the end, or where lengths do
-/// not fit.
+/// Returns the first message of `bytes` and what follows it; `None` at the end, or if lengths do
+/// not match.
 fn split(bytes: &[u8]) -> Option<(Message<'_>, &[u8])> {
     let length = u32::from_ne_bytes(array(bytes, 0)?) as usize;
     let payload = bytes.get(HEADER_BYTES..length)?;
@@ -117,7 +117,7 @@ fn split(bytes: &[u8]) -> Option<(Message<'_>, &[u8])> {
     Some((message, bytes.get(aligned(length)..).unwrap_or_default()))
 }
 
-/// `NLMSG_DONE` bears an error number since Linux 4.9; zero or nothing is success.
+/// `NLMSG_DONE` contains an error number since Linux 4.9; zero or nothing is success.
 fn ended(payload: &[u8]) -> io::Result<()> {
     match array(payload, 0).map(i32::from_ne_bytes) {
         Some(error) if error < 0 => Err(io::Error::from_raw_os_error(-error)),
@@ -133,12 +133,12 @@ fn refused(payload: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The attributes of a message: number and value of each.
+/// Returns the attributes of a message: number and value of each.
 pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(array(rest, 0)?));
-        // The two highest bits say whether it nests and how its numbers are written.
+        // The two highest bits tell whether it nests and the byte order of its numbers.
         let number = u16::from_ne_bytes(array(rest, 2)?) & 0x3FFF;
         let value = rest.get(4..length)?;
         rest = rest.get(aligned(length)..).unwrap_or_default();
@@ -151,7 +151,7 @@ fn aligned(length: usize) -> usize {
     length.div_ceil(4) * 4
 }
 
-/// `N` bytes of `bytes`, from `at`.
+/// Returns `N` bytes of `bytes`, from `at`.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_kernel_is_told_as_what_it_is() {
+    fn a_kernel_error_is_returned_unchanged() {
         let mut netlink = Netlink::open(rustix::net::netlink::SOCK_DIAG).unwrap();
         // SOCK_DIAG_BY_FAMILY with a family that does not exist.
         let mut request = [0; 56];

@@ -1,7 +1,7 @@
-//! Telling the service manager how the program is doing (the `sd_notify` protocol).
+//! Notifies the service manager of the program's state (the `sd_notify` protocol).
 //!
-//! Spoken by hand: it is one datagram, sent rarely. Without `NOTIFY_SOCKET` in the environment every
-//! call does nothing and succeeds.
+//! Implemented here: it is one datagram, sent rarely. Without `NOTIFY_SOCKET` in the environment
+//! every call does nothing and succeeds.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,15 +9,15 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Start-up (or a reload) is finished; work is done from here on.
+/// Reports that startup (or a reload) is finished.
 ///
 /// # Errors
-/// When the manager's socket is not there, is full, or takes nothing from this process.
+/// When the manager's socket does not exist, is full, or accepts nothing from this process.
 pub fn ready() -> io::Result<()> {
     notify("READY=1")
 }
 
-/// The program is stopping.
+/// Reports that the program is stopping.
 ///
 /// # Errors
 /// As [`ready`].
@@ -25,20 +25,20 @@ pub fn stopping() -> io::Result<()> {
     notify("STOPPING=1")
 }
 
-/// The configuration is being read again; [`ready`] says when that is done.
+/// Reports that the configuration is being reloaded; [`ready`] reports the end of that.
 ///
 /// # Errors
 /// As [`ready`].
 pub fn reloading() -> io::Result<()> {
     // The manager compares this with its own clock, so it must be CLOCK_MONOTONIC itself and not
-    // the time since the process began.
+    // the time since the process started.
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
     notify(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"))
 }
 
-/// From now on the service's main process is another one, which this one has started. Only the
-/// present main process is believed.
+/// Reports that the service's main process is now another one, started by this one. The manager
+/// accepts this only from the current main process.
 ///
 /// # Errors
 /// As [`ready`].
@@ -46,7 +46,7 @@ pub fn main_process(pid: u32) -> io::Result<()> {
     notify(&format!("MAINPID={pid}"))
 }
 
-/// A line for `systemctl status`.
+/// Sets the status line in `systemctl status`.
 ///
 /// # Errors
 /// As [`ready`].

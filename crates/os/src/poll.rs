@@ -1,8 +1,8 @@
-//! Readiness of many sockets (epoll, level-triggered), with waits that end to the microsecond.
+//! Readiness of many sockets (epoll, level-triggered), with timeouts of microsecond precision.
 //!
-//! For the load generator, whose starts must come on time: tokio's timer, and `epoll_wait`'s own
-//! argument, count in milliseconds. And for silent connections, which the runtime's own watch would
-//! cost too much memory.
+//! For the load generator, whose requests must start on time: tokio's timer, and `epoll_wait`'s own
+//! argument, count in milliseconds. And for idle connections, for which the runtime's registration
+//! would use too much memory.
 
 #![allow(unsafe_code, reason = "rustix offers epoll_pwait2 only to programs that need Linux 5.11")]
 
@@ -13,33 +13,33 @@ use std::time::Duration;
 
 use rustix::event::epoll;
 
-/// Events that one wait may bring.
+/// Maximum number of events per wait.
 const EVENTS_MAX: usize = 512;
 
 /// Whether this kernel lacks `epoll_pwait2` (before Linux 5.11), or a filter forbids it.
 static COARSE: AtomicBool = AtomicBool::new(false);
 
-/// What a socket is waited for.
+/// The events to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Bytes, the end of the stream, an error.
+    /// Data, the end of the stream, an error.
     Read,
-    /// The same, and room for writing; also that a connection attempt has ended.
+    /// The same, and room for writing; also the end of a connection attempt.
     ReadWrite,
 }
 
 /// What a socket is ready for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// The number under which it was added.
+    /// The token under which it was added.
     pub token: u64,
-    /// A read would not wait: bytes, the end of the stream, or an error.
+    /// A read would not block: data, the end of the stream, or an error.
     pub readable: bool,
-    /// A write would not wait, or the attempt to connect has ended.
+    /// A write would not block, or the connection attempt has ended.
     pub writable: bool,
 }
 
-/// Sockets and what they are waited for.
+/// Sockets and the events they are waiting for.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
@@ -48,7 +48,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// Without sockets.
+    /// Returns a poller without sockets.
     ///
     /// # Errors
     /// When there is no descriptor left.
@@ -68,7 +68,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, socket, data, flags(interest))?)
     }
 
-    /// Waits for something else.
+    /// Changes the events to wait for.
     ///
     /// # Errors
     /// `NotFound` when it was not added.
@@ -77,7 +77,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, socket, data, flags(interest))?)
     }
 
-    /// Waits for it no more.
+    /// Stops waiting for it.
     ///
     /// # Errors
     /// `NotFound` when it was not added.
@@ -85,11 +85,11 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, socket)?)
     }
 
-    /// Waits until a socket is ready, but not longer than `time`; [`Poller::ready`] then says
-    /// which. A signal ends the wait, too.
+    /// Waits until a socket is ready, at most `time`; [`Poller::ready`] then returns which. A
+    /// signal ends the wait, too.
     ///
     /// # Errors
-    /// What the kernel says; a signal is no error.
+    /// The kernel's error; a signal is no error.
     pub fn wait(&mut self, time: Duration) -> io::Result<()> {
         self.ready = 0;
         let room = self.events.len() as libc::c_int;
@@ -135,17 +135,17 @@ impl Poller {
         }
     }
 
-    /// How many sockets the last wait found ready.
+    /// Returns how many sockets the last wait found ready.
     pub fn len(&self) -> usize {
         self.ready
     }
 
-    /// Whether the last wait found none.
+    /// Returns whether the last wait found none.
     pub fn is_empty(&self) -> bool {
         self.ready == 0
     }
 
-    /// The `index`-th of them.
+    /// Returns the `index`-th of them.
     pub fn ready(&self, index: usize) -> Ready {
         // A copy: the kernel's struct is packed on some architectures.
         let event = self.events[index];
@@ -159,7 +159,7 @@ impl Poller {
     }
 }
 
-/// Readable when one of its sockets is ready, so that pollers can stand in pollers.
+/// Readable when one of its sockets is ready, so that pollers can be nested.
 impl AsRawFd for Poller {
     fn as_raw_fd(&self) -> RawFd {
         self.epoll.as_raw_fd()
@@ -203,7 +203,7 @@ mod tests {
     fn a_wait_of_less_than_a_millisecond_is_one() {
         let mut poller = Poller::new().unwrap();
         crate::threads::wake_precisely().unwrap();
-        // The best of many: a busy machine makes some of them longer.
+        // The best of many: on a busy machine some take longer.
         let least = (0..200).map(|_| {
             let begun = crate::clock::nanos();
             poller.wait(Duration::from_micros(100)).unwrap();

@@ -1,4 +1,4 @@
-//! Giving up root after the ports are bound.
+//! Drops root privileges after the ports are bound.
 
 #![allow(unsafe_code, reason = "the C library alone changes ids in every thread at once")]
 
@@ -8,17 +8,17 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Becomes `user`, with `group` (default: the user's own) and the supplementary groups that the
-/// system's databases give the user, in every thread of the process, for good. Call it before
-/// threads are started, so that none runs a while with more rights than the others.
+/// Switches to `user`, with `group` (default: the user's own) and the supplementary groups in the
+/// system's databases, in every thread of the process, irrevocably. Call it before threads are
+/// started, so that none temporarily has more rights than the others.
 ///
-/// After it, ports below 1024 cannot be bound any more, unless the program's file has
+/// Afterwards, ports below 1024 can no longer be bound, unless the program's file has
 /// `CAP_NET_BIND_SERVICE`: a reload that adds such a listener fails with the message of
 /// [`crate::listen`].
 ///
 /// # Errors
-/// [`SwitchError`] says which step failed. With [`SwitchError::Refused`] or
-/// [`SwitchError::NotIrrevocable`] the process may have some of the new ids: stop it.
+/// [`SwitchError`] contains the step that failed. With [`SwitchError::Refused`] or
+/// [`SwitchError::NotIrrevocable`] the process may have some of the new IDs: stop it.
 pub fn switch(user: &str, group: Option<&str>) -> Result<(), SwitchError> {
     let (uid, gid) = ids(user, group)?;
     change(user, uid, gid)
@@ -29,7 +29,7 @@ pub fn switch(user: &str, group: Option<&str>) -> Result<(), SwitchError> {
     Ok(())
 }
 
-/// The ids of the user and the group that [`switch`] would take on.
+/// Returns the IDs of the user and the group that [`switch`] would switch to.
 ///
 /// # Errors
 /// When there is no such user or group, or the databases cannot be read.
@@ -42,7 +42,7 @@ pub fn ids(user: &str, group: Option<&str>) -> Result<(u32, u32), SwitchError> {
     Ok((uid, gid))
 }
 
-/// Why the process could not become somebody else.
+/// Why the process could not switch users.
 #[derive(Debug)]
 pub enum SwitchError {
     /// No such user in the system's databases.
@@ -51,19 +51,19 @@ pub enum SwitchError {
     UnknownGroup(String),
     /// The databases could not be read.
     Lookup {
-        /// User or group asked for.
+        /// The requested user or group.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel refused.
     Refused {
-        /// The user asked for.
+        /// The requested user.
         user: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The change was made, and yet root could be had back.
+    /// The change was made, but root can be regained.
     NotIrrevocable,
 }
 
@@ -107,7 +107,7 @@ impl std::error::Error for SwitchError {
 type Uid = libc::uid_t;
 type Gid = libc::gid_t;
 
-/// Sets all ids. Groups first: without root the process may not change them any more.
+/// Sets all IDs. Groups first: without root the process may no longer change them.
 fn change(user: &str, uid: Uid, gid: Gid) -> io::Result<()> {
     let name = CString::new(user)?;
     // SAFETY: `name` is a NUL-terminated string that outlives the call.
@@ -145,13 +145,13 @@ fn find_group(group: &str) -> Result<Gid, SwitchError> {
     Ok(found.ok_or_else(|| SwitchError::UnknownGroup(group.to_owned()))?.gr_gid)
 }
 
-/// The most that a record's strings may take; a group may list many members.
+/// Maximum length of a record's strings; a group may list many members.
 const RECORD_MAX_BYTES: usize = 1 << 20;
 
-/// One call of the `getpwnam_r(3)` family, with a buffer that grows until the record fits. The
-/// callback is given: a NUL-terminated name, room for the record, a buffer with its length, and
-/// room for the result pointer; all valid during the call. Only the numbers of what is returned
-/// may be read: its strings pointed into the buffer, which is gone.
+/// Performs one call of the `getpwnam_r(3)` family, with a buffer that grows until the record fits.
+/// The callback receives: a NUL-terminated name, room for the record, a buffer with its length, and
+/// room for the result pointer; all valid during the call. Only the numbers of the result may be
+/// read: its strings pointed into the buffer, which is gone.
 fn look_up<T: Copy>(
     name: &str,
     call: impl Fn(*const c_char, *mut T, *mut c_char, usize, *mut *mut T) -> c_int,
@@ -167,7 +167,7 @@ fn look_up<T: Copy>(
             0 if result.is_null() => return Ok(None),
             // SAFETY: success with a result that is not null says that the record was written.
             0 => return Ok(Some(unsafe { record.assume_init() })),
-            // Documented as other ways of saying "not found".
+            // Documented as other ways to report "not found".
             libc::ENOENT | libc::ESRCH => return Ok(None),
             libc::EINTR => {}
             libc::ERANGE if buffer.len() < RECORD_MAX_BYTES => buffer.resize(length * 2, 0),
@@ -198,16 +198,16 @@ mod tests {
 
     const CHILD: &str = "WEIR_TEST_SWITCH_CHILD";
 
-    /// Ids belong to the whole process, so the change is made in a child: this test again.
+    /// IDs belong to the whole process, so the change is made in a child: this test again.
     #[test]
-    fn it_changes_every_thread_for_good_or_says_who_may() {
+    fn it_changes_every_thread_irrevocably_or_reports_missing_privilege() {
         if std::env::var_os(CHILD).is_some() {
             return child();
         }
         let child = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "privileges::tests::it_changes_every_thread_for_good_or_says_who_may",
+                "privileges::tests::it_changes_every_thread_irrevocably_or_reports_missing_privilege",
             ])
             .arg("--nocapture")
             .env(CHILD, "1")

@@ -1,4 +1,4 @@
-//! Signals to a process that this one has started; what this one has used.
+//! Signals to a child process, and resource usage of this process.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What a process may be asked.
+/// A signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// SIGTERM: to finish and to end.
+    /// SIGTERM: finish and exit.
     Terminate,
-    /// SIGHUP: to load its configuration and to open its log anew.
+    /// SIGHUP: reload the configuration and reopen the log.
     HangUp,
-    /// SIGSTOP: to stand still.
+    /// SIGSTOP: pause.
     Pause,
-    /// SIGCONT: to go on.
+    /// SIGCONT: continue.
     GoOn,
-    /// SIGKILL: it ends, whatever it does.
+    /// SIGKILL: end at once.
     Kill,
 }
 
-/// Sends the signal to the process of that number. Only for one whose end has not been waited for
-/// yet: its number cannot have become another's.
+/// Sends the signal to the process with this ID. Only for a child that has not been waited for yet:
+/// its ID cannot have been reused.
 ///
 /// # Errors
-/// When there is no such process, or it is somebody else's.
+/// When there is no such process, or it belongs to another user.
 pub fn signal(pid: u32, ask: Ask) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
@@ -39,7 +39,7 @@ pub fn signal(pid: u32, ask: Ask) -> io::Result<()> {
     Ok(kill_process(pid, signal)?)
 }
 
-/// CPU time that this process has used, of all its threads.
+/// CPU time of this process, over all its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
     /// In the program itself.
@@ -48,7 +48,7 @@ pub struct CpuTime {
     pub system: Duration,
 }
 
-/// What this process has used so far.
+/// Returns the CPU time used so far.
 #[allow(unsafe_code, reason = "rustix has no getrusage")]
 pub fn cpu_time() -> CpuTime {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -63,12 +63,12 @@ pub fn cpu_time() -> CpuTime {
     CpuTime { user: time(usage.ru_utime), system: time(usage.ru_stime) }
 }
 
-/// The kernel's release, such as `6.18.0-1-amd64`.
+/// Returns the kernel's release, such as `6.18.0-1-amd64`.
 pub fn kernel_release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// This machine's name.
+/// Returns this machine's name.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -6,50 +6,50 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Permission bits of users who are neither the file's owner nor of its group.
+/// Permission bits of users other than the file's owner and group.
 const OTHERS: u32 = 0o007;
 
-/// What a path whose last component is a symbolic link stands for.
+/// How a path is treated whose last component is a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// The file that the link names.
+    /// The link is followed.
     Followed,
-    /// Nothing: it is refused.
+    /// The link is refused.
     Refused,
 }
 
-/// A secret's file.
+/// A secret file.
 #[derive(Debug)]
 pub struct Secret {
-    /// What it holds.
+    /// Its contents.
     pub bytes: Vec<u8>,
-    /// Of the file that was read.
+    /// Metadata of the file that was read.
     pub metadata: Metadata,
 }
 
 /// Why a file is not read.
 #[derive(Debug)]
 pub enum SecretError {
-    /// What the system says.
+    /// The system's error.
     Unreadable(io::Error),
     /// It is a symbolic link.
     Link,
     /// It is a directory, a pipe, a device or a socket.
     NotAFile,
-    /// Its mode lets users read or change it who are neither its owner nor of its group.
+    /// Its mode lets other users than its owner and group read or change it.
     OthersMayReadIt,
-    /// It holds more than a secret does.
+    /// It is longer than any secret.
     TooLarge {
-        /// The most that is read, in bytes.
+        /// The maximum length, in bytes.
         bytes_max: u64,
     },
 }
 
-/// Reads the file at `path`, which holds a secret of at most `bytes_max` bytes. Never waits, as
+/// Reads the file at `path`, which contains a secret of at most `bytes_max` bytes. Never blocks, as
 /// opening a pipe would.
 ///
 /// # Errors
-/// When it cannot be read, is no regular file, is larger, or other users may read or change it.
+/// When it cannot be read, is not a regular file, is larger, or other users may read or change it.
 pub fn read(path: &Path, bytes_max: u64, links: Links) -> Result<Secret, SecretError> {
     let link_flag = match links {
         Links::Followed => 0,
@@ -65,7 +65,7 @@ pub fn read(path: &Path, bytes_max: u64, links: Links) -> Result<Secret, SecretE
         Some(libc::ENXIO) => SecretError::NotAFile,
         _ => SecretError::Unreadable(error),
     })?;
-    // Read from the open file: by now the path may name another one.
+    // Read from the open file: the path may name another one by now.
     let metadata = file.metadata().map_err(SecretError::Unreadable)?;
     if !metadata.is_file() {
         return Err(SecretError::NotAFile);
@@ -82,7 +82,7 @@ pub fn read(path: &Path, bytes_max: u64, links: Links) -> Result<Secret, SecretE
 }
 
 impl SecretError {
-    /// What to do about the file at `path`, if that can be said.
+    /// Returns the remedy for the file at `path`, if there is one.
     pub fn remedy(&self, path: &Path) -> Option<String> {
         match self {
             SecretError::Link => Some("name the file itself".to_owned()),
@@ -93,8 +93,8 @@ impl SecretError {
         }
     }
 
-    /// One line about the file at `path`, a `what` such as "token file": what is wrong with it, and
-    /// what to do.
+    /// Returns one line about the file at `path`, a `what` such as "token file": what is wrong with
+    /// it, and the remedy.
     pub fn line(&self, what: &str, path: &Path) -> String {
         let shown = path.display();
         let said = match self {
@@ -111,7 +111,7 @@ impl SecretError {
     }
 }
 
-/// The predicate of a sentence whose subject is the file.
+/// Displays the predicate of a sentence whose subject is the file.
 impl fmt::Display for SecretError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// A file with these bytes and this mode in a folder of its own.
+    /// Creates a file with these bytes and this mode in a new directory.
     fn file(name: &str, bytes: &[u8], mode: u32) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("weir-secret-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();

@@ -1,8 +1,7 @@
-//! The TCP sockets of a network namespace, as the kernel lists them (netlink `sock_diag`): at the
-//! kernel's speed, about a microsecond a socket, where reading `/proc/net/tcp` takes minutes once
-//! there are many.
+//! Lists the TCP sockets of a network namespace (netlink `sock_diag`): at about a microsecond per
+//! socket, where reading `/proc/net/tcp` takes minutes once there are many.
 //!
-//! Sockets stream by one after the other; what is made of them is the caller's.
+//! Sockets are passed to the caller one after the other.
 
 use std::fmt;
 use std::io;
@@ -12,25 +11,25 @@ use std::ops::ControlFlow;
 use crate::netlink::{Netlink, array, attributes};
 use crate::tcp_info::{TcpInfo, TcpState, parse};
 
-/// Which sockets, and how much of each.
+/// Which sockets are listed, in how much detail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// States, a bit for each: see [`Wanted::listeners`] and [`Wanted::others`].
+    /// States, one bit each: see [`Wanted::listeners`] and [`Wanted::others`].
     states: u32,
-    /// Whether `TCP_INFO` and the congestion control come along. The kernel locks each socket for
+    /// Whether `TCP_INFO` and the congestion control are included. The kernel locks each socket for
     /// a moment then.
     pub info: bool,
-    /// Whether memory and drops come along.
+    /// Whether memory and drops are included.
     pub memory: bool,
     /// One of two halves, or all.
     half: Option<Half>,
 }
 
-/// One of two halves of all sockets, of about the same size: what fills an answer takes longer than
-/// what finds the sockets, so that two threads that ask for a half each are done sooner.
+/// One of two halves of all sockets, of about the same size: filling a reply takes longer than
+/// finding the sockets, so two threads that request a half each finish sooner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
-    /// Those whose ephemeral port is in the lower half of the usual range; and those that have none.
+    /// Those whose ephemeral port is in the lower half of the usual range, and those without one.
     Lower,
     /// The others.
     Upper,
@@ -45,35 +44,35 @@ const ESTABLISHED: u32 = 1;
 const LISTEN: u32 = 10;
 
 impl Wanted {
-    /// Listening sockets, with their drops.
+    /// Selects listening sockets, with their drops.
     pub fn listeners() -> Wanted {
         Wanted { states: 1 << LISTEN, memory: true, ..Wanted::default() }
     }
 
-    /// All that do not listen: connections in every state, `TIME_WAIT` too.
+    /// Selects all that do not listen: connections in every state, including `TIME_WAIT`.
     pub fn others() -> Wanted {
-        // 1 (ESTABLISHED) to 11 (CLOSING); the kernel adds what it keeps for listeners (12).
+        // 1 (ESTABLISHED) to 11 (CLOSING); the kernel adds its own state for listeners (12).
         Wanted { states: 0xFFE & !(1 << LISTEN), ..Wanted::default() }
     }
 
-    /// Connections that data can flow on.
+    /// Selects connections on which data can flow.
     pub fn established() -> Wanted {
         Wanted { states: 1 << ESTABLISHED, ..Wanted::default() }
     }
 
-    /// The same with `TCP_INFO`.
+    /// Adds `TCP_INFO`.
     #[must_use]
     pub fn with_info(self) -> Wanted {
         Wanted { info: true, ..self }
     }
 
-    /// Of these one half.
+    /// Selects one half of these.
     #[must_use]
     pub fn half(self, half: Half) -> Wanted {
         Wanted { half: Some(half), ..self }
     }
 
-    /// The extensions of struct `inet_diag_req_v2`: bit n - 1 asks for attribute n.
+    /// Returns the extensions of struct `inet_diag_req_v2`: bit n - 1 requests attribute n.
     fn extensions(self) -> u8 {
         let bit = |wanted: bool, attribute: u16| if wanted { 1 << (attribute - 1) } else { 0 };
         bit(self.info, INET_DIAG_INFO)
@@ -82,37 +81,37 @@ impl Wanted {
     }
 }
 
-/// A socket as the kernel tells of it.
+/// A socket as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
     /// State.
     pub state: TcpState,
-    /// Its own address; an IPv4 address that an IPv6 socket has is told as IPv4.
+    /// Its own address; the IPv4 address of an IPv6 socket is reported as IPv4.
     pub local: SocketAddr,
     /// The peer's; port 0 for listeners.
     pub peer: SocketAddr,
     /// Listening: connections that wait to be accepted. Otherwise: bytes received and not read.
     pub receive_queue: u32,
-    /// Listening: how many may wait (the backlog in force). Otherwise: bytes sent and not
-    /// acknowledged, or not sent.
+    /// Listening: their maximum (the backlog in force). Otherwise: bytes sent and not acknowledged,
+    /// or not sent.
     pub send_queue: u32,
-    /// Whose it is: 0 is root, and nobody's in `TIME_WAIT`.
+    /// Its user: 0 is root, or no user in `TIME_WAIT`.
     pub uid: u32,
-    /// Number of its inode, by which `/proc/PID/fd` names it; 0 when no program holds it.
+    /// Its inode number, as in `/proc/PID/fd`; 0 when no program has it open.
     pub inode: u32,
-    /// Segments sent again since the last acknowledgement.
+    /// Retransmissions since the last acknowledgement.
     pub retransmits: u8,
     /// Whether it takes IPv6 (and perhaps IPv4 too).
     pub is_ipv6: bool,
-    /// Memory and drops, if they were asked for.
+    /// Memory and drops, if requested.
     pub memory: Option<Memory>,
-    /// `TCP_INFO`, if it was asked for; `TIME_WAIT` and `SYN_RECV` have none.
+    /// `TCP_INFO`, if requested; `TIME_WAIT` and `SYN_RECV` have none.
     pub info: Option<TcpInfo>,
-    /// The congestion control, if `TCP_INFO` was asked for.
+    /// The congestion control, if `TCP_INFO` was requested.
     pub congestion_control: Option<CongestionControl>,
 }
 
-/// Name of a congestion control: `cubic`, `bbr`.
+/// The name of a congestion control: `cubic`, `bbr`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CongestionControl {
     /// `TCP_CA_NAME_MAX` of `include/net/tcp.h`.
@@ -128,7 +127,7 @@ impl CongestionControl {
         CongestionControl { bytes }
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         let length = self.bytes.iter().position(|&byte| byte == 0).unwrap_or(self.bytes.len());
         std::str::from_utf8(self.bytes.get(..length).unwrap_or_default()).unwrap_or("?")
@@ -141,17 +140,17 @@ impl fmt::Debug for CongestionControl {
     }
 }
 
-/// What a socket holds of memory (`SK_MEMINFO_*` of `include/uapi/linux/sock_diag.h`).
+/// Memory used by a socket (`SK_MEMINFO_*` of `include/uapi/linux/sock_diag.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes received and not read, with what the kernel needs around them.
+    /// Bytes received and not read, including the kernel's overhead.
     pub received_bytes: u32,
     /// Bytes that may be received.
     pub receive_max_bytes: u32,
     /// Bytes queued for sending.
     pub queued_bytes: u32,
     /// Packets dropped for this socket. Listening sockets count SYNs here that they could not
-    /// take. `None` on kernels before 4.7.
+    /// accept. `None` on kernels before 4.7.
     pub drops: Option<u32>,
 }
 
@@ -161,14 +160,14 @@ const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 
 /// `TCPDIAG_GETSOCK` of `include/uapi/linux/inet_diag.h`. The newer `SOCK_DIAG_BY_FAMILY` walks the
-/// kernel's table once for IPv4 and once for IPv6; this one tells both in one walk, which is why
+/// kernel's table once for IPv4 and once for IPv6; this one returns both in one walk, which is why
 /// `ss` uses it too.
 const TCPDIAG_GETSOCK: u16 = 18;
 
 /// Struct `inet_diag_msg`.
 const MESSAGE_BYTES: usize = 72;
 
-/// Asks about the TCP sockets of the network namespace in which it was opened.
+/// Queries the TCP sockets of the network namespace in which it was opened.
 #[derive(Debug)]
 pub struct SockDiag {
     netlink: Netlink,
@@ -183,9 +182,9 @@ impl SockDiag {
         Ok(SockDiag { netlink: Netlink::open(rustix::net::netlink::SOCK_DIAG)? })
     }
 
-    /// Hands every socket that is `wanted` to `each`, until it breaks off; who does so asks no more
-    /// through this one. Yields whether the tables held still meanwhile: if not, a few sockets may be
-    /// missing or told twice.
+    /// Passes every `wanted` socket to `each`, until it breaks; after a break this must not be used
+    /// again. Returns whether the tables were unchanged meanwhile: if not, a few sockets may be
+    /// missing or reported twice.
     ///
     /// # Errors
     /// When the kernel has no `sock_diag` for TCP (module `tcp_diag`), or refuses.
@@ -201,10 +200,10 @@ impl SockDiag {
     }
 }
 
-/// Struct `inet_diag_req`, with an address of zeros: every socket of either family.
+/// Returns struct `inet_diag_req`, with an address of zeros: every socket of either family.
 fn request(wanted: Wanted) -> Vec<u8> {
     let mut request = vec![0; 60];
-    // Which of AF_INET and AF_INET6 stands here is not looked at.
+    // The kernel ignores which of AF_INET and AF_INET6 this is.
     request[0] = libc::AF_INET as u8;
     request[3] = wanted.extensions();
     request[52..56].copy_from_slice(&wanted.states.to_ne_bytes());
@@ -218,10 +217,10 @@ fn request(wanted: Wanted) -> Vec<u8> {
     request
 }
 
-/// What the kernel runs for each socket (`inet_diag_bc_run` of `net/ipv4/inet_diag.c`). Operations
-/// have four bytes: code, how far to go on a yes, how far on a no. A comparison of ports is followed
-/// by another four, of which the last two are the port. Who ends behind the last byte is told, and who
-/// ends four bytes further is not.
+/// Returns the filter that the kernel runs for each socket (`inet_diag_bc_run` of
+/// `net/ipv4/inet_diag.c`). Operations have four bytes: code, offset on a match, offset on a
+/// mismatch. A comparison of ports is followed by another four, of which the last two are the port.
+/// A socket that ends after the last byte is reported, one that ends four bytes further is not.
 fn program(half: Half) -> Vec<u8> {
     // Comparisons of the own port and of the peer's: at least, at most.
     const JUMP: u8 = 1;
@@ -238,7 +237,7 @@ fn program(half: Half) -> Vec<u8> {
         [code, yes, low, high]
     };
     let operations = [
-        // 0: an own port that is ephemeral decides; else the peer's, at 20.
+        // 0: if the own port is ephemeral, it decides; else the peer's, at 20.
         operation(OWN_MIN, 8, 20),
         operation(0, 0, EPHEMERAL),
         // 8
@@ -253,7 +252,7 @@ fn program(half: Half) -> Vec<u8> {
     operations.concat()
 }
 
-/// Reads struct `inet_diag_msg` and the attributes behind it.
+/// Parses struct `inet_diag_msg` and the attributes that follow.
 fn read(bytes: &[u8]) -> Option<Socket> {
     let family = i32::from(*bytes.first()?);
     let u32_at = |at| array(bytes, at).map(u32::from_ne_bytes);
@@ -324,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_shows_its_backlog_and_who_waits() {
+    fn a_listener_shows_its_backlog_and_queue() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         rustix::net::listen(&listener, 5).unwrap();
         let address = listener.local_addr().unwrap();
@@ -364,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_client_of_an_ipv6_socket_is_told_as_ipv4() {
+    fn an_ipv4_client_of_an_ipv6_socket_is_reported_as_ipv4() {
         let listener = TcpListener::bind("[::]:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let client = TcpStream::connect(("127.0.0.1", port)).unwrap();

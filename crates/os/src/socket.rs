@@ -1,4 +1,4 @@
-//! Options of connected sockets, each by what it is good for here.
+//! Options of connected sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,14 +8,13 @@ use std::time::Duration;
 use rustix::net::RecvFlags;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
-/// Begins to connect to `address`, as [`connect_begin`], from the address `source`. The port is
-/// chosen once the destination is known (`IP_BIND_ADDRESS_NO_PORT`), so that each destination has
-/// all of the source's ports.
+/// Starts connecting to `address`, as [`connect_begin`], from the address `source`. The port is
+/// chosen once the destination is known (`IP_BIND_ADDRESS_NO_PORT`), so that each destination can
+/// use all of the source's ports.
 ///
 /// # Errors
-/// When `source` is not an address of this machine (`AddrNotAvailable`), no port is left, or
-/// the attempt fails at once, as when there is no route. What fails later is the socket's pending
-/// error.
+/// When `source` is not an address of this machine (`AddrNotAvailable`), no port is left, or the
+/// attempt fails at once, as when there is no route. Later failures are the socket's pending error.
 pub fn connect_begin_from(
     address: SocketAddr,
     source: std::net::IpAddr,
@@ -27,11 +26,10 @@ pub fn connect_begin_from(
     finish_begin(socket, address)
 }
 
-/// Whether a connection could come from `source`: an error says why not, `AddrNotAvailable` that it
-/// is no address of this machine.
+/// Checks whether a connection could use `source` as its address.
 ///
 /// # Errors
-/// `AddrNotAvailable` when `source` is not an address of this machine, else what the kernel says.
+/// `AddrNotAvailable` when `source` is not an address of this machine, else the kernel's error.
 pub fn can_connect_from(source: std::net::IpAddr) -> io::Result<()> {
     let address = SocketAddr::new(source, 0);
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
@@ -39,13 +37,13 @@ pub fn can_connect_from(source: std::net::IpAddr) -> io::Result<()> {
     socket.bind(&address.into())
 }
 
-/// Begins to connect to `address` and does not wait: the socket is writable once the connection is
-/// there or has failed, and its pending error then says which. The socket, `TCP_NODELAY` set,
-/// stays the caller's meanwhile, who can ask it how the handshake goes.
+/// Starts connecting to `address` without waiting: the socket is writable once the connection is
+/// established or has failed, and its pending error then tells which. The caller owns the socket,
+/// with `TCP_NODELAY` set, meanwhile and can query the state of the handshake.
 ///
 /// # Errors
 /// When there is no descriptor for a socket, or the attempt fails at once, as when there is no
-/// route. What fails later is the socket's pending error.
+/// route. Later failures are the socket's pending error.
 pub fn connect_begin(
     address: SocketAddr,
     user_timeout: Option<Duration>,
@@ -69,7 +67,7 @@ fn finish_begin(socket: Socket, address: SocketAddr) -> io::Result<std::net::Tcp
     }
 }
 
-/// Has `bind` choose no port yet (Linux 4.2).
+/// Makes `bind` choose no port yet (Linux 4.2).
 #[allow(unsafe_code, reason = "neither rustix nor socket2 sets IP_BIND_ADDRESS_NO_PORT")]
 fn bind_address_no_port(socket: &Socket) -> io::Result<()> {
     let on: libc::c_int = 1;
@@ -96,9 +94,9 @@ pub fn set_nodelay(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).set_tcp_nodelay(true)
 }
 
-/// How long sent data may stay unacknowledged before the connection is given up
-/// (`TCP_USER_TIMEOUT`, RFC 5482; milliseconds, rounded up). Without it a peer that vanished holds
-/// its connection for as long as retransmission goes on: about a quarter of an hour.
+/// Sets how long sent data may stay unacknowledged before the connection is closed
+/// (`TCP_USER_TIMEOUT`, RFC 5482; milliseconds, rounded up). Without it a vanished peer holds its
+/// connection for as long as retransmission goes on: about a quarter of an hour.
 ///
 /// # Errors
 /// When the descriptor is not a TCP socket.
@@ -108,8 +106,8 @@ pub fn set_user_timeout(socket: &impl AsFd, timeout: Duration) -> io::Result<()>
     SockRef::from(socket).set_tcp_user_timeout(Some(Duration::from_millis(millis)))
 }
 
-/// Makes the close of this socket a reset (`SO_LINGER` with time 0): what was not sent is thrown
-/// away, and no `TIME_WAIT` is left. For probes, and for peers that must notice.
+/// Makes closing this socket a reset (`SO_LINGER` with time 0): unsent data is discarded, and no
+/// `TIME_WAIT` is left. For probes, and for peers that must notice.
 ///
 /// # Errors
 /// When the descriptor is not a socket.
@@ -117,8 +115,8 @@ pub fn set_linger_zero(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).set_linger(Some(Duration::ZERO))
 }
 
-/// Asks a silent peer for a sign of life after `idle`, then every `interval` (`SO_KEEPALIVE`); whole
-/// seconds, at least 1.
+/// Enables keep-alive probes to a silent peer after `idle`, then every `interval` (`SO_KEEPALIVE`);
+/// whole seconds, at least 1.
 ///
 /// # Errors
 /// When the descriptor is not a TCP socket, or a time is longer than the 32,767 seconds that the
@@ -129,18 +127,18 @@ pub fn set_keepalive(socket: &impl AsFd, idle: Duration, interval: Duration) -> 
     SockRef::from(socket).set_tcp_keepalive(&keepalive.with_interval(interval.max(second)))
 }
 
-/// What an idle connection's receive side shows.
+/// The state of an idle connection's receive side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
     /// Nothing to read: open and silent, as an idle connection should be.
     Silent,
-    /// Bytes that nobody asked for.
+    /// Unsolicited data.
     Data,
-    /// The peer has ended its direction, or the connection is broken.
+    /// The peer has closed its sending side, or the connection is broken.
     Closed,
 }
 
-/// This end's address.
+/// Returns the local address.
 ///
 /// # Errors
 /// When the descriptor is not a socket; `AddrNotAvailable` when its address is not an IP address.
@@ -149,7 +147,7 @@ pub fn local_addr(socket: &impl AsFd) -> io::Result<SocketAddr> {
     SocketAddr::try_from(name).map_err(|_| io::ErrorKind::AddrNotAvailable.into())
 }
 
-/// Whether each write is sent at once.
+/// Returns whether each write is sent at once.
 ///
 /// # Errors
 /// When the descriptor is not a TCP socket.
@@ -157,7 +155,7 @@ pub fn nodelay(socket: &impl AsFd) -> io::Result<bool> {
     Ok(rustix::net::sockopt::tcp_nodelay(socket)?)
 }
 
-/// Looks into the receive queue without taking anything (one system call, never waits).
+/// Checks the receive queue without taking anything (one system call, never waits).
 pub fn peek(socket: &impl AsFd) -> Idle {
     let mut byte = [0];
     match rustix::net::recv(socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {

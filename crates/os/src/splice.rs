@@ -1,15 +1,15 @@
-//! Moving bytes between sockets inside the kernel, through a pipe (splice(2)).
+//! Moves bytes between sockets inside the kernel, through a pipe (splice(2)).
 //!
-//! Whether that pays for a given tunnel is the caller's decision: a splice pair costs two calls
-//! per run of bytes just as read and write do, and saves the two copies.
+//! The caller decides whether that pays for a given tunnel: a splice pair costs two calls per run
+//! of bytes just as read and write do, and saves the two copies.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::pipe::{PipeFlags, SpliceFlags};
 
-/// A pipe that carries one direction of a tunnel: non-blocking, with a count of what is in it, so
-/// that nobody asks an empty pipe.
+/// A pipe for one direction of a tunnel: non-blocking, with a count of its contents, so that an
+/// empty pipe is never read.
 #[derive(Debug)]
 pub struct Pipe {
     reader: OwnedFd,
@@ -19,8 +19,8 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe of at least `capacity_bytes` if the system grants it (`F_SETPIPE_SZ` rounds up to
-    /// pages; users without privileges are held to fs.pipe-max-size and their share of
+    /// Returns a pipe of at least `capacity_bytes` if the system grants it (`F_SETPIPE_SZ` rounds
+    /// up to pages; unprivileged users are limited by fs.pipe-max-size and their share of
     /// fs.pipe-user-pages-soft), else of the system's default size.
     ///
     /// # Errors
@@ -32,33 +32,33 @@ impl Pipe {
         Ok(Pipe { reader, writer, capacity_bytes, held_bytes: 0 })
     }
 
-    /// The most bytes it can hold. It may refuse more with fewer inside, since each segment taken
+    /// Returns its capacity. It may refuse more with fewer bytes inside, since each segment taken
     /// from a socket occupies a page however small it is.
     pub fn capacity_bytes(&self) -> usize {
         self.capacity_bytes
     }
 
-    /// Bytes taken in and not yet passed on.
+    /// Returns the bytes taken in and not yet passed on.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 
-    /// Whether nothing is in it.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.held_bytes == 0
     }
 }
 
-/// Moves at most `max` bytes (more than 0) from a non-blocking socket into the pipe; yields how many,
-/// 0 at the end of the stream.
+/// Moves at most `max` bytes (more than 0) from a non-blocking socket into the pipe; returns how
+/// many, 0 at the end of the stream.
 ///
 /// # Errors
 /// `WouldBlock` when the socket has nothing **or** the pipe is full: when [`Pipe::held_bytes`] is
-/// not 0 the caller cannot tell, so it empties the pipe first and asks again.
+/// not 0 the caller cannot distinguish them, so it must empty the pipe first and try again.
 pub fn splice_in(socket: &impl AsFd, pipe: &mut Pipe, max: usize) -> io::Result<usize> {
     let room = pipe.capacity_bytes.saturating_sub(pipe.held_bytes).min(max);
     if room == 0 {
-        // Asking for 0 bytes yields 0, which would read as the end of the stream.
+        // Moving 0 bytes returns 0, which would look like the end of the stream.
         return Err(io::ErrorKind::WouldBlock.into());
     }
     let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
@@ -67,9 +67,9 @@ pub fn splice_in(socket: &impl AsFd, pipe: &mut Pipe, max: usize) -> io::Result<
     Ok(moved)
 }
 
-/// Moves bytes from the pipe to a non-blocking socket; yields how many, 0 only when the pipe is
-/// empty. `more` says that further bytes will follow soon, so that the kernel may fill its
-/// segments first (as `MSG_MORE`).
+/// Moves bytes from the pipe to a non-blocking socket; returns how many, 0 only when the pipe is
+/// empty. `more`: further bytes will follow soon, so that the kernel may fill its segments first
+/// (as `MSG_MORE`).
 ///
 /// # Errors
 /// `WouldBlock` when the socket takes nothing now; `BrokenPipe` or `ConnectionReset` when its peer

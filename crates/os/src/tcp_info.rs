@@ -1,4 +1,4 @@
-//! What the kernel knows about a TCP connection (getsockopt `TCP_INFO`).
+//! The kernel's information about a TCP connection (getsockopt `TCP_INFO`).
 
 #![allow(unsafe_code, reason = "neither rustix nor socket2 reads the whole of TCP_INFO")]
 
@@ -6,18 +6,18 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// The kernel's view of a connection at one moment. Kernels write as much as they know: a field
-/// that an older kernel lacks is `None` (or zero for those that all supported kernels have, which
-/// is Linux 4.9 and later for everything that is not an `Option`).
+/// The state of a connection at one moment, according to the kernel. Older kernels provide less: a
+/// missing field is `None` (or zero for those that all supported kernels have, which is Linux 4.9
+/// and later for everything that is not an `Option`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// State of the connection.
     pub state: TcpState,
-    /// Whether the sender sees order, loss, or recovers from it.
+    /// State of congestion control.
     pub congestion: Congestion,
-    /// Retransmission timeouts in a row without an acknowledgement between.
+    /// Consecutive retransmission timeouts without an acknowledgement in between.
     pub retransmits: u8,
-    /// What both sides agreed on in their SYNs.
+    /// Options negotiated in the SYNs.
     pub options: TcpOptions,
     /// Retransmission timeout in force.
     pub rto: Duration,
@@ -25,15 +25,15 @@ pub struct TcpInfo {
     pub snd_mss_bytes: u32,
     /// Segments sent and not yet acknowledged.
     pub unacked: u32,
-    /// Of these, those taken for lost.
+    /// How many of these are considered lost.
     pub lost: u32,
-    /// Of these, those sent again and still out.
+    /// How many of these were retransmitted and are still unacknowledged.
     pub retrans: u32,
-    /// Since data was sent last.
+    /// Time since data was last sent.
     pub last_data_sent: Duration,
-    /// Since data arrived last.
+    /// Time since data last arrived.
     pub last_data_recv: Duration,
-    /// Since an acknowledgement arrived last.
+    /// Time since an acknowledgement last arrived.
     pub last_ack_recv: Duration,
     /// Path MTU, in bytes.
     pub pmtu_bytes: u32,
@@ -43,7 +43,7 @@ pub struct TcpInfo {
     pub rttvar: Duration,
     /// Congestion window, in segments.
     pub snd_cwnd: u32,
-    /// Segments sent again over the connection's life.
+    /// Retransmitted segments over the connection's life.
     pub total_retrans: u32,
     /// Bytes acknowledged by the peer.
     pub bytes_acked: u64,
@@ -53,9 +53,9 @@ pub struct TcpInfo {
     pub notsent_bytes: u32,
     /// Smallest round-trip time seen.
     pub min_rtt: Duration,
-    /// Data segments sent, those sent again included.
+    /// Data segments sent, including retransmissions.
     pub data_segs_out: u32,
-    /// Delivery rate measured last, in bytes per second.
+    /// Last measured delivery rate, in bytes per second.
     pub delivery_rate: u64,
     /// Time with data to send (Linux 4.10).
     pub busy: Option<Duration>,
@@ -63,7 +63,7 @@ pub struct TcpInfo {
     pub rwnd_limited: Option<Duration>,
     /// Time in which this machine's send buffer held the sender back (Linux 4.10).
     pub sndbuf_limited: Option<Duration>,
-    /// Bytes sent again (Linux 4.19).
+    /// Retransmitted bytes (Linux 4.19).
     pub bytes_retrans: Option<u64>,
     /// Segments that the peer received twice (Linux 4.19).
     pub dsack_dups: Option<u32>,
@@ -73,7 +73,7 @@ pub struct TcpInfo {
     pub snd_wnd_bytes: Option<u32>,
 }
 
-/// Options of TCP that hold for a connection because both sides offered them.
+/// TCP options that apply because both sides offered them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// RFC 7323 section 3.
@@ -84,7 +84,7 @@ pub struct TcpOptions {
     pub window_scaling: bool,
 }
 
-/// States of RFC 9293, section 3.3.2.
+/// The states of RFC 9293, section 3.3.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the names are the RFC's")]
 pub enum TcpState {
@@ -99,7 +99,7 @@ pub enum TcpState {
     LastAck,
     Listen,
     Closing,
-    /// A number that this program does not know.
+    /// An unknown number.
     #[default]
     Unknown,
 }
@@ -145,11 +145,11 @@ pub fn read(socket: &impl AsFd) -> io::Result<TcpInfo> {
     Ok(parse(bytes.get(..length as usize).unwrap_or(&bytes)))
 }
 
-/// More than the struct has in any kernel so far (Linux 6.18: 280 bytes); what a later one adds
-/// stands at the end and is cut off.
+/// More than the struct has in any kernel so far (Linux 6.18: 280 bytes); additions of later
+/// kernels are at the end and cut off.
 const INFO_MAX_BYTES: usize = 512;
 
-/// Reads struct `tcp_info` of include/uapi/linux/tcp.h: fields are only ever appended to it, so that
+/// Parses struct `tcp_info` of include/uapi/linux/tcp.h: fields are only ever appended to it, so
 /// offsets are stable and a short struct is an old one.
 pub(crate) fn parse(bytes: &[u8]) -> TcpInfo {
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
@@ -207,7 +207,7 @@ impl TcpState {
         match number {
             1 => TcpState::Established,
             2 => TcpState::SynSent,
-            // 12 is NEW_SYN_RECV, which a listener keeps for itself.
+            // 12 is NEW_SYN_RECV, an internal state of listeners.
             3 | 12 => TcpState::SynReceived,
             4 => TcpState::FinWait1,
             5 => TcpState::FinWait2,
@@ -280,7 +280,7 @@ mod tests {
     fn states_follow_the_connection() {
         let (client, server) = pair();
         client.shutdown(Shutdown::Write).unwrap();
-        // The peer's kernel may take its time to acknowledge.
+        // The peer's kernel may delay the acknowledgement.
         let closing = [TcpState::FinWait1, TcpState::FinWait2];
         assert!(closing.contains(&read(&client).unwrap().state));
         assert_eq!(read(&server).unwrap().state, TcpState::CloseWait);

@@ -1,8 +1,8 @@
-//! How large a terminal is.
+//! The size of a terminal.
 
 use std::os::fd::AsFd;
 
-/// What fits on a terminal.
+/// The size of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Characters in a line.
@@ -11,7 +11,8 @@ pub struct Size {
     pub rows: usize,
 }
 
-/// The size of the terminal behind `descriptor`; `None` if it is none, or does not know.
+/// Returns the size of the terminal behind `descriptor`; `None` if it is not a terminal, or its
+/// size is unknown.
 pub fn size(descriptor: impl AsFd) -> Option<Size> {
     let size = rustix::termios::tcgetwinsize(descriptor).ok()?;
     let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));

@@ -1,4 +1,4 @@
-//! Names and places of threads, and how soon they run once they are woken.
+//! Thread names, CPU affinity and scheduling.
 
 #![allow(unsafe_code, reason = "rustix has no sched_setattr")]
 
@@ -8,16 +8,16 @@ use std::num::NonZeroU64;
 
 use rustix::thread::CpuSet;
 
-/// Names the calling thread, as `top -H` and `/proc` show it: the first 15 bytes of `name`.
+/// Names the calling thread, as shown by `top -H` and `/proc`: the first 15 bytes of `name`.
 ///
 /// # Errors
-/// What the kernel says, which has no reason to refuse.
+/// The kernel's error; it has no reason to refuse.
 pub fn name(name: &str) -> io::Result<()> {
     let shown: Vec<u8> = name.bytes().take_while(|&b| b != 0).take(15).collect();
     Ok(rustix::thread::set_name(&CString::new(shown)?)?)
 }
 
-/// Keeps the calling thread on one processor, a number out of [`crate::cpu::allowed`].
+/// Pins the calling thread to one processor, a number from [`crate::cpu::allowed`].
 ///
 /// # Errors
 /// `InvalidInput` when the system has no such processor, or this process may not run on it.
@@ -34,14 +34,14 @@ pub fn pin(cpu: usize) -> io::Result<()> {
 /// (sched(7), `sched_runtime` of `SCHED_OTHER`).
 const SLICE_MIN_NS: u64 = 100_000;
 
-/// Has the kernel wake the calling thread when its waits end, and not up to 50 µs later, which is
-/// what it allows itself otherwise (`PR_SET_TIMERSLACK`, proc(5)); and has it run soon after: a
-/// thread that asks for a short slice of time comes before those that have long ones, without a
-/// greater share (Linux 6.12; older ones ignore it).
+/// Makes the kernel wake the calling thread when its waits end, and not up to 50 µs later, as it
+/// may by default (`PR_SET_TIMERSLACK`, proc(5)); and makes it run soon after: a thread that
+/// requests a short time slice is scheduled before those with long ones, without a greater share
+/// (Linux 6.12; older ones ignore it).
 ///
 /// # Errors
-/// When the kernel refuses, as a filter of system calls may have it do. The first of the two
-/// settings then may have been made.
+/// When the kernel refuses, as a system call filter may. The first of the two settings may have
+/// been made then.
 pub fn wake_precisely() -> io::Result<()> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
     // SAFETY: all fields are numbers, for which zero is a value; it names `SCHED_OTHER`.

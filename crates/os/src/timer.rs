@@ -1,5 +1,5 @@
-//! A timer that is a descriptor (timerfd), and so may be waited for with everything else, to the
-//! microsecond.
+//! A timer with a descriptor (timerfd), so that it can be polled like a socket, with microsecond
+//! precision.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -10,12 +10,12 @@ use rustix::time::{
     timerfd_settime,
 };
 
-/// Readable once its time has come, until it is set again. Non-blocking, close-on-exec.
+/// Readable once it has expired, until it is set again. Non-blocking, close-on-exec.
 #[derive(Debug)]
 pub struct Timer(OwnedFd);
 
 impl Timer {
-    /// One that is not set.
+    /// Returns a timer that is not set.
     ///
     /// # Errors
     /// When there is no descriptor left.
@@ -24,7 +24,7 @@ impl Timer {
         Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags)?))
     }
 
-    /// Readable `after` from now, and not before; an earlier setting is forgotten.
+    /// Makes it readable `after` from now, and not before; replaces an earlier setting.
     ///
     /// # Errors
     /// When the kernel refuses the time.
@@ -32,7 +32,7 @@ impl Timer {
         let none = Timespec { tv_sec: 0, tv_nsec: 0 };
         let value = Timespec {
             tv_sec: i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
-            // Zero would mean never.
+            // Zero would disarm it.
             tv_nsec: i64::from(after.subsec_nanos()).max(i64::from(after.as_secs() == 0)),
         };
         let times = Itimerspec { it_interval: none, it_value: value };

@@ -1,9 +1,8 @@
-//! TUN devices: an interface whose packets a program reads and writes, from IP's header on.
+//! TUN devices: an interface whose packets a program reads and writes, starting with the IP header.
 //!
 //! The device belongs to the network namespace of the thread that opens it; its descriptor may be
-//! read and written from anywhere, so one thread can stand between two namespaces. The device goes
-//! when the descriptor is closed. Requests and flags are those of
-//! `include/uapi/linux/if_tun.h`.
+//! read and written from anywhere, so one thread can connect two namespaces. The device is removed
+//! when the descriptor is closed. Requests and flags are those of `include/uapi/linux/if_tun.h`.
 
 #![allow(unsafe_code, reason = "TUN devices are asked for by ioctl")]
 
@@ -23,24 +22,24 @@ const WITH_HEADER: i16 = 0x4000;
 /// `TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6`.
 const OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04;
 
-/// What stands before each packet of a device with [`Packets::Large`]: struct `virtio_net_hdr`.
+/// The header of each packet of a device with [`Packets::Large`]: struct `virtio_net_hdr`.
 pub const HEADER_BYTES: usize = 10;
-/// Room for the largest packet with what stands before it.
+/// Room for the largest packet with its header.
 pub const PACKET_BYTES_MAX: usize = HEADER_BYTES + 65_535;
 
-/// What the device hands over.
+/// The form of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packets {
-    /// Packets as they would be on a wire, of the device's MTU at most.
+    /// Packets as on a wire, at most of the device's MTU.
     Wire,
-    /// TCP's segments as the sender's kernel has them, up to 64 KiB, which it would have its
-    /// network card cut up; each behind a header of [`HEADER_BYTES`] that says how, and that must
-    /// be written with the packet.
+    /// TCP segments as the sender's kernel has them, up to 64 KiB, which it would have a network
+    /// card split; each after a header of [`HEADER_BYTES`] that describes how, and that must be
+    /// written with the packet.
     Large,
 }
 
 impl Packets {
-    /// Bytes before IP's header in what is read and written.
+    /// Returns the number of bytes before the IP header in what is read and written.
     pub fn header_bytes(self) -> usize {
         match self {
             Packets::Wire => 0,
@@ -49,14 +48,14 @@ impl Packets {
     }
 }
 
-/// A TUN device, which exists for as long as this does.
+/// A TUN device, which exists as long as this value does.
 #[derive(Debug)]
 pub struct Tun {
     descriptor: OwnedFd,
 }
 
 impl Tun {
-    /// Makes the device `name` in the calling thread's network namespace. Reads and writes do not
+    /// Creates the device `name` in the calling thread's network namespace. Reads and writes do not
     /// block.
     ///
     /// # Errors
@@ -90,7 +89,8 @@ impl Tun {
         Ok(Tun { descriptor })
     }
 
-    /// Takes one packet that the namespace has sent; how long it is, or `None` when there is none.
+    /// Reads one packet that the namespace has sent; returns its length, or `None` when there is
+    /// none.
     ///
     /// # Errors
     /// When the device has gone.
@@ -102,10 +102,10 @@ impl Tun {
         }
     }
 
-    /// Gives one packet to the namespace, which takes it as received.
+    /// Passes one packet to the namespace, which receives it.
     ///
     /// # Errors
-    /// When the interface is down (`EIO`), or it is no packet (`EINVAL`).
+    /// When the interface is down (`EIO`), or it is not a packet (`EINVAL`).
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         rustix::io::write(&self.descriptor, packet)?;
         Ok(())
@@ -142,7 +142,7 @@ mod tests {
             );
             rustix::net::netdevice::name_to_index(socket.unwrap(), &name).is_ok()
         };
-        // A namespace of its own would be better; a device that is down touches nothing.
+        // A separate namespace would be better; a device that is down affects nothing.
         match Tun::open(&name, Packets::Large) {
             Ok(tun) => {
                 assert!(exists());

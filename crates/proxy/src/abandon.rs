@@ -1,8 +1,8 @@
-//! Requests that nobody waits for any more, but which a server may still be working on.
+//! Requests whose client has gone but which a server may still be processing.
 //!
-//! A limit that counts only what clients wait for lets a server be overrun by those who give up
-//! and ask again. So the slot stays taken until the server is done: it is told that nobody listens
-//! any more, and what it sends is dropped until it closes.
+//! A concurrency limit that only counts requests with a waiting client lets clients that give up
+//! and retry overload a server. So the slot stays taken until the server has finished: the server
+//! sees the write side closed, and whatever it sends is discarded until it closes.
 
 use decide::Slot;
 use model::Service;
@@ -11,18 +11,19 @@ use crate::linger::{Patience, linger};
 use crate::server_connection::ServerConnection;
 use crate::watchdog::Watchdog;
 
-/// Of a response that nobody wants, this much is read; a server that sends more is cut off.
+/// How much of an abandoned response is read before the connection is cut.
 const DROPPED_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Lets go of a connection on which a request was sent and not answered to its end. Where the
-/// server has a limit, its slot is freed when it closes, sends too much, or has had its response
-/// timeout once more.
+/// Drops a connection that carried a request whose response is incomplete. If the server has a
+/// concurrency limit, the slot is released when the server closes, sends more than the bound, or
+/// exceeds its response timeout a second time.
 pub(crate) fn abandon(service: &Service, slot: Slot, server: ServerConnection) {
     if slot.endpoint().slots.max() == 0 {
         return;
     }
     if server.stream.is_exchange() {
-        // It is told so itself, in so many words; whether it heeds that shows in nothing.
+        // The stream reset tells the server explicitly; whether it stops working cannot be
+        // observed.
         return server.stream.reset();
     }
     let patience = service.timeouts.response;

@@ -1,4 +1,4 @@
-//! Takes connections from the kernel and gives each to the worker that serves the fewest.
+//! Accepts connections and hands each one to the worker with the fewest connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -19,11 +19,11 @@ use crate::shared::{Counted, Handed};
 use crate::via::Via;
 use crate::worker::Worker;
 
-/// How long accepting pauses when a limit is reached: clients wait in the listen queue meanwhile.
+/// How long accepting pauses at a connection limit. Clients wait in the listen queue meanwhile.
 const PAUSE_AT_LIMIT: Duration = Duration::from_millis(10);
-/// The same when the process or the machine has no descriptor or memory left.
+/// How long accepting pauses when the process or the machine has run out of descriptors or memory.
 const PAUSE_AT_EXHAUSTION: Duration = Duration::from_millis(100);
-/// Accepted in a row before others get their turn.
+/// Connections accepted in a row before yielding to other tasks.
 const BATCH_MAX: usize = 64;
 
 /// A listening socket of this worker and the task that accepts on it.
@@ -34,7 +34,7 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Begins to accept.
+    /// Starts accepting.
     pub(crate) fn start(
         worker: &Rc<Worker>,
         listener: Arc<LiveListener>,
@@ -51,16 +51,17 @@ impl Acceptor {
         Some(Acceptor { listener, socket, task: tokio::task::spawn_local(task) })
     }
 
-    /// Whether its listener is gone.
+    /// Returns whether the listener has been removed.
     pub(crate) fn is_closing(&self) -> bool {
         self.listener.is_closing()
     }
 
-    /// Takes what the kernel has already accepted, then closes the socket: closing it with
+    /// Accepts what the kernel has already queued, then closes the socket. Closing it with
     /// connections in its queue would reset them.
     ///
-    /// If a listener with other security settings replaces it, the queue is left to that one, or
-    /// reset if that one has other sockets: nothing more is accepted by the old rules.
+    /// If the listener is replaced by one with other security settings, the queue is left to the
+    /// new listener, or reset if that one has other sockets: nothing more is accepted under the old
+    /// rules.
     pub(crate) fn finish(self, worker: &Rc<Worker>) {
         self.task.abort();
         if self.listener.is_replaced() {
@@ -95,11 +96,11 @@ async fn accept(worker: Rc<Worker>, listener: Arc<LiveListener>, socket: Rc<Asyn
 }
 
 enum Batch {
-    /// The queue is empty.
+    /// The accept queue is empty.
     Emptied,
-    /// There may be more.
+    /// There may be more connections to accept.
     More,
-    /// `connections_max` is reached, here or in all.
+    /// `connections_max` is reached, for this listener or in total.
     AtLimit,
     Failed(io::Error),
 }
@@ -128,8 +129,9 @@ fn at_limit(worker: &Worker, listener: &LiveListener) -> bool {
         || listener.connections.load(Relaxed) >= of_listener
 }
 
-/// Serves a connection here, unless another worker has clearly fewer: the kernel spreads by hash,
-/// which with few long connections can leave one worker with most of them.
+/// Serves a connection on this worker unless another worker has clearly fewer. The kernel
+/// distributes by hash, which with few long-lived connections can leave one worker with most of
+/// them.
 fn place(worker: &Rc<Worker>, socket: TcpStream, peer: SocketAddr, listener: &Arc<LiveListener>) {
     let shared = &worker.shared;
     let mine = worker.peer().connections.load(Relaxed);
@@ -156,7 +158,7 @@ fn place(worker: &Rc<Worker>, socket: TcpStream, peer: SocketAddr, listener: &Ar
     }
 }
 
-/// Serves what other workers accepted for this one.
+/// Serves connections that other workers accepted for this one.
 pub(crate) async fn take_handed(worker: Rc<Worker>, mut inbox: mpsc::Receiver<Handed>) {
     while let Some(handed) = inbox.recv().await {
         start(&worker, handed);

@@ -1,5 +1,5 @@
-//! Access lines on their way out: gathered per worker, handed over in batches, written by a
-//! thread of their own. A writer that cannot keep up costs lines, which are counted, never time.
+//! Writes access log lines: buffered per worker, handed over in batches, written by a dedicated
+//! thread. If the writer cannot keep up, lines are dropped and counted; requests never wait for it.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
@@ -9,27 +9,27 @@ use std::time::Duration;
 
 use model::AccessLog;
 
-/// A batch is handed over when it is this long, or by the worker's clock.
+/// Size at which a batch is handed over. The worker's timer hands over smaller ones.
 const BATCH_BYTES: usize = 32 * 1024;
-/// Batches that wait for the writer, all workers together: 8 MiB of lines.
+/// Maximum number of batches queued for the writer by all workers together: 8 MiB of lines.
 const ORDERS_MAX: usize = 256;
 
-/// How long a writer may take to notice that it is to write elsewhere.
+/// How long the writer may take to accept a redirect.
 const REDIRECT_MAX: Duration = Duration::from_secs(1);
-/// How often it is tried meanwhile.
+/// Interval between attempts to hand over a redirect.
 const REDIRECT_EVERY: Duration = Duration::from_millis(5);
 
-/// How long the last lines may take to be written.
+/// How long writing the last lines may take at shutdown.
 const FINISH_MAX: Duration = Duration::from_secs(1);
 
-/// Where the workers' batches go.
+/// The sending side of the writer's queue, used by the workers.
 #[derive(Clone)]
 pub struct AccessSink(SyncSender<Order>);
 
-/// What the writer is told.
+/// A message to the writer thread.
 enum Order {
     Write(Vec<u8>),
-    /// From here on, lines go elsewhere.
+    /// Write to this target from now on.
     Redirect(AccessTarget),
 }
 
@@ -37,8 +37,9 @@ enum Order {
 pub struct AccessTarget(Box<dyn Write + Send>);
 
 impl AccessTarget {
-    /// Opens what a configuration names. `owner`: whom this process, still root, is about to become
-    /// (user and group ids); a new file is theirs then, and no link is followed.
+    /// Opens the file or stream that a configuration names. `owner` is the user and group that this
+    /// process, still root, is about to switch to: a new file is created as theirs, and symbolic
+    /// links are not followed.
     ///
     /// # Errors
     /// When the file cannot be opened for appending.
@@ -52,10 +53,10 @@ impl AccessTarget {
 }
 
 impl AccessSink {
-    /// Starts the log's writer, whose thread ends when the last sink is dropped.
+    /// Starts the writer thread, which ends when the last sink is dropped.
     ///
     /// # Errors
-    /// When a thread cannot be made.
+    /// When the thread cannot be created.
     pub fn start(target: AccessTarget) -> io::Result<(AccessSink, AccessWriter)> {
         let (sender, receiver) = sync_channel(ORDERS_MAX);
         let writer = thread::Builder::new()
@@ -64,9 +65,9 @@ impl AccessSink {
         Ok((AccessSink(sender), AccessWriter(writer)))
     }
 
-    /// Lets lines go to `target` from here on: a log file that was renamed is left for a new one of
-    /// its name, or the configuration names another. Waits a second at most; false: the writer is
-    /// stuck, and writes where it wrote before.
+    /// Writes to `target` from now on, because the log file was rotated or the configuration names
+    /// another one. Waits up to a second. Returns false if the writer is blocked and keeps writing
+    /// to the old target.
     pub fn redirect(&self, target: AccessTarget) -> bool {
         let deadline = os::clock::now() + REDIRECT_MAX;
         let mut order = Order::Redirect(target);
@@ -82,13 +83,13 @@ impl AccessSink {
     }
 }
 
-/// The thread that writes.
+/// The writer thread.
 pub struct AccessWriter(thread::JoinHandle<()>);
 
 impl AccessWriter {
-    /// Waits until the last lines are written, once every sink is dropped; a second at most, since
-    /// whoever reads a pipe may have stopped reading for good. Then the thread is left to itself:
-    /// it ends with the process. False: lines are lost, which is said in the log.
+    /// Waits, once every sink is dropped, until the last lines are written; at most a second, since
+    /// the reader of a pipe may have stopped for good. After that the thread is detached and ends
+    /// with the process. Returns false if lines were lost, which is logged.
     pub fn finish(self) -> bool {
         let deadline = os::clock::now() + FINISH_MAX;
         while !self.0.is_finished() && os::clock::now() < deadline {
@@ -118,7 +119,7 @@ fn write_batches(mut target: AccessTarget, orders: &Receiver<Order>) {
             }
         };
         let result = target.0.write_all(&batch).and_then(|()| target.0.flush());
-        // A full disk or a closed pipe must not stop the traffic; it is said once.
+        // A full disk or a closed pipe must not stop traffic; it is logged once.
         if let Err(error) = &result
             && !failed
         {
@@ -128,7 +129,7 @@ fn write_batches(mut target: AccessTarget, orders: &Receiver<Order>) {
     }
 }
 
-/// A worker's lines that are not handed over yet.
+/// A worker's lines that have not been handed over yet.
 pub(crate) struct AccessBatch {
     sink: AccessSink,
     lines: RefCell<Vec<u8>>,
@@ -154,7 +155,7 @@ impl AccessBatch {
         }
     }
 
-    /// Hands over what there is.
+    /// Hands over the buffered lines.
     pub(crate) fn flush(&self) {
         let mut lines = self.lines.borrow_mut();
         if lines.is_empty() {
@@ -167,7 +168,7 @@ impl AccessBatch {
         }
     }
 
-    /// Lines lost since the last call.
+    /// Returns the number of lines dropped since the last call.
     pub(crate) fn take_dropped(&self) -> u64 {
         self.dropped.replace(0)
     }
@@ -190,7 +191,7 @@ mod tests {
             batch.flush();
         };
         line("one\n");
-        // As logrotate does it.
+        // Rename the file as logrotate does.
         std::fs::rename(&log, &old).unwrap();
         line("two\n");
         assert!(sink.redirect(open(&AccessLog::File(log.clone()))));
@@ -205,11 +206,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stands_still_does_not_hold_up_the_end() {
+    fn a_stalled_reader_does_not_delay_shutdown() {
         let (reader, pipe) = io::pipe().unwrap();
         let (sink, writer) = AccessSink::start(AccessTarget(Box::new(pipe))).unwrap();
         let batch = AccessBatch::new(sink.clone());
-        // More than a pipe takes, whatever a system's pages are.
+        // More than any system's pipe buffer holds.
         batch.line(|out| out.resize(4 << 20, b'x'));
         drop((sink, batch));
         assert!(!writer.finish());

@@ -1,4 +1,5 @@
-//! The account of an exchange: filled in as it goes, closed once, counted and logged.
+//! The record of one exchange: filled in while it runs, closed once, then counted in metrics and
+//! logged.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,40 +22,40 @@ use crate::tcp_sample;
 use crate::via::{Accepted, Via};
 use crate::worker::Worker;
 
-/// An exchange's account while it is open.
+/// The record of an exchange in progress.
 pub(crate) struct Record {
     pub(crate) id: RequestId,
     pub(crate) started: Moment,
     pub(crate) ended: Moment,
-    /// When it is to have ended at the latest, if there is a limit, and what its end is called.
+    /// The deadline of the exchange, if it has one, and the cause reported when it passes.
     pub(crate) to_end: Option<(Moment, Cause)>,
     pub(crate) status: u16,
     pub(crate) cause: Cause,
-    /// What exactly, where there is more to say than the cause does.
+    /// Detail beyond the cause, if any.
     pub(crate) detail: &'static str,
     pub(crate) service: Option<ServiceId>,
     endpoint: Option<Arc<Endpoint>>,
     pub(crate) reused: bool,
-    /// Whether TCP is asked about its connections…
+    /// Whether the kernel's TCP statistics are read for this exchange's connections.
     pub(crate) asks_tcp: bool,
-    /// Whether servers with little traffic are asked about all the same, for metrics only.
+    /// Whether servers with little traffic are sampled too, for metrics only.
     pub(crate) raises_tcp: bool,
-    /// …and what it said of that to the server.
+    /// TCP statistics of the server connection, once read.
     pub(crate) tcp_server: Option<TcpSide>,
-    /// What is told of its choices; `None`: nothing.
+    /// The explanation of the balancing decisions; `None` if not requested.
     pub(crate) explanation: Option<Box<Explanation>>,
-    /// Connections made for it.
+    /// Connections opened for this exchange.
     connections: u32,
     failed: Vec<Attempt>,
     pub(crate) not_retried: Option<&'static str>,
-    /// The status that a gRPC response ended with.
+    /// The `grpc-status` that ended the response.
     pub(crate) grpc_status: Option<u8>,
     pub(crate) body_in: u64,
-    /// The request's body has been read to its end: what the client sends next is another request.
+    /// The request body has been read completely: what the client sends next is another request.
     pub(crate) body_read: bool,
     pub(crate) body_out: u64,
     timings: Timings,
-    /// When the last stage began: the request was complete, or a server was found.
+    /// When the current stage began: the request head was complete, or a server was chosen.
     head_at: Moment,
     admitted_at: Moment,
 }
@@ -99,24 +100,24 @@ impl Record {
         record
     }
 
-    /// The wait for a slot took this long; now there is one, or none will be.
+    /// Records how long the request waited for a slot, whether or not it got one.
     pub(crate) fn queued(&mut self, waited: Duration) {
         self.timings.queue += waited;
     }
 
-    /// The server that the present attempt goes to.
+    /// Records the server of the current attempt.
     pub(crate) fn server(&mut self, slot: &Slot, now: Moment) {
         self.endpoint = Some(Arc::clone(slot.endpoint()));
         self.admitted_at = now;
     }
 
-    /// A connection is there, or will not be, after this long.
+    /// Records how long connecting took, whether or not it succeeded.
     pub(crate) fn dialled(&mut self, took: Duration, connected: bool) {
         self.timings.connect += took;
         self.connections += u32::from(connected);
     }
 
-    /// An attempt failed, and another follows.
+    /// Records a failed attempt that is retried.
     pub(crate) fn failed_attempt(&mut self, server: SocketAddr, cause: Cause) {
         self.failed.push(Attempt { server, cause });
         self.endpoint = None;
@@ -124,14 +125,14 @@ impl Record {
         self.tcp_server = None;
     }
 
-    /// A server is about to be chosen…
+    /// Starts the explanation of a server choice.
     pub(crate) fn considers(&mut self, live: &LiveService, ask: &Ask<'_>, now: Moment) {
         if let Some(explanation) = &mut self.explanation {
             explanation.considers(live, ask, now);
         }
     }
 
-    /// …and has been, or not: see [`Explanation::decided`].
+    /// Completes the explanation of a server choice: see [`Explanation::decided`].
     pub(crate) fn decided(
         &mut self,
         chosen: Option<&(Slot, Moment)>,
@@ -143,7 +144,8 @@ impl Record {
         }
     }
 
-    /// This is the last that is needed of the server's connection, or nearly.
+    /// Reads the TCP statistics of the server connection. Called when little or nothing more will
+    /// be sent or received on it.
     pub(crate) fn ask_tcp(&mut self, connection: &mut ServerConnection, endpoint: &Endpoint) {
         let ServerConnection { stream, told, .. } = connection;
         if self.asks_tcp {
@@ -153,41 +155,41 @@ impl Record {
         }
     }
 
-    /// The final response head has come.
+    /// Records the final response head.
     pub(crate) fn head_arrived(&mut self, status: u16) {
         self.status = status;
         self.head_at = os::clock::now();
         self.timings.first_byte = self.head_at - self.started;
     }
 
-    /// When the present attempt began.
+    /// Returns when the current attempt began.
     pub(crate) fn begun_at(&self) -> Moment {
         self.admitted_at
     }
 
-    /// When the response head came.
+    /// Returns when the response head arrived.
     pub(crate) fn head_at(&self) -> Moment {
         self.head_at
     }
 
-    /// How long the server took from being given the request to its response head.
+    /// Returns the time from sending the request to the server until its response head arrived.
     pub(crate) fn server_time(&self) -> Duration {
         self.head_at - self.admitted_at
     }
 
-    /// Weir answers itself.
+    /// Records an answer that Weir generates itself.
     pub(crate) fn answered(&mut self, answer: &Answer) {
         self.status = answer.status;
         self.detail = answer.detail;
         self.end(answer.cause);
     }
 
-    /// How often the request was given to a server.
+    /// Returns how often the request was sent to a server.
     fn attempts(&self) -> u32 {
         self.failed.len() as u32 + u32::from(self.endpoint.is_some())
     }
 
-    /// Closes the account.
+    /// Closes the record.
     pub(crate) fn end(&mut self, cause: Cause) {
         self.cause = cause;
         self.ended = os::clock::now();
@@ -195,8 +197,8 @@ impl Record {
     }
 }
 
-/// The id that log, server and client know a request by: a trusted peer's if it sent one, else our
-/// own.
+/// Returns the request ID used in the log, towards the server and towards the client: the one sent
+/// by a trusted peer if there is one, else a generated one.
 pub(crate) fn request_id<'a>(
     client: &Client,
     request: &'a RequestHead,
@@ -206,7 +208,7 @@ pub(crate) fn request_id<'a>(
     believed.unwrap_or(own.as_bytes())
 }
 
-/// Closes the books on an exchange: counters, then the access line.
+/// Closes the record of an exchange: updates counters, then writes the access line.
 pub(crate) fn finish(
     worker: &Worker,
     plane: &Plane,
@@ -228,7 +230,7 @@ pub(crate) fn finish(
     close(worker, plane, &line, record);
 }
 
-/// The same for a connection in tcp mode.
+/// Closes the record of a connection in TCP mode.
 pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) {
     let tcp_client = tcp_client(&accepted.stream, record);
     let tls = tls_record(&accepted.stream);
@@ -237,7 +239,7 @@ pub(crate) fn finish_tcp(worker: &Worker, accepted: &Accepted, record: &Record) 
     close(worker, &accepted.via.plane, &line, record);
 }
 
-/// The same for what was refused before it was a request.
+/// Records input that was refused before it became a request.
 pub(crate) fn refused(
     worker: &Worker,
     client: &Client,
@@ -251,7 +253,7 @@ pub(crate) fn refused(
     close(worker, &client.via.plane, &line, &record);
 }
 
-/// The same for a connection that has ended before or beside its exchanges, for `reason`.
+/// Records a connection that ended before or outside its exchanges, for `reason`.
 pub(crate) fn ungreeted(worker: &Worker, via: &Via, peer: SocketAddr, reason: Reason) {
     let id = RequestId::new(worker.rng.borrow_mut().u128(..));
     let mut record = Record::new(os::clock::now(), id);
@@ -260,8 +262,8 @@ pub(crate) fn ungreeted(worker: &Worker, via: &Via, peer: SocketAddr, reason: Re
     close(worker, &via.plane, &Line::bare(peer, via.listener, id.as_bytes()), &record);
 }
 
-/// The same for a stream that was refused before it was a request; `status`: what it was answered
-/// with, 0 for a reset.
+/// Records a stream that was refused before it became a request. `status` is the status it was
+/// answered with, 0 for a reset.
 pub(crate) fn refused_stream(
     worker: &Worker,
     via: &Via,
@@ -276,7 +278,7 @@ pub(crate) fn refused_stream(
     close(worker, &via.plane, &line, &record);
 }
 
-/// What a line says of who asked for what.
+/// The request fields of an access line.
 struct Line<'a> {
     client: SocketAddr,
     listener: ListenerId,
@@ -305,7 +307,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What the client of an exchange speaks.
+/// Returns the protocol that the client of an exchange speaks.
 fn protocol(stream: &Stream, request: &RequestHead) -> &'static str {
     match request.version() {
         _ if stream.is_exchange() => "HTTP/2",

@@ -1,22 +1,22 @@
-//! Who waits to be told by a worker what is in flight.
+//! Queue of admin requests that wait for a worker to report its requests in flight.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use observe::{InFlightTold, InFlightWanted};
 
-/// One that waits to be told by a worker.
+/// A request for a worker's report.
 pub(crate) struct Waiting {
     pub(crate) wanted: Arc<InFlightWanted>,
     pub(crate) told: Sender<InFlightTold>,
 }
 
-/// Whoever waits to be told by a worker.
+/// The pending requests for a worker's report.
 #[derive(Default)]
 pub(crate) struct Asking(Mutex<Vec<Waiting>>);
 
 impl Asking {
-    /// Asks what of `wanted` is under way.
+    /// Requests a report of the exchanges in flight that match `wanted`.
     pub(crate) fn ask(&self, wanted: &Arc<InFlightWanted>) -> Receiver<InFlightTold> {
         let (told, receiver) = channel();
         let waiting = Waiting { wanted: Arc::clone(wanted), told };
@@ -24,7 +24,7 @@ impl Asking {
         receiver
     }
 
-    /// Takes all who wait. By the worker, when it was signalled.
+    /// Takes all pending requests. Called by the worker when it is signalled.
     pub(crate) fn take(&self) -> Vec<Waiting> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! What of a request decides its server: the hashed part, and the affinity cookie.
+//! The parts of a request that determine its server: the hash key and the affinity cookie.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,8 @@ use decide::{Slot, hash_key};
 use model::{Balance, HashOn, Service};
 use wire::http1::RequestHead;
 
-/// The key under which `hash` places this request, if the service hashes and the request has it.
+/// Returns the key by which `hash` places this request, if the service hashes and the request has
+/// one.
 pub(crate) fn key(service: &Service, request: &RequestHead, client: IpAddr) -> Option<u64> {
     let Balance::Hash(hash) = &service.balance else {
         return None;
@@ -18,7 +19,7 @@ pub(crate) fn key(service: &Service, request: &RequestHead, client: IpAddr) -> O
     }
 }
 
-/// The same for a connection that carries no request.
+/// Returns the hash key of a connection that carries no request.
 pub(crate) fn client_key(service: &Service, client: IpAddr) -> Option<u64> {
     if !matches!(&service.balance, Balance::Hash(hash) if hash.on == HashOn::Client) {
         return None;
@@ -29,7 +30,7 @@ pub(crate) fn client_key(service: &Service, client: IpAddr) -> Option<u64> {
     })
 }
 
-/// The server that the request's affinity cookie names, if it has one that could be ours.
+/// Returns the server that the request's affinity cookie names, if it has a well-formed one.
 pub(crate) fn affinity(service: &Service, request: &RequestHead) -> Option<u64> {
     let cookie = request.cookie(&service.affinity.as_ref()?.cookie)?;
     if cookie.len() != 16 {
@@ -38,8 +39,8 @@ pub(crate) fn affinity(service: &Service, request: &RequestHead) -> Option<u64> 
     u64::from_str_radix(std::str::from_utf8(cookie).ok()?, 16).ok()
 }
 
-/// The cookie to set on a response from `slot`'s server, unless the client has it already; with
-/// `Secure` if the client used HTTPS.
+/// Returns the cookie to set on a response from `slot`'s server, unless the client has it already;
+/// with `Secure` if the client used HTTPS.
 pub(crate) fn set_affinity(
     service: &Service,
     asked: Option<u64>,

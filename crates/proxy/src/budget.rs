@@ -1,10 +1,10 @@
-//! Memory that is bounded for all requests together: for bodies that wait until a server is chosen,
-//! and for compressing responses.
+//! Memory budgets shared by all requests: for bodies that wait until a server is chosen, and for
+//! response compression.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What of such memory is in use, over all workers.
+/// Usage of one budget over all workers.
 #[derive(Debug, Default)]
 pub struct Budget {
     used_bytes: AtomicU64,
@@ -12,18 +12,18 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Bytes in use at this moment.
+    /// Returns the bytes in use.
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Relaxed)
     }
 
-    /// How many did without because the bound was reached.
+    /// Returns how many requests went without because the bound was reached.
     pub fn exhausted(&self) -> u64 {
         self.exhausted.load(Relaxed)
     }
 }
 
-/// What one request has of it; given back when dropped.
+/// One request's share, given back when dropped.
 pub(crate) struct Charge {
     budget: Arc<Budget>,
     bytes: u64,
@@ -31,12 +31,12 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// Nothing yet, of `max` bytes for all requests together.
+    /// Returns an empty share of a budget of `max` bytes.
     pub(crate) fn new(budget: &Arc<Budget>, max: u64) -> Charge {
         Charge { budget: Arc::clone(budget), bytes: 0, max }
     }
 
-    /// Whether this request may hold `bytes` in all; if so, they are its own.
+    /// Reserves up to `bytes` in total for this request. Returns false if the budget is exhausted.
     pub(crate) fn covers(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let before = self.budget.used_bytes.fetch_add(more, Relaxed);
@@ -48,7 +48,7 @@ impl Charge {
         true
     }
 
-    /// Counts a request that may not hold what it needs.
+    /// Counts a request that was denied the memory it needs.
     pub(crate) fn note_exhausted(&self) {
         self.budget.exhausted.fetch_add(1, Relaxed);
     }

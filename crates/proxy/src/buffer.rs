@@ -1,5 +1,5 @@
-//! Byte buffers that are kept: a worker's connections borrow them while bytes move and give them
-//! back when idle, so that an idle connection holds none.
+//! Pooled byte buffers: a worker's connections borrow them while bytes move and give them back when
+//! idle, so that an idle connection holds none.
 
 use std::io;
 use std::ops::Deref;
@@ -12,15 +12,15 @@ use transport::Stream;
 use crate::pipes::{self, Lent, Pipes};
 use crate::shelf::Shelf;
 
-/// Holds any accepted head and small bodies whole.
+/// Holds any accepted head, and small bodies, whole.
 pub(crate) const SMALL_BYTES: usize = 16 * 1024;
-/// Read first where bulk is expected: most heads, and little else, so that the rest can be spliced
-/// instead of copied.
+/// Size of the first read where bulk data is expected: enough for most heads and little else, so
+/// that the rest can be spliced instead of copied.
 const HEAD_BYTES: usize = 2 * 1024;
-/// For bulk: fewer system calls per byte, and still within the cache.
+/// For bulk data: fewer system calls per byte, and still within the cache.
 pub(crate) const LARGE_BYTES: usize = pipes::WIDE_BYTES_MIN;
 
-/// A worker's unused buffers, and its pipes.
+/// A worker's unused buffers and pipes.
 #[derive(Default)]
 pub(crate) struct BufferPool {
     small: Shelf<Box<[u8]>>,
@@ -41,7 +41,7 @@ impl BufferPool {
         self.shelf(bytes.len()).give(bytes);
     }
 
-    /// Gives some of what nobody needed of late back to the system.
+    /// Frees some of the memory that has not been needed recently.
     pub(crate) fn trim(&self) {
         self.small.trim();
         self.large.trim();
@@ -56,18 +56,18 @@ pub(crate) struct Buffer {
     storage: Option<Box<[u8]>>,
     start: usize,
     end: usize,
-    /// The last read took all the room it was given.
+    /// The last read filled all the space it was given.
     filled: bool,
 }
 
 impl Buffer {
-    /// An empty buffer that holds no memory yet.
+    /// Returns an empty buffer that holds no memory yet.
     pub(crate) fn new(pool: Rc<BufferPool>) -> Buffer {
         Buffer { pool, storage: None, start: 0, end: 0, filled: false }
     }
 
-    /// Drops the first `count` bytes. Once empty, a small buffer is given back at once: whoever
-    /// reads next gets memory that is still in the processor's cache.
+    /// Drops the first `count` bytes. Once empty, a small buffer is returned to the pool at once,
+    /// so that the next reader gets memory that is still in the CPU cache.
     pub(crate) fn consume(&mut self, count: usize) {
         debug_assert!(count <= self.len());
         self.start += count;
@@ -80,7 +80,7 @@ impl Buffer {
         }
     }
 
-    /// Drops all bytes and gives the memory back.
+    /// Drops all bytes and returns the memory.
     pub(crate) fn release(&mut self) {
         self.start = 0;
         self.end = 0;
@@ -89,12 +89,13 @@ impl Buffer {
         }
     }
 
-    /// Whether another read could add bytes.
+    /// Returns whether another read could add bytes.
     pub(crate) fn has_room(&self) -> bool {
         self.storage.as_ref().is_none_or(|s| self.len() < s.len())
     }
 
-    /// Reads once and appends. Yields the count; 0 is the end of the stream. Must have room.
+    /// Reads once and appends. Returns the count; 0 is the end of the stream. The buffer must have
+    /// room.
     pub(crate) fn poll_fill(
         &mut self,
         stream: &Stream,
@@ -103,7 +104,7 @@ impl Buffer {
         self.poll_fill_up_to(usize::MAX, stream, cx)
     }
 
-    /// The same for a head that bulk is expected to follow: reads little.
+    /// Reads a head that bulk data is expected to follow: reads little.
     pub(crate) fn poll_fill_head(
         &mut self,
         stream: &Stream,
@@ -121,7 +122,7 @@ impl Buffer {
         debug_assert!(self.has_room());
         let held_none = self.storage.is_none();
         if held_none && stream.is_watched() {
-            // Asked first, so that no memory is held by who only waits.
+            // Checked first, so that a connection that only waits holds no memory.
             ready!(stream.poll_read_ready(cx))?;
         }
         let storage = self.storage.get_or_insert_with(|| self.pool.take(SMALL_BYTES));
@@ -147,7 +148,7 @@ impl Buffer {
         Poll::Ready(Ok(count))
     }
 
-    /// Makes room behind what it holds, once. False if it is as large as it gets.
+    /// Grows the storage once. Returns false if it already has its maximum size.
     pub(crate) fn grow(&mut self) -> bool {
         match self.storage.take() {
             Some(small) if small.len() < LARGE_BYTES => {
@@ -166,13 +167,13 @@ impl Buffer {
         }
     }
 
-    /// Whether even a large buffer was filled by the last read.
+    /// Returns whether even a large buffer was filled by the last read.
     pub(crate) fn is_bulk(&self) -> bool {
         self.filled && self.storage.as_ref().is_some_and(|s| s.len() == LARGE_BYTES)
     }
 
-    /// A pipe for the rest of a body, if the last read left no room, which is how bulk is
-    /// recognised. Call when empty.
+    /// Returns a pipe for the rest of a body if the last read left no room, which is how bulk data
+    /// is recognised. Call when empty.
     pub(crate) fn pipe_for_bulk(&mut self) -> Option<Lent> {
         debug_assert!(self.is_empty());
         let lent = self.filled.then(|| self.pool.pipes.lend()).flatten()?;
@@ -180,7 +181,7 @@ impl Buffer {
         Some(lent)
     }
 
-    /// Goes on with a large buffer if the last read left no room, which is how bulk is
+    /// Switches to a large buffer if the last read left no room, which is how bulk data is
     /// recognised. Call when empty.
     pub(crate) fn enlarge_for_bulk(&mut self) {
         debug_assert!(self.is_empty());

@@ -1,4 +1,4 @@
-//! A client connection, whatever it speaks: what its exchanges need of it, and how it ends.
+//! A client connection of any protocol: what its exchanges need of it, and how it ends.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,12 +21,12 @@ use crate::via::{Accepted, Via};
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
-/// How long a client that was refused is still listened to: closing with bytes unread would reset
-/// the connection and take our answer with it (RFC 9112 section 9.6).
+/// How long Weir keeps reading from a refused client. Closing with unread bytes would reset the
+/// connection and lose the answer (RFC 9112 section 9.6).
 const LINGER_MAX: Duration = Duration::from_secs(30);
-/// The same for one that sends nothing.
+/// The same for a client that sends nothing.
 const QUIET_MAX: Duration = Duration::from_secs(5);
-/// The same when all connections are ending: just long enough for a request that was on its way.
+/// The same when all connections are ending: just long enough for a request already under way.
 const LAST_QUIET_MAX: Duration = Duration::from_millis(500);
 
 /// A client connection, between and during its exchanges.
@@ -34,27 +34,27 @@ pub(crate) struct Client {
     pub(crate) stream: Stream,
     pub(crate) buffer: Buffer,
     pub(crate) origin: Rc<Origin>,
-    /// Its listener, and the configuration that holds for the present exchange.
+    /// Its listener and the configuration in force for the current exchange.
     pub(crate) via: Via,
     pub(crate) entry: Entry,
     pub(crate) watchdog: Watchdog,
 }
 
-/// What becomes of the connection after an exchange.
+/// What happens to the connection after an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum After {
-    /// The next request may come.
+    /// Keep it open for the next request.
     Keep,
-    /// Both sides are done.
+    /// Close it: both sides are done.
     Close,
-    /// The client may still be sending what nobody will read.
+    /// Read for a while first: the client may still be sending what will not be used.
     Linger,
-    /// The client must not take what it got for whole.
+    /// Reset it, so that the client does not take a truncated response for a complete one.
     Reset,
 }
 
-/// What is said before a connection is closed: TLS says that this is the end and nothing was cut off
-/// (RFC 8446 section 6.1), as far as there is room for it.
+/// Sends the TLS `close_notify` alert (RFC 8446 section 6.1) if it fits in the send buffer, so that
+/// the client knows that nothing was truncated.
 pub(crate) fn close(stream: &Stream) {
     if stream.tls().is_some() {
         let mut context = Context::from_waker(Waker::noop());
@@ -62,8 +62,8 @@ pub(crate) fn close(stream: &Stream) {
     }
 }
 
-/// The certificate that a client has shown, DER: shown only where it is asked for, and then
-/// verified.
+/// Returns the client's certificate in DER. Clients present one only when asked, and it has been
+/// verified then.
 fn shown_certificate(stream: &Stream) -> Option<&[u8]> {
     stream.tls()?.peer_certificate.as_deref()
 }
@@ -79,8 +79,8 @@ impl Client {
         Client { stream, buffer, origin, via, entry, watchdog }
     }
 
-    /// A stream of HTTP/2 as a connection that carries one exchange: of the client that `origin`
-    /// describes, on a connection that came by `via`.
+    /// Presents an HTTP/2 stream as a connection that carries one exchange, from the client that
+    /// `origin` describes, on a connection accepted by `via`.
     pub(crate) fn of_stream(
         worker: &Worker,
         stream: Stream,
@@ -94,7 +94,8 @@ impl Client {
         client
     }
 
-    /// The connection without what serves its requests; its place in the roster is given up.
+    /// Parks the connection: drops everything but what is needed to resume it, and gives up its
+    /// place in the roster.
     pub(crate) fn park(self, begun: bool, until: Moment, held: Held) -> Parked {
         let Client { stream, origin, .. } = self;
         let tls_before = origin.scheme == Scheme::Https && stream.tls().is_none();
@@ -116,7 +117,7 @@ impl Client {
         }
     }
 
-    /// What an exchange is about, for whoever asks what is in flight.
+    /// Describes the current exchange for reports of requests in flight.
     pub(crate) fn flight(&self, request: &Rc<RequestHead>, id: RequestId, since: Moment) -> Flight {
         Flight {
             since,
@@ -132,7 +133,7 @@ impl Client {
         }
     }
 
-    /// Goes over to the configuration in force, as long as its listener is part of it.
+    /// Switches to the configuration in force, as long as its listener is part of it.
     pub(crate) fn follow(&mut self, worker: &Worker) {
         let Some(before) = self.via.follow(worker) else { return };
         let Listener { trusted, forward_fields, .. } = self.via.settings();
@@ -146,40 +147,40 @@ impl Client {
         }
     }
 
-    /// The listener as its configuration has it.
+    /// Returns the listener's settings.
     pub(crate) fn settings(&self) -> &Listener {
         self.via.settings()
     }
 
-    /// Whether the client uses HTTPS, towards Weir or towards whoever sent the PROXY header.
+    /// Returns whether the client uses HTTPS, to Weir or to the proxy that sent the PROXY header.
     pub(crate) fn uses_https(&self) -> bool {
         self.origin.scheme == Scheme::Https
     }
 
-    /// For how long the client is to be told to use TLS alone.
+    /// Returns the HSTS duration to announce to the client, if any.
     pub(crate) fn hsts(&self) -> Option<Duration> {
         self.stream.tls()?;
         self.settings().tls.as_ref()?.hsts
     }
 
-    /// Whether the present exchange is to be the connection's last.
+    /// Returns whether the current exchange is the connection's last.
     pub(crate) fn is_last(&self, worker: &Worker) -> bool {
         worker.shared.leaving() || self.via.live.is_closing()
     }
 
-    /// How to end after an answer that said so to a request read to its end. Nothing unread is
-    /// left then, so that a close cannot turn into a reset, unless the client has sent more, or
-    /// may be about to since it did not expect the end.
+    /// Decides how to end after an answer that announced the end, to a request that was read
+    /// completely. Nothing unread is left then, so closing cannot cause a reset, unless the client
+    /// has sent more or may be about to because it did not expect the end.
     pub(crate) fn after_last(&self, worker: &Worker) -> After {
         if self.buffer.is_empty() && !self.is_last(worker) { After::Close } else { After::Linger }
     }
 
-    /// Writes all of `bytes`, as patiently as the listener says; fails with the cause.
+    /// Writes all of `bytes` within the listener's timeout; fails with the cause.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), Cause> {
         self.write(bytes, false).await
     }
 
-    /// The same for the last of an exchange.
+    /// Writes the last bytes of an exchange.
     pub(crate) async fn send_last(&mut self, bytes: &[u8]) -> Result<(), Cause> {
         self.write(bytes, true).await
     }
@@ -207,9 +208,9 @@ impl Client {
     }
 }
 
-/// Ready when the client has gone while it waits, with what that is called. What it sends
-/// meanwhile is kept for its turn, as long as there is room: beyond that nobody listens, and the
-/// kernel holds the sender back.
+/// Completes when the client has gone while it waits, with the cause. What it sends meanwhile is
+/// buffered as long as there is room; beyond that nothing is read, and the kernel's flow control
+/// holds the client back.
 pub(crate) fn client_gone(
     stream: &Stream,
     buffer: &mut Buffer,
@@ -219,14 +220,14 @@ pub(crate) fn client_gone(
     if let Poll::Ready(kind) = stream.poll_abandoned(cx) {
         return Poll::Ready(client_failed(kind));
     }
-    // A response that comes soon makes it needless to have this connection watched; if it does not,
-    // the watchdog looks again.
+    // A fast response makes it unnecessary to watch this connection; if none comes, the watchdog
+    // polls again.
     if looks_again && stream.is_first_wait() {
         return Poll::Pending;
     }
-    // The end of what a stream's client sends is no sign that it has left.
+    // On a stream, the end of the request does not mean that the client has gone.
     while buffer.has_room() && !stream.is_exchange() {
-        // Asked first, so that no memory is taken for a client that only waits.
+        // Checked first, so that a client that only waits holds no memory.
         let filled = match ready!(stream.poll_read_ready(cx)) {
             Ok(()) => ready!(buffer.poll_fill(stream, cx)),
             Err(error) => Err(error),

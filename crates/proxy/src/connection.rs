@@ -29,12 +29,12 @@ use crate::via::{Accepted, Via};
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
-/// Serves a client connection to its end, or until it has been silent for a while: then it is given
-/// back, to be parked.
+/// Serves a client connection until it ends, or until it has been idle for a while: then it is
+/// returned to be parked.
 pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted, held: Held) -> Option<Parked> {
     let mut watchdog = Watchdog::new();
     match greet(worker, accepted, &mut watchdog).await {
-        // It was greeted by rules that are no longer in force.
+        // It was accepted under rules that are no longer in force.
         Greeted::Ready(accepted) if accepted.via.live.is_replaced() => {
             client::close(&accepted.stream);
         }
@@ -57,7 +57,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted, held: Held) -
     None
 }
 
-/// Goes on with one that was parked.
+/// Resumes a connection that was parked.
 pub(crate) async fn resume(worker: &Rc<Worker>, parked: Parked) -> Option<Parked> {
     let Parked { stream, peer, tls_before, begun, until, held } = parked;
     let via = Via::new(worker, Arc::clone(held.listener()));
@@ -67,8 +67,8 @@ pub(crate) async fn resume(worker: &Rc<Worker>, parked: Parked) -> Option<Parked
     serve_requests(worker, client, held, (begun, Some(until))).await
 }
 
-/// Serves one request after another. The first is waited for until `until`, if that has begun
-/// before.
+/// Serves one request after another. The first is waited for until `until`, if that wait started
+/// earlier.
 async fn serve_requests(
     worker: &Rc<Worker>,
     mut client: Client,
@@ -100,8 +100,8 @@ async fn serve_requests(
     }
 }
 
-/// Whether the connection begins as one of HTTP/2 does, with prior knowledge (RFC 9113 section
-/// 3.3). Reads on as long as that is open.
+/// Returns whether the connection starts with the HTTP/2 preface, with prior knowledge (RFC 9113
+/// section 3.3). Reads on until that is decided.
 async fn begins_http2(client: &mut Client) -> bool {
     let until = os::clock::now() + client.settings().timeouts.head;
     let Client { stream, buffer, watchdog, .. } = client;
@@ -109,7 +109,7 @@ async fn begins_http2(client: &mut Client) -> bool {
         while buffer.len() < PREFACE.len() && PREFACE.starts_with(buffer) {
             match ready!(buffer.poll_fill(stream, cx)) {
                 Ok(count) if count > 0 => {}
-                // Whoever reads on finds the same.
+                // The next read sees the same end or error.
                 _ => break,
             }
         }
@@ -121,13 +121,13 @@ async fn begins_http2(client: &mut Client) -> bool {
 /// What a connection does between its requests.
 enum Next {
     Request,
-    /// Nothing, for so long that it need not hold what an exchange works with.
+    /// Idle for so long that it is parked.
     Silence,
-    /// There will be no request.
+    /// There will be no further request.
     End,
 }
 
-/// Waits, without holding memory, until a request begins.
+/// Waits for the start of a request without holding memory.
 async fn next(worker: &Rc<Worker>, client: &mut Client, until: Moment) -> Next {
     if !client.buffer.is_empty() {
         return Next::Request;
@@ -136,7 +136,7 @@ async fn next(worker: &Rc<Worker>, client: &mut Client, until: Moment) -> Next {
     client.entry.set(Phase::Idle);
     let Client { stream, buffer, watchdog, via, .. } = client;
     let readable = poll_fn(|cx| {
-        // A request that has arrived is still answered while draining.
+        // A request that has arrived is answered even while draining.
         if let Poll::Ready(filled) = buffer.poll_fill(stream, cx) {
             return Poll::Ready(filled);
         }

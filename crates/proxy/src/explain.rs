@@ -1,6 +1,6 @@
-//! The decision record: for a request that asks for it with the right token, and for a share of
-//! all, what was considered at each choice of a server goes into the access line. What was
-//! considered is `decide::explain`'s; here is for whom it is asked, and how it is written.
+//! The decision record: for requests that present the right token, and for a sampled share of all,
+//! the access line contains what was considered at each choice of a server. `decide::explain`
+//! collects it; this file decides who gets it and writes it.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use decide::{Ask, LiveService, Slot};
 use model::Moment;
 use serde_json::{Map, Value, json};
 
-/// Says whether what a request presents in `Weir-Explain` is the token, in a time that does not
-/// depend on it.
+/// Returns whether a `Weir-Explain` value is the token. Its duration does not depend on the value
+/// (constant-time comparison).
 pub type MayExplain = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
-/// Choices told of one request: the first ones.
+/// Maximum number of choices recorded per request; later ones are left out.
 const TOLD_MAX: usize = 8;
 
-/// The choices made for one request.
+/// The server choices made for one request.
 #[derive(Default)]
 pub(crate) struct Explanation {
     decisions: Vec<Decision>,
 }
 
 impl Explanation {
-    /// A choice is about to be made.
+    /// Starts the record of a choice.
     pub(crate) fn considers(&mut self, live: &LiveService, ask: &Ask<'_>, now: Moment) {
         if self.decisions.len() < TOLD_MAX {
             self.decisions.push(live.explain(ask, now));
         }
     }
 
-    /// It has been made: this server at that moment, or none. `elsewhere`: by
-    /// [`LiveService::elsewhere`].
+    /// Completes the record of a choice: this server at that moment, or none. `elsewhere`: chosen
+    /// by [`LiveService::elsewhere`].
     pub(crate) fn decided(
         &mut self,
         chosen: Option<&(Slot, Moment)>,
@@ -50,7 +50,7 @@ impl Explanation {
         }
     }
 
-    /// One object for each choice, in order.
+    /// Returns one object for each choice, in order.
     pub(crate) fn to_json(&self) -> String {
         self.decisions.iter().map(decision).collect::<Value>().to_string()
     }
@@ -79,7 +79,7 @@ fn server(server: &Considered) -> Value {
         "why": server.why.as_str(),
         "weight": server.weight,
         "in_flight": server.in_flight,
-        // 0 means "no limit" inside.
+        // Internally, 0 means "no limit".
         "in_flight_max": (server.in_flight_max > 0).then_some(server.in_flight_max),
         "latency_ms": server.latency.map(|time| time.as_micros() as f64 / 1e3),
     })
@@ -168,7 +168,7 @@ pub(crate) mod tests {
         };
         assert_eq!(whys(0), ["chosen", "not_its_turn"]);
         assert_eq!(whys(1), ["chosen", "full"]);
-        // The others were refused, and so it stays.
+        // The remaining choices were refused, and stay so.
         assert_eq!((&told[2]["chosen"], &told[7]["by"]), (&Value::Null, &Value::Null));
         assert_eq!(whys(7), ["full", "full"]);
     }

@@ -1,5 +1,5 @@
-//! What a failed read or write is called: the one place that gives it a cause, by whose connection it
-//! was.
+//! Maps failed reads and writes to causes. The only place that does, depending on whose connection
+//! failed.
 
 use std::io::ErrorKind;
 
@@ -9,11 +9,11 @@ use wire::http1::ChunkError;
 
 use crate::pump::PumpError;
 
-/// Why an exchange, or a part of it, came to nothing.
+/// Why an exchange, or a part of it, failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(crate) cause: Cause,
-    /// What exactly, where there is more to say than the cause does.
+    /// Detail beyond the cause, if any.
     pub(crate) detail: &'static str,
 }
 
@@ -23,20 +23,20 @@ impl From<Cause> for Reason {
     }
 }
 
-/// Whose bytes were being moved to the other side.
+/// The side whose bytes were being forwarded.
 #[derive(Clone, Copy)]
 pub(crate) enum Sender {
     Client,
     Server {
-        /// What it is called when the server's connection ends too early.
+        /// The cause reported when the server's connection ends too early.
         early_end: Cause,
-        /// An earlier write to the server failed with this. The kernel reports an error once, to
-        /// the first call that asks; later calls find just an end.
+        /// The error of an earlier write to the server. The kernel reports an error once, to the
+        /// first call; later calls only see the end of the stream.
         write_failed: Option<ErrorKind>,
     },
 }
 
-/// Returns what a failed transfer from `sender` to the other side is called.
+/// Returns the cause of a failed transfer from `sender` to the other side.
 pub(crate) fn reason(error: &PumpError, sender: Sender) -> Reason {
     let cause = match (sender, error) {
         (_, PumpError::Filter) => Cause::ProxyInternalError,
@@ -47,7 +47,7 @@ pub(crate) fn reason(error: &PumpError, sender: Sender) -> Reason {
         (Sender::Client, PumpError::Incomplete) => Cause::HttpRequestIncomplete,
         (Sender::Client, PumpError::Read(kind))
         | (Sender::Server { .. }, PumpError::Write(kind)) => client_failed(*kind),
-        // TLS without close_notify, and a stream that was reset without an error, are early ends.
+        // TLS without close_notify, and a stream reset without an error code, are early ends.
         (
             Sender::Server { early_end, write_failed },
             PumpError::Incomplete
@@ -68,14 +68,15 @@ pub(crate) fn reason(error: &PumpError, sender: Sender) -> Reason {
     cause.into()
 }
 
-/// Returns what an error of a server's connection is called; not for an orderly close.
+/// Returns the cause for an error of a server's connection; not for an orderly close.
 pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
     match kind {
-        // Acknowledgements have stopped, or a router reports that there is no route any more.
+        // Acknowledgements have stopped, or a router reports that the route is gone.
         ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
             Cause::ConnectionLost
         }
-        // The kernel never reports this for a connection; TLS does, for an alert of the server.
+        // The kernel never reports this for a connection; TLS does, for an alert sent by the
+        // server.
         ErrorKind::ConnectionAborted => Cause::TlsAlertReceived,
         STREAM_REFUSED => Cause::HttpStreamRefused,
         PROTOCOL_VIOLATED => Cause::HttpProtocolError,
@@ -86,13 +87,13 @@ pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
     }
 }
 
-/// Returns what an error of a client's connection is called; not for an orderly close.
+/// Returns the cause for an error of a client's connection; not for an orderly close.
 pub(crate) fn client_failed(kind: ErrorKind) -> Cause {
     match kind {
         ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
             Cause::ClientReset
         }
-        // Weir has closed, not the client.
+        // Weir closed the connection, not the client.
         PROTOCOL_VIOLATED => Cause::Http2ProtocolError,
         FLOODED => Cause::EnhanceYourCalm,
         _ => Cause::ClientClosed,

@@ -1,4 +1,4 @@
-//! What an exchange under way is about: a few stores per request, two of them pointers.
+//! Description of an exchange in progress: a few stores per request, two of them pointers.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -10,19 +10,19 @@ use wire::http1::RequestHead;
 use crate::head::RequestId;
 use crate::plane::Plane;
 
-/// What an exchange under way is about.
+/// An exchange in progress.
 pub(crate) struct Flight {
     pub(crate) since: Moment,
     pub(crate) id: RequestId,
     pub(crate) client: SocketAddr,
-    /// Whether the client's own request id is believed.
+    /// Whether the client's own request ID is trusted.
     pub(crate) trusted: bool,
     pub(crate) plane: Rc<Plane>,
     pub(crate) listener: ListenerId,
-    /// `None` in tcp mode.
+    /// `None` in TCP mode.
     pub(crate) request: Option<Rc<RequestHead>>,
     pub(crate) service: Option<ServiceId>,
-    /// The server of the present attempt.
+    /// The server of the current attempt.
     pub(crate) server: Option<SocketAddr>,
     pub(crate) attempts: u32,
 }

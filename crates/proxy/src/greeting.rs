@@ -1,5 +1,5 @@
-//! What stands before a protocol on a client's connection: a PROXY header from peers that send
-//! one, and the TLS handshake.
+//! What precedes the protocol on a client's connection: a PROXY header from peers that send one,
+//! and the TLS handshake.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -19,22 +19,23 @@ use crate::via::Accepted;
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
-/// How long a client whose TLS handshake failed is still listened to.
+/// How long Weir keeps reading from a client whose TLS handshake failed.
 const ALERT_MAX: Duration = Duration::from_secs(1);
-/// What it may send meanwhile.
+/// How much such a client may send meanwhile.
 const ALERT_UNREAD_MAX_BYTES: u64 = 1 << 20;
 
-/// How far a connection has come.
+/// The result of greeting a connection.
 pub(crate) enum Greeted {
-    /// Its protocol may begin.
+    /// The application protocol may begin.
     Ready(Accepted),
-    /// The client speaks clear text where TLS is spoken, and can be told so.
+    /// The client speaks clear text on a TLS port, and can be answered.
     ClearText(Accepted),
-    /// It has come to nothing, which is accounted for.
+    /// The connection failed and has been recorded.
     Gone,
 }
 
-/// Gets through what comes first, in the time that a listener has for a request head.
+/// Reads the PROXY header and performs the TLS handshake, within the listener's timeout for a
+/// request head.
 pub(crate) async fn greet(
     worker: &Rc<Worker>,
     mut accepted: Accepted,
@@ -70,7 +71,7 @@ pub(crate) async fn greet(
     handshake(worker, accepted, watchdog, until).await
 }
 
-/// Shakes hands by TLS.
+/// Performs the TLS handshake.
 async fn handshake(
     worker: &Rc<Worker>,
     accepted: Accepted,
@@ -102,7 +103,7 @@ async fn handshake(
             let detail = refused.error.text();
             let reason = Reason { cause: Cause::ClientTlsError, detail };
             account::ungreeted(worker, &via, peer, reason);
-            // The alert has been sent. Closing with bytes unread would reset the connection, and
+            // The alert has been sent. Closing with unread bytes would reset the connection, and
             // the client might never read it.
             let until = os::clock::now() + ALERT_MAX;
             let patience =
@@ -119,11 +120,11 @@ async fn handshake(
     }
 }
 
-/// What a PROXY header says of the client.
+/// What a PROXY header says about the client.
 struct Introduction {
-    /// Its address, if it is named.
+    /// The client's address, if given.
     client: Option<SocketAddr>,
-    /// Whether it spoke TLS, which ended before us.
+    /// Whether the client spoke TLS, terminated by the proxy before Weir.
     tls: bool,
 }
 

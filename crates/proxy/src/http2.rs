@@ -1,5 +1,5 @@
-//! An HTTP/2 client connection: its requests come as streams, and each is served as a connection
-//! that carries one exchange is.
+//! An HTTP/2 client connection. Each stream carries one request and is served like a connection
+//! that carries one exchange.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -27,21 +27,21 @@ use crate::via::Via;
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
-/// So many requests may a client abandon on a connection; beyond, no more than half of all
-/// (RFC 9113 section 10.5, CVE-2023-44487).
+/// How many requests a client may cancel on a connection; beyond this, at most half of all (rapid
+/// reset: RFC 9113 section 10.5, CVE-2023-44487).
 const ABANDONED_FREE: u32 = 100;
-/// How long a client is still listened to after the last stream: closing with bytes unread would
-/// reset the connection and take our last words with it.
+/// How long Weir keeps reading after the last stream: closing with unread bytes would reset the
+/// connection and lose the last frames sent.
 const LINGER_MAX: Duration = Duration::from_secs(2);
 
-/// What the streams of a connection have in common.
+/// What the streams of a connection share.
 #[derive(Clone)]
 struct Common {
     origin: Rc<Origin>,
     via: Via,
 }
 
-/// What the connection's task and those of its streams tell each other.
+/// State shared by the connection's task and those of its streams.
 struct Tally {
     open: Cell<u32>,
     begun: Cell<u32>,
@@ -73,7 +73,7 @@ impl Tally {
     }
 }
 
-/// Serves the connection to its end. What `client` has read of it already is part of it.
+/// Serves the connection to its end, including the bytes that `client` has already read.
 pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
     let listener = client.settings();
     let Some(http2) = listener.http2 else { return };
@@ -91,7 +91,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
     match accepted {
         Some(Ok(connection)) => streams(worker, connection, &common, &mut watchdog).await,
         Some(Err(error)) => tell_error(worker, &common, &error),
-        // Too slow with its preface: there was no request.
+        // The preface did not arrive in time: there was no request.
         None => {}
     }
     let until = os::clock::now() + LINGER_MAX;
@@ -100,8 +100,8 @@ pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
     linger(&stream, &mut buffer, &mut watchdog, patience).await;
 }
 
-/// Takes requests until there will be none: the client is done, or idle for too long, or the
-/// listener is.
+/// Accepts streams until there will be no more: the client is done or idle for too long, or the
+/// listener is closing.
 async fn streams(
     worker: &Rc<Worker>,
     mut connection: Http2Server,
@@ -111,7 +111,8 @@ async fn streams(
     let idle_max = common.via.settings().timeouts.idle;
     let tally = Rc::new(Tally::new(os::clock::now()));
     let mut gone = false;
-    // Once it is to end for being idle: what crosses with our saying so is still served.
+    // Set once the connection is to end for being idle. Requests that cross with GOAWAY are still
+    // served.
     let mut ends = None;
     let mut acknowledged = 0;
     loop {
@@ -148,7 +149,8 @@ async fn streams(
             None if tally.open.get() > 0 => ends = ends.map(|_| os::clock::now() + LINGER_MAX),
             None if ends.is_some() => return,
             None if os::clock::now() < tally.idle_since.get() + idle_max => {}
-            // Answered, but not all has left: it may, for as long as the client takes any.
+            // All streams are answered but not fully sent: wait as long as the client acknowledges
+            // data.
             None if connection.has_streams() && progresses(&connection, &mut acknowledged) => {
                 tally.idle_since.set(os::clock::now());
             }
@@ -164,14 +166,14 @@ async fn streams(
     let _ = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
 }
 
-/// Closes the accounts of what was refused and not told of yet.
+/// Records refusals that have not been recorded yet.
 fn tell_refusals(worker: &Worker, common: &Common, connection: &mut Http2Server) {
     while let Some(refusal) = connection.take_refusal() {
         tell_refusal(worker, common, refusal);
     }
 }
 
-/// Closes the account of a request that was refused before it was one.
+/// Records a request that was refused before it was complete.
 fn tell_refusal(worker: &Worker, common: &Common, refusal: Refusal) {
     let (cause, status, detail) = match refusal {
         Refusal::Malformed => (Cause::Http2ProtocolError, 0, "malformed request head"),
@@ -185,7 +187,7 @@ fn tell_refusal(worker: &Worker, common: &Common, refusal: Refusal) {
     account::refused_stream(worker, &common.via, peer, (Reason { cause, detail }, status));
 }
 
-/// Closes the account of a connection that has ended by `error`, if this side has ended it.
+/// Records the end of a connection by `error`, if Weir ended it.
 fn tell_error(worker: &Worker, common: &Common, error: &io::Error) {
     match error.kind() {
         FLOODED => tell_end(worker, common, Cause::EnhanceYourCalm),
@@ -194,18 +196,18 @@ fn tell_error(worker: &Worker, common: &Common, error: &io::Error) {
     }
 }
 
-/// Closes the account of a connection that this side has ended.
+/// Records the end of a connection that Weir ended.
 fn tell_end(worker: &Worker, common: &Common, cause: Cause) {
     account::ungreeted(worker, &common.via, common.origin.peer, cause.into());
 }
 
-/// Whether the client has acknowledged more than when this was last asked.
+/// Returns whether the client has acknowledged more since the last call.
 fn progresses(connection: &Http2Server, acknowledged: &mut u64) -> bool {
     let Ok(info) = connection.connection().tcp_info() else { return false };
     info.bytes_acked > std::mem::replace(acknowledged, info.bytes_acked)
 }
 
-/// Serves one stream beside the others.
+/// Starts serving a stream concurrently with the others.
 fn begin(worker: &Rc<Worker>, stream: Stream, common: &Common, tally: &Rc<Tally>) {
     let (worker, common, tally) = (Rc::clone(worker), common.clone(), Rc::clone(tally));
     tokio::task::spawn_local(async move {

@@ -1,10 +1,10 @@
-//! Who this instance is, in `CDN-Loop` (RFC 8586): its mark on every request that it forwards, by
-//! which it recognises one that comes back.
+//! This instance's ID in `CDN-Loop` (RFC 8586): written to every forwarded request, so that Weir
+//! recognises a request that loops back.
 
-/// The longest id that is taken over from another process.
+/// Maximum length of an ID taken over from another process.
 const ID_MAX_BYTES: usize = 64;
 
-/// An instance's id. It stays the same over reloads and upgrades; no other instance has it.
+/// An instance's ID. It stays the same over reloads and upgrades, and is unique to the instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     id: Box<str>,
@@ -13,14 +13,14 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A new id, from 64 random bits.
+    /// Returns a new ID of 64 random bits.
     pub fn new(random: u64) -> Identity {
         Identity::of(format!("weir-{random:016x}"))
     }
 
-    /// The id that [`Identity::id`] returned in another process; `None` if it is none.
+    /// Parses the ID that [`Identity::id`] returned in another process; `None` if it is not valid.
     pub fn from_id(id: &str) -> Option<Identity> {
-        // A subset of RFC 8586's pseudonym, a token.
+        // A subset of RFC 8586's pseudonym, which is a token.
         let is_token = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         (is_token && !id.is_empty() && id.len() <= ID_MAX_BYTES)
             .then(|| Identity::of(id.to_owned()))
@@ -31,12 +31,12 @@ impl Identity {
         Identity { id: id.into(), line }
     }
 
-    /// The id.
+    /// Returns the ID.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The field line that marks a forwarded request.
+    /// Returns the field line that marks a forwarded request.
     pub(crate) fn line(&self) -> &[u8] {
         &self.line
     }

@@ -1,6 +1,6 @@
-//! What is in flight, for whoever asks. A connection's seat in the roster keeps what an exchange
-//! is about: a few stores per request, two of them pointers. Texts are copied only when somebody
-//! asks, on the worker's own thread and for so many that its requests hardly notice.
+//! Reports requests in flight. A connection's roster entry points to the exchange in progress: a
+//! few stores per request, two of them pointers. Strings are copied only for a report, on the
+//! worker's own thread, and at most so many that its requests are hardly delayed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,14 +17,15 @@ use crate::flight::Flight;
 use crate::roster::{Phase, Roster};
 use crate::shared::Shared;
 
-/// Told of one worker: of what is asked for, those under way for longest. Copying so many takes about a millisecond.
+/// Maximum number of exchanges reported per worker: of those asked for, the longest-running.
+/// Copying so many takes about a millisecond.
 const TOLD_MAX: usize = 2048;
-/// Bytes of a host, a path or a request id that are told.
+/// Maximum bytes reported of a host, a path or a request ID.
 pub(crate) const TEXT_MAX_BYTES: usize = 256;
-/// How long a worker may take to tell.
+/// How long a worker may take to report.
 const TELL_MAX: Duration = Duration::from_secs(1);
 
-/// Copies what is told of `flight`.
+/// Copies the reported fields of `flight`.
 fn describe(flight: &Flight, phase: Phase) -> InFlight {
     let snapshot = &flight.plane.published.snapshot;
     let request = flight.request.as_deref();
@@ -54,16 +55,17 @@ fn stage(phase: Phase) -> Stage {
         Phase::Connecting => Stage::Connect,
         Phase::AwaitingHead => Stage::Response,
         Phase::Tunnel => Stage::Tunnel,
-        // What is neither of these is answered: by a server, or by Weir itself.
+        // All other exchanges have been answered, by a server or by Weir itself.
         Phase::Idle | Phase::Busy => Stage::Body,
     }
 }
 
-/// What is under way at a worker, of what is `wanted`; everything is counted.
+/// Reports a worker's exchanges that match `wanted`; all of them are counted.
 fn tell(roster: &Roster, wanted: &InFlightWanted, now: Moment) -> InFlightTold {
     let mut seats = roster.flying();
     let in_flight = seats.len();
-    // Before the longest are chosen: what is asked for may not be among those of all.
+    // Filtered before the longest-running are selected: those asked for may not be among the
+    // longest of all.
     seats.retain(|(since, seat)| {
         let is_wanted =
             |flight: &Flight, _| wanted.takes(flight.service().map(|name| &**name), *since, now);
@@ -78,21 +80,21 @@ fn tell(roster: &Roster, wanted: &InFlightWanted, now: Moment) -> InFlightTold {
     InFlightTold { in_flight, matching, requests, workers_silent: 0 }
 }
 
-/// Answers all who ask the worker of `roster`.
+/// Answers all pending requests for a report of `roster`.
 pub(crate) fn answer(asking: &Asking, roster: &Roster) {
     for Waiting { wanted, told } in asking.take() {
-        // Who has stopped waiting is not told.
+        // The receiver may have stopped waiting.
         let _ = told.send(tell(roster, &wanted, os::clock::now()));
     }
 }
 
-/// Sees what is in flight.
+/// Read access to the state of all workers.
 pub struct Onlooker(pub(crate) Arc<Shared>);
 
 impl Onlooker {
-    /// Requests, and connections in tcp mode, that are under way and `wanted`: of each worker up to
-    /// 2048, those under way for longest. Waits for the workers, a second at most; those that do
-    /// not answer by then are counted.
+    /// Returns the requests and TCP connections in flight that match `wanted`: up to 2048 of each
+    /// worker, the longest-running. Waits up to a second for the workers; those that do not answer
+    /// in time are counted.
     pub fn in_flight(&self, wanted: InFlightWanted) -> InFlightTold {
         let deadline = os::clock::now() + TELL_MAX;
         let wanted = Arc::new(wanted);
@@ -101,23 +103,23 @@ impl Onlooker {
         gather(&asked, deadline)
     }
 
-    /// The memory for request bodies that wait for a server.
+    /// Returns the budget for request bodies that wait for a server.
     pub fn request_buffers(&self) -> &Budget {
         &self.0.request_buffers
     }
 
-    /// The memory for compressing responses.
+    /// Returns the budget for compressing responses.
     pub fn compression(&self) -> &Budget {
         &self.0.compression
     }
 
-    /// Client connections that each worker serves.
+    /// Returns the number of client connections of each worker.
     pub fn connections_by_worker(&self) -> Vec<u64> {
         self.0.peers.iter().map(|peer| peer.connections.load(Relaxed) as u64).collect()
     }
 }
 
-/// What all workers tell by then.
+/// Collects the reports that arrive until the deadline.
 fn gather(asked: &[Receiver<InFlightTold>], deadline: Moment) -> InFlightTold {
     let mut all = InFlightTold::default();
     for worker in asked {
@@ -211,7 +213,7 @@ mod tests {
         }
     }
 
-    /// With nothing in particular wanted, long after.
+    /// With no filter, long after.
     fn all(roster: &Roster) -> InFlightTold {
         tell(roster, &InFlightWanted::default(), Moment::from_millis(1_000_000))
     }
@@ -222,7 +224,7 @@ mod tests {
         let total = TOLD_MAX as u64 + 10;
         let entries: Vec<Entry> = (0..total).map(|_| enter(&roster)).collect();
         for (entry, since) in entries.iter().zip(0..total) {
-            // The youngest alone have found their service.
+            // Only the youngest have found their service.
             let service = (since >= total - 3).then_some(ServiceId(0));
             entry.begin(Flight { service, ..flight(&plane, since, "", false) });
         }
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_the_longest_are_told_and_of_long_texts_the_beginning() {
+    fn reports_the_longest_running_and_truncates_long_texts() {
         let (plane, roster) = (plane(), Rc::new(Roster::default()));
         let path = "x".repeat(3_000);
         let total = TOLD_MAX as u64 + 500;
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_under_way_is_told_as_far_as_it_has_come() {
+    fn reports_only_exchanges_in_flight_with_their_stage() {
         let (plane, roster) = (plane(), Rc::new(Roster::default()));
         let (entry, idle) = (enter(&roster), enter(&roster));
         assert!(all(&roster).requests.is_empty());

@@ -1,9 +1,9 @@
-//! The data plane: a request's walk on real sockets.
+//! The data plane: processes requests on real sockets.
 //!
-//! [`start`] makes one thread per worker. A connection is accepted (`accept`), its requests are
-//! read one by one (`connection`), each walks from route to account (`exchange`), and bytes move
-//! through `pump`, or `tunnel` where they have no frames. What is chosen on the way is decided by
-//! pure functions in `decide` and `health`; here are the sockets, the timers and the waiting.
+//! [`start`] creates one thread per worker. A connection is accepted (`accept`), its requests are
+//! read one by one (`connection`), each goes from route to record (`exchange`), and bytes move
+//! through `pump`, or through `tunnel` where they are unframed. All choices on the way are made by
+//! pure functions in `decide` and `health`; this crate has the sockets, the timers and the waiting.
 
 mod abandon;
 mod accept;
@@ -78,38 +78,37 @@ use worker::Start;
 pub struct ListenerSockets {
     /// The listener's name in the configuration.
     pub name: Arc<str>,
-    /// Listening, non-blocking sockets, dealt out to the workers in turn.
+    /// Listening, non-blocking sockets, distributed to the workers in turn.
     pub sockets: Vec<TcpListener>,
 }
 
-/// A listener that is gone, or replaced by others.
+/// A listener that was removed or replaced.
 #[derive(Debug)]
 pub struct RemovedListener {
     /// Its name in the configuration.
     pub name: Arc<str>,
-    /// The names of the listeners that replace it: the one that has its name, and the one that
-    /// accepts on its sockets. Empty if it is gone.
+    /// The names of the listeners that replace it: the one of the same name, and the one that
+    /// accepts on its sockets. Empty if it was removed.
     pub next: Vec<Arc<str>>,
-    /// Whether one of these has other security settings
-    /// ([`model::Listener::has_security_of`]).
+    /// Whether one of these has other security settings ([`model::Listener::has_security_of`]).
     pub security_changed: bool,
 }
 
-/// What the data plane is started with.
+/// What the data plane needs to start.
 pub struct Options {
-    /// The configuration in force, and what outlives configurations.
+    /// The configuration in force, and the state that outlives configurations.
     pub registry: Arc<Registry>,
-    /// Where each worker counts.
+    /// The counters of each worker.
     pub counters: Arc<observe::Registry>,
     /// The sockets of every listener of the configuration in force.
     pub listeners: Vec<ListenerSockets>,
     /// Worker threads, at least one.
     pub workers: usize,
-    /// Where access lines go.
+    /// Destination of access log lines.
     pub access: AccessSink,
-    /// Who may ask why a request goes where it goes; `None`: nobody.
+    /// Who may request an explanation of routing decisions; `None`: no one.
     pub may_explain: Option<MayExplain>,
-    /// By which it recognises requests that it has forwarded itself.
+    /// The ID by which it recognises requests that it has forwarded itself.
     pub identity: Identity,
 }
 
@@ -122,7 +121,7 @@ pub struct Handle {
 /// Starts the workers.
 ///
 /// # Errors
-/// When a thread cannot be made.
+/// When a thread cannot be created.
 pub fn start(options: Options) -> io::Result<Handle> {
     let Options { registry, counters, listeners, workers, access, may_explain, identity } = options;
     let (peers, inboxes): (Vec<_>, Vec<_>) = (0..workers.max(1))
@@ -149,38 +148,39 @@ pub fn start(options: Options) -> io::Result<Handle> {
     Ok(Handle { shared, workers })
 }
 
-/// Tells exchanges that wait for a response head to look whether their server is still up.
+/// Makes exchanges that wait for a response head check whether their server is still up.
 pub struct Alarm(Arc<Shared>);
 
 impl Alarm {
-    /// To be rung after a server has been marked down.
+    /// Call after a server has been marked down.
     pub fn ring(&self) {
         self.0.servers_changed();
     }
 }
 
 impl Handle {
-    /// What rings when a server has been marked down.
+    /// Returns the alarm to ring when a server has been marked down.
     pub fn alarm(&self) -> Alarm {
         Alarm(Arc::clone(&self.shared))
     }
 
-    /// What sees what is in flight.
+    /// Returns read access to requests in flight.
     pub fn onlooker(&self) -> Onlooker {
         Onlooker(Arc::clone(&self.shared))
     }
 
-    /// Who may ask why a request goes where it goes, from the next configuration on.
+    /// Sets who may request explanations, from the next configuration on.
     pub fn set_may_explain(&self, may_explain: Option<MayExplain>) {
         self.shared.set_may_explain(may_explain);
     }
 
-    /// Follows a configuration that has just been published: begins to accept on the `added`
-    /// listeners; takes what the kernel has already accepted for the `removed` and closes them.
-    /// Connections of removed listeners end after the exchange they are in. One that has another
-    /// name, address or other security settings is removed and added. Tunnels and connections in
-    /// tcp mode end at `tunnels_end` if the security settings changed; otherwise they follow the
-    /// listeners that replace theirs, and end when the security settings of one of those change.
+    /// Applies a configuration that has just been published. Starts accepting on the `added`
+    /// listeners; accepts what the kernel has already queued for the `removed` ones and closes
+    /// them. Connections of removed listeners end after their current exchange. A listener with
+    /// another name, address or other security settings counts as removed and added. Tunnels and
+    /// TCP connections end at `tunnels_end` if the security settings changed; otherwise they follow
+    /// the listeners that replace theirs, and end when the security settings of one of those
+    /// change.
     pub fn apply(
         &self,
         added: Vec<ListenerSockets>,
@@ -191,25 +191,25 @@ impl Handle {
         self.shared.listen(added, removed, &closed);
     }
 
-    /// Stops accepting, since another process accepts in our place. Exchanges under way are
-    /// finished; every answer says that it is its connection's last. Connections that wait for a
-    /// request stay for one: closing them could cross with a request that is on its way. What is
-    /// left is ended by [`Handle::begin_drain`].
+    /// Stops accepting, because another process accepts instead. Exchanges in progress are
+    /// finished; every answer announces that its connection closes. Idle connections stay open for
+    /// one more request: closing them could race with a request on its way. [`Handle::begin_drain`]
+    /// ends the rest.
     pub fn leave(&self) {
         self.shared.leave();
     }
 
-    /// Stops accepting. Exchanges under way are finished and their connections closed.
+    /// Stops accepting. Exchanges in progress are finished and their connections closed.
     pub fn begin_drain(&self) {
         self.shared.drain();
     }
 
-    /// Client connections that are open.
+    /// Returns the number of open client connections.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Relaxed)
     }
 
-    /// Waits until every worker has ended after [`Handle::begin_drain`], at most `max`; then ends
+    /// Waits up to `max` until every worker has ended after [`Handle::begin_drain`], then stops
     /// them. Returns how many client connections were cut off.
     pub fn finish(self, max: Duration) -> usize {
         let deadline = os::clock::now() + max;

@@ -1,5 +1,5 @@
-//! The slow way to close: say that nothing more will come, then read and drop what the other side
-//! still sends until it closes too.
+//! Lingering close: shut down the sending side, then read and discard what the peer still sends
+//! until it closes too.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use transport::Stream;
 use crate::buffer::Buffer;
 use crate::watchdog::Watchdog;
 
-/// How patient it is.
+/// Limits of a lingering close.
 pub(crate) struct Patience {
-    /// In all.
+    /// Overall deadline.
     pub(crate) until: Moment,
-    /// With a side that is silent.
+    /// Maximum silence of the peer.
     pub(crate) quiet_max: Duration,
-    /// Of what nobody wants.
+    /// Maximum number of discarded bytes.
     pub(crate) bytes_max: u64,
 }
 
-/// Lingers until the other side has closed, or patience ends.
+/// Lingers until the peer has closed or a limit is reached.
 pub(crate) async fn linger(
     stream: &Stream,
     buffer: &mut Buffer,
@@ -38,7 +38,7 @@ pub(crate) async fn linger(
         let quiet_until = until.min(os::clock::now() + quiet_max);
         match watchdog.until(quiet_until, poll_fn(|cx| buffer.poll_fill(stream, cx))).await {
             Some(Ok(count)) if count > 0 && count as u64 <= left => left -= count as u64,
-            // Whatever came of it, the connection ends here.
+            // Whatever the result, the connection ends here.
             _ => return,
         }
     }

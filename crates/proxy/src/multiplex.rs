@@ -1,8 +1,8 @@
-//! HTTP/2 connections to servers: one carries many exchanges, so a worker keeps few, by server.
+//! HTTP/2 connections to servers: one carries many exchanges, so a worker keeps few per server.
 //!
-//! A request that may not be repeated goes over a connection that has been idle, too: before it
-//! closes, a server of HTTP/2 says which requests it has not taken (RFC 9113 section 6.8), and
-//! those are sent again whatever their method.
+//! Non-idempotent requests may also use a connection that has been idle: before it closes, an
+//! HTTP/2 server states which requests it has not processed (GOAWAY, RFC 9113 section 6.8), and
+//! those are retried whatever their method.
 
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
@@ -26,26 +26,26 @@ use crate::server_connection::{Key, NoConnection, Reach, ServerConnection, dial}
 use crate::tcp_sample::Told;
 use crate::watchdog::Watchdog;
 
-/// The largest response head that is taken, in bytes as RFC 9113 section 6.5.2 counts them.
+/// The largest response head accepted, in bytes as RFC 9113 section 6.5.2 counts them.
 const HEAD_MAX_BYTES: u32 = 64 * 1024;
 
-/// Connections to one server, of one worker, that carry a single request each.
+/// Maximum number of connections per server and worker that carry a single request each.
 const PRIVATE_MAX: usize = 2;
 
-/// A worker's connections of HTTP/2.
+/// A worker's HTTP/2 connections.
 #[derive(Default)]
 pub(crate) struct Multiplexed {
     servers: RefCell<FxHashMap<Key, Rc<Server>>>,
 }
 
-/// Those to one server.
+/// The connections to one server.
 struct Server {
     connections: RefCell<Vec<Connection>>,
-    /// Held by whoever dials: the others wait for that connection instead of making one each.
+    /// Held while dialling: other requests wait for that connection instead of opening one each.
     dialling: Semaphore,
     /// When dialling last failed, and why.
     failed: Cell<Option<(Moment, Cause)>>,
-    /// Room for connections of one request each.
+    /// Permits for connections that carry one request each.
     private: Arc<Semaphore>,
 }
 
@@ -92,7 +92,7 @@ impl Server {
         }
     }
 
-    /// A stream on a connection that is there and has room.
+    /// Opens a stream on an existing connection that has room.
     fn take(
         &self,
         body: RequestBody,
@@ -110,7 +110,7 @@ impl Multiplexed {
         Rc::clone(self.servers.borrow_mut().entry(key).or_insert_with(|| Rc::new(Server::new())))
     }
 
-    /// A stream on a connection that is there and has room for such a request.
+    /// Opens a stream on an existing connection that has room for such a request.
     pub(crate) fn take(
         &self,
         key: &Key,
@@ -121,7 +121,7 @@ impl Multiplexed {
         self.servers.borrow().get(key)?.take(body, buffers, now)
     }
 
-    /// A stream on a connection that is made for it, or by somebody else just now.
+    /// Opens a stream on a connection that is opened for it, or was just opened by another request.
     pub(crate) async fn open(
         &self,
         reach: &Reach<'_>,
@@ -151,9 +151,9 @@ impl Multiplexed {
         Ok(stream)
     }
 
-    /// The only stream of a connection of its own: for a request whose last connection has ended
-    /// under it, since the request itself may be the reason. At most [`PRIVATE_MAX`] such
-    /// connections are open to a server; where there is no room within the connect timeout, the
+    /// Opens the only stream of a dedicated connection: for a request whose last shared connection
+    /// ended, since the request itself may have been the cause. At most [`PRIVATE_MAX`] such
+    /// connections are open to a server; if no permit is available within the connect timeout, the
     /// request shares a connection after all.
     pub(crate) async fn open_private(
         &self,
@@ -177,7 +177,7 @@ impl Multiplexed {
         Ok(connection.begin(body, buffers, false, os::clock::now()))
     }
 
-    /// Closes what is idle for too long, and forgets what is closed.
+    /// Closes connections idle for too long, and forgets closed ones.
     pub(crate) fn sweep(&self, now: Moment) {
         self.servers.borrow_mut().retain(|_, server| {
             let mut connections = server.connections.borrow_mut();
@@ -191,13 +191,13 @@ impl Multiplexed {
                 client.is_open() && now.since(used.get()) < *keep_alive
             });
             let private = PRIVATE_MAX - server.private.available_permits();
-            // One may be being made.
+            // A connection may be in the process of opening.
             !connections.is_empty() || private > 0 || Rc::strong_count(server) > 1
         });
     }
 }
 
-/// Makes a connection.
+/// Opens a connection.
 async fn start(
     reach: &Reach<'_>,
     endpoint: &Endpoint,
@@ -218,7 +218,7 @@ async fn start(
     })?;
     tokio::task::spawn_local(async move {
         if let Err(error) = driver.await {
-            tracing::debug!(%error, "a connection of HTTP/2 to a server has ended");
+            tracing::debug!(%error, "an HTTP/2 connection to a server has ended");
         }
     });
     let used = Cell::new(os::clock::now());

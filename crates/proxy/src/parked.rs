@@ -1,5 +1,5 @@
-//! Connections as tasks: a task begins when a connection is accepted or a parked one speaks, and ends
-//! when it is parked or over.
+//! Connections as tasks: a task starts when a connection is accepted or a parked one becomes
+//! readable, and ends when the connection is parked or closed.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::via::{Accepted, Via};
 use crate::worker::Worker;
 use crate::{client, connection, tcp};
 
-/// Closed in a row before others get their turn.
+/// Connections closed in a row before yielding to other tasks.
 const BATCH_MAX: usize = 256;
 
 /// Serves a connection that was just accepted, until it ends or is parked.
@@ -32,15 +32,15 @@ pub(crate) async fn begin(worker: &Rc<Worker>, stream: Stream, peer: SocketAddr,
     }
 }
 
-/// Lets a connection wait until it speaks or its time is over.
+/// Parks a connection until it becomes readable or its timeout passes.
 fn park(worker: &Rc<Worker>, parked: Parked) {
-    // One that can't be waited for here waits in a task, a little at a time.
+    // One that the poller cannot watch waits in a task, for a short time each.
     if let Some(parked) = worker.parking.enter(parked) {
         go_on(worker, parked);
     }
 }
 
-/// Goes on with every connection that speaks, for as long as the worker lives.
+/// Resumes every connection that becomes readable, for the lifetime of the worker.
 pub(crate) async fn attend(worker: Rc<Worker>) {
     let error = loop {
         match worker.parking.speaking().await {
@@ -53,18 +53,18 @@ pub(crate) async fn attend(worker: Rc<Worker>) {
     go_on_from(&worker, worker.parking.places(usize::MAX, |_| true));
 }
 
-/// Closes those whose time is over.
+/// Closes connections whose timeout has passed.
 pub(crate) fn close_due(worker: &Rc<Worker>, now: Moment) {
     close(worker, move |_, parked| parked.until <= now);
 }
 
-/// Closes those that are to wait no longer, because the worker or their listener ends.
+/// Closes connections that must not wait any longer, because the worker or their listener ends.
 pub(crate) fn close_last(worker: &Rc<Worker>) {
     close(worker, |worker, parked| worker.shared.draining() || parked.held.listener().is_closing());
 }
 
-/// Closes such connections, in a task of its own, some at a time; what has arrived is still
-/// answered.
+/// Closes matching connections, a batch at a time in a task of its own; requests that have arrived
+/// are still answered.
 fn close(worker: &Rc<Worker>, such: impl Fn(&Worker, &Parked) -> bool + 'static) {
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
@@ -74,7 +74,7 @@ fn close(worker: &Rc<Worker>, such: impl Fn(&Worker, &Parked) -> bool + 'static)
     });
 }
 
-/// Closes the first of such connections; returns how many.
+/// Closes the first batch of matching connections; returns how many.
 fn close_some(worker: &Rc<Worker>, such: impl Fn(&Worker, &Parked) -> bool) -> usize {
     let places = worker.parking.places(BATCH_MAX, |parked| such(worker, parked));
     let count = places.len();
@@ -88,14 +88,14 @@ fn close_some(worker: &Rc<Worker>, such: impl Fn(&Worker, &Parked) -> bool) -> u
     count
 }
 
-/// Goes on with the connections at these places.
+/// Resumes the connections at these places.
 fn go_on_from(worker: &Rc<Worker>, places: Vec<usize>) {
     for parked in places.into_iter().filter_map(|place| worker.parking.leave(place)) {
         go_on(worker, parked);
     }
 }
 
-/// Goes on with a connection, in a task that is large enough to serve requests.
+/// Resumes a connection, in a task that is large enough to serve requests.
 fn go_on(worker: &Rc<Worker>, parked: Parked) {
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {

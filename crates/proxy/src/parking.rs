@@ -1,5 +1,5 @@
-//! A worker's parked connections: a list beside a poller of their own, since a task and the runtime's
-//! watch together take kilobytes.
+//! A worker's parked connections: a list with its own poller, since a task plus the runtime's
+//! registration take kilobytes.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -19,11 +19,11 @@ use transport::{Stream, watched};
 use crate::listener::LiveListener;
 use crate::shared::Counted;
 
-/// A connection that is silent for longer is parked. Long beside the pauses of a client at work:
-/// to park and to go on costs four system calls.
+/// A connection that is idle for longer is parked. Long compared with the pauses of an active
+/// client: parking and resuming costs four system calls.
 pub(crate) const PARKED_AFTER: Duration = Duration::from_millis(250);
 
-/// What a connection is counted by for as long as it lives, whatever task it is in.
+/// Everything that counts a connection for its lifetime, whatever task it is in.
 pub(crate) struct Held {
     counted: Counted,
     _closes: Closes,
@@ -36,13 +36,13 @@ impl Held {
         Held { counted, _closes: Closes(counters) }
     }
 
-    /// The listener that it came by.
+    /// Returns the listener that accepted it.
     pub(crate) fn listener(&self) -> &Arc<LiveListener> {
         &self.counted.listener
     }
 }
 
-/// Counts a connection as closed, however it ends.
+/// Counts a connection as closed when dropped.
 struct Closes(Arc<ListenerCounters>);
 
 impl Drop for Closes {
@@ -51,31 +51,31 @@ impl Drop for Closes {
     }
 }
 
-/// A connection that waits for its next request, with as little as it needs.
+/// A connection that waits for its next request, reduced to the minimum.
 pub(crate) struct Parked {
     pub(crate) stream: Stream,
-    /// The client's address: that of the other end, or what a PROXY header says.
+    /// The client's address: the peer's, or the one that a PROXY header names.
     pub(crate) peer: SocketAddr,
     /// Whether the client spoke TLS to the proxy that sent the PROXY header.
     pub(crate) tls_before: bool,
     /// Whether it has sent anything before.
     pub(crate) begun: bool,
-    /// When its time between requests is over.
+    /// When its idle timeout ends.
     pub(crate) until: Moment,
     pub(crate) held: Held,
 }
 
 /// A worker's parked connections.
 pub(crate) struct Parking {
-    /// Its tokens are places in `places`.
+    /// Its tokens are indexes into `places`.
     poller: RefCell<AsyncFd<Poller>>,
     places: RefCell<Slab<Parked>>,
-    /// Nobody attends to the poller any more: it has failed.
+    /// The poller has failed and is no longer read.
     is_blind: Cell<bool>,
 }
 
 impl Parking {
-    /// Without connections. To be called within a runtime.
+    /// Returns an empty list. Must be called within a runtime.
     pub(crate) fn new() -> io::Result<Parking> {
         Ok(Parking {
             poller: RefCell::new(watched(Poller::new()?)?),
@@ -84,7 +84,7 @@ impl Parking {
         })
     }
 
-    /// Takes a connection in; gives it back when it can't be waited for.
+    /// Parks a connection; returns it if it cannot be watched.
     pub(crate) fn enter(&self, parked: Parked) -> Option<Parked> {
         if self.is_blind.get() {
             return Some(parked);
@@ -104,16 +104,16 @@ impl Parking {
         None
     }
 
-    /// Lets a connection out.
+    /// Removes a connection.
     pub(crate) fn leave(&self, place: usize) -> Option<Parked> {
         let parked = self.places.borrow_mut().try_remove(place)?;
         let poller = self.poller.borrow();
-        // An error would mean that it was not watched.
+        // An error would mean that it was not being watched.
         let _ = parked.stream.with_descriptor(|tcp| poller.get_ref().remove(&tcp));
         Some(parked)
     }
 
-    /// Waits for connections that speak, or have ended; yields their places.
+    /// Waits for connections that are readable or closed; returns their places.
     pub(crate) async fn speaking(&self) -> io::Result<Vec<usize>> {
         poll_fn(|cx| {
             let mut poller = self.poller.borrow_mut();
@@ -132,19 +132,19 @@ impl Parking {
         .await
     }
 
-    /// Stops taking connections in: the poller has failed.
+    /// Stops accepting connections: the poller has failed.
     pub(crate) fn give_up(&self) {
         self.is_blind.set(true);
     }
 
-    /// The places of at most `max` connections for which `such` holds.
+    /// Returns the places of at most `max` connections that match `such`.
     pub(crate) fn places(&self, max: usize, such: impl Fn(&Parked) -> bool) -> Vec<usize> {
         let places = self.places.borrow();
         let such = places.iter().filter(|(_, parked)| such(parked));
         such.map(|(place, _)| place).take(max).collect()
     }
 
-    /// Gives memory back that a burst has left.
+    /// Frees memory left over from a burst.
     pub(crate) fn trim(&self) {
         let mut places = self.places.borrow_mut();
         if places.len() < places.capacity() / 4 {

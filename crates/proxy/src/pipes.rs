@@ -1,5 +1,5 @@
-//! Pipes that bodies of plain HTTP are spliced through: a worker keeps some, since making one costs
-//! more than what it saves for a body.
+//! Pipes that bodies of plain HTTP are spliced through. A worker keeps some, since creating one
+//! costs more than it saves for a single body.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,18 +8,18 @@ use os::splice::Pipe;
 
 use crate::shelf::Shelf;
 
-/// What a pipe may hold between two connections: as much as a socket buffer has ready at a time.
+/// Capacity of a pipe between two connections: as much as a socket buffer has ready at a time.
 pub(crate) const PIPE_BYTES: usize = 256 * 1024;
-/// Pipes at once of one worker for bodies, two open files each; further bodies are copied.
-/// Users without privileges may have 256 pipes of this size between all their processes
+/// Maximum number of pipes per worker for bodies, two open files each; further bodies are copied.
+/// Unprivileged users may have 256 pipes of this size over all their processes
 /// (fs.pipe-user-pages-soft).
 pub const BODY_PIPES_MAX: usize = 64;
 
 /// A smaller pipe moves less at a time than copying through a large buffer does.
 pub(crate) const WIDE_BYTES_MIN: usize = 64 * 1024;
 
-/// A pipe that is worth it: where the system grants only a small one, copying through a large buffer
-/// is cheaper.
+/// Returns a pipe if it is worth using: if the system grants only a small one, copying through a
+/// large buffer is cheaper.
 pub(crate) fn wide() -> Option<Pipe> {
     Pipe::new(PIPE_BYTES).ok().filter(|pipe| pipe.capacity_bytes() >= WIDE_BYTES_MIN)
 }
@@ -31,13 +31,13 @@ pub(crate) struct Pipes {
     lent: Cell<usize>,
 }
 
-/// A pipe on loan. Dropped, it is closed, with whatever is in it.
+/// A pipe on loan. Dropping it closes it, with whatever it holds.
 pub(crate) struct Lent {
     pub(crate) pipe: Pipe,
     loan: Loan,
 }
 
-/// Counts a pipe that is at work.
+/// Counts a pipe in use.
 struct Loan(Rc<Pipes>);
 
 impl Drop for Loan {
@@ -47,7 +47,7 @@ impl Drop for Loan {
 }
 
 impl Pipes {
-    /// One, unless as many are at work as may be, or the system grants none.
+    /// Lends a pipe, unless the maximum is in use or the system grants none.
     pub(crate) fn lend(self: &Rc<Self>) -> Option<Lent> {
         if self.lent.get() >= BODY_PIPES_MAX {
             return None;
@@ -57,14 +57,14 @@ impl Pipes {
         Some(Lent { pipe, loan: Loan(Rc::clone(self)) })
     }
 
-    /// Closes some of those that were not needed of late.
+    /// Closes some of those not needed recently.
     pub(crate) fn trim(&self) {
         self.unused.trim();
     }
 }
 
 impl Lent {
-    /// Gives an empty pipe back, for the next body.
+    /// Returns an empty pipe for the next body.
     pub(crate) fn give_back(self) {
         if self.pipe.is_empty() {
             self.loan.0.unused.give(self.pipe);

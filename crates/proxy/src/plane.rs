@@ -18,7 +18,7 @@ pub(crate) struct Plane {
     pub(crate) services: Vec<Arc<ServiceCounters>>,
     pub(crate) listeners: Vec<Arc<ListenerCounters>>,
     pub(crate) access_format: Option<LogFormat>,
-    /// Which exchanges are looked at more closely.
+    /// Which exchanges are sampled.
     pub(crate) sampling: Sampling,
     may_explain: Option<MayExplain>,
     /// TLS towards clients and servers.
@@ -42,8 +42,8 @@ impl Plane {
         }
     }
 
-    /// What is told of the choices made for a request of this id, if anything is: it is drawn, or
-    /// presents the token.
+    /// Starts the decision record of a request with this ID, if it is sampled or presents the
+    /// token.
     pub(crate) fn explanation(
         &self,
         id: u128,

@@ -1,4 +1,4 @@
-//! One request on a client's connection or stream: its head is read, and it is carried out or refused.
+//! One request on a client's connection or stream: reads its head, then processes or refuses it.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -16,12 +16,12 @@ use crate::head::RequestId;
 use crate::scratch::Scratch;
 use crate::worker::Worker;
 
-/// The longest request target; what nginx and Apache accept by default.
+/// The longest request target; nginx and Apache accept the same by default.
 const TARGET_MAX_BYTES: usize = 8 * 1024;
-/// Fields in a head.
+/// Maximum number of fields in a head.
 const FIELDS_MAX: usize = 128;
 
-/// Serves a stream of HTTP/2; returns whether the client has abandoned it.
+/// Serves an HTTP/2 stream; returns whether the client has cancelled it.
 pub(crate) async fn serve_exchange(worker: &Rc<Worker>, mut client: Client) -> bool {
     let after = serve_one(worker, &mut client).await;
     let mut context = Context::from_waker(Waker::noop());
@@ -32,12 +32,12 @@ pub(crate) async fn serve_exchange(worker: &Rc<Worker>, mut client: Client) -> b
     abandoned
 }
 
-/// Serves one request; returns what becomes of the connection.
+/// Serves one request; returns what happens to the connection afterwards.
 pub(crate) async fn serve_one(worker: &Rc<Worker>, client: &mut Client) -> After {
     let mut scratch = worker.scratch.take();
     let after = match head(client, &mut scratch).await {
         Ok(()) => {
-            // Nobody else holds it between exchanges.
+            // There is no other reference between exchanges.
             let request = Rc::make_mut(&mut scratch.request);
             request.keep_upgrade(&client.settings().upgrade_protocols);
             exchange::run(worker, client, &mut scratch).await
@@ -48,7 +48,7 @@ pub(crate) async fn serve_one(worker: &Rc<Worker>, client: &mut Client) -> After
     after
 }
 
-/// Refuses a client that speaks clear text where TLS is spoken.
+/// Refuses a client that speaks clear text on a TLS port.
 pub(crate) async fn refuse_clear_text(worker: &Rc<Worker>, client: &mut Client) -> After {
     let refused =
         Refused::new(Cause::HttpRequestError, "clear text where TLS is spoken: use https");
@@ -61,7 +61,7 @@ pub(crate) async fn refuse_clear_text(worker: &Rc<Worker>, client: &mut Client) 
 /// A request that is refused before it could be routed.
 struct Refused {
     reason: Reason,
-    /// Since when the client has been waiting, where that is not now: its head began then.
+    /// Since when the client has been waiting, if not since now: when its head began.
     since: Option<Moment>,
 }
 
@@ -79,7 +79,7 @@ async fn head(client: &mut Client, scratch: &mut Scratch) -> Result<(), Refused>
         target_max_bytes: TARGET_MAX_BYTES,
         fields_max: FIELDS_MAX,
     };
-    // Nobody else holds it between exchanges.
+    // There is no other reference between exchanges.
     let request = Rc::make_mut(&mut scratch.request);
     match http1::parse_request(&client.buffer, &limits, request) {
         Ok(Parsed::Complete { consumed }) => {
@@ -90,17 +90,17 @@ async fn head(client: &mut Client, scratch: &mut Scratch) -> Result<(), Refused>
         Err(error) => return Err(refusal_of(error)),
     }
     let Client { stream, buffer, watchdog, .. } = client;
-    // Its first byte is there: the head is waited for from here on.
+    // The first byte has arrived: the timeout of the head starts here.
     let began = os::clock::now();
     let reading = poll_fn(|cx| {
         loop {
             if !buffer.has_room() && !buffer.grow() {
-                // Larger than any head that the limits let through, and still no end.
+                // Larger than any head that the limits allow, and still incomplete.
                 let cause = Cause::HttpRequestHeadTooLarge;
                 return Poll::Ready(Err(Refused::new(cause, "the request head does not end")));
             }
             match ready!(buffer.poll_fill(stream, cx)) {
-                // It had begun to ask for something.
+                // A request had begun.
                 Ok(0) | Err(_) => {
                     let cause = Cause::HttpRequestIncomplete;
                     return Poll::Ready(Err(Refused::new(cause, "")));

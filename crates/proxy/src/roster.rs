@@ -1,6 +1,6 @@
-//! Who is here: one entry per client connection of a worker, so that an event that concerns
-//! waiting connections (a server marked down, a drain) can wake just them, and so that whoever
-//! asks can be told what they are about (`in_flight`).
+//! One entry per client connection of a worker, so that an event that concerns waiting connections
+//! (a server marked down, a drain) can wake just them, and requests in flight can be reported
+//! (`in_flight`).
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
@@ -23,36 +23,37 @@ pub(crate) enum Phase {
     Connecting,
     /// Waiting for a server's response head.
     AwaitingHead,
-    /// Bytes go both ways.
+    /// Bytes flow both ways.
     Tunnel,
     /// Anything else.
     Busy,
 }
 
 impl Phase {
-    /// Whether it would matter that a server is marked down.
+    /// Returns whether it matters to this connection that a server is marked down.
     pub(crate) fn awaits_server(self) -> bool {
         matches!(self, Phase::Connecting | Phase::AwaitingHead)
     }
 }
 
-/// One client connection's place in the roster; leaves when dropped.
+/// One client connection's entry in the roster; removed when dropped.
 pub(crate) struct Entry {
     roster: Rc<Roster>,
     index: usize,
     seat: Rc<Seat>,
 }
 
-/// Where a connection sits.
+/// A connection's slot in the roster.
 pub(crate) struct Seat {
     phase: Cell<Phase>,
     waker: Waker,
-    /// The exchange under way, if there is one. Apart, since most connections wait for their first.
+    /// The exchange in progress, if any. Allocated separately, since most connections wait for
+    /// their first.
     flight: OnceCell<Box<RefCell<Option<Flight>>>>,
 }
 
 impl Seat {
-    /// What `read` makes of the exchange under way.
+    /// Applies `read` to the exchange in progress.
     pub(crate) fn flight<T>(&self, read: impl FnOnce(&Flight, Phase) -> T) -> Option<T> {
         self.flight.get()?.borrow().as_ref().map(|flight| read(flight, self.phase.get()))
     }
@@ -66,9 +67,9 @@ pub(crate) struct Roster {
 }
 
 impl Roster {
-    /// Enters the current task.
+    /// Adds the current task.
     pub(crate) async fn enter(self: &Rc<Self>) -> Entry {
-        // A task keeps its waker for life, so it is taken once.
+        // A task keeps its waker for life, so it is cloned once.
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let phase = Cell::new(Phase::Busy);
         let seat = Rc::new(Seat { phase, waker, flight: OnceCell::new() });
@@ -83,7 +84,7 @@ impl Roster {
         Entry { roster: Rc::clone(self), index, seat }
     }
 
-    /// Wakes every connection in such a phase.
+    /// Wakes every connection in a matching phase.
     pub(crate) fn wake(&self, such: impl Fn(Phase) -> bool) {
         for seat in self.seats.borrow().iter().flatten().filter(|seat| such(seat.phase.get())) {
             seat.waker.wake_by_ref();
@@ -95,7 +96,7 @@ impl Roster {
         self.wake(|_| true);
     }
 
-    /// Where exchanges are under way, and since when.
+    /// Returns the exchanges in progress and when each began.
     pub(crate) fn flying(&self) -> Vec<(Moment, Rc<Seat>)> {
         let seats = self.seats.borrow();
         let since = |seat: &Rc<Seat>| seat.flight(|flight, _| flight.since);
@@ -104,17 +105,17 @@ impl Roster {
 }
 
 impl Entry {
-    /// Says what the connection is doing now.
+    /// Sets what the connection is doing now.
     pub(crate) fn set(&self, phase: Phase) {
         self.seat.phase.set(phase);
     }
 
-    /// An exchange begins.
+    /// Records the start of an exchange.
     pub(crate) fn begin(&self, flight: Flight) {
         *self.seat.flight.get_or_init(Box::default).borrow_mut() = Some(flight);
     }
 
-    /// More is known of the exchange under way.
+    /// Updates the description of the exchange in progress.
     pub(crate) fn note(&self, change: impl FnOnce(&mut Flight)) {
         if let Some(flight) = self.seat.flight.get()
             && let Some(flight) = &mut *flight.borrow_mut()
@@ -123,7 +124,7 @@ impl Entry {
         }
     }
 
-    /// A server is about to be tried.
+    /// Records the server that is about to be tried.
     pub(crate) fn attempt(&self, server: SocketAddr) {
         self.note(|flight| {
             flight.server = Some(server);
@@ -131,7 +132,7 @@ impl Entry {
         });
     }
 
-    /// It has ended.
+    /// Records the end of the exchange.
     pub(crate) fn end(&self) {
         if let Some(flight) = self.seat.flight.get() {
             *flight.borrow_mut() = None;

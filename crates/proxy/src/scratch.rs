@@ -1,4 +1,4 @@
-//! What one exchange works with and the next can use again: parsed heads and bytes to be sent.
+//! Reusable storage of an exchange: parsed heads and bytes to be sent.
 
 use std::rc::Rc;
 
@@ -9,10 +9,10 @@ use crate::shelf::Shelf;
 /// A vector that grew beyond this for one large head is not kept.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
 
-/// Kept storage of an exchange.
+/// Storage for one exchange.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// Shared with whoever tells what is in flight, while an exchange is.
+    /// Shared with reports of requests in flight while an exchange is in progress.
     pub(crate) request: Rc<RequestHead>,
     pub(crate) response: ResponseHead,
     /// Lent to the pumps, one each.
@@ -20,7 +20,7 @@ pub(crate) struct Scratch {
     pub(crate) down: Vec<u8>,
 }
 
-/// A worker's unused scratches: an idle connection holds none.
+/// A worker's unused storage: an idle connection holds none.
 #[derive(Default)]
 pub(crate) struct ScratchPool(Shelf<Box<Scratch>>);
 
@@ -37,7 +37,7 @@ impl ScratchPool {
         self.0.give(scratch);
     }
 
-    /// Frees some of those that were not needed of late.
+    /// Frees some of what was not needed recently.
     pub(crate) fn trim(&self) {
         self.0.trim();
     }

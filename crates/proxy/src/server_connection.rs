@@ -1,4 +1,4 @@
-//! One connection to a server: how it is reached, how it is made, and what an exchange holds of it.
+//! One connection to a server: how it is opened, and the state that an exchange keeps about it.
 
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
@@ -20,26 +20,27 @@ use crate::buffer::{Buffer, BufferPool};
 use crate::carrier::Carrier;
 use crate::tcp_sample::{self, Told};
 
-/// How long the kernel keeps sending to a server that acknowledges nothing, beyond the response
-/// timeout: a server whose host vanished is noticed by `TCP_USER_TIMEOUT`, not by keep-alives.
+/// Minimum of how long the kernel retransmits to a server that acknowledges nothing, beyond the
+/// response timeout. A server whose host vanished is detected by `TCP_USER_TIMEOUT`, not by
+/// keep-alives.
 const USER_TIMEOUT_MIN: Duration = Duration::from_secs(5);
 /// An open connection to a server, while an exchange uses it.
 pub(crate) struct ServerConnection {
     pub(crate) stream: Stream,
     pub(crate) buffer: Buffer,
-    /// What the learner needs to know of it.
+    /// What the learner needs to know about it.
     pub(crate) busy: Busy,
     /// Whether it carried an exchange before this one, or carries others.
     pub(crate) reused: bool,
-    /// Whether its last response was bulk, as the next one may be.
+    /// Whether its last response was bulk data, as the next one may be.
     pub(crate) brought_bulk: bool,
-    /// What has been counted of it.
+    /// Which of its TCP statistics have been counted.
     pub(crate) told: Told,
-    /// The connection that this is one stream of (HTTP/2).
+    /// The HTTP/2 connection that this is a stream of.
     pub(crate) carrier: Option<Rc<Carrier>>,
 }
 
-/// What a connection is wanted for.
+/// The requirements on a connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Want {
     pub(crate) body: RequestBody,
@@ -47,16 +48,16 @@ pub(crate) struct Want {
     pub(crate) repeatable: bool,
 }
 
-/// What a connection is good for: a server, spoken to in a certain way.
+/// What a pooled connection can be reused for: a server, with certain TLS settings and protocol.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     address: SocketAddr,
-    /// Also the name that was verified: one address may answer for several.
+    /// Includes the name that was verified: one address may answer for several.
     tls: Option<(ByPointer, Option<ServerName<'static>>)>,
     http: HttpVersion,
 }
 
-/// A configuration that is the same object is the same (`crate::tls`).
+/// Two configurations are equal if they are the same object (`crate::tls`).
 #[derive(Clone)]
 struct ByPointer(Arc<ClientConfig>);
 
@@ -79,11 +80,11 @@ impl Hash for ByPointer {
 pub(crate) struct Reach<'a> {
     pub(crate) service: &'a Service,
     pub(crate) tls: Option<&'a Arc<ClientConfig>>,
-    /// Whom a PROXY header tells of.
+    /// The client that a PROXY header describes.
     pub(crate) client: Introduced<'a>,
 }
 
-/// A client, as a server is told of it.
+/// The client's address, as sent to a server.
 #[derive(Clone, Copy)]
 pub(crate) struct Introduced<'a> {
     pub(crate) peer: SocketAddr,
@@ -91,19 +92,19 @@ pub(crate) struct Introduced<'a> {
 }
 
 impl Reach<'_> {
-    /// What its connections are good for.
+    /// Returns the key of connections to `endpoint`.
     pub(crate) fn key(&self, endpoint: &Endpoint) -> Key {
         let tls =
             self.tls.map(|config| (ByPointer(Arc::clone(config)), self.server_name(endpoint).ok()));
         Key { address: endpoint.row.address, tls, http: self.service.http }
     }
 
-    /// Whether a connection is good for other clients, too.
+    /// Returns whether a connection can be used for other clients, too.
     pub(crate) fn is_shared(&self) -> bool {
         self.service.send_proxy.is_none()
     }
 
-    /// The PROXY header that begins a connection; empty: none does.
+    /// Returns the PROXY header that starts a connection; empty if none is sent.
     fn header(&self) -> Vec<u8> {
         let Introduced { peer, stream } = self.client;
         let mut out = Vec::new();
@@ -140,8 +141,8 @@ impl Reach<'_> {
         out
     }
 
-    /// The name that TLS asks `endpoint` for: as configured, else the server's host name or
-    /// address.
+    /// Returns the name that TLS verifies for `endpoint`: as configured, else the server's host
+    /// name or address.
     fn server_name(&self, endpoint: &Endpoint) -> Result<ServerName<'static>, Cause> {
         let configured = self.service.tls.as_ref().and_then(|tls| tls.name.as_deref());
         let address = || ServerName::IpAddress(endpoint.row.address.ip().into());
@@ -160,7 +161,7 @@ impl Reach<'_> {
 /// Why there is no connection.
 pub(crate) struct NoConnection {
     pub(crate) cause: Cause,
-    /// Another request waited for the same connection, and has been judged for it.
+    /// Another request waited for the same connection, and its failure has already been counted.
     pub(crate) judged: bool,
 }
 
@@ -170,22 +171,22 @@ impl From<Cause> for NoConnection {
     }
 }
 
-/// How long a server may acknowledge nothing of what it was sent (`TCP_USER_TIMEOUT`, tcp(7)).
+/// Returns how long a server may leave data unacknowledged (`TCP_USER_TIMEOUT`, tcp(7)).
 fn user_timeout(service: &Service) -> Duration {
     service.timeouts.response.max(USER_TIMEOUT_MIN)
 }
 
-/// Whether a connection that the kernel gave up belongs to a server that does not read, not to one
-/// that is gone: the kernel gives up in the same way. The former has closed its window and has
-/// acknowledged the last probe but one, which is sent within half of the time, since their intervals
-/// double.
+/// Returns whether a connection that the kernel gave up belongs to a server that does not read, not
+/// to one that is gone: the kernel gives up in the same way. A server that does not read has closed
+/// its window and has acknowledged the last probe but one, which is sent within half of the time,
+/// since the probe intervals double.
 pub(crate) fn is_unread(connection: &ServerConnection, service: &Service) -> bool {
     connection.stream.tcp_info().is_ok_and(|info| {
         info.snd_wnd_bytes == Some(0) && info.last_ack_recv < user_timeout(service) * 3 / 4
     })
 }
 
-/// Makes a connection.
+/// Opens a connection.
 pub(crate) async fn dial(
     reach: &Reach<'_>,
     endpoint: &Endpoint,

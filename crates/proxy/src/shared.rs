@@ -1,5 +1,5 @@
-//! What all workers share: the configurations, the listeners' sockets on their way to them, who is
-//! to stop and how soon, and the count of connections.
+//! State shared by all workers: the configurations, the listeners' sockets on their way to them,
+//! the shutdown phase, and the count of connections.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -17,7 +17,7 @@ use crate::listener::LiveListener;
 use crate::tls::TlsConfigs;
 use crate::{ListenerSockets, RemovedListener};
 
-/// Connections handed to a worker that it has not yet taken.
+/// Maximum number of connections handed to a worker that it has not yet taken.
 pub(crate) const INBOX_MAX: usize = 1024;
 
 /// A client connection on its way to the worker that will serve it.
@@ -33,17 +33,17 @@ pub(crate) struct Dealt {
     pub(crate) socket: TcpListener,
 }
 
-/// What all workers know of one of them.
+/// The state of one worker that all workers can see.
 pub(crate) struct Peer {
     /// Client connections that it serves.
     pub(crate) connections: AtomicUsize,
-    /// Takes connections that another worker accepted.
+    /// Receives connections that another worker accepted.
     pub(crate) inbox: mpsc::Sender<Handed>,
     servers_changed: AtomicBool,
     listeners_gone: AtomicBool,
-    /// Listening sockets that it is to accept on.
+    /// Listening sockets assigned to it that it has not yet taken.
     dealt: Mutex<Vec<Dealt>>,
-    /// Who wants to be told what is in flight.
+    /// Pending requests for a report of its exchanges in flight.
     pub(crate) asking: Asking,
     signals: Notify,
 }
@@ -61,22 +61,22 @@ impl Peer {
         }
     }
 
-    /// Waits until something is new.
+    /// Waits for the next signal.
     pub(crate) async fn signalled(&self) {
         self.signals.notified().await;
     }
 
-    /// The listening sockets dealt to it since it was last asked.
+    /// Returns the listening sockets assigned to it since the last call.
     pub(crate) fn take_dealt(&self) -> Vec<Dealt> {
         std::mem::take(&mut *self.dealt.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether servers have been marked down since it was last asked.
+    /// Returns whether servers have been marked down since the last call.
     pub(crate) fn take_servers_changed(&self) -> bool {
         self.servers_changed.swap(false, Relaxed)
     }
 
-    /// Whether listeners have gone since it was last asked.
+    /// Returns whether listeners have been removed since the last call.
     pub(crate) fn take_listeners_gone(&self) -> bool {
         self.listeners_gone.swap(false, Relaxed)
     }
@@ -93,13 +93,13 @@ pub(crate) struct Shared {
     draining: AtomicBool,
     stopped: AtomicBool,
     may_explain: Mutex<Option<MayExplain>>,
-    /// The memory for bodies that wait for a server.
+    /// The budget for bodies that wait for a server.
     pub(crate) request_buffers: Arc<Budget>,
-    /// The memory for compressing responses.
+    /// The budget for compressing responses.
     pub(crate) compression: Arc<Budget>,
-    /// Who this instance is to those who pass a request back to it.
+    /// This instance's ID in loop detection.
     pub(crate) identity: Identity,
-    /// TLS as configured, made once for all workers.
+    /// TLS configurations, built once for all workers.
     pub(crate) tls: TlsConfigs,
 }
 
@@ -126,17 +126,17 @@ impl Shared {
         }
     }
 
-    /// Who may ask for explanations.
+    /// Returns who may request explanations.
     pub(crate) fn may_explain(&self) -> Option<MayExplain> {
         self.may_explain.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Who may ask for explanations, from the next configuration on.
+    /// Sets who may request explanations, from the next configuration on.
     pub(crate) fn set_may_explain(&self, may_explain: Option<MayExplain>) {
         *self.may_explain.lock().unwrap_or_else(PoisonError::into_inner) = may_explain;
     }
 
-    /// Deals the sockets of new listeners out to the workers; those that were there stay in the
+    /// Distributes the sockets of new listeners to the workers; existing ones stay with the
     /// configuration in force. `removed`: the listeners that the new ones replace; `closed`: what
     /// [`Shared::unlisten`] returned for these.
     pub(crate) fn listen(
@@ -164,7 +164,7 @@ impl Shared {
         self.signal();
     }
 
-    /// Closes these listeners, and yields them. `tunnels_end`: when tunnels end of those that are
+    /// Closes these listeners, and returns them. `tunnels_end`: when tunnels end of those that are
     /// replaced because of their security settings.
     pub(crate) fn unlisten(
         &self,
@@ -189,28 +189,28 @@ impl Shared {
         closed
     }
 
-    /// Whether every exchange is to end at once.
+    /// Returns whether every exchange must end at once.
     pub(crate) fn stopped(&self) -> bool {
         self.stopped.load(Relaxed)
     }
 
-    /// Whether no connection is accepted any more, and every exchange is its connection's last.
+    /// Returns whether accepting has stopped, and every exchange is its connection's last.
     pub(crate) fn leaving(&self) -> bool {
         self.leaving.load(Relaxed)
     }
 
-    /// Whether, beside that, nobody waits for a request any more.
+    /// Returns whether, in addition, idle connections are closed.
     pub(crate) fn draining(&self) -> bool {
         self.draining.load(Relaxed)
     }
 
-    /// Stops accepting; connections end after the exchange they are in, or after the next one.
+    /// Stops accepting; connections end after their current exchange, or after the next one.
     pub(crate) fn leave(&self) {
         self.leaving.store(true, Relaxed);
         self.signal();
     }
 
-    /// Stops accepting; connections end after the exchange they are in.
+    /// Stops accepting; connections end after their current exchange.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Relaxed);
         self.leave();
@@ -222,7 +222,8 @@ impl Shared {
         self.drain();
     }
 
-    /// Lets exchanges that wait for a server's head look whether that server is still up.
+    /// Makes exchanges that wait for a server's response head check whether that server is still
+    /// up.
     pub(crate) fn servers_changed(&self) {
         for peer in &self.peers {
             peer.servers_changed.store(true, Relaxed);
@@ -230,7 +231,7 @@ impl Shared {
         self.signal();
     }
 
-    /// Lets every worker look what is new.
+    /// Signals every worker to check for changes.
     pub(crate) fn signal(&self) {
         for peer in &self.peers {
             peer.signals.notify_one();
@@ -238,7 +239,7 @@ impl Shared {
     }
 }
 
-/// Counts a client connection for as long as it lives, towards the worker that serves it.
+/// Counts a client connection for its lifetime, towards the worker that serves it.
 pub(crate) struct Counted {
     shared: Arc<Shared>,
     worker: usize,

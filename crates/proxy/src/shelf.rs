@@ -1,15 +1,15 @@
-//! Things that a worker keeps while nobody uses them, so that steady work never waits for the
-//! allocator, and gives back after a burst.
+//! A pool of reusable objects of a worker, so that steady load never waits for the allocator, and
+//! memory is freed after a burst.
 
 use std::cell::{Cell, RefCell};
 
-/// Unused things that are not worth giving back.
+/// Minimum number of unused objects that are kept.
 const KEPT_MIN: usize = 64;
 
-/// Unused things of one kind; the one used last is used next.
+/// Unused objects of one kind; last in, first out.
 pub(crate) struct Shelf<T> {
     unused: RefCell<Vec<T>>,
-    /// The fewest that lay here since the last trim: so many were not needed.
+    /// The fewest objects in the pool since the last trim: this many were not needed.
     fewest: Cell<usize>,
 }
 
@@ -20,7 +20,7 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T> Shelf<T> {
-    /// One that lies here.
+    /// Takes an object.
     pub(crate) fn take(&self) -> Option<T> {
         let mut unused = self.unused.borrow_mut();
         let taken = unused.pop();
@@ -28,13 +28,13 @@ impl<T> Shelf<T> {
         taken
     }
 
-    /// Keeps it for the next.
+    /// Returns an object for reuse.
     pub(crate) fn give(&self, thing: T) {
         self.unused.borrow_mut().push(thing);
     }
 
-    /// Frees half of what was not needed since the last call, so that after a burst its memory is
-    /// given back within some calls.
+    /// Frees half of the objects not needed since the last call, so that after a burst the memory
+    /// is freed within a few calls.
     pub(crate) fn trim(&self) {
         let mut unused = self.unused.borrow_mut();
         let surplus = self.fewest.get().saturating_sub(KEPT_MIN);

@@ -1,4 +1,4 @@
-//! TCP mode: a connection, a server, bytes both ways.
+//! TCP mode: forwards each connection to a server, unparsed.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -24,7 +24,7 @@ use crate::via::Accepted;
 use crate::watchdog::{Direction, Limits, Watchdog};
 use crate::worker::Worker;
 
-/// Serves one connection of a tcp listener to its end.
+/// Serves one connection of a TCP listener to its end.
 pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
     let mut watchdog = Watchdog::new();
     let mut accepted = match greet(worker, accepted, &mut watchdog).await {
@@ -37,7 +37,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
         Greeted::Gone => return,
     };
     if accepted.via.live.is_replaced() {
-        // It was greeted by rules that are no longer in force.
+        // It was accepted under rules that are no longer in force.
         return client::close(&accepted.stream);
     }
     match service(&mut accepted, &mut watchdog).await {
@@ -46,13 +46,13 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
     }
 }
 
-/// The service that a connection is for: the listener's, or that of the server name which the
-/// client's first TLS message asks for.
+/// Returns the service for a connection: the listener's, or the one for the server name (SNI) in
+/// the client's first TLS message.
 async fn service(accepted: &mut Accepted, watchdog: &mut Watchdog) -> Result<ServiceId, Reason> {
     let settings = accepted.via.settings();
     let (names, otherwise) = match &settings.protocol {
         Protocol::Tcp(id) => return Ok(*id),
-        // Not served here.
+        // HTTP listeners are not served here.
         Protocol::Http => return Err(Cause::ProxyInternalError.into()),
         Protocol::TlsPassthrough { names, otherwise } => (names.clone(), *otherwise),
     };
@@ -87,7 +87,7 @@ async fn service(accepted: &mut Accepted, watchdog: &mut Watchdog) -> Result<Ser
     })
 }
 
-/// Passes a connection on to a service.
+/// Forwards a connection to a service.
 async fn passed(
     worker: &Rc<Worker>,
     mut accepted: Accepted,
@@ -134,12 +134,12 @@ async fn passed(
     record.end(cause);
     account::finish_tcp(worker, &accepted, &record);
     if !matches!(cause, Cause::Completed | Cause::TunnelIdleTimeout) {
-        // A plain close would tell the client that all is said.
+        // A plain close would tell the client that the data is complete.
         accepted.stream.reset();
     }
 }
 
-/// A connection on its way to a service.
+/// A connection being forwarded to a service.
 struct Carried<'a> {
     worker: &'a Rc<Worker>,
     accepted: &'a Accepted,
@@ -162,7 +162,7 @@ impl Carried<'_> {
             Ok(reached) => reached,
             Err(none) => return none.reason.cause,
         };
-        // A connection is all that is asked of a server here.
+        // In TCP mode, accepting the connection is all that is expected of a server.
         let accepts = Ended::alone(Outcome::Answered(200), WaitingFor::Server, Sent::Connecting);
         servers.judge(&slot, accepts, (self.record.begun_at(), os::clock::now()));
         drop(servers);
@@ -206,7 +206,8 @@ impl Attempt for Carried<'_> {
         let mut dialling = to.connected(dialling);
         let begun = os::clock::now();
         let dialled = poll_fn(|cx| {
-            // A client that has closed its sending side still waits: each direction ends by itself.
+            // A client that has closed its sending side still waits: each direction ends
+            // separately.
             match client_gone(&accepted.stream, buffer, false, cx) {
                 Poll::Ready(cause) if cause != Cause::ClientClosed => Poll::Ready(Err(cause)),
                 _ => Pin::new(&mut dialling).poll(cx),
@@ -218,7 +219,7 @@ impl Attempt for Carried<'_> {
     }
 
     fn resend(&self) -> Resend {
-        // A connection without a byte in it can be made again whatever it is for.
+        // A connection that has carried no byte can be replaced, whatever it is for.
         Resend { idempotent: false, kept: true }
     }
 }

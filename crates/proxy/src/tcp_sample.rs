@@ -1,6 +1,6 @@
-//! What TCP says of both connections of an exchange, asked of the kernel (`TCP_INFO`) for a share
-//! of all exchanges: one system call a side, and nothing for the others. Which exchanges, and what
-//! an answer adds to what is known of the server.
+//! Samples the kernel's statistics (`TCP_INFO`) of both connections of an exchange, for a share of
+//! all exchanges: one system call per side, and no cost for the others. Decides which exchanges are
+//! sampled, and adds the result to the server's statistics.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use observe::TcpSide;
 use os::tcp_info::TcpInfo;
 use transport::Stream;
 
-/// A dial that took less cannot have sent its SYN twice: Linux waits a second for an answer (RFC
-/// 6298 section 2), and by no setting less than this, its smallest timeout. So that no connection
-/// that comes about as it should costs a system call more.
+/// A faster connect cannot have sent its SYN twice: Linux waits a second for an answer (RFC 6298
+/// section 2), and no setting makes it wait less than this, its smallest timeout. So a normal
+/// connect costs no extra system call.
 pub(crate) const SYN_RETRY_MIN: Duration = Duration::from_millis(200);
 
-/// A server is asked about no more often than this beyond the configured share: 100 system calls a second
-/// cost less than a ten-thousandth of a core.
+/// Minimum interval between samples of a server beyond the configured share: 100 system calls a
+/// second cost less than a ten-thousandth of a core.
 const EXTRA_EVERY: Duration = Duration::from_millis(10);
 
-/// Which exchanges are looked at more closely. Drawn with bits of the random id that each has
-/// anyway, and which no client can choose.
+/// Which exchanges are sampled. Drawn from bits of the random ID that each exchange has anyway, and
+/// which no client can choose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampling {
     tcp_below: u64,
@@ -39,23 +39,23 @@ impl Sampling {
         }
     }
 
-    /// Whether TCP is asked about the exchange of this id.
+    /// Returns whether TCP statistics are read for the exchange with this ID.
     pub(crate) fn asks_tcp(self, id: u128) -> bool {
         u64::from(id as u32) < self.tcp_below
     }
 
-    /// Whether servers with little traffic are asked about beyond the share.
+    /// Returns whether servers with little traffic are sampled beyond the share.
     pub(crate) fn is_raised(self) -> bool {
         self.is_raised
     }
 
-    /// Whether its choices are told.
+    /// Returns whether its decisions are recorded.
     pub(crate) fn tells_decisions(self, id: u128) -> bool {
         u64::from((id >> 32) as u32) < self.decisions_below
     }
 }
 
-/// What has been counted of a server connection already, so that nothing of it counts twice.
+/// Which statistics of a server connection have already been counted, so that none counts twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
     sent: u32,
@@ -64,12 +64,12 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Before anything but the handshake.
+    /// The state after the handshake, before any data.
     fn after_handshake(info: &TcpInfo) -> Told {
         Told { sent_again: info.total_retrans, ..Told::default() }
     }
 
-    /// What has come since.
+    /// Returns what has been added since the last call.
     fn since(&mut self, info: &TcpInfo) -> TcpSample {
         let reordered = info.reordering_seen.unwrap_or(0);
         let now = Told { sent: info.data_segs_out, sent_again: info.total_retrans, reordered };
@@ -83,25 +83,25 @@ impl Told {
     }
 }
 
-/// A connection to `endpoint` has come about after `took`.
+/// Records a connection to `endpoint` that took `took` to open.
 pub(crate) fn connected(stream: &Stream, endpoint: &Endpoint, took: Duration) -> Told {
     let info = (took >= SYN_RETRY_MIN).then(|| stream.tcp_info().ok()).flatten();
     endpoint.state.tcp.note_dial(info.map_or(0, |info| info.total_retrans));
     info.map_or_else(Told::default, |info| Told::after_handshake(&info))
 }
 
-/// Asks about the connection to a server, and notes what is new of it.
+/// Samples the connection to a server, and records what is new.
 pub(crate) fn server(stream: &Stream, told: &mut Told, endpoint: &Endpoint) -> Option<TcpSide> {
     let info = stream.tcp_info().ok()?;
-    // A stream's connection is shared: what it tells of one exchange it tells of the others, too.
+    // A stream's connection is shared: its statistics do not belong to one exchange.
     if !stream.is_exchange() {
         endpoint.state.tcp.note(&told.since(&info));
     }
     Some(side(&info))
 }
 
-/// Asks about the connection to a server beyond the configured share, for what is counted of the server
-/// only, where it was not asked about in the last [`EXTRA_EVERY`].
+/// Samples the connection to a server beyond the configured share, for the server's metrics only,
+/// unless it was sampled within the last [`EXTRA_EVERY`].
 pub(crate) fn server_extra(stream: &Stream, told: &mut Told, endpoint: &Endpoint, now: Moment) {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     if endpoint.state.tcp.claims_extra(millis(now.since(Moment::ZERO)), millis(EXTRA_EVERY)) {
@@ -109,7 +109,7 @@ pub(crate) fn server_extra(stream: &Stream, told: &mut Told, endpoint: &Endpoint
     }
 }
 
-/// Asks about the connection to a client.
+/// Samples the connection to a client.
 pub(crate) fn client(stream: &Stream) -> Option<TcpSide> {
     stream.tcp_info().ok().as_ref().map(side)
 }
@@ -146,12 +146,12 @@ mod tests {
             reordering_seen,
             ..TcpInfo::default()
         };
-        // A repeated SYN is no segment that was sent again.
+        // A repeated SYN does not count as a retransmitted segment.
         let mut told = Told::after_handshake(&info(0, 2, Some(0)));
         let first = told.since(&info(10, 3, Some(1)));
         assert_eq!((first.sent, first.sent_again, first.reordered), (10, 1, 1));
         assert_eq!(told.since(&info(10, 3, Some(1))), TcpSample::default());
-        // Counters of the kernel wrap.
+        // The kernel's counters wrap.
         let mut told = Told { sent: u32::MAX, ..Told::default() };
         assert_eq!(told.since(&info(4, 0, None)).sent, 5);
     }

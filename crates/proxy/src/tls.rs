@@ -1,4 +1,4 @@
-//! The TLS configurations in use, for all workers.
+//! The TLS configurations in use, shared by all workers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,24 +6,24 @@ use model::{HttpVersion, ListenerTls, ServiceTls, Snapshot};
 use rustls::{ClientConfig, ServerConfig};
 use tls::{Kept, Mistake};
 
-/// The names of protocols, in order of preference.
+/// ALPN protocol names in order of preference.
 type Alpn = &'static [&'static [u8]];
 
-/// All that are in use.
+/// All configurations in use.
 #[derive(Default)]
 pub(crate) struct TlsConfigs {
     servers: Mutex<Kept<(ListenerTls, Alpn), ServerConfig>>,
     clients: Mutex<Kept<(Arc<ServiceTls>, HttpVersion), ClientConfig>>,
 }
 
-/// What a snapshot needs, in its order of listeners and services.
+/// The configurations that a snapshot needs, in its order of listeners and services.
 pub(crate) struct InUse {
     pub(crate) listeners: Vec<Option<Arc<ServerConfig>>>,
     pub(crate) services: Vec<Option<Arc<ClientConfig>>>,
 }
 
 impl TlsConfigs {
-    /// Those of a snapshot; what nobody uses any more is forgotten.
+    /// Returns the configurations of a snapshot; those no longer in use are dropped.
     pub(crate) fn of(&self, snapshot: &Snapshot) -> InUse {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ impl TlsConfigs {
     }
 }
 
-/// A checked configuration has been through this once already, so a failure is a bug.
+/// A checked configuration has been built before, so a failure is a bug.
 fn made<T>(config: Result<T, Mistake>) -> Option<T> {
     config.inspect_err(|mistake| tracing::error!(?mistake, "cannot set up TLS")).ok()
 }

@@ -1,7 +1,7 @@
-//! Bytes both ways until both ends are done: TCP mode, and what follows a 101.
+//! Forwards bytes both ways until both ends are done: TCP mode, and what follows a 101.
 //!
-//! Each direction ends by itself (half-close): when one side has said all it has to say, the other
-//! is told so and may go on talking.
+//! Each direction ends separately (half-close): when one side has finished sending, its end is
+//! forwarded, and the other side may continue.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -17,7 +17,7 @@ use crate::pipes;
 use crate::pump::{PumpError, TURN_BYTES};
 use crate::watchdog::{Direction, Limits, Watchdog};
 
-/// The server of a tunnel: a TLS connection that ends without `close_notify` counts as reset.
+/// The server side of a tunnel: a TLS connection that ends without `close_notify` counts as reset.
 const BY_SERVER: Sender = Sender::Server { early_end: Cause::ConnectionReset, write_failed: None };
 
 /// One end of a tunnel.
@@ -26,7 +26,7 @@ pub(crate) struct End<'a> {
     pub(crate) buffer: &'a mut Buffer,
 }
 
-/// What went through, and why it ended.
+/// How many bytes were forwarded, and why the tunnel ended.
 pub(crate) struct Ended {
     pub(crate) bytes_up: u64,
     pub(crate) bytes_down: u64,
@@ -34,15 +34,15 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Whether both sides may take what they got for all there was.
+    /// Returns whether both sides may consider what they received complete.
     pub(crate) fn is_orderly(&self) -> bool {
         matches!(self.cause, Cause::Completed | Cause::TunnelIdleTimeout)
     }
 }
 
-/// Moves bytes between `client` and `server` until both have closed, one fails, or nothing has
-/// moved either way for the service's `timeouts.tunnel`, or `listener`, by which the client came,
-/// has been replaced and its tunnels' time is over.
+/// Moves bytes between `client` and `server` until both have closed, one fails, nothing has moved
+/// either way for the service's `timeouts.tunnel`, or `listener`, which accepted the client, has
+/// been replaced and its tunnels' deadline has passed.
 pub(crate) async fn run(
     client: End<'_>,
     server: End<'_>,
@@ -82,9 +82,9 @@ enum Stage {
     /// Through the buffer.
     #[default]
     Copying,
-    /// Through a pipe, without a copy into this process: bulk.
+    /// Through a pipe, without a copy into this process: bulk data.
     Splicing(Pipe),
-    /// The sender is done; the receiver is still to be told.
+    /// The sender is done; the end has yet to be forwarded.
     Closing,
     Done,
 }
@@ -107,7 +107,7 @@ impl Half {
         let turn_ends = self.bytes + TURN_BYTES;
         loop {
             if self.bytes >= turn_ends {
-                // Others are waiting for this thread.
+                // Other connections wait for this thread.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -131,7 +131,7 @@ impl Half {
                     buffer.enlarge_for_bulk();
                     match buffer.poll_fill(from, cx) {
                         Poll::Pending => {
-                            // It may be long until there is something again.
+                            // It may take long until there is more data.
                             buffer.release();
                             return Poll::Pending;
                         }

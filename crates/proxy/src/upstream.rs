@@ -1,8 +1,8 @@
-//! Connections to servers: kept ones first, fresh ones otherwise.
+//! Connections to servers: pooled ones first, new ones otherwise.
 //!
-//! A worker keeps its own, by server address, newest on top, so that a burst's surplus ages and
-//! closes. Which may be kept for how long, and used for what, is the learner's to say
-//! (`decide::reuse`); here it is told what was seen.
+//! A worker has its own pool, by server address, last in, first out, so that a burst's surplus ages
+//! and closes. The learner (`decide::reuse`) decides which connections may be kept for how long and
+//! used for what; this file reports its observations to it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use crate::multiplex::Multiplexed;
 use crate::server_connection::{Key, NoConnection, Reach, ServerConnection, Want, dial};
 use crate::tcp_sample::Told;
 
-/// Looked at before a fresh connection is made.
+/// Maximum number of pooled connections examined before a new one is opened.
 const LOOKED_AT_MAX: usize = 16;
 
 struct Idle {
@@ -29,7 +29,7 @@ struct Idle {
     rest: reuse::Idle,
     brought_bulk: bool,
     told: Told,
-    /// The longest that the service which used it last keeps one.
+    /// The longest keep-alive of the service that used it last.
     keep_alive: Duration,
 }
 
@@ -47,22 +47,22 @@ struct Kept {
     slots: Arc<Slots>,
     /// The newest last.
     idle: VecDeque<Idle>,
-    /// How many there were when the slots were last told.
+    /// How many there were when the slots were last updated.
     told: u32,
 }
 
-/// A worker's idle server connections, and those of HTTP/2, which are shared.
+/// A worker's idle server connections, and its HTTP/2 connections, which are shared.
 #[derive(Default)]
 pub(crate) struct Pool {
-    // Keys are of the configuration, so that nobody can choose them to collide.
+    // Keys come from the configuration, so no one can choose them to collide.
     kept: RefCell<FxHashMap<Key, Kept>>,
-    /// Idle connections of all servers together.
+    /// Idle connections over all servers.
     idle: Cell<usize>,
     multiplexed: Multiplexed,
 }
 
 impl Pool {
-    /// A kept connection to `endpoint` on which such a request may be sent.
+    /// Takes a pooled connection to `endpoint` on which such a request may be sent.
     pub(crate) fn take(
         &self,
         reach: &Reach<'_>,
@@ -83,7 +83,8 @@ impl Pool {
         let mut kept = self.kept.borrow_mut();
         let idle = &mut kept.get_mut(&key)?.idle;
         let learner = &endpoint.slots.learner;
-        // The newest first; what may not be sent again needs one that has rested a little.
+        // The newest first; a request that may not be sent again needs one that has been idle for a
+        // little while.
         let rested = |entry: &Idle| repeatable || learner.has_settled(&entry.rest, now);
         let newest = idle.partition_point(rested);
         for at in (newest.saturating_sub(LOOKED_AT_MAX)..newest).rev() {
@@ -94,7 +95,7 @@ impl Pool {
             }
             let entry = idle.remove(at)?;
             self.idle.set(self.idle.get().saturating_sub(1));
-            // The kernel itself is asked last, and only where a request could not be sent again.
+            // The kernel is asked last, and only if the request could not be sent again.
             if !closed && (repeatable || entry.stream.is_silent()) {
                 return Some(entry.take_up(learner, buffers, now));
             }
@@ -103,8 +104,7 @@ impl Pool {
         None
     }
 
-    /// Makes a connection, or a stream on one that others may use as well, unless it is to be
-    /// `private`.
+    /// Opens a connection, or a stream on one that others may share, unless it must be `private`.
     pub(crate) async fn open(
         &self,
         reach: &Reach<'_>,
@@ -122,8 +122,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection whose exchange is complete, as far as the learner allows, and while this
-    /// worker keeps fewer than `idle_max` in all.
+    /// Returns a connection whose exchange is complete to the pool, if the learner allows it and
+    /// this worker keeps fewer than `idle_max` in total.
     pub(crate) fn give(
         &self,
         reach: &Reach<'_>,
@@ -138,8 +138,8 @@ impl Pool {
             return;
         }
         let keep_alive = reach.service.timeouts.keep_alive;
-        // What follows a complete response was never asked for; such a server is not trusted to
-        // frame the next response either.
+        // Bytes after a complete response were not asked for; such a server is not trusted to frame
+        // the next response either.
         if !buffer.is_empty() {
             return;
         }
@@ -162,7 +162,8 @@ impl Pool {
         }
     }
 
-    /// Closes what its server closed or what is too old, and tells the learner of all.
+    /// Closes connections that the server closed or that are too old, and reports all of them to
+    /// the learner.
     pub(crate) fn sweep(&self, now: Moment) {
         self.multiplexed.sweep(now);
         let mut all = 0;

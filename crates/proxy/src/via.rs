@@ -1,4 +1,4 @@
-//! Where a connection stands: the listener that it came by, and the configuration that holds for it.
+//! A connection's listener and the configuration in force for it.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -18,31 +18,31 @@ use crate::worker::Worker;
 pub(crate) struct Via {
     pub(crate) live: Arc<LiveListener>,
     pub(crate) plane: Rc<Plane>,
-    /// The listener's place in `plane`.
+    /// The listener's index in `plane`.
     pub(crate) listener: ListenerId,
 }
 
 impl Via {
-    /// `live` as the configuration in force has it, or for a listener that is gone, the last
-    /// configuration that it was part of.
+    /// Returns `live` in the configuration in force, or for a removed listener in the last
+    /// configuration that contained it.
     pub(crate) fn new(worker: &Worker, live: Arc<LiveListener>) -> Via {
         let (plane, listener) = worker.plane_of(&live);
         Via { live, plane, listener }
     }
 
-    /// The listener as its configuration has it.
+    /// Returns the listener's settings in its configuration.
     pub(crate) fn settings(&self) -> &Listener {
         // `plane` and `listener` are only ever set together.
         &self.plane.published.snapshot.listeners[self.listener.0 as usize]
     }
 
-    /// What is counted of the listener.
+    /// Returns the listener's counters.
     pub(crate) fn counters(&self) -> &Arc<ListenerCounters> {
         &self.plane.listeners[self.listener.0 as usize]
     }
 
-    /// Goes over to the configuration in force, as long as its listener is part of it. Returns the
-    /// one that held before if it is another.
+    /// Switches to the configuration in force, as long as it contains the listener. Returns the
+    /// previous one if it differs.
     pub(crate) fn follow(&mut self, worker: &Worker) -> Option<Via> {
         let plane = worker.plane();
         if Rc::ptr_eq(&plane, &self.plane) || self.live.is_closing() {
@@ -57,11 +57,11 @@ impl Via {
 /// A client's connection before its protocol begins.
 pub(crate) struct Accepted {
     pub(crate) stream: Stream,
-    /// The client's address: that of the other end, or what a PROXY header says.
+    /// The client's address: the peer's, or the one that a PROXY header names.
     pub(crate) peer: SocketAddr,
     /// Whether the client spoke TLS to the proxy that sent the PROXY header.
     pub(crate) tls_before: bool,
-    /// What has been read and not yet used.
+    /// Bytes read and not yet used.
     pub(crate) buffer: Buffer,
     pub(crate) via: Via,
 }

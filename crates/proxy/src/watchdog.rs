@@ -1,6 +1,6 @@
-//! Time limits of an exchange at next to no cost: the limits are cells that its two directions
-//! set as they go; one timer a connection wakes it, and is moved only when it must fire earlier
-//! or when it has fired too early.
+//! Timeouts of an exchange at next to no cost: the limits are cells that its two directions set as
+//! they go; one timer per connection wakes it, and is moved only when it must fire earlier or has
+//! fired too early.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -11,18 +11,18 @@ use std::time::Duration;
 use model::{Cause, Moment};
 use tokio::time::{Instant, Sleep};
 
-/// Which part of an exchange a limit stands for: what goes to the server, what comes back, all.
+/// The part of an exchange that a limit covers.
 #[derive(Clone, Copy)]
 pub(crate) enum Direction {
     /// Client to server.
     Up = 0,
     /// Server to client.
     Down = 1,
-    /// Neither: the exchange as a whole.
+    /// The exchange as a whole.
     Whole = 2,
 }
 
-/// The limits that run at present, one per direction, each with the cause it would end by.
+/// The current limits, one per direction, each with the cause reported when it passes.
 #[derive(Default)]
 pub(crate) struct Limits {
     ends: [Cell<Option<(Moment, Cause)>>; 3],
@@ -35,35 +35,35 @@ impl Limits {
         self.ends[direction as usize].set(Some((at, cause)));
     }
 
-    /// Takes a direction's limit away.
+    /// Clears a direction's limit.
     pub(crate) fn clear(&self, direction: Direction) {
         self.ends[direction as usize].set(None);
     }
 
-    /// Has the work polled again at this moment, unless it ends before.
+    /// Schedules another poll at this moment, unless the work ends before.
     pub(crate) fn poll_again_at(&self, at: Moment) {
         self.poll_again.set(Some(at));
     }
 
-    /// It need not be polled again for that.
+    /// Cancels the scheduled poll.
     pub(crate) fn clear_poll_again(&self) {
         self.poll_again.set(None);
     }
 
-    /// What is due first, with the cause it would end by.
+    /// Returns what is due first, with the cause reported then.
     fn next(&self) -> Option<(Moment, Option<Cause>)> {
         let ends = self.ends.iter().filter_map(Cell::get).map(|(at, cause)| (at, Some(cause)));
         ends.chain(self.poll_again.get().map(|at| (at, None))).min_by_key(|(at, _)| *at)
     }
 }
 
-/// After this long the first wait of a connection is interrupted once: what was left undone in the
-/// hope of a quick response, watching for a client that leaves, is done then.
+/// The first wait of a connection is interrupted once after this long: work skipped in the hope of
+/// a quick response, such as watching for a client that leaves, is done then.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A connection's one timer.
 pub(crate) struct Watchdog {
-    /// Made at the first wait; most requests never wait long enough to move it.
+    /// Created at the first wait; most requests never wait long enough to move it.
     timer: Option<(Pin<Box<Sleep>>, Moment)>,
 }
 
@@ -72,15 +72,15 @@ impl Watchdog {
         Watchdog { timer: None }
     }
 
-    /// Whether the next wait that a limit guards will be interrupted once, soon: the first is.
+    /// Returns whether the next guarded wait will be interrupted once, soon: the first is.
     pub(crate) fn will_look_again(&self) -> bool {
         self.timer.is_none()
     }
 
-    /// Runs `work` until it ends or one of `limits` passes, which yields that limit's cause.
+    /// Runs `work` until it ends or one of `limits` passes, which returns that limit's cause.
     ///
-    /// No `async fn`: one would hold what it runs twice, as its argument and pinned, and every task
-    /// that serves a connection would grow by that.
+    /// Not an `async fn`: one would hold its future twice, as its argument and pinned, and every
+    /// task that serves a connection would grow by that much.
     pub(crate) fn guard<T, E: From<Cause>>(
         &mut self,
         limits: &Limits,
@@ -92,7 +92,7 @@ impl Watchdog {
                 && let Some((at, cause)) = limits.ends[Direction::Whole as usize].get()
                 && os::clock::now() >= at
             {
-                // Nothing is begun that has no time left.
+                // Nothing is started when no time is left.
                 return Poll::Ready(Err(cause.into()));
             }
             loop {
@@ -112,7 +112,7 @@ impl Watchdog {
         })
     }
 
-    /// Runs `work` until it ends or `at` passes; `None` then.
+    /// Runs `work` until it ends, or returns `None` once `at` has passed.
     pub(crate) fn until<T>(
         &mut self,
         at: Moment,
@@ -132,7 +132,7 @@ impl Watchdog {
         })
     }
 
-    /// Whether `at` has passed; if not, the task is woken no later than that.
+    /// Returns whether `at` has passed; if not, the task is woken no later than that.
     fn poll_timer(&mut self, at: Moment, cx: &mut Context<'_>) -> Fired {
         let (timer, armed) = self.timer.get_or_insert_with(|| {
             let first = at.min(os::clock::now() + LOOK_AGAIN);
@@ -148,7 +148,7 @@ impl Watchdog {
         if os::clock::now() >= at {
             return Fired::Due;
         }
-        // It fired to look again, or for a limit that has moved on since.
+        // It fired for the extra poll, or for a limit that has moved since.
         timer.as_mut().reset(instant_of(at));
         *armed = at;
         Fired::Early
@@ -158,7 +158,7 @@ impl Watchdog {
 /// What a connection's timer has done.
 enum Fired {
     No,
-    /// Before the limit at hand: the work may look again.
+    /// Before the limit: the work may be polled again.
     Early,
     Due,
 }

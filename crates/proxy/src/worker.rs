@@ -1,4 +1,4 @@
-//! A worker: everything that the connections of one thread share without a lock.
+//! A worker: everything that the connections of one thread share without locks.
 
 use std::cell::RefCell;
 use std::io;
@@ -18,7 +18,7 @@ use crate::scratch::ScratchPool;
 use crate::shared::{Peer, Shared};
 use crate::upstream::Pool;
 
-/// What the connections of one worker share. Lives on its thread.
+/// State shared by the connections of one worker. Lives on its thread.
 pub(crate) struct Worker {
     pub(crate) id: usize,
     pub(crate) shared: Arc<Shared>,
@@ -35,7 +35,8 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// A worker without connections. To be called within its runtime, which watches what it makes.
+    /// Returns a worker without connections. Must be called within its runtime, which registers its
+    /// descriptors.
     pub(crate) fn new(start: Start) -> io::Result<Worker> {
         let Start { id, shared, access, shard } = start;
         let plane = Plane::new(shared.registry.load_full(), &shard, &shared);
@@ -55,7 +56,7 @@ impl Worker {
         })
     }
 
-    /// The configuration in force, as of this call.
+    /// Returns the configuration in force at this call.
     pub(crate) fn plane(&self) -> Rc<Plane> {
         let current = self.shared.registry.current();
         let mut plane = self.plane.borrow_mut();
@@ -66,35 +67,35 @@ impl Worker {
         Rc::clone(&plane)
     }
 
-    /// How many idle server connections it keeps at most: its share of `connections_max`, so that
-    /// open files are bounded however many servers there are.
+    /// Returns the maximum number of idle server connections: its share of `connections_max`, so
+    /// that open files are bounded however many servers there are.
     pub(crate) fn idle_server_connections_max(&self) -> usize {
         let all = self.plane.borrow().published.snapshot.connections_max as usize;
         all.div_ceil(self.shared.peers.len())
     }
 
-    /// The configuration that holds for a listener's connections, and its place there: the one in
-    /// force, or for a listener that is gone the last one that it was part of.
+    /// Returns the configuration for a listener's connections, and the listener's index there: the
+    /// one in force, or for a removed listener the last one that contained it.
     pub(crate) fn plane_of(&self, listener: &LiveListener) -> (Rc<Plane>, ListenerId) {
         let plane = self.plane();
         match listener.place_in(&plane.published.snapshot) {
             Some(id) if !listener.is_closing() => (plane, id),
             _ => {
                 let last = listener.last();
-                // Made for a configuration that it was part of.
+                // The listener was created for a configuration that contained it.
                 let id = listener.place_in(&last.snapshot).unwrap_or(ListenerId(0));
                 (Rc::new(Plane::new(last, &self.shard, &self.shared)), id)
             }
         }
     }
 
-    /// This worker's entry among its peers.
+    /// Returns this worker's entry among its peers.
     pub(crate) fn peer(&self) -> &Peer {
         &self.shared.peers[self.id]
     }
 }
 
-/// What a worker is made of.
+/// What a worker needs to start.
 pub(crate) struct Start {
     pub(crate) id: usize,
     pub(crate) shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! A worker's thread: one runtime, what runs on it beside the connections, and how it ends.
+//! A worker's thread: one runtime, the tasks that run beside the connections, and the shutdown.
 
 use std::io;
 use std::rc::Rc;
@@ -16,21 +16,22 @@ use crate::roster::Phase;
 use crate::shared::{Dealt, Handed};
 use crate::worker::{Start, Worker};
 
-/// How often idle server connections are looked through for those that closed or grew too old.
+/// How often idle server connections are checked for those that closed or grew too old.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
-/// How often it is looked whether something new is known of a server's habits.
+/// How often newly learned server behaviour is logged.
 const NEWS_EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked whether the time of parked connections is over, and so how late they may
-/// end: a timer for each would hold more than they do.
+/// How often the timeouts of parked connections are checked, and so how late they may end: a timer
+/// for each would take more memory than they do.
 const PARKED_EVERY: Duration = Duration::from_secs(1);
-/// How often what nobody needed of late is given back to the system.
+/// How often memory not needed recently is freed.
 const TRIM_EVERY: Duration = Duration::from_secs(5);
-/// How long exchanges that are cut off may take to tell their clients.
+/// How long exchanges that are cut off may take to answer their clients.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
 /// The longest that an access line waits in a worker before it is handed to the writer.
 const ACCESS_FLUSH_EVERY: Duration = Duration::from_millis(50);
 
-/// A worker's whole life, on the calling thread. `inbox`: connections that other workers accepted.
+/// Runs a worker on the calling thread until it ends. `inbox`: connections that other workers
+/// accepted.
 pub(crate) fn run(start: Start, inbox: mpsc::Receiver<Handed>) -> io::Result<()> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build_local(LocalOptions::default())?;
@@ -68,13 +69,13 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
             worker.peer().signalled().await;
         }
     };
-    // Whoever has not heard its last word by then does not hear it.
+    // Clients that have not received their answer by then do not receive one.
     let _ = tokio::time::timeout(LAST_WORDS_MAX, ended).await;
     flush(&worker);
 }
 
-/// Lets exchanges that wait for a server look whether it is still up, if any was marked down, and
-/// tells whoever asks what is in flight.
+/// Makes exchanges that wait for a server check whether it is still up, if any was marked down, and
+/// answers requests for reports of exchanges in flight.
 fn heed(worker: &Rc<Worker>) {
     if worker.peer().take_servers_changed() {
         worker.roster.wake(Phase::awaits_server);
@@ -82,8 +83,8 @@ fn heed(worker: &Rc<Worker>) {
     in_flight::answer(&worker.peer().asking, &worker.roster);
 }
 
-/// Begins to accept on the sockets that were dealt to this worker, and ends on those whose
-/// listener is gone.
+/// Starts accepting on the sockets assigned to this worker, and stops on those whose listener has
+/// been removed.
 fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
     for Dealt { listener, socket } in worker.peer().take_dealt() {
         acceptors.extend(Acceptor::start(worker, listener, socket));
@@ -92,19 +93,19 @@ fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
         for acceptor in acceptors.extract_if(.., |acceptor| acceptor.is_closing()) {
             acceptor.finish(worker);
         }
-        // Those that came by them are not to wait for another request, and tunnels may have an end.
+        // Their connections must not wait for another request, and tunnels may have a deadline.
         close_idle(worker);
         worker.roster.wake(|phase| phase == Phase::Tunnel);
     }
 }
 
-/// Ends connections that wait for a request, where none is to come any more.
+/// Closes idle connections that must not wait for another request.
 fn close_idle(worker: &Rc<Worker>) {
     worker.roster.wake(|phase| phase == Phase::Idle);
     parked::close_last(worker);
 }
 
-/// What must be done now and then, whether or not requests come.
+/// Periodic work, whether or not requests arrive.
 async fn housekeeping(worker: Rc<Worker>) {
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     let mut flush_due = tokio::time::interval(ACCESS_FLUSH_EVERY);
@@ -113,7 +114,7 @@ async fn housekeeping(worker: Rc<Worker>) {
     let mut parked_due = tokio::time::interval(PARKED_EVERY);
     loop {
         tokio::select! {
-            // One worker tells what all have learned together.
+            // One worker logs what all have learned.
             _ = news.tick(), if worker.id == 0 => tell_news(&worker.plane().published),
             _ = sweep.tick() => worker.pool.sweep(os::clock::now()),
             _ = flush_due.tick() => flush(&worker),
@@ -127,13 +128,13 @@ async fn housekeeping(worker: Rc<Worker>) {
     }
 }
 
-/// Hands the access lines on, and counts those that nobody took.
+/// Hands over the access lines, and counts those that were dropped.
 fn flush(worker: &Worker) {
     worker.access.flush();
     worker.shard.access_lines_dropped.add(worker.access.take_dropped());
 }
 
-/// Says what has been learned of servers' habits since it was last asked.
+/// Logs what has been learned about servers since the last call.
 fn tell_news(published: &Published) {
     let now = os::clock::now();
     for (service, live) in published.snapshot.services.iter().zip(&published.services) {

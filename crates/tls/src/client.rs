@@ -12,13 +12,13 @@ use crate::server::versions;
 use crate::unverified::Unverified;
 use crate::{Mistake, Part, pem, provider};
 
-/// What connections to a service's servers speak TLS by. `alpn`: as for [`crate::server()`]. Which
-/// name is asked for and verified is said with each connection.
+/// Returns the TLS configuration for connections to a service's servers. `alpn`: as for
+/// [`crate::server()`]. The server name to send and verify is given with each connection.
 ///
-/// Keep one for all workers and connections: it remembers sessions, so that they are resumed.
+/// Share one among all workers and connections: it remembers sessions, so that they are resumed.
 ///
 /// # Errors
-/// The first mistake in the authorities or in the certificate that Weir shows.
+/// The first error in the authorities or in the certificate that Weir presents.
 pub fn client(tls: &ServiceTls, alpn: &[&[u8]]) -> Result<Arc<ClientConfig>, Mistake> {
     let verifier: Arc<dyn ServerCertVerifier> = if tls.verify {
         let roots = Arc::new(pem::roots(&tls.ca)?);
@@ -31,7 +31,7 @@ pub fn client(tls: &ServiceTls, alpn: &[&[u8]]) -> Result<Arc<ClientConfig>, Mis
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(versions(TlsVersion::Tls12))
         .map_err(|error| Mistake::new(Part::Ca, format!("TLS cannot be set up: {error}")))?
-        // "Dangerous" since any verifier may stand here; unless told otherwise it is rustls's own.
+        // "Dangerous" because any verifier may be given here; by default it is rustls's own.
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     let mut config = match &tls.certificate {

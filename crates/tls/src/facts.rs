@@ -1,5 +1,4 @@
-//! What stands in a certificate: whom it is for, who issued it, from when until when; and whether
-//! it fits its key.
+//! Reads a certificate: subject, issuer, validity; and checks that it matches its key.
 
 use model::{Certificate, Material};
 use rustls::pki_types::CertificateDer;
@@ -13,27 +12,27 @@ use x509_parser::time::ASN1Time;
 use crate::identity::name_text;
 use crate::{Mistake, Part, pem, provider};
 
-/// What a certificate says of itself.
+/// The contents of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// DNS names in lower case, `*.example.com` among them, and IP addresses, in its order. Where
-    /// it has none, its common name (which clients no longer look at, RFC 9525 section 2).
+    /// DNS names in lower case, including ones like `*.example.com`, and IP addresses, in its
+    /// order. If it has none, its common name (which clients no longer use, RFC 9525 section 2).
     pub names: Vec<String>,
-    /// Whom it is for, as RFC 4514 writes names.
+    /// Its subject, as RFC 4514 writes names.
     pub subject: String,
-    /// Who issued it, likewise.
+    /// Its issuer, likewise.
     pub issuer: String,
     /// First second in which it is valid, from 1970-01-01 UTC.
     pub not_before: i64,
     /// Last second, likewise.
     pub not_after: i64,
-    /// What kind of key it is for.
+    /// The type of its key.
     pub key: KeyKind,
-    /// The next certificate in the file is not the one that issued it: the subject of that one.
+    /// Set if the next certificate in the file is not its issuer: the subject of that one.
     pub followed_by_stranger: Option<String>,
 }
 
-/// Kinds of keys. A client may take one and not the other.
+/// Types of keys. A client may support one and not the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     /// RSA.
@@ -47,9 +46,9 @@ pub enum KeyKind {
 /// Whether a certificate is valid at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// It begins later.
+    /// Its validity begins later.
     NotYet,
-    /// It is, for so many seconds more.
+    /// It is valid, for this many more seconds.
     Valid {
         /// Seconds.
         left_s: i64,
@@ -59,7 +58,7 @@ pub enum Validity {
 }
 
 impl Facts {
-    /// Whether the certificate is valid at `now_s`, seconds since 1970-01-01 UTC.
+    /// Returns whether the certificate is valid at `now_s`, seconds since 1970-01-01 UTC.
     pub fn validity(&self, now_s: i64) -> Validity {
         if now_s < self.not_before {
             Validity::NotYet
@@ -70,12 +69,12 @@ impl Facts {
         }
     }
 
-    /// Whether the certificate ends soon, or has ended, at `now_s` (seconds since 1970-01-01 UTC):
-    /// less than a fifth of its lifetime is left, and at most 21 days.
+    /// Returns whether the certificate expires soon, or has expired, at `now_s` (seconds since
+    /// 1970-01-01 UTC): less than a fifth of its lifetime is left, and at most 21 days.
     ///
-    /// A client that renews by itself does so earlier: certbot and lego with a third of the
-    /// lifetime left, for short-lived certificates with half of it. So whoever is warned has a
-    /// renewal that failed, or none.
+    /// Clients that renew automatically do so earlier: certbot and lego with a third of the
+    /// lifetime left, for short-lived certificates with half of it. So a warning means that a
+    /// renewal failed, or that there is none.
     pub fn ends_soon(&self, now_s: i64) -> bool {
         let lifetime_s = self.not_after.saturating_sub(self.not_before);
         let left_s = self.not_after.saturating_sub(now_s);
@@ -83,13 +82,13 @@ impl Facts {
     }
 }
 
-/// A certificate ends soon when less than this part of its lifetime is left: a fifth.
+/// A certificate expires soon when less than this part of its lifetime is left: a fifth.
 const ENDS_SOON_SHARE: i64 = 5;
 
-/// A certificate with more than this left does not end soon, however long its lifetime is.
+/// A certificate with more than this left does not expire soon, however long its lifetime is.
 const ENDS_SOON_MAX_S: i64 = 21 * 24 * 3600;
 
-/// A second since 1970-01-01 UTC as its day, `2026-11-21`.
+/// Returns the day of a second since 1970-01-01 UTC, `2026-11-21`.
 pub fn date(second: i64) -> String {
     match ASN1Time::from_timestamp(second) {
         Ok(time) => time.to_datetime().date().to_string(),
@@ -98,7 +97,7 @@ pub fn date(second: i64) -> String {
     }
 }
 
-/// What the first certificate of `chain` says of itself.
+/// Returns the facts of the first certificate of `chain`.
 ///
 /// # Errors
 /// The chain cannot be read.
@@ -106,7 +105,7 @@ pub fn facts(chain: &Material) -> Result<Facts, Mistake> {
     of_chain(&pem::chain(chain)?)
 }
 
-/// What the certificate says of itself, if it, its key and its OCSP response can be used.
+/// Returns the facts of the certificate, if it, its key and its OCSP response are usable.
 ///
 /// # Errors
 /// The certificate, its key or its OCSP response cannot be used.
@@ -114,7 +113,7 @@ pub fn certificate(certificate: &Certificate) -> Result<Facts, Mistake> {
     certified(certificate).map(|(_, facts)| facts)
 }
 
-/// The certificate as rustls shows it.
+/// Returns the certificate in rustls's form.
 pub(crate) fn certified(certificate: &Certificate) -> Result<(CertifiedKey, Facts), Mistake> {
     let chain = pem::chain(&certificate.chain)?;
     let facts = of_chain(&chain)?;
@@ -125,7 +124,7 @@ pub(crate) fn certified(certificate: &Certificate) -> Result<(CertifiedKey, Fact
     })?;
     let mut certified = CertifiedKey::new(chain, signing);
     match certified.keys_match() {
-        // `Unknown`: the key cannot tell its public half; the handshake will.
+        // `Unknown`: the key does not reveal its public half; the handshake will show it.
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
         Err(Error::InconsistentKeys(_)) => return Err(mismatch(&facts)),
         Err(error) => {
@@ -199,7 +198,7 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     common.and_then(|name| name.as_str().ok()).map(printable).into_iter().collect()
 }
 
-/// In lower case, without what would confuse a terminal.
+/// Converts to lower case, without characters that would confuse a terminal.
 fn printable(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
     lower.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
@@ -212,8 +211,8 @@ fn address(bytes: &[u8]) -> Option<String> {
     <[u8; 16]>::try_from(bytes).ok().map(|sixteen| std::net::Ipv6Addr::from(sixteen).to_string())
 }
 
-/// Whether `der` is a successful OCSP response (RFC 6960 section 4.2.1): a SEQUENCE that begins with
-/// the ENUMERATED 0. What it says of which certificate is the client's to read.
+/// Checks that `der` is a successful OCSP response (RFC 6960 section 4.2.1): a SEQUENCE that begins
+/// with the ENUMERATED 0. The client interprets its contents.
 fn check_ocsp(der: &[u8]) -> Result<(), Mistake> {
     let wrong = |message: &str, help: &str| Err(Mistake::new(Part::Ocsp, message).help(help));
     let body = match der {
@@ -241,16 +240,16 @@ mod tests {
 
     #[test]
     fn a_warning_leaves_time_for_the_usual_renewal_and_comes_before_the_end() {
-        // Lifetime in days; left when the usual client renews; left when it is warned of.
+        // Lifetime in days; left when the usual client renews; left when the warning starts.
         for (lifetime, renewed, warned) in [
-            // Let's Encrypt by certbot, which renews with a third left.
+            // Let's Encrypt with certbot, which renews with a third left.
             (90, 30, 18),
             // Its short-lived profile, renewed with half left.
             (6, 3, 1),
-            // From 2029 on the longest that browsers accept.
+            // From 2029 on the longest lifetime that browsers accept.
             (47, 15, 9),
             (398, 30, 21),
-            // An authority of one's own.
+            // A private authority.
             (3650, 30, 21),
         ] {
             let facts = Facts {

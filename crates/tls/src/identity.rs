@@ -1,4 +1,4 @@
-//! Distinguished names as text (RFC 4514): who a client's certificate says it is.
+//! Distinguished names as text (RFC 4514): the identity in a client's certificate.
 
 use std::fmt::Write as _;
 
@@ -7,27 +7,28 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::x509::X509Name;
 
-/// The longest identity that is told, in bytes: it is meant for a header field.
+/// Maximum length of an identity, in bytes: it is meant for a header field.
 const IDENTITY_BYTES_MAX: usize = 2_048;
 
-/// The subject of a certificate in DER: `CN=payments,O=Example`. Visible ASCII and spaces alone;
-/// all else is escaped, as is what has a meaning between names (RFC 4514 section 2.4). `None` if it
-/// has no subject, cannot be read, or is longer than 2,048 bytes: half a name would be another's.
+/// Returns the subject of a certificate in DER: `CN=payments,O=Example`. Only visible ASCII and
+/// spaces; everything else is escaped, as are separator characters (RFC 4514 section 2.4). `None`
+/// if it has no subject, cannot be parsed, or is longer than 2,048 bytes: a truncated name could be
+/// another's.
 pub fn identity(certificate: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let text = name_text(certificate.subject());
     (!text.is_empty() && text.len() <= IDENTITY_BYTES_MAX).then_some(text)
 }
 
-/// The common name in the subject of a certificate in DER, if it has one and that is text of at
-/// most 2,048 bytes.
+/// Returns the common name in the subject of a certificate in DER, if it has one and that is text
+/// of at most 2,048 bytes.
 pub fn common_name(certificate: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;
     (name.len() <= IDENTITY_BYTES_MAX).then(|| name.to_owned())
 }
 
-/// As RFC 4514 writes it: the last relative name first, `,` between, `+` within one.
+/// Writes a name as RFC 4514 does: the last relative name first, `,` between, `+` within one.
 pub(crate) fn name_text(name: &X509Name<'_>) -> String {
     let relative: Vec<_> = name.iter_rdn().collect();
     let mut text = String::new();
@@ -45,8 +46,8 @@ pub(crate) fn name_text(name: &X509Name<'_>) -> String {
                     text.push('=');
                     escape(value, &mut text);
                 }
-                // Section 2.4: a type without a short name, or a value that is no text, is told in
-                // the hexadecimal of its encoding.
+                // Section 2.4: a type without a short name, or a value that is not text, is written
+                // as the hexadecimal of its encoding.
                 (short, _) => {
                     text.push_str(short.unwrap_or(&oid));
                     text.push_str("=#");

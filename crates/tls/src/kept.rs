@@ -1,5 +1,5 @@
-//! The configurations in use: each is made once, and stays the same object as long as nothing about
-//! it changes, so that sessions are resumed across connections and reloads.
+//! The TLS configurations in use: each is built once, and stays the same object as long as nothing
+//! about it changes, so that sessions are resumed across connections and reloads.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use model::{HttpVersion, Listener, Protocol};
 
 use crate::Mistake;
 
-/// The names by which HTTP is agreed on (ALPN, RFC 9113 section 3.2), in order of preference.
+/// The ALPN names of HTTP (RFC 9113 section 3.2), in order of preference.
 const BOTH: &[&[u8]] = &[b"h2", b"http/1.1", b"http/1.0"];
 const HTTP1: &[&[u8]] = &[b"http/1.1", b"http/1.0"];
-/// Servers are asked for one version.
+/// Servers are offered one version.
 const TO_SERVERS_HTTP1: &[&[u8]] = &[b"http/1.1"];
 const TO_SERVERS_HTTP2: &[&[u8]] = &[b"h2"];
 
-/// What a listener agrees to by ALPN. In tcp mode nothing: what is spoken is not ours to know.
+/// Returns the ALPN protocols of a listener. None in TCP mode: Weir does not know the protocol.
 pub fn listener_alpn(listener: &Listener) -> &'static [&'static [u8]] {
     match (&listener.protocol, listener.http2) {
         (Protocol::Http, Some(_)) => BOTH,
@@ -23,7 +23,7 @@ pub fn listener_alpn(listener: &Listener) -> &'static [&'static [u8]] {
     }
 }
 
-/// What is asked of a service's servers by ALPN.
+/// Returns the ALPN protocols offered to a service's servers.
 pub fn service_alpn(http: HttpVersion) -> &'static [&'static [u8]] {
     match http {
         HttpVersion::Http11 => TO_SERVERS_HTTP1,
@@ -31,7 +31,7 @@ pub fn service_alpn(http: HttpVersion) -> &'static [&'static [u8]] {
     }
 }
 
-/// Configurations (`C`) by what they were made of (`K`): few, so they are looked through.
+/// Configurations (`C`) by what they were built from (`K`): few, so they are searched linearly.
 #[derive(Debug)]
 pub struct Kept<K, C> {
     entries: Vec<(K, Arc<C>)>,
@@ -44,7 +44,7 @@ impl<K, C> Default for Kept<K, C> {
 }
 
 impl<K: PartialEq, C> Kept<K, C> {
-    /// The configuration of `key`, made now if there is none.
+    /// Returns the configuration of `key`, building it if there is none.
     ///
     /// # Errors
     /// Those of `make`; nothing is kept then.
@@ -61,7 +61,7 @@ impl<K: PartialEq, C> Kept<K, C> {
         Ok(config)
     }
 
-    /// Forgets what nobody holds any more.
+    /// Drops configurations no longer in use.
     pub fn forget_unused(&mut self) {
         self.entries.retain(|(_, config)| Arc::strong_count(config) > 1);
     }
@@ -73,7 +73,7 @@ mod tests {
     use crate::Part;
 
     #[test]
-    fn a_configuration_is_the_same_object_until_nobody_holds_it() {
+    fn a_configuration_is_the_same_object_while_in_use() {
         let mut kept: Kept<u8, String> = Kept::default();
         let first = kept.get(1, |key| Ok(Arc::new(key.to_string()))).unwrap();
         let again = kept.get(1, |_| panic!("it is there")).unwrap();

@@ -1,8 +1,8 @@
-//! Certificates, keys and authorities, as their files hold them, become what rustls works with; or
-//! it is said what is wrong with them.
+//! Converts certificates, keys and authorities from file contents to rustls configurations, with
+//! readable errors.
 //!
-//! No file is read and no socket opened here: bytes are handed in. The room reads no clock either,
-//! so whether a certificate is valid *today* is the caller's question ([`Facts::validity`]).
+//! No file is read and no socket opened here: bytes are arguments. This crate reads no clock
+//! either, so the caller checks whether a certificate is valid *today* ([`Facts::validity`]).
 //! (rustls itself reads the clock to verify certificates and to rotate its ticket keys.)
 
 mod client;
@@ -29,21 +29,21 @@ pub use pem::authorities;
 pub use rustls;
 pub use server::{cipher_suites, server};
 
-/// What is wrong with a certificate, a key or the like.
+/// An error in a certificate, a key or the like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// Which of the files.
     pub about: Part,
-    /// What is wrong, for people, without the file's name.
+    /// The error, without the file's name.
     pub message: String,
-    /// What to do, if that is clear.
+    /// The remedy, if it is clear.
     pub help: Option<String>,
 }
 
-/// A file that TLS needs.
+/// A kind of file that TLS needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A certificate and those that lead to its root.
+    /// A certificate chain.
     Chain,
     /// Its private key.
     Key,
@@ -76,7 +76,7 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// The cryptography that everything here uses.
+/// Returns the cryptography provider that everything here uses.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

@@ -7,11 +7,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::{Mistake, Part};
 
-/// Certificates in one chain. No client follows longer ones, and each costs bytes in every
-/// handshake.
+/// Maximum number of certificates in a chain. No client follows longer ones, and each costs bytes
+/// in every handshake.
 const CHAIN_CERTIFICATES_MAX: usize = 16;
 
-/// The certificates of a chain, its own first; at least one.
+/// Returns the certificates of a chain, leaf first; at least one.
 pub(crate) fn chain(material: &Material) -> Result<Vec<CertificateDer<'static>>, Mistake> {
     let found = certificates(material, Part::Chain)?;
     if found.len() > CHAIN_CERTIFICATES_MAX {
@@ -25,7 +25,7 @@ pub(crate) fn chain(material: &Material) -> Result<Vec<CertificateDer<'static>>,
     Ok(found)
 }
 
-/// Every certificate of a file; at least one.
+/// Returns every certificate of a file; at least one.
 fn certificates(material: &Material, about: Part) -> Result<Vec<CertificateDer<'static>>, Mistake> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&material.bytes).collect();
     let found = found.map_err(|error| not_pem(about, &error))?;
@@ -42,7 +42,7 @@ fn certificates(material: &Material, about: Part) -> Result<Vec<CertificateDer<'
     })
 }
 
-/// The private key of a file: PKCS #8, PKCS #1 or SEC 1.
+/// Returns the private key of a file: PKCS #8, PKCS #1 or SEC 1.
 pub(crate) fn key(material: &Material) -> Result<PrivateKeyDer<'static>, Mistake> {
     match PrivateKeyDer::from_pem_slice(&material.bytes) {
         Ok(key) => Ok(key),
@@ -66,16 +66,16 @@ fn no_key(material: &Material) -> Mistake {
     }
 }
 
-/// How many authorities a file holds that can be used; a mistake if none can.
+/// Returns how many usable authorities a file contains.
 ///
 /// # Errors
-/// The file holds no authority that can be used.
+/// The file contains no usable authority.
 pub fn authorities(material: &Material) -> Result<usize, Mistake> {
     roots(material).map(|store| store.len())
 }
 
-/// The authorities of a file. Bundles of a whole system hold some that cannot be used; a file
-/// in which none can is a mistake.
+/// Returns the authorities of a file. A system's bundle contains some that cannot be used; a file
+/// without any usable one is an error.
 pub(crate) fn roots(material: &Material) -> Result<RootCertStore, Mistake> {
     let mut store = RootCertStore::empty();
     let (added, ignored) = store.add_parsable_certificates(certificates(material, Part::Ca)?);

@@ -1,9 +1,9 @@
-//! Which certificate a client is shown.
+//! Selects the certificate for a client.
 //!
-//! By the server name that it asks for (SNI, RFC 6066 section 3): a certificate of exactly that
-//! name, else one whose wildcard covers it (one label, RFC 9525 section 6.3), else the first. Among
-//! several of one name, the first whose kind of key the client takes: so an ECDSA and an RSA
-//! certificate may stand side by side.
+//! By the server name that it sends (SNI, RFC 6066 section 3): a certificate for exactly that name,
+//! else one whose wildcard covers it (one label, RFC 9525 section 6.3), else the first. Among
+//! several for one name, the first whose key type the client supports: so an ECDSA and an RSA
+//! certificate can be configured side by side.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,11 +15,11 @@ use rustls::sign::CertifiedKey;
 
 use crate::facts::Facts;
 
-/// Certificates by name. Looked up in two steps, however many there are.
+/// Certificates by name. Lookup takes two steps, however many there are.
 pub(crate) struct ByName {
     certificates: Vec<Arc<CertifiedKey>>,
     exact: HashMap<String, Vec<usize>>,
-    /// By what stands behind `*.`.
+    /// By what follows `*.`.
     wildcard: HashMap<String, Vec<usize>>,
 }
 
@@ -41,7 +41,7 @@ impl ByName {
         by_name
     }
 
-    /// The certificate for `name`, for a client that takes what `takes` says.
+    /// Returns the certificate for `name`, for a client that supports what `takes` accepts.
     pub(crate) fn find(
         &self,
         name: Option<&str>,
@@ -54,7 +54,7 @@ impl ByName {
         let named = exact.into_iter().chain(wildcard).flatten();
         let named = named.filter_map(|&index| self.certificates.get(index));
         let all = named.clone().chain(&self.certificates);
-        // If the client takes none of them, the handshake fails with the one that fits best.
+        // If the client supports none of them, the handshake fails with the one that fits best.
         let best = all.clone().next();
         all.into_iter().find(|certified| takes(certified)).or(best).cloned()
     }

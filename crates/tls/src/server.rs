@@ -13,17 +13,17 @@ use crate::facts::certified;
 use crate::resolve::ByName;
 use crate::{Mistake, Part, pem, provider};
 
-/// What a listener speaks TLS by. `alpn`: protocols in order of preference, such as `b"h2"`; empty:
-/// none is negotiated, whatever the client offers.
+/// Returns the TLS configuration of a listener. `alpn`: protocols in order of preference, such as
+/// `b"h2"`; empty: none is negotiated, whatever the client offers.
 ///
-/// One is enough for every worker. Sessions are resumed by tickets (RFC 5077, RFC 8446 section
-/// 2.2) whose keys rustls makes anew every six hours; the keys belong to this one config, since a
-/// ticket of a listener that asks for no client certificate must be worth nothing at one that does.
-/// Early data is never taken: what is in it can be replayed (RFC 8446 section 8).
+/// One is enough for every worker. Sessions are resumed by tickets (RFC 5077, RFC 8446 section 2.2)
+/// whose keys rustls rotates every six hours; the keys belong to this one configuration, since a
+/// ticket of a listener without client certificates must not be valid at one that requires them.
+/// Early data is never accepted: it can be replayed (RFC 8446 section 8).
 ///
 /// # Errors
-/// The first mistake in a certificate, a key, an OCSP response or the clients' authorities; in one
-/// of several certificates, its chain's path stands in the message.
+/// The first error in a certificate, a key, an OCSP response or the clients' authorities; for one
+/// of several certificates, the message contains its chain's path.
 pub fn server(tls: &ListenerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, Mistake> {
     let mut certificates = Vec::new();
     for certificate in &tls.certificates {
@@ -49,8 +49,8 @@ pub fn server(tls: &ListenerTls, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, Mi
     Ok(Arc::new(config))
 }
 
-/// The provider with these cipher suites alone, in this order; with all of its own if there are
-/// none.
+/// Returns the provider restricted to these cipher suites, in this order; with all of its own if
+/// the list is empty.
 fn provider_of(ciphers: &[&str]) -> Arc<CryptoProvider> {
     if ciphers.is_empty() {
         return provider();
@@ -64,13 +64,12 @@ fn provider_of(ciphers: &[&str]) -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider { cipher_suites, ..all.clone() })
 }
 
-/// The cipher suites that can be chosen, by their names at IANA, in the order of preference that
-/// holds where no other is configured.
+/// Returns the configurable cipher suites by their IANA names, in the default order of preference.
 pub fn cipher_suites() -> Vec<String> {
     provider().cipher_suites.iter().filter_map(iana_name).collect()
 }
 
-/// rustls gives the suites of TLS 1.3 a prefix of their own.
+/// rustls adds a prefix to the TLS 1.3 suites.
 fn iana_name(suite: &SupportedCipherSuite) -> Option<String> {
     let name = suite.suite().as_str()?;
     Some(name.strip_prefix("TLS13_").map_or(name.to_owned(), |rest| format!("TLS_{rest}")))
@@ -85,12 +84,12 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
     })
 }
 
-/// What rustls refuses whatever the files hold.
+/// An error of rustls that does not depend on the files.
 fn unusable(error: rustls::Error) -> Mistake {
     Mistake::new(Part::Chain, format!("TLS cannot be set up: {error}"))
 }
 
-/// Versions from `min` on.
+/// Returns the versions from `min` on.
 pub(crate) fn versions(min: TlsVersion) -> &'static [&'static rustls::SupportedProtocolVersion] {
     static FROM_13: [&rustls::SupportedProtocolVersion; 1] = [&rustls::version::TLS13];
     match min {

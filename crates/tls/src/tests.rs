@@ -1,4 +1,4 @@
-//! Handshakes in memory, with certificates made here.
+//! Tests of handshakes in memory, with generated certificates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn service(ca: &Issuer) -> ServiceTls {
     ServiceTls { name: None, verify: true, ca, certificate: None }
 }
 
-/// Both ends of a connection after the handshake, or what ended it.
+/// Returns both ends of a connection after the handshake, or the error.
 fn shake(
     client: &Arc<ClientConfig>,
     server: &Arc<ServerConfig>,
@@ -72,7 +72,7 @@ fn shake(
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let mut client = ClientConnection::new(Arc::clone(client), name)?;
     let mut server = ServerConnection::new(Arc::clone(server))?;
-    // Tickets follow the handshake, so both are heard out.
+    // Tickets follow the handshake, so both sides are read to the end.
     for _ in 0..8 {
         let mut bytes = Vec::new();
         while client.wants_write() {
@@ -97,7 +97,7 @@ fn shake(
     Ok((client, server))
 }
 
-/// The certificate that a client which asks for `name` is shown.
+/// Returns the certificate for a client that sends `name`.
 fn shown(config: &Arc<ServerConfig>, name: &str) -> Vec<u8> {
     let any = ServiceTls { name: None, verify: false, ca: material("", b""), certificate: None };
     let (seen, _) = shake(&client(&any, &[]).unwrap(), config, name).unwrap();
@@ -150,7 +150,7 @@ fn of_one_name_the_key_that_the_client_takes_is_shown() {
     use rustls::SignatureScheme::{ECDSA_NISTP256_SHA256, ED25519, RSA_PSS_SHA256};
     assert!(find(&[ECDSA_NISTP256_SHA256, ED25519]) == ders[0]);
     assert!(find(&[ECDSA_NISTP256_SHA256]) == ders[1]);
-    // None fits: the handshake fails, but not for want of a certificate.
+    // None fits: the handshake fails, but not for lack of a certificate.
     assert!(find(&[RSA_PSS_SHA256]) == ders[0]);
 }
 
@@ -184,7 +184,7 @@ fn protocols_versions_and_stapled_responses_are_as_configured() {
 }
 
 #[test]
-fn servers_are_verified_by_name_and_authority_unless_told_otherwise() {
+fn servers_are_verified_by_name_and_authority_by_default() {
     let (ca, other) = (authority("ca"), authority("other"));
     let config = server(&listener(vec![leaf(&ca, &["a.test"])]), &[]).unwrap();
     let verified = client(&service(&ca), &[]).unwrap();
@@ -240,7 +240,7 @@ fn sessions_are_resumed_at_the_config_that_issued_them_and_at_no_other() {
 }
 
 #[test]
-fn what_a_certificate_says_of_itself_is_told() {
+fn a_certificates_facts_are_read() {
     let ca = authority("ca");
     let mut params = params(&["A.Test", "*.b.test", "192.0.2.1", "2001:db8::1"]);
     params.not_before = date_time_ymd(2024, 1, 1);
@@ -265,7 +265,7 @@ fn what_a_certificate_says_of_itself_is_told() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_with_what_to_do() {
+fn unusable_files_are_reported_with_a_remedy() {
     let ca = authority("ca");
     let good = leaf(&ca, &["a.test"]);
     let other = leaf(&ca, &["b.test"]);
@@ -321,7 +321,7 @@ fn what_cannot_be_used_is_told_with_what_to_do() {
     assert!(mistake.message.starts_with("leaf.pem: no private key"), "{mistake}");
 }
 
-/// Bytes of files come from outside: no damage to them panics.
+/// Files come from outside: no corruption of them causes a panic.
 #[test]
 fn no_damage_to_a_certificate_panics() {
     let ca = authority("ca");

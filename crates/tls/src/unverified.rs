@@ -1,7 +1,7 @@
-//! The verifier of `verify = false`: any certificate is taken.
+//! The verifier of `verify = false`: accepts any certificate.
 //!
-//! What is sent is encrypted, but nobody knows for whom: whoever stands between may read it. That
-//! the server holds the key of the certificate it shows is still checked.
+//! The connection is encrypted, but not authenticated: anyone in between may read it. The server
+//! must still prove that it has the key of its certificate.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes any certificate.
+/// Accepts any certificate.
 #[derive(Debug)]
 pub(crate) struct Unverified {
     provider: Arc<CryptoProvider>,

@@ -1,4 +1,4 @@
-//! Reading a message body piece by piece, whatever its framing (RFC 9112 section 6.3).
+//! Reads a message body piece by piece, whatever its framing (RFC 9112 section 6.3).
 
 use std::fmt;
 use std::io;
@@ -7,13 +7,13 @@ use wire::http1::{ChunkError, ChunkLimits, ChunkedDecoder, RequestBody, Response
 
 use crate::{Inbox, Stream};
 
-/// How far a body has been read.
+/// The progress of reading a body.
 #[derive(Debug)]
 pub struct Body(Framing);
 
 #[derive(Debug)]
 enum Framing {
-    /// So many bytes are still to come.
+    /// This many bytes are still to come.
     Length(u64),
     Chunked(Box<ChunkedDecoder>),
     UntilClose,
@@ -21,7 +21,7 @@ enum Framing {
 }
 
 impl Body {
-    /// A request's body.
+    /// Returns the reader of a request's body.
     pub fn of_request(framing: RequestBody) -> Body {
         Body(match framing {
             RequestBody::None => Framing::Done,
@@ -30,7 +30,7 @@ impl Body {
         })
     }
 
-    /// A response's body.
+    /// Returns the reader of a response's body.
     pub fn of_response(framing: ResponseBody) -> Body {
         Body(match framing {
             ResponseBody::None => Framing::Done,
@@ -40,16 +40,16 @@ impl Body {
         })
     }
 
-    /// Whether the whole body has been read.
+    /// Returns whether the whole body has been read.
     pub fn is_done(&self) -> bool {
         matches!(self.0, Framing::Done)
     }
 
-    /// Gives the next piece to `sink`, waiting for it if need be; a call may also bring none. To
-    /// be called until [`Body::is_done`].
+    /// Passes the next piece to `sink`, waiting for it if necessary; a call may also yield none.
+    /// Call until [`Body::is_done`].
     ///
     /// # Errors
-    /// The connection failed, or the body is not framed as it should be.
+    /// The connection failed, or the body's framing is invalid.
     pub async fn read(
         &mut self,
         stream: &Stream,
@@ -95,7 +95,7 @@ impl Body {
         Ok(())
     }
 
-    /// The stream has ended: as it should, or too early.
+    /// Handles the end of the stream: complete, or premature.
     fn ended(&mut self) -> Result<(), BodyError> {
         match self.0 {
             Framing::UntilClose => {

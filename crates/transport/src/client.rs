@@ -1,6 +1,6 @@
-//! A small client of HTTP, one exchange after the other: for probes, demo traffic and the like.
+//! A small HTTP client, one exchange at a time: for probes, demo traffic and similar uses.
 //!
-//! Not the way requests of clients take: it keeps whole bodies, up to a bound.
+//! Not used for forwarding: it buffers whole bodies, up to a bound.
 
 mod error;
 
@@ -22,8 +22,8 @@ use crate::{Inbox, Stream};
 
 pub use error::ClientError;
 
-/// What is sent. Host and Content-Length are added, so they must not be among `fields`; nor must
-/// Transfer-Encoding, Upgrade or Expect, which this client does not speak.
+/// A request. Host and Content-Length are added, so they must not be among `fields`; nor may
+/// Transfer-Encoding, Upgrade or Expect, which this client does not support.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Method, upper case.
@@ -43,11 +43,11 @@ pub struct Request<'a> {
 pub struct ExchangeLimits {
     /// From the first byte sent to the last byte of the body received.
     pub timeout: Duration,
-    /// Bytes of a body that are read; a longer one is cut off and its connection not used again.
+    /// Maximum number of body bytes read; a longer body is cut off and its connection not reused.
     pub body_max_bytes: usize,
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The final status (1xx are skipped).
@@ -56,7 +56,7 @@ pub struct Response {
     pub keep_alive: bool,
     /// The body, without its framing; at most `body_max_bytes` of it.
     pub body: Vec<u8>,
-    /// Whether there was more than that.
+    /// Whether the body was longer than that.
     pub truncated: bool,
 }
 
@@ -67,7 +67,7 @@ const HEAD_LIMITS: HeadLimits =
 /// Interim responses (1xx) that are skipped before one response.
 const INTERIM_MAX: u32 = 32;
 
-/// A connection to one server, used for one exchange after the other.
+/// A connection to one server, used for one exchange at a time.
 #[derive(Debug)]
 pub struct Connection {
     link: Link,
@@ -75,16 +75,17 @@ pub struct Connection {
     outbox: Vec<u8>,
     head: ResponseHead,
     trailers: Vec<u8>,
-    /// Between exchanges, with everything of the last one read and the server willing.
+    /// Between exchanges, with the last response completely read and the server willing to
+    /// continue.
     idle: bool,
     exchanges: u64,
 }
 
-/// What an exchange goes over.
+/// The transport of exchanges.
 enum Link {
-    /// All of them over this.
+    /// All exchanges on this stream.
     Http1(Stream),
-    /// Each over a stream of its own.
+    /// Each exchange on its own stream.
     Http2(Http2Client),
 }
 
@@ -92,17 +93,17 @@ impl Connection {
     /// Connects, for HTTP/1.1.
     ///
     /// # Errors
-    /// There is no connection: why.
+    /// The connection failed.
     pub async fn open(address: SocketAddr, options: &DialOptions) -> Result<Connection, DialError> {
         Ok(Connection::over(dial::dial(address, options).await?))
     }
 
-    /// HTTP/1.1 over a stream that is connected already.
+    /// Uses HTTP/1.1 over a stream that is already connected.
     pub fn over(stream: Stream) -> Connection {
         Connection::of(Link::Http1(stream))
     }
 
-    /// HTTP/2, on a connection that nobody else uses, and whose driver somebody polls.
+    /// Uses HTTP/2, on a connection that has no other user, and whose driver is polled elsewhere.
     pub fn over_http2(client: Http2Client) -> Connection {
         Connection::of(Link::Http2(client))
     }
@@ -133,23 +134,23 @@ impl Connection {
             return Err(ClientError::BadRequest("the connection is not fit for another exchange"));
         }
         request.check()?;
-        // Until it has ended well; a dropped future leaves it so.
+        // Until it has ended successfully; a dropped future leaves it so.
         self.idle = false;
         let mut response = None;
         match timeout(limits.timeout, self.run(request, limits, &mut response)).await {
             Err(_) => Err(ClientError::Timeout { in_body: response.is_some() }),
             Ok(Err(error)) => Err(error),
-            // `run` yields a response whenever it ends well.
+            // `run` returns a response whenever it succeeds.
             Ok(Ok(())) => response.ok_or(ClientError::Incomplete(None)),
         }
     }
 
-    /// The head of the last response; empty before the first.
+    /// Returns the head of the last response; empty before the first.
     pub fn head(&self) -> &ResponseHead {
         &self.head
     }
 
-    /// A field of the trailers of the last response, over HTTP/2; those of HTTP/1.1 are passed over.
+    /// Returns a trailer field of the last response, over HTTP/2; trailers of HTTP/1.1 are ignored.
     pub fn trailer(&self, name: &str) -> Option<&[u8]> {
         self.trailers.split(|&byte| byte == b'\n').find_map(|line| {
             let (field, value) = line.split_at(line.iter().position(|&byte| byte == b':')?);
@@ -157,9 +158,9 @@ impl Connection {
         })
     }
 
-    /// Whether another request may be sent on it: the last exchange ended cleanly, the server
-    /// keeps the connection, and has not closed it meanwhile. No system call while nothing has
-    /// happened.
+    /// Returns whether another request may be sent on it: the last exchange ended cleanly, the
+    /// server keeps the connection open, and has not closed it meanwhile. No system call while
+    /// nothing has happened.
     pub fn reusable(&self) -> bool {
         self.idle
             && match &self.link {
@@ -168,26 +169,26 @@ impl Connection {
             }
     }
 
-    /// Exchanges completed on it.
+    /// Returns the number of exchanges completed on it.
     pub fn exchanges(&self) -> u64 {
         self.exchanges
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn peer(&self) -> SocketAddr {
         self.link.stream().peer()
     }
 
-    /// What the kernel knows of the connection.
+    /// Returns the kernel's TCP statistics of the connection.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// The kernel does not provide them.
     pub fn tcp_info(&self) -> io::Result<os::tcp_info::TcpInfo> {
         self.link.stream().tcp_info()
     }
 
-    /// Closes with a reset, leaving no `TIME_WAIT`. (Dropping closes in the ordinary way.) Over
-    /// HTTP/2 it closes as soon as its driver is dropped, too.
+    /// Closes with a reset, leaving no `TIME_WAIT`. (Dropping closes normally.) Over HTTP/2 it
+    /// closes once its driver is dropped, too.
     pub fn reset(self) {
         match self.link {
             Link::Http1(stream) => stream.reset(),
@@ -195,8 +196,8 @@ impl Connection {
         }
     }
 
-    /// One exchange. The response is put in place as soon as its head is known, so that a timeout
-    /// can tell where it struck.
+    /// Performs one exchange. The response is stored as soon as its head is known, so that a
+    /// timeout can tell whether it happened in the body.
     async fn run(
         &mut self,
         request: &Request<'_>,
@@ -216,11 +217,11 @@ impl Connection {
         trailers.clear();
         request.encode(outbox);
         // A server may answer and close before it has read everything: its answer counts, and a
-        // broken connection shows itself again in the reading.
+        // broken connection shows again when reading.
         let sent = send(stream, outbox).await;
         read_head(stream, inbox, head, *exchanges > 0, sent.err()).await?;
 
-        // A stream of HTTP/2 ends with the body, whatever the head says.
+        // An HTTP/2 stream ends with the body, whatever the head says.
         let framing = match head.body(request.method == "HEAD") {
             _ if stream.is_exchange() => ResponseBody::UntilClose,
             framing => framing,
@@ -250,7 +251,7 @@ impl Connection {
         }
         *trailers = stream.take_trailers();
         *exchanges += 1;
-        // Bytes after the response are an answer to nothing: no later one could be trusted.
+        // Bytes after the response belong to no request: no later response could be trusted.
         *idle = response.keep_alive && !request.asks_to_close() && inbox.unread().is_empty();
         response.keep_alive = *idle;
         Ok(())
@@ -258,7 +259,7 @@ impl Connection {
 }
 
 impl Link {
-    /// The connection itself.
+    /// Returns the connection itself.
     fn stream(&self) -> &Stream {
         match self {
             Link::Http1(stream) => stream,
@@ -289,7 +290,8 @@ async fn send(stream: &Stream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the final response head, over interim ones. `kept`: the connection has served before.
+/// Reads the final response head, skipping interim ones. `kept`: the connection has served an
+/// exchange before.
 async fn read_head(
     stream: &Stream,
     inbox: &mut Inbox,
@@ -328,7 +330,7 @@ async fn read_head(
 }
 
 impl Request<'_> {
-    /// Refuses what would not be one request on the wire.
+    /// Refuses what would not be exactly one request on the wire.
     fn check(&self) -> Result<(), ClientError> {
         let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         let visible = |b: u8| b.is_ascii_graphic();
@@ -358,7 +360,7 @@ impl Request<'_> {
         for (name, value) in self.fields {
             encode::put_field(out, name.as_bytes(), value.as_bytes());
         }
-        // RFC 9110 section 8.6: these methods anticipate a body, so its absence is said.
+        // RFC 9110 section 8.6: these methods anticipate a body, so its absence is stated.
         if !self.body.is_empty() || matches!(self.method, "POST" | "PUT" | "PATCH") {
             encode::put_number_field(out, b"Content-Length", self.body.len() as u64);
         }

@@ -1,4 +1,4 @@
-//! Making a connection to a server, with a cause when it fails.
+//! Opens connections to servers, and reports the cause when that fails.
 
 use std::fmt;
 use std::io;
@@ -15,30 +15,30 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{Stream, TlsError};
 
-/// How a connection is made.
+/// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct DialOptions {
-    /// The longest wait for the connection to be established, the TLS handshake included.
+    /// Maximum time until the connection is established, including the TLS handshake.
     pub connect_timeout: Duration,
-    /// How long sent data may stay unacknowledged before the connection is given up
-    /// (`TCP_USER_TIMEOUT`); `None`: the system's rule, about a quarter of an hour.
+    /// How long sent data may stay unacknowledged before the connection is closed
+    /// (`TCP_USER_TIMEOUT`); `None`: the system's default, about a quarter of an hour.
     pub user_timeout: Option<Duration>,
-    /// TLS, with the name that is asked for and verified; `None`: clear text.
+    /// TLS, with the server name that is sent and verified; `None`: clear text.
     pub tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
 }
 
 /// Connects to `address`, with `TCP_NODELAY`. Must be called within a runtime.
 ///
 /// # Errors
-/// There is no connection: why.
+/// The connection failed.
 pub async fn dial(address: SocketAddr, options: &DialOptions) -> Result<Stream, DialError> {
     dial_with(address, options, &[]).await
 }
 
-/// As [`dial`]; `preface` is sent first of all, in clear text, before TLS: a PROXY protocol header.
+/// As [`dial`]; `preface` is sent first, in clear text, before TLS: a PROXY protocol header.
 ///
 /// # Errors
-/// There is no connection: why.
+/// The connection failed.
 pub async fn dial_with(
     address: SocketAddr,
     options: &DialOptions,
@@ -49,7 +49,7 @@ pub async fn dial_with(
     if preface.is_empty() && options.tls.is_none() {
         return Ok(stream);
     }
-    // Apart from the future of a dial in clear text, which is the common one and small.
+    // Boxed separately from the future of a clear-text dial, which is the common case and small.
     let begin = Box::pin(async {
         (&stream).write_all(preface).await.map_err(DialError::from_io)?;
         match &options.tls {
@@ -76,14 +76,14 @@ async fn dial_tcp(
         Err(_) => return Err(DialError::timed_out(&begun)),
     };
     if is_connected_to_itself(&tcp, address) {
-        // A reset, or TIME_WAIT would keep a server from binding its own port.
+        // A reset, because TIME_WAIT would keep a server from binding its own port.
         let _ = os::socket::set_linger_zero(&tcp);
         return Err(DialError::from_io(io::ErrorKind::ConnectionRefused.into()));
     }
     Ok(Stream::from_tokio(tcp, address))
 }
 
-/// Waits for the handshake's end.
+/// Waits for the end of the TCP handshake.
 async fn connected(tcp: &TcpStream) -> io::Result<()> {
     tcp.writable().await?;
     tcp.take_error()?.map_or(Ok(()), Err)
@@ -92,17 +92,18 @@ async fn connected(tcp: &TcpStream) -> io::Result<()> {
 /// Why a connection could not be made.
 #[derive(Debug)]
 pub struct DialError {
-    /// In the terms of an exchange's end.
+    /// The corresponding cause.
     pub cause: Cause,
-    /// What the system said, or TLS: then a [`TlsError`] is inside.
+    /// The system's error, or TLS's: then it contains a [`TlsError`].
     pub source: io::Error,
-    /// How often the kernel had sent the SYN again, if patience ended.
+    /// How often the kernel had retransmitted the SYN when the timeout expired.
     pub syn_retries: u32,
 }
 
 impl DialError {
-    /// Our patience ended. Whether the kernel has sent its SYN again tells a host that does not
-    /// answer from one that would have taken longer than it was given.
+    /// Returns the error for the connect timeout. Whether the kernel has retransmitted its SYN
+    /// distinguishes a host that does not answer from one that would have taken longer than it was
+    /// given.
     fn timed_out(tcp: &TcpStream) -> DialError {
         let info = os::tcp_info::read(tcp).ok().filter(|info| info.state == TcpState::SynSent);
         let syn_retries = info.map_or(0, |info| info.total_retrans);
@@ -111,7 +112,8 @@ impl DialError {
         DialError { cause, source: io::ErrorKind::TimedOut.into(), syn_retries }
     }
 
-    /// The server took the connection and did not finish the TLS handshake in time.
+    /// Returns the error for a server that accepted the connection and did not finish the TLS
+    /// handshake in time.
     fn tls_timed_out() -> DialError {
         let source = io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long");
         DialError { cause: Cause::ConnectionTimeout, source, syn_retries: 0 }
@@ -134,13 +136,13 @@ impl DialError {
             // All local ports towards this address are taken.
             Kind::AddrNotAvailable | Kind::AddrInUse => Cause::ConnectionLimitReached,
             Kind::ConnectionRefused => Cause::ConnectionRefused,
-            // The kernel's own patience, after every repetition of the SYN.
+            // The kernel's own timeout, after the last SYN retransmission.
             Kind::TimedOut => Cause::ConnectSynUnanswered,
             Kind::ConnectionReset | Kind::ConnectionAborted | Kind::BrokenPipe => {
                 Cause::ConnectionReset
             }
-            // No route, an interface that is down, a packet filter of this machine that forbids
-            // it, an address family it does not have, a link-local address without its interface.
+            // No route, an interface that is down, a local packet filter that forbids it, an
+            // unsupported address family, a link-local address without its interface.
             _ => Cause::DestinationIpUnroutable,
         };
         DialError { cause, source, syn_retries: 0 }
@@ -159,9 +161,9 @@ impl std::error::Error for DialError {
     }
 }
 
-/// A dial to a port of this machine where nobody listens can meet itself, when the kernel happens
-/// to choose that very port as the local one (TCP's simultaneous open, RFC 9293 section 3.5). A
-/// server that is down would then seem to be up.
+/// Returns whether a connection is connected to itself. This can happen when dialling a local port
+/// without a listener, if the kernel happens to choose that very port as the local one (TCP's
+/// simultaneous open, RFC 9293 section 3.5). A server that is down would then seem to be up.
 fn is_connected_to_itself(tcp: &TcpStream, address: SocketAddr) -> bool {
     tcp.local_addr().is_ok_and(|local| local == address)
 }
@@ -182,7 +184,8 @@ mod tests {
         "127.0.0.1:0".parse().unwrap()
     }
 
-    /// An address where a port is held, so that nobody else can, and nobody listens.
+    /// Returns an address whose port is reserved, so that nothing else can take it, and has no
+    /// listener.
     fn refusing() -> (TcpSocket, SocketAddr) {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(loopback()).unwrap();
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_listening_is_refused() {
+    async fn a_port_without_a_listener_is_refused() {
         let (_held, address) = refusing();
         let error = dial(address, &options(LONG)).await.unwrap_err();
         assert_eq!(error.cause, Cause::ConnectionRefused);
@@ -208,8 +211,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_does_not_answer_is_told_from_one_that_was_given_no_time() {
-        // A listener whose queue is full and that nobody serves drops handshakes: a black hole.
+    async fn a_silent_host_is_distinguished_from_too_short_a_timeout() {
+        // A listener whose queue is full and never emptied drops handshakes: a black hole.
         let bound = os::listen::bind(loopback(), Some(0), false).unwrap();
         let address = bound.listener.local_addr().unwrap();
         let mut filling = Vec::new();

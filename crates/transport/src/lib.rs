@@ -1,8 +1,7 @@
-//! A connection, made once for all who need one: the stream itself, dialing, and a small HTTP/1.1
-//! client.
+//! Connections for all crates: the byte stream, dialling, and a small HTTP client.
 //!
-//! What is sent where, and when to try again, is decided elsewhere. TLS is a second kind of
-//! [`Stream`] and a stream of HTTP/2 a third, nearly invisible to their users.
+//! What is sent where, and when to retry, is decided elsewhere. TLS is a second kind of [`Stream`]
+//! and an HTTP/2 stream a third; their users hardly notice the difference.
 
 pub mod body;
 pub mod client;

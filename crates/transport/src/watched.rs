@@ -1,4 +1,4 @@
-//! Descriptors that are no connection (a listener, a timer, a poller), watched by the runtime.
+//! Descriptors other than connections (a listener, a timer, a poller), registered with the runtime.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -6,11 +6,11 @@ use std::os::fd::AsRawFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Watches a descriptor for reading. `owner` must own it and keep the same one for its whole life. To
-/// be called within a runtime.
+/// Watches a descriptor for reading. `owner` must own it and keep the same one for its whole life.
+/// Must be called within a runtime.
 ///
 /// # Errors
-/// When the kernel has no room for more to watch.
+/// The kernel has no room to watch more.
 #[allow(
     deprecated,
     reason = "deprecated for types whose descriptor may change; the replacement is unsafe"

@@ -1,5 +1,5 @@
-//! What the handshake of a WebSocket needs where HTTP/1.1 and HTTP/2 meet (RFC 6455 section 4,
-//! RFC 8441 section 5): HTTP/2 has neither the key nor the answer to it.
+//! Translates the WebSocket handshake between HTTP/1.1 and HTTP/2 (RFC 6455 section 4, RFC 8441
+//! section 5): HTTP/2 has neither the key nor the response to it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,12 +8,12 @@ use sha1::{Digest as _, Sha1};
 /// RFC 6455 section 1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// A key: 16 random bytes in base64. It is no secret.
+/// Returns a key: 16 random bytes in base64. It is not secret.
 pub(crate) fn key() -> String {
     STANDARD.encode(fastrand::u128(..).to_ne_bytes())
 }
 
-/// What answers the key in the text of a request head; empty if it has none.
+/// Returns the response to the key in a request head; empty if there is none.
 pub(crate) fn accept(request: &[u8]) -> String {
     const NAME: &[u8] = b"\r\nsec-websocket-key:";
     let key = request

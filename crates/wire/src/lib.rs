@@ -1,4 +1,4 @@
-//! Bytes to types and back: what travels on the wire, bounded and without I/O.
+//! Protocol parsers and encoders, bounded and without I/O.
 //!
 //! Nothing here reads a socket or a clock, decides where a request goes or knows a configuration.
 //! Input is a slice, output is a value or bytes appended to the caller's buffer.

@@ -1,9 +1,9 @@
-//! Text that shows at a glance when bytes are missing or out of order: lines of 64 bytes, each with
-//! its offset.
+//! Test data that makes missing or reordered bytes visible: lines of 64 bytes, each with its
+//! offset.
 
 const LINE_BYTES: u64 = 64;
 
-/// `size_bytes` of it from `offset` on: pieces of any size put together are the same text.
+/// Returns `size_bytes` of it from `offset` on: concatenated pieces of any size give the same text.
 pub fn pattern(offset: u64, size_bytes: usize) -> Vec<u8> {
     let mut line_begins = offset / LINE_BYTES * LINE_BYTES;
     let skipped = (offset - line_begins) as usize;

@@ -1,5 +1,5 @@
-//! `ClientHello`s of real clients (`captured/README.md`) and such as no client should send: whole,
-//! cut off, split over records in every way, and disturbed.
+//! Tests with `ClientHello`s of real clients (`captured/README.md`) and with invalid ones: whole,
+//! truncated, split over records in every way, and mutated.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a helper that fails fails its test")]
 
 mod common;
@@ -54,7 +54,7 @@ fn record(fragment: &[u8]) -> Vec<u8> {
     [&[22, 3, 1][..], &len.to_be_bytes(), fragment].concat()
 }
 
-/// A value behind its length.
+/// Prefixes a value with its length.
 fn sized16(value: &[u8]) -> Vec<u8> {
     [&u16::try_from(value.len()).unwrap().to_be_bytes()[..], value].concat()
 }
@@ -74,7 +74,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind, len[1], len[2], len[3]][..], body].concat()
 }
 
-/// A body whose extension block is `tail`, its length included.
+/// Returns a body whose extension block, including its length, is `tail`.
 fn body(tail: &[u8]) -> Vec<u8> {
     [&[3, 3][..], &[7; 32], &[0], &[0, 2, 0x13, 0x01], &[1, 0], tail].concat()
 }
@@ -83,7 +83,7 @@ fn hello(extensions: &[Vec<u8>]) -> Vec<u8> {
     record(&message(1, &body(&sized16(&extensions.concat()))))
 }
 
-/// The message inside the records of `stream`.
+/// Returns the message inside the records of `stream`.
 fn unwrap_records(mut stream: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
     while let [_, _, _, high, low, rest @ ..] = stream {
@@ -185,7 +185,7 @@ fn server_names() {
         ("my_service.internal", Some("my_service.internal")),
         ("xn--bcher-kva.example", Some("xn--bcher-kva.example")),
         (&long, Some(&long)),
-        // Addresses name nothing.
+        // Addresses are ignored.
         ("192.0.2.1", None),
         ("2001:db8::1", None),
         ("::ffff:192.0.2.1", None),
@@ -233,7 +233,7 @@ fn lists_of_names() {
         names(&[(0, b"a"), other, (0, b"b")]),
         extension(0, b""),
         extension(0, b"\0"),
-        // The list, and a name in it, longer and shorter than what is there.
+        // The list, and a name in it, longer and shorter than the data.
         extension(0, b"\0\x05\0\0\x01a"),
         extension(0, b"\0\x03\0\0\x01a"),
         extension(0, b"\0\x04\0\0\x02a"),
@@ -310,7 +310,7 @@ fn bodies_that_do_not_fit() {
     }
 }
 
-/// A hello of `len` bytes in `records` records.
+/// Returns a hello of `len` bytes in `records` records.
 fn filled(records: usize, len: usize) -> Vec<u8> {
     let room = len - 5 * records;
     let empty = message(1, &body(&sized16(&extension(21, b""))));
@@ -327,15 +327,15 @@ fn the_longest() {
         assert_eq!(input.len(), PEEK_MAX_BYTES);
         assert_eq!(name_of(&input), Ok(None));
         assert_eq!(verdict(&input[..PEEK_MAX_BYTES - 1]), None);
-        // One more: known to be too long before it is there.
+        // One more: refused as too long before it has arrived.
         let input = filled(records, PEEK_MAX_BYTES + 1);
         assert_eq!(verdict(&input), Some(Err(HelloError::TooLong)));
         assert_eq!(verdict(&input[..PEEK_MAX_BYTES]), Some(Err(HelloError::TooLong)));
     }
-    // The length says it, as soon as it is there.
+    // The length shows it, as soon as it arrives.
     assert_eq!(verdict(b"\x16\x03\x01\x40\x00\x01\x00\x3f\xf7"), None);
     assert_eq!(verdict(b"\x16\x03\x01\x40\x00\x01\x00\x3f\xf8"), Some(Err(HelloError::TooLong)));
-    // The last byte has a record of its own, whose header goes beyond.
+    // The last byte is in a separate record, whose header exceeds the limit.
     let message = filled(1, PEEK_MAX_BYTES - 2).split_off(5);
     let (most, last) = message.split_at(message.len() - 1);
     let input = [record(most), record(last)].concat();
@@ -347,8 +347,7 @@ fn the_longest() {
     assert_eq!(verdict(&short[..PEEK_MAX_BYTES]), Some(Err(HelloError::TooLong)));
 }
 
-/// Whatever stands in a hello, there is a verdict, it is not taken back, and a name that is found
-/// is one.
+/// For any hello there is a result that does not change, and a name that is found is valid.
 #[test]
 fn disturbed() {
     let mut rng = common::rng();
@@ -382,7 +381,7 @@ fn disturbed() {
 
 fn disturb(rng: &mut Rng, input: &mut Vec<u8>) {
     for _ in 0..rng.usize(1..4) {
-        // Lengths and types stand at the beginning more often than at the end.
+        // Lengths and types are at the start more often than at the end.
         let at = rng.usize(..input.len()).min(rng.usize(..input.len()));
         match rng.u8(..6) {
             0 if input.len() > 1 => drop(input.remove(at)),

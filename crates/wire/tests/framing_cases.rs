@@ -1,5 +1,5 @@
-//! The framing cases of the end-to-end tests, as far as the parser alone decides them: what it
-//! refuses and how, what it takes for the next request, what the body is.
+//! Runs the framing cases of the end-to-end tests, as far as the parser alone decides them: what it
+//! refuses and how, where the next request begins, what the body is.
 
 #[path = "../../../e2e/tests/framing/case.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the end-to-end runner uses the rest")]
@@ -17,15 +17,15 @@ const LIMITS: HeadLimits =
     HeadLimits { head_max_bytes: 16_000, target_max_bytes: 8 * 1024, fields_max: 128 };
 const BODY_MAX_BYTES: u64 = 64_000;
 
-/// What the parser makes of the client's next bytes.
+/// The parser's result for the client's next bytes.
 enum Verdict {
     /// A whole request.
     Request(Box<RequestHead>, Vec<u8>),
-    /// Refused before anything of it could be forwarded.
+    /// Refused before any of it could be forwarded.
     Refused(u16),
     /// Refused in the middle of its body.
     BodyRefused(u16),
-    /// More bytes are wanted.
+    /// More bytes are needed.
     Incomplete,
 }
 
@@ -69,7 +69,7 @@ fn judge(case: &Case) -> Result<(), String> {
                 }
             }
             Verdict::Incomplete => {
-                // Only a server's final answer can come before the body has.
+                // Only a server's final response can arrive before the body has.
                 if answer.is_some() && scripted_status(case, index)? == "200" {
                     return Err(format!("incomplete, but {answer:?} is expected"));
                 }
@@ -94,7 +94,8 @@ fn judge(case: &Case) -> Result<(), String> {
     }
 }
 
-/// Every request in `input`, up to one that is refused, cut off, or the last of its connection.
+/// Returns every request in `input`, up to one that is refused, truncated, or the last of its
+/// connection.
 fn requests(mut input: &[u8]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     while !input.is_empty() {
@@ -151,7 +152,7 @@ fn body(head: RequestHead, input: &mut &[u8]) -> Verdict {
     Verdict::Request(Box::new(head), data)
 }
 
-/// What the client gets for what the server answers to the `index`-th request.
+/// Returns what the client receives for the server's response to the `index`-th request.
 fn scripted_status(case: &Case, index: usize) -> Result<String, String> {
     let mut heads = Vec::new();
     let mut head = ResponseHead::default();
@@ -168,7 +169,7 @@ fn scripted_status(case: &Case, index: usize) -> Result<String, String> {
                     }
                     continue;
                 }
-                // It must name what was asked for.
+                // It must name the requested protocol.
                 Ok(Parsed::Complete { .. })
                     if head.status() == 101
                         && head.known(Known::Upgrade) != Some(b"websocket".as_slice()) =>
@@ -201,7 +202,7 @@ fn compare(expected: &Expected, head: &RequestHead, body: &[u8]) -> Result<(), S
         };
         head.fields().filter(is).map(|f| String::from_utf8_lossy(f.value).into_owned()).collect()
     };
-    // What is written anew on the way is not the parser's to judge.
+    // What Weir rewrites on the way is not checked here.
     let is_ours = |name: &str| {
         let known = Known::of(name.as_bytes());
         let written = matches!(

@@ -1,5 +1,5 @@
-//! However a message's bytes are split on their way, it is read the same: random messages, sound
-//! and broken, whole and in pieces. The seed is printed; `WEIR_SEED` replays it.
+//! Tests that a message is parsed the same however its bytes are split: random messages, valid and
+//! invalid, whole and in pieces. The seed is printed; `WEIR_SEED` replays it.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn pick<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
     from[rng.usize(..from.len())]
 }
 
-/// Breaks a message now and then: a byte changed, removed or doubled.
+/// Occasionally corrupts a message: a byte changed, removed or doubled.
 fn disturb(rng: &mut Rng, message: &mut Vec<u8>) {
     while rng.u8(..4) == 0 && !message.is_empty() {
         let at = rng.usize(..message.len());
@@ -97,7 +97,7 @@ fn chunked(rng: &mut Rng) -> Vec<u8> {
     message
 }
 
-/// The verdict on growing prefixes: the first that is not `Partial`.
+/// Returns the result on growing prefixes: the first that is not `Partial`.
 fn in_pieces<E>(
     rng: &mut Rng,
     input: &[u8],
@@ -152,7 +152,7 @@ fn responses() {
     assert!(accepted > ROUNDS / 10 && accepted < ROUNDS, "the messages are a mixture: {accepted}");
 }
 
-/// Data, trailers and what is left after the end; `Ok(None)` if the end has not come.
+/// Data, trailers and what remains after the end; `Ok(None)` if the end was not reached.
 type Decoded = Result<Option<(Vec<u8>, Vec<u8>, usize)>, wire::http1::ChunkError>;
 
 fn decode(input: &[u8], mut next_cut: impl FnMut(usize) -> usize) -> Decoded {

@@ -1,4 +1,5 @@
-//! What the balancer counts, as facts: by server and zone, and what ended without a server.
+//! The balancer's own counters as facts for the doctor: by server and zone, and requests that ended
+//! without a server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,23 +10,23 @@ use decide::{EndpointView, Published};
 use diagnose::facts::{Balancer, BalancerListener, BalancerSample, Known, ServerCounts};
 use model::{Cause, Fault};
 
-/// Where it is counted.
+/// The sources of the counters.
 pub(crate) struct Sources {
     pub(crate) registry: Arc<decide::Registry>,
     pub(crate) counters: Arc<observe::Registry>,
     pub(crate) control: Arc<Status>,
 }
 
-/// What answers of 5xx are called among causes.
+/// The name of 5xx responses among causes.
 const STATUS_5XX: &str = "status_5xx";
 
 impl Sources {
-    /// Time between two looks, as configured now.
+    /// Returns the current configured interval between checks.
     pub(super) fn interval(&self) -> Option<Duration> {
         self.registry.current().snapshot.doctor.interval
     }
 
-    /// What the configuration says, which may have changed since the last look.
+    /// Fills in the configuration, which may have changed since the last check.
     pub(super) fn fill(&self, balancer: &mut Balancer, namespace_inode: Option<u64>) {
         let published = self.registry.load_full();
         let snapshot = &published.snapshot;
@@ -41,7 +42,7 @@ impl Sources {
         balancer.listeners = listeners.collect();
     }
 
-    /// What is counted at this moment.
+    /// Returns the counters at this moment.
     pub(super) fn sample(&self, at_ms: u64) -> BalancerSample {
         let published = self.registry.load_full();
         let totals = self.counters.totals();

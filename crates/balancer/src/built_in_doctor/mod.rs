@@ -1,5 +1,5 @@
-//! The doctor within a running balancer: looks at this host and at what the balancer counts, again
-//! and again, on a thread of its own; says what it finds in the log, and keeps it for the API.
+//! The doctor inside a running balancer: periodically checks this host and the balancer's counters
+//! on its own thread, logs its findings, and keeps them for the API.
 
 mod counts;
 
@@ -19,19 +19,19 @@ use model::Moment;
 
 pub(crate) use counts::Sources;
 
-/// Samples kept: rates are over the time between the first and the last of them.
+/// Samples kept: rates are computed between the first and the last of them.
 const SAMPLES_MAX: usize = 4;
 
-/// How often it looks whether it has been turned on.
+/// How often it checks whether it has been turned on.
 const OFF_LOOK: Duration = Duration::from_secs(1);
 
-/// Settings, files and the kernel's log are read anew after so many looks.
+/// Settings, files and the kernel log are read again after this many checks.
 const RENEW_EVERY: u64 = 30;
 
-/// What has been found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Time between two looks; `None`: turned off.
+    /// Interval between checks; `None`: turned off.
     interval: Option<Duration>,
     looks: u64,
     looked_at: Moment,
@@ -39,7 +39,7 @@ struct Seen {
     could_not_check: Vec<CouldNotCheck>,
 }
 
-/// What others may read of it at any time.
+/// The findings, readable by other threads at any time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings(Arc<Mutex<Seen>>);
 
@@ -50,7 +50,7 @@ pub(crate) struct Handle {
     thread: JoinHandle<()>,
 }
 
-/// Starts it. Whether and how often it looks is the configuration's in force.
+/// Starts it. Whether and how often it checks depends on the configuration in force.
 pub(crate) fn start(sources: Sources, findings: Findings) -> io::Result<Handle> {
     let (stop, stopped) = channel();
     let thread = std::thread::Builder::new()
@@ -62,7 +62,7 @@ pub(crate) fn start(sources: Sources, findings: Findings) -> io::Result<Handle> 
 impl Handle {
     /// Stops it, and returns when its thread has ended.
     pub(crate) fn stop(self) {
-        // It ends by itself when nobody can stop it any more.
+        // It ends by itself when this handle is gone.
         let _ = self.stop.send(());
         if self.thread.join().is_err() {
             tracing::error!("the doctor's thread panicked");
@@ -87,7 +87,7 @@ fn run(sources: &Sources, findings: &Findings, stopped: &Receiver<()>) {
     }
 }
 
-/// Looks once: a sample of the host and of the balancer, at the same moment.
+/// Performs one check: samples the host and the balancer at the same moment.
 fn look(
     collector: &mut Option<Collector>,
     sources: &Sources,
@@ -139,7 +139,7 @@ fn look(
     }
 }
 
-/// A line of the log: what, on what evidence, and what to do about it.
+/// Logs one finding: what, the evidence, and the remedy.
 fn say(finding: &Finding) {
     let evidence: Vec<String> = finding
         .evidence

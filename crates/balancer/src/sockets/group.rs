@@ -1,4 +1,4 @@
-//! The sockets on one address: bound, taken over, and handed on to the proxy.
+//! The sockets of one address: bound, taken over, and passed to the proxy.
 
 use std::error::Error;
 use std::io;
@@ -9,7 +9,7 @@ use model::Listener;
 
 use super::shortfall::Shortfall;
 
-/// The sockets on one address: one per worker, when they were made.
+/// The sockets of one address: one per worker at the time they were created.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     /// The listener's name.
@@ -19,7 +19,7 @@ pub(crate) struct Group {
     /// As configured: its connections do not outlive a change of its security settings.
     settings: Listener,
     pub(super) backlog: Option<u32>,
-    /// Their number never shrinks: with one, those in its queue would be lost.
+    /// Never reduced: the connections in a closed socket's queue would be lost.
     pub(crate) sockets: Arc<Vec<TcpListener>>,
 }
 
@@ -34,22 +34,22 @@ impl Group {
         }
     }
 
-    /// Whether the proxy keeps accepting on this group as before when `next` replaces it: same
-    /// name, same sockets, same security settings.
+    /// Returns whether the proxy keeps accepting on this group when `next` replaces it: same name,
+    /// same sockets, same security settings.
     pub(super) fn is_unchanged_in(&self, next: &Group) -> bool {
         self.name == next.name
             && Arc::ptr_eq(&self.sockets, &next.sockets)
             && self.has_security_of(next)
     }
 
-    /// Whether `next` replaces this listener: it has its name, or accepts on its sockets. One of
-    /// the two is enough, so that neither a new name nor a new address lets connections outlive a
+    /// Returns whether `next` replaces this listener: it has its name, or accepts on its sockets.
+    /// Either is enough, so that neither a new name nor a new address lets connections outlive a
     /// change of the security settings.
     pub(super) fn is_replaced_by(&self, next: &Group) -> bool {
         self.name == next.name || Arc::ptr_eq(&self.sockets, &next.sockets)
     }
 
-    /// Whether the security settings are those of `next`.
+    /// Returns whether the security settings are those of `next`.
     pub(super) fn has_security_of(&self, next: &Group) -> bool {
         self.settings.has_security_of(&next.settings)
     }
@@ -73,14 +73,14 @@ impl Group {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(listener = %self.name, %error, "the listen backlog stays");
+                    tracing::warn!(listener = %self.name, %error, "cannot change the listen backlog; the old one stays in force");
                     return;
                 }
             }
         }
     }
 
-    /// Makes sockets that were handed over ours: all of them, even if there are fewer workers now.
+    /// Adopts sockets that were handed over: all of them, even if there are fewer workers now.
     pub(super) fn adopt(
         listener: &Listener,
         sockets: Vec<TcpListener>,
@@ -98,9 +98,9 @@ impl Group {
         Ok(Group::of(listener, Arc::new(sockets)))
     }
 
-    /// Adds sockets until there is one for each of `workers`, as far as the system lets us: only
-    /// who bound the first may, and a low port needs a privilege. A worker without a socket gets
-    /// its connections from the others.
+    /// Adds sockets until there is one for each of `workers`, as far as the system permits: only
+    /// the user that bound the first may add one, and a low port needs a privilege. A worker
+    /// without a socket gets its connections from the others.
     pub(super) fn grow(&mut self, workers: usize) {
         let missing = workers.saturating_sub(self.sockets.len());
         let Some(Ok(address)) = self.sockets.first().map(TcpListener::local_addr) else {
@@ -124,7 +124,7 @@ impl Group {
         }
     }
 
-    /// One socket per worker, all on the listener's address.
+    /// Binds one socket per worker, all on the listener's address.
     pub(super) fn bind(
         listener: &Listener,
         workers: usize,
@@ -138,7 +138,7 @@ impl Group {
                 granted: first.backlog_granted,
             });
         }
-        // With port 0 the first socket's port is the listener's.
+        // With port 0, the first socket's port becomes the listener's.
         let address = first.listener.local_addr()?;
         let mut sockets = vec![first.listener];
         for _ in 1..workers {

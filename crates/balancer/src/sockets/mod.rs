@@ -1,10 +1,9 @@
-//! What is asked of the kernel before the first connection: descriptors and listening sockets; and
-//! how the sockets change with the configuration.
+//! The descriptors and listening sockets that a balancer opens before it serves, and how they
+//! follow the configuration.
 //!
-//! Whoever starts a balancer learns here, in one line each, what is missing. A descriptor of every
-//! socket stays here as well as with the worker that accepts on it, so that a listener can take
-//! over the socket of another one, and another process all of them. What the sockets are used for
-//! is the proxy's.
+//! Startup errors are reported here, one line each. A descriptor of every socket is kept here as
+//! well as by the worker that accepts on it, so that a listener can take over another one's socket,
+//! and another process all of them. The proxy uses the sockets.
 
 mod group;
 mod shortfall;
@@ -24,7 +23,7 @@ pub(crate) use group::Group;
 
 use shortfall::{Shortfall, files_wanted, raise_open_files};
 
-/// Every listening socket of a balancer, and where the system granted less than was asked for.
+/// Every listening socket of a balancer, and the limits that the system granted only in part.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     /// In order of configuration.
@@ -32,11 +31,11 @@ pub(crate) struct Sockets {
     /// The admin API's address and socket, unless it is off.
     admin: Option<(AdminAddress, OwnedFd)>,
     shortfalls: Vec<Shortfall>,
-    /// Those that have been said.
+    /// Shortfalls that have been logged.
     said: Vec<Shortfall>,
 }
 
-/// Sockets that another process of this program has handed over.
+/// Sockets handed over by another process of this program.
 #[derive(Debug, Default)]
 pub(crate) struct Handed {
     /// Listeners' sockets: name, address as configured, sockets.
@@ -45,23 +44,23 @@ pub(crate) struct Handed {
     pub(crate) admin: Option<(String, OwnedFd)>,
 }
 
-/// What becomes of the sockets with the next configuration. Everything is bound already.
+/// The change of the sockets with the next configuration. Everything is already bound.
 #[derive(Debug)]
 pub(crate) struct Change {
     groups: Vec<Group>,
-    /// Begin to accept on these.
+    /// Sockets to start accepting on.
     pub(crate) added: Vec<proxy::ListenerSockets>,
-    /// End on these; one that moved is removed and added.
+    /// Sockets to stop accepting on; one that moved is removed and added.
     pub(crate) removed: Vec<proxy::RemovedListener>,
     shortfalls: Vec<Shortfall>,
 }
 
-/// What cannot be bound.
+/// The addresses that cannot be bound.
 #[derive(Debug, Default)]
 pub struct OpenError {
-    /// One line per address: what, why, how to mend it.
+    /// One line per address: what, why, and the remedy.
     pub lines: Vec<String>,
-    /// Those of the addresses on which somebody else listens.
+    /// The addresses on which another process listens.
     pub in_use: Vec<SocketAddr>,
 }
 
@@ -74,14 +73,14 @@ impl OpenError {
     }
 }
 
-/// How many workers a configuration asks for.
+/// Returns how many workers a configuration requests.
 pub(crate) fn workers(snapshot: &Snapshot) -> usize {
     snapshot.workers.map_or_else(os::cpu::cores, |n| usize::from(n.get()))
 }
 
-/// Raises the limit of open files and binds everything that was not handed over, a socket of each
-/// listener for each worker; or says of every address that cannot be bound why. Beside the sockets,
-/// the way in to the admin API, unless it is off.
+/// Raises the limit of open files and binds everything that was not handed over, one socket per
+/// listener and worker, and the admin API's listener unless it is off. Fails with every address
+/// that cannot be bound, and why.
 pub(crate) fn open(
     snapshot: &Snapshot,
     handed: Handed,
@@ -89,7 +88,7 @@ pub(crate) fn open(
     let workers = workers(snapshot);
     let mut errors = OpenError::default();
     let mut sockets = Sockets::default();
-    // First, since the sockets themselves may be more than the limit that a shell sets.
+    // First, since the sockets alone may exceed the limit that a shell sets.
     raise_open_files(files_wanted(snapshot, workers as u64), &mut sockets.shortfalls);
     let mut groups = handed.groups;
     for listener in &snapshot.listeners {
@@ -126,32 +125,32 @@ pub(crate) fn open(
 }
 
 impl Sockets {
-    /// Adds sockets to groups that were handed over with fewer than there are workers now. To be
+    /// Adds sockets to groups that were handed over with fewer than there are workers now. Must be
     /// called last, when nothing can fail any more: sockets that join such a group and are closed
-    /// again take the connections in their queues with them.
+    /// again lose the connections in their queues.
     pub(crate) fn grow(&mut self, workers: usize) {
         for group in &mut self.groups {
             group.grow(workers);
         }
     }
 
-    /// Listeners' sockets, as the proxy takes them.
+    /// Returns the listeners' sockets for the proxy.
     pub(crate) fn for_proxy(&self) -> io::Result<Vec<proxy::ListenerSockets>> {
         self.groups.iter().map(Group::for_proxy).collect()
     }
 
-    /// Every listener's sockets.
+    /// Returns every listener's sockets.
     pub(crate) fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// The admin API's address as configured, and its socket.
+    /// Returns the admin API's address as configured, and its socket.
     pub(crate) fn admin(&self) -> Option<&(AdminAddress, OwnedFd)> {
         self.admin.as_ref()
     }
 
-    /// Binds what `next` needs and is not there, or says of every address why it cannot be bound.
-    /// Nothing has changed yet, and nothing has if the result is dropped.
+    /// Binds what `next` needs in addition, or returns why each address cannot be bound. Nothing
+    /// has changed yet; dropping the result changes nothing.
     pub(crate) fn prepare(&self, next: &Snapshot, workers: usize) -> Result<Change, OpenError> {
         let mut errors = OpenError::default();
         let mut change = Change {
@@ -192,9 +191,9 @@ impl Sockets {
         Ok(change)
     }
 
-    /// Goes over to what was prepared. Yields what the proxy is to be told: what was added and what
-    /// was removed. Our own descriptors of sockets that are gone are closed here, so that the
-    /// workers' are the last ones: they empty the queues before they close them.
+    /// Adopts what was prepared. Returns the changes for the proxy: what was added and what was
+    /// removed. Our own descriptors of removed sockets are closed here, so that the workers' are
+    /// the last ones: workers empty the queues before they close them.
     pub(crate) fn adopt(
         &mut self,
         change: Change,
@@ -217,8 +216,8 @@ impl Sockets {
         self.admin = None;
     }
 
-    /// The sockets that a listener has in the next configuration: its own, those of a listener
-    /// that had its address before, or new ones.
+    /// Returns the sockets that a listener has in the next configuration: its own, those of a
+    /// listener that had its address before, or new ones.
     fn group_for(
         &self,
         listener: &Listener,
@@ -252,7 +251,7 @@ impl Sockets {
         })
     }
 
-    /// One of our own addresses that overlaps with a new one.
+    /// Returns one of our own groups whose address overlaps with a new one.
     fn in_the_way(&self, listener: &Listener) -> Option<&Group> {
         let wanted = listener.address;
         self.groups.iter().find(|group| {
@@ -261,7 +260,7 @@ impl Sockets {
         })
     }
 
-    /// Says where less was granted than asked for, unless it said so before.
+    /// Logs limits that were granted only in part, unless already logged.
     pub(crate) fn say_shortfalls(&mut self) {
         let shortfalls = std::mem::take(&mut self.shortfalls);
         for shortfall in &shortfalls {
@@ -277,8 +276,8 @@ fn whose(listener: &Listener) -> String {
     format!("listener {:?}", listener.name)
 }
 
-/// Takes a listener's sockets out of those that were handed over: by address, and where port 0
-/// leaves that open, by name.
+/// Takes a listener's sockets out of those that were handed over: by address or, with port 0, by
+/// name.
 fn take_handed(
     listener: &Listener,
     groups: &mut Vec<(Arc<str>, SocketAddr, Vec<TcpListener>)>,
@@ -290,7 +289,7 @@ fn take_handed(
     (!sockets.is_empty()).then_some(sockets)
 }
 
-/// Opens the admin API's door: on the socket that was handed over, if it is the one asked for.
+/// Opens the admin API's listener: on the socket that was handed over, if it matches.
 fn open_door(
     asked: &Admin,
     handed: Option<(String, OwnedFd)>,
@@ -309,7 +308,7 @@ fn open_door(
                 }
                 AdminAddress::Unix(path) => match admin::UnixSocket::adopt(socket, path) {
                     Ok(socket) => Ok(admin::Door::of(admin::Listener::Unix(socket), token)),
-                    // Its file is gone: nobody could reach it.
+                    // Its file is gone: no client could connect.
                     Err(_) => admin::Door::open(asked, owner),
                 },
             }
@@ -318,8 +317,8 @@ fn open_door(
     }
 }
 
-/// Whose the admin API's Unix socket and a new access log shall be: whom the balancer becomes. Who
-/// that is, is said with what is wrong about it when it becomes so.
+/// Returns the owner for the admin API's Unix socket and a new access log: the user that the
+/// balancer switches to. Errors in the user are reported when it switches.
 pub(crate) fn owner(snapshot: &Snapshot) -> Option<(u32, u32)> {
     let (user, group) = snapshot.run_as.as_ref()?;
     os::privileges::ids(user, group.as_deref()).ok()

@@ -1,14 +1,14 @@
-//! Where the system grants less than a configuration asks for.
+//! Resources of which the system grants less than a configuration requests.
 
 use std::sync::Arc;
 
 use model::{Protocol, Snapshot};
 
-/// Descriptors for what is neither a client nor a server: standard streams, logs, the admin API's
-/// connections, name resolution, probes under way.
+/// Descriptors for everything but clients and servers: standard streams, logs, admin connections,
+/// name resolution, running probes.
 const RESERVE_FILES: u64 = 512;
 
-/// Less was granted than asked for. It works, but not up to what the configuration promises.
+/// Less was granted than requested. Weir works, but not up to the configured limits.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shortfall {
     Backlog { listener: Arc<str>, asked: u32, granted: u32 },
@@ -16,7 +16,7 @@ pub(super) enum Shortfall {
 }
 
 impl Shortfall {
-    /// Says it, with both numbers.
+    /// Logs it, with both numbers.
     pub(super) fn say(&self) {
         match self {
             Shortfall::Backlog { listener, asked, granted } => tracing::warn!(
@@ -37,10 +37,10 @@ impl Shortfall {
         }
     }
 
-    /// Whether whoever has heard `said` knows of this one.
+    /// Returns whether logging `said` has already covered this one.
     pub(super) fn is_known_from(&self, said: &Shortfall) -> bool {
         match (self, said) {
-            // The limit is what it was; how much is wanted changes with every server.
+            // The limit is unchanged; the number wanted changes with every server.
             (Shortfall::Files { granted, .. }, Shortfall::Files { granted: said, .. }) => {
                 granted == said
             }
@@ -49,16 +49,16 @@ impl Shortfall {
     }
 }
 
-/// Raises the limit of open files as far as the system lets us.
+/// Raises the limit of open files as far as the system permits.
 pub(super) fn raise_open_files(wanted: u64, shortfalls: &mut Vec<Shortfall>) {
-    // Refused altogether: then what there is counts.
+    // If refused altogether, the current limit counts.
     let (granted, hard) = os::limits::raise_nofile(wanted).unwrap_or_else(|_| os::limits::nofile());
     if granted < wanted {
         shortfalls.push(Shortfall::Files { wanted, granted, hard });
     }
 }
 
-/// How many descriptors a balancer may come to hold at once.
+/// Returns the maximum number of descriptors that a balancer may hold at once.
 pub(super) fn files_wanted(snapshot: &Snapshot, workers: u64) -> u64 {
     let sum = |tcp: bool| -> u64 {
         let listeners = snapshot.listeners.iter();
@@ -70,16 +70,16 @@ pub(super) fn files_wanted(snapshot: &Snapshot, workers: u64) -> u64 {
     let all = u64::from(snapshot.connections_max);
     let tunnels = sum(true).min(all);
     let exchanges = sum(false).min(all - tunnels);
-    // A client and its server; a tunnel holds a pipe each way beside them.
+    // A client and its server; a tunnel also holds a pipe in each direction.
     let connections = exchanges * 2 + tunnels * 6;
     let services = snapshot.services.iter();
     let kept: u64 = services
         .map(|service| u64::from(service.idle_connections_max) * service.servers.len() as u64)
         .sum();
-    // A listening socket each, here and with the worker, what a runtime needs to wait and be
-    // woken, and pipes for large bodies.
+    // One listening socket each, here and with the worker, the runtime's own descriptors, and pipes
+    // for large bodies.
     let pipes = proxy::BODY_PIPES_MAX as u64 * 2;
     let workers_own = workers * (snapshot.listeners.len() as u64 * 2 + 8 + pipes);
-    // However many servers there are, workers keep no more than connections_max in all.
+    // However many servers there are, workers keep no more than connections_max in total.
     connections + (kept * workers).min(all) + workers_own + RESERVE_FILES
 }

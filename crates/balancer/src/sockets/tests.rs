@@ -1,4 +1,4 @@
-//! What is opened, what is kept, and what is told when something cannot be.
+//! Tests of what is opened, what is kept, and which errors are reported.
 
 use std::num::NonZeroU16;
 
@@ -29,14 +29,14 @@ fn ports(group: &Group) -> Vec<u16> {
     group.sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect()
 }
 
-/// Listeners on free ports, by name.
+/// Opens listeners on free ports, by name.
 fn opened(names: &[&str]) -> (Sockets, Snapshot) {
     let mut snapshot = snapshot(address(1), address(2));
     snapshot.admin = None;
     snapshot.workers = NonZeroU16::new(2);
     let first = snapshot.listeners.remove(0);
     for &name in names {
-        // Found free, and free again: nobody else takes them in the meantime but by chance.
+        // Found free and released: another process takes them in the meantime only by chance.
         let (free, address) = taken();
         drop(free);
         snapshot.listeners.push(Listener { name: name.into(), address, ..first.clone() });
@@ -76,7 +76,7 @@ fn every_worker_has_a_socket_of_every_listener() {
 }
 
 #[test]
-fn every_address_that_is_taken_is_told() {
+fn every_address_in_use_is_reported() {
     let ((_held, public), (_held_too, admin)) = (taken(), taken());
     let OpenError { lines, in_use } =
         open(&snapshot(public, admin), Handed::default()).unwrap_err();
@@ -88,10 +88,10 @@ fn every_address_that_is_taken_is_told() {
 }
 
 #[test]
-fn what_is_unchanged_keeps_its_sockets_and_the_rest_is_told() {
+fn unchanged_listeners_keep_their_sockets_and_changes_are_reported() {
     let (mut sockets, mut next) = opened(&["one", "two", "three"]);
     let before: Vec<_> = sockets.groups().iter().map(ports).collect();
-    // Settings that the next request reads; another order.
+    // Settings that the next request uses; another order.
     next.listeners[0].connections_max = 7;
     next.listeners[0].backlog = Some(9);
     next.listeners.reverse();
@@ -101,7 +101,7 @@ fn what_is_unchanged_keeps_its_sockets_and_the_rest_is_told() {
     let after: Vec<_> = sockets.groups().iter().rev().map(ports).collect();
     assert_eq!(before, after);
 
-    // One goes, one comes, one becomes tcp.
+    // One removed, one added, one changed to tcp.
     let (free, new_address) = taken();
     drop(free);
     next.listeners[0] =
@@ -119,8 +119,8 @@ fn what_is_unchanged_keeps_its_sockets_and_the_rest_is_told() {
 fn other_security_settings_replace_a_listener_on_its_own_sockets() {
     let (mut sockets, mut next) = opened(&["one", "two"]);
     let before: Vec<_> = sockets.groups().iter().map(ports).collect();
-    // Who may send a PROXY header is one of them; who is believed by forwarding fields is not,
-    // since the next request follows it.
+    // The peers that may send a PROXY header are a security setting; those whose forwarding fields
+    // are trusted are not, since the next request follows that.
     next.listeners[0].proxy_protocol = vec!["10.0.0.0/8".parse().unwrap()];
     next.listeners[1].trusted = vec!["10.0.0.0/8".parse().unwrap()];
     let change = sockets.prepare(&next, 2).unwrap();
@@ -129,7 +129,7 @@ fn other_security_settings_replace_a_listener_on_its_own_sockets() {
     sockets.adopt(change);
     let after: Vec<_> = sockets.groups().iter().map(ports).collect();
     assert_eq!(before, after);
-    // Another name is none of them: whoever is connected stays.
+    // Another name is not: existing connections stay.
     next.listeners[0].name = "other".into();
     let change = sockets.prepare(&next, 2).unwrap();
     assert_eq!(names(&change), (vec!["other"], vec!["one"]));
@@ -163,7 +163,7 @@ fn a_listener_is_replaced_by_its_name_and_by_its_address() {
     assert_eq!(change.removed[0].next, ["one".into()]);
     assert!(change.removed[0].security_changed, "of its name");
     drop(change);
-    // It goes.
+    // It is removed.
     next.listeners.remove(0);
     let change = sockets.prepare(&next, 2).unwrap();
     assert!(change.removed[0].next.is_empty() && !change.removed[0].security_changed);
@@ -179,7 +179,7 @@ fn listeners_exchange_addresses_without_closing_a_socket() {
     let change = sockets.prepare(&next, 2).unwrap();
     assert_eq!(names(&change), (vec!["one", "two"], vec!["one", "two"]));
     let (added, _) = sockets.adopt(change);
-    // Those who came before are still in the queues.
+    // Earlier clients are still in the queues.
     let in_queue = |added: &proxy::ListenerSockets| {
         added.sockets.iter().filter(|socket| os::accept::accept(socket).is_ok()).count()
     };
@@ -188,7 +188,7 @@ fn listeners_exchange_addresses_without_closing_a_socket() {
 }
 
 #[test]
-fn what_cannot_be_bound_changes_nothing_and_says_when_we_are_in_the_way_ourselves() {
+fn a_bind_failure_changes_nothing_and_names_our_own_listener_in_the_way() {
     let (sockets, mut next) = opened(&["one"]);
     let ((_held, elsewhere), mine) = (taken(), next.listeners[0].address);
     let second =

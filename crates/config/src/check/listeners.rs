@@ -1,4 +1,4 @@
-//! Listeners among each other, with the admin API and with what is behind them.
+//! Checks listeners against each other, the admin API and their services.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ pub(super) fn check(document: &Document, problems: &Problems) {
     own_servers(document, problems);
 }
 
-/// Names that stand twice. A listener that has an earlier one's address is one mistake, and that is
+/// Reports duplicate names. A listener with an earlier one's address is one mistake, and is
 /// reported by [`clashes`]; one without a readable address may have no name.
 fn names(document: &Document, problems: &Problems) {
     let mut addresses = HashSet::new();
@@ -40,7 +40,7 @@ fn nothing_listens() -> Diagnostic {
         .help("write [[listener]] and below it address = \"0.0.0.0:8080\"")
 }
 
-/// Whether a socket bound to `one` is in the way of one bound to `other`.
+/// Returns whether a socket bound to `one` prevents binding `other`.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let any = |a: SocketAddr| a.ip().is_unspecified();
     one.port() != 0
@@ -49,7 +49,7 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && (one.ip() == other.ip() || any(one) || any(other))
 }
 
-/// The listeners of one port, in IPv4 or in IPv6, that stand earlier in the file.
+/// The listeners of one port, in IPv4 or in IPv6, that come earlier in the file.
 #[derive(Default)]
 struct Earlier<'a> {
     first: Option<(usize, &'a At<SocketAddr>)>,
@@ -58,7 +58,7 @@ struct Earlier<'a> {
 }
 
 impl<'a> Earlier<'a> {
-    /// The first that [`overlap`]s with `address`.
+    /// Returns the first that [`overlap`]s with `address`.
     fn in_the_way(&self, address: SocketAddr) -> Option<&'a At<SocketAddr>> {
         let found = if address.ip().is_unspecified() {
             self.first
@@ -162,7 +162,7 @@ fn limits(document: &Document, problems: &Problems) {
     }
 }
 
-/// TLS where the rest of the listener has no use for it.
+/// Reports TLS settings that the rest of the listener cannot use.
 fn tls(document: &Document, problems: &Problems) {
     for listener in &document.listeners {
         let Some(tls) = &listener.tls else { continue };
@@ -213,7 +213,8 @@ fn tls(document: &Document, problems: &Problems) {
     }
 }
 
-/// Servers that are this balancer itself: their requests come back, and may do so for ever.
+/// Reports servers that are this balancer itself: their requests come back, possibly in an endless
+/// loop.
 fn own_servers(document: &Document, problems: &Problems) {
     let listeners = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
     let mut by_port: HashMap<u16, Vec<_>> = HashMap::new();
@@ -240,8 +241,8 @@ fn own_servers(document: &Document, problems: &Problems) {
     }
 }
 
-/// Whether a connection to `target` surely arrives at a socket bound to `listener`, as far as the
-/// two addresses tell: which addresses this machine has is not known here.
+/// Returns whether a connection to `target` certainly reaches a socket bound to `listener`, as far
+/// as the two addresses tell: this machine's addresses are unknown here.
 fn reaches(target: SocketAddr, listener: SocketAddr) -> bool {
     let ip = target.ip().to_canonical();
     target.port() != 0
@@ -252,7 +253,7 @@ fn reaches(target: SocketAddr, listener: SocketAddr) -> bool {
                 && (ip.is_ipv4() || listener.is_ipv6())))
 }
 
-/// An http listener for which no route can match.
+/// Reports an http listener for which no route can match.
 fn idle_http(document: &Document, problems: &Problems) {
     let general = document.routes.iter().any(|route| route.listeners.is_empty());
     let names = document.routes.iter().flat_map(|route| &route.listeners);
@@ -260,7 +261,7 @@ fn idle_http(document: &Document, problems: &Problems) {
     for listener in &document.listeners {
         let http = matches!(listener.protocol, RawProtocol::Http);
         let name = listener.name.value.as_ref();
-        // A listener whose address could not be read may be the one that is meant.
+        // A listener whose address could not be read may be the one that was meant.
         let routed = general || named.contains(name) || (name.is_empty() && !named.is_empty());
         if http && !routed && !problems.broken {
             problems.report(

@@ -1,5 +1,5 @@
-//! What the tables of one file must agree on: names that point somewhere, addresses that do not
-//! clash, limits that do not contradict. Each value by itself was checked when it was read.
+//! Checks what the tables of one file must agree on: references, address clashes, contradicting
+//! limits. Single values are checked when they are read.
 
 mod listeners;
 mod routes;
@@ -12,10 +12,10 @@ use crate::diagnostic::{At, Diagnostic, Problems, nearest, quote};
 use crate::names::Names;
 use crate::raw::{Document, RawAction};
 
-/// After so many mistakes, names that point nowhere are no longer compared with those that exist.
+/// After this many mistakes, unknown names are no longer compared with the existing ones.
 const HELPED_MAX: usize = 100;
 
-/// Everything that tables must agree on.
+/// Checks everything that tables must agree on.
 pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) {
     references(document, names, problems);
     listeners::check(document, problems);
@@ -23,7 +23,7 @@ pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) 
     services::check(document, problems);
 }
 
-/// Every name points at something.
+/// Checks that every name refers to something.
 fn references(document: &Document, names: &Names, problems: &Problems) {
     for listener in &document.listeners {
         for service in listener.protocol.services() {
@@ -63,7 +63,7 @@ fn unknown<'a>(
         name.span.clone(),
         "unknown",
     );
-    // Each name is compared with all others, so only as many are as a person reads.
+    // Each name is compared with all others, so only as many as a person reads.
     if problems.count() >= HELPED_MAX {
         return problems.report_absence(diagnostic);
     }
@@ -82,7 +82,7 @@ fn unknown<'a>(
     problems.report_absence(diagnostic.help(help));
 }
 
-/// The same name twice among things that need different ones.
+/// Reports duplicate names among things that need unique ones.
 fn twice<'a>(what: &str, named: impl Iterator<Item = &'a At<Arc<str>>>, problems: &Problems) {
     let mut seen: HashMap<&str, &At<Arc<str>>> = HashMap::new();
     for name in named {

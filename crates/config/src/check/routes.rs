@@ -1,4 +1,4 @@
-//! Routes among each other: equal ones, and ones that never match.
+//! Checks routes against each other: duplicates, and routes that never match.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,8 +14,8 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     for route in &document.routes {
         only_http(route, document, names, problems);
     }
-    // By conditions without listeners: only such routes can stand in each other's way, since of
-    // two others the more specific one is tried first and leaves something to the second.
+    // By conditions without listeners: only such routes can shadow each other, since of two others
+    // the more specific one is tried first and leaves some requests to the second.
     let mut groups: HashMap<RouteMatch, Vec<Member<'_>>> = HashMap::new();
     let mut order = Vec::new();
     let routes = document.routes.iter().enumerate().filter(|(_, route)| route.certain);
@@ -44,7 +44,7 @@ struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Where to point: the host if several are listed, else the heading.
+    /// Returns where to point: the host if several are listed, else the heading.
     fn span(&self) -> Span {
         if self.route.hosts.len() > 1 { self.host.clone() } else { self.route.span.clone() }
     }
@@ -73,7 +73,7 @@ fn only_http(route: &RawRoute, document: &Document, names: &Names, problems: &Pr
 }
 
 fn equal(group: &[Member<'_>], problems: &Problems) {
-    // Of all that hold for every listener, and by listener of those that name some.
+    // The route for every listener, and by listener the routes that name some.
     let mut general: Option<usize> = None;
     let mut by_listener: HashMap<ListenerId, usize> = HashMap::new();
     for (at, second) in group.iter().enumerate() {
@@ -110,7 +110,7 @@ fn equal(group: &[Member<'_>], problems: &Problems) {
     }
 }
 
-/// A route for all listeners whose every listener has an equal route of its own.
+/// Reports a route for all listeners if each listener has an equal, more specific route.
 fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
     if group.len() < 2 {
         return;
@@ -142,7 +142,7 @@ fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
     );
 }
 
-/// Conditions in one line, for a message.
+/// Describes conditions in one line, for a message.
 fn describe(matches: &RouteMatch) -> String {
     let host = match &matches.host {
         Some(HostPattern::Exact(host)) => host.clone(),

@@ -1,4 +1,4 @@
-//! Services among each other and with the zones they stand in.
+//! Checks services against each other and their zones.
 
 use std::collections::{HashMap, HashSet};
 
@@ -54,7 +54,7 @@ fn servers(raw: &RawService, problems: &Problems) {
     let warning = |title: String, label| Diagnostic::warning(title, raw.name.clone(), label);
     let name = &raw.service.name;
     if servers.is_empty() {
-        // What could not be read is reported as such.
+        // Unreadable values have been reported as such.
         return;
     }
     if servers.iter().all(|server| server.weight == 0) {
@@ -105,7 +105,7 @@ fn limits(document: &Document, problems: &Problems) {
     unlimited(document, problems);
 }
 
-/// A service without a limit on an address that another service limits.
+/// Reports a service without a limit on an address that another service limits.
 fn unlimited(document: &Document, problems: &Problems) {
     let mut limited: HashMap<&ServerTarget, &RawService> = HashMap::new();
     for raw in document.services.iter().filter(|raw| raw.service.in_flight_max.is_some()) {
@@ -141,7 +141,7 @@ fn unlimited(document: &Document, problems: &Problems) {
     }
 }
 
-/// Zones that cannot mean anything.
+/// Reports zones that have no effect.
 fn zones(document: &Document, problems: &Problems) {
     let named: Vec<_> = document
         .services
@@ -177,7 +177,7 @@ fn zones(document: &Document, problems: &Problems) {
     }
 }
 
-/// Services that nobody uses, and ones that a tcp listener cannot use in full.
+/// Reports unused services, and ones that a tcp listener can only use in part.
 fn use_of_services(document: &Document, problems: &Problems) {
     let tcp: HashSet<&str> = document
         .listeners
@@ -191,12 +191,12 @@ fn use_of_services(document: &Document, problems: &Problems) {
             RawAction::Forward(forward) => {
                 http.extend(forward.to.iter().map(|(service, _)| service.value.as_ref()));
             }
-            // Whatever it names, it may have been meant to use any.
+            // It may have been meant to use any service.
             RawAction::Unreadable => return,
             RawAction::Redirect(_) | RawAction::Deny(_) => {}
         }
     }
-    // A name that points nowhere is reported; it may have been meant for any of these.
+    // An unknown name is reported; it may have been meant for any of these.
     let known: HashSet<&str> =
         document.services.iter().map(|raw| raw.service.name.as_ref()).collect();
     let all_resolve = http.union(&tcp).all(|name| known.contains(name));

@@ -1,4 +1,4 @@
-//! What changes about listeners.
+//! Changes of listeners.
 
 use ipnet::IpNet;
 use model::{ClientHttp2, ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot};
@@ -7,7 +7,7 @@ use super::tls::pattern;
 use super::{Changes, Words, or, time, yes_no};
 use crate::units::show_size;
 
-/// Found again by name.
+/// Listeners are matched by name.
 pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     let mut changes = Changes::default();
     for old in &before.listeners {
@@ -46,7 +46,7 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
     words.value("protocol", &protocol, &new_protocol, String::clone);
     words.value("backlog", backlog, &new.backlog, |n| or(n.as_ref(), "net.core.somaxconn"));
     words.value("connections_max", connections_max, &new.connections_max, u32::to_string);
-    words.value("trusted", trusted, &new.trusted, |networks| networks_or_nobody(networks));
+    words.value("trusted", trusted, &new.trusted, |networks| networks_or_none(networks));
     words.value("forward_fields", forward_fields, &new.forward_fields, fields);
     words.value("timeouts.head", head, &new.timeouts.head, time);
     words.value("timeouts.idle", idle, &new.timeouts.idle, time);
@@ -64,12 +64,12 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
         if names.is_empty() { "none".to_owned() } else { names.join(" ") }
     });
     words.value("proxy_protocol", proxy_protocol, &new.proxy_protocol, |networks| {
-        networks_or_nobody(networks)
+        networks_or_none(networks)
     });
     words
 }
 
-fn networks_or_nobody(networks: &[IpNet]) -> String {
+fn networks_or_none(networks: &[IpNet]) -> String {
     let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
     if networks.is_empty() { "nobody".to_owned() } else { networks.join(" ") }
 }

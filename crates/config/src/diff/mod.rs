@@ -1,9 +1,8 @@
-//! What changes from one configuration to the next, in the words of the file: `in_flight_max: 4 →
-//! 8`.
+//! The changes from one configuration to the next, in the file's terms: `in_flight_max: 4 → 8`.
 //!
-//! Ids are compared by what they stand for, since a listener that is added before the others moves
-//! the ids of all. Every field is named here, so that one that is added to the model is not
-//! forgotten: the compiler asks for it. Values that may be secrets are not shown.
+//! IDs are compared by what they refer to, since adding a listener before the others changes the
+//! IDs of all. Every field is named here, so that the compiler reports a new field of the model
+//! that is not handled. Values that may be secrets are not shown.
 
 mod listener;
 mod route;
@@ -20,44 +19,44 @@ use model::{AccessLog, Admin, Doctor, Log, Metrics, Reload, Snapshot};
 use crate::units::show_duration;
 use crate::units::show_size;
 
-/// What changes from one configuration to the next.
+/// The changes from one configuration to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
     /// At the top level, in `[admin]`, `[log]` and the like.
     pub settings: Vec<String>,
     /// Listeners, by name.
     pub listeners: Changes,
-    /// Routes, by name; a rule with several hosts is several routes of one name.
+    /// Routes, by name; a rule with several hosts becomes several routes of one name.
     pub routes: Changes,
-    /// Services, by name. Their servers stand in `servers`.
+    /// Services, by name. Their servers are in `servers`.
     pub services: Changes,
-    /// Servers of services that stay, as `app: 10.0.1.5:8080`.
+    /// Servers of services in both configurations, as `app: 10.0.1.5:8080`.
     pub servers: Changes,
 }
 
-/// What changes among things of one kind.
+/// Changes among things of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Names of those that are new.
+    /// Names of new ones.
     pub added: Vec<String>,
-    /// Names of those that are gone.
+    /// Names of removed ones.
     pub removed: Vec<String>,
-    /// Those that stay and change.
+    /// Those in both configurations that differ.
     pub changed: Vec<Changed>,
-    /// How many stay as they are.
+    /// Number of identical ones.
     pub unchanged: usize,
 }
 
-/// One thing that stays and changes.
+/// One thing that changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// Its name.
     pub name: String,
-    /// What changes, a key each.
+    /// Its changes, one key each.
     pub what: Vec<String>,
 }
 
-/// What changes from `before` to `after`.
+/// Returns the changes from `before` to `after`.
 pub fn diff(before: &Snapshot, after: &Snapshot) -> Diff {
     let mut diff = Diff {
         settings: settings(before, after),
@@ -70,7 +69,7 @@ pub fn diff(before: &Snapshot, after: &Snapshot) -> Diff {
 }
 
 impl Diff {
-    /// Whether nothing changes.
+    /// Returns whether nothing changes.
     pub fn is_empty(&self) -> bool {
         let kinds = [&self.listeners, &self.routes, &self.services, &self.servers];
         self.settings.is_empty() && kinds.iter().all(|changes| changes.is_empty())
@@ -78,12 +77,12 @@ impl Diff {
 }
 
 impl Changes {
-    /// Whether nothing changes.
+    /// Returns whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
     }
 
-    /// Files one that stays under `changed`, or counts it as unchanged.
+    /// Adds one that is in both configurations to `changed`, or counts it as unchanged.
     fn stays(&mut self, name: &str, words: Words) {
         if words.0.is_empty() {
             self.unchanged += 1;
@@ -109,7 +108,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         log,
         reload,
         doctor,
-        // Told apart, one by one.
+        // Compared separately, one by one.
         listeners: _,
         routes: _,
         services: _,
@@ -174,12 +173,12 @@ fn log_settings(before: &Log, after: &Log, words: &mut Words) {
     });
 }
 
-/// What changes in one thing, a key each.
+/// The changes of one thing, one key each.
 #[derive(Default)]
 struct Words(Vec<String>);
 
 impl Words {
-    /// `key: before → after`, if they differ.
+    /// Adds `key: before → after`, if they differ.
     fn value<T: PartialEq>(
         &mut self,
         key: &str,
@@ -191,13 +190,13 @@ impl Words {
             return;
         }
         let (before, after) = (show(before), show(after));
-        // What is shown of them may still be the same.
+        // They may differ and still look the same.
         if before != after {
             self.0.push(format!("{key}: {before} → {after}"));
         }
     }
 
-    /// `key changed`, if they differ: for what is long, or may be a secret.
+    /// Adds `key changed`, if they differ: for long values, and possible secrets.
     fn hidden<T: PartialEq>(&mut self, key: &str, before: &T, after: &T) {
         if before != after {
             self.0.push(format!("{key} changed"));

@@ -1,7 +1,7 @@
-//! What changes about routes.
+//! Changes of routes.
 //!
-//! A route is found again by what it matches; one whose conditions have changed, by its name, if
-//! that is clear.
+//! A route is matched by its conditions; one whose conditions have changed, by its name, if that is
+//! unambiguous.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
             None => gone.push(old),
         }
     }
-    // What is left of the new ones, in the order in which they match.
+    // The remaining new ones, in the order in which they match.
     let mut added: Vec<&Route> = after
         .routes
         .iter()
@@ -44,7 +44,7 @@ pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     changes
 }
 
-/// Conditions with names in place of ids.
+/// Conditions with names instead of IDs.
 type Conditions<'a> = (
     Vec<&'a str>,
     Option<&'a HostPattern>,
@@ -150,7 +150,7 @@ fn services(forward: &Forward, of: &Snapshot) -> String {
     }
 }
 
-/// Names are told, values are not: they may be secrets.
+/// Names are shown, values are not: they may be secrets.
 fn field_changes(key: &str, old: &FieldChanges, new: &FieldChanges, words: &mut Words) {
     let FieldChanges { remove, set, add } = old;
     words.value(&format!("{key}.remove"), remove, &new.remove, |names| {
@@ -171,7 +171,7 @@ fn compression(filters: &[ResponseFilter]) -> String {
     or(shown.reduce(|before, next| format!("{before}; {next}")), "off")
 }
 
-/// The empty prefix is written as a slash.
+/// The empty prefix is displayed as a slash.
 fn slash(path: &str) -> String {
     if path.is_empty() { "/".to_owned() } else { path.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What changes about services and their servers.
+//! Changes of services and their servers.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use model::{
 use super::{Changes, Words, or, time, yes_no};
 use crate::units::{show_duration, show_size};
 
-/// Services are found again by name, servers by what they are called in the file.
+/// Services are matched by name, servers by their name in the file.
 pub(super) fn changes(
     before: &Snapshot,
     after: &Snapshot,

@@ -1,4 +1,4 @@
-//! Two texts, and what is said of the way from one to the other.
+//! Tests of the changes between two texts.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ fn ids_that_move_are_no_change() {
 }
 
 #[test]
-fn every_change_is_told_in_the_words_of_the_file() {
+fn every_change_is_reported_in_the_files_terms() {
     let text = BEFORE
         .replace("drain_max = \"30s\"", "drain_max = \"1m\"")
         .replace("idle = \"60s\"", "idle = \"5s\", head = \"1s\"")
@@ -146,7 +146,7 @@ fn every_change_is_told_in_the_words_of_the_file() {
 }
 
 #[test]
-fn each_change_is_told_once() {
+fn each_change_is_reported_once() {
     let text = BEFORE
         .replace(
             "in_flight_max = 4",
@@ -191,7 +191,7 @@ fn a_tcp_listener_names_its_service_and_a_route_what_becomes_of_it() {
 }
 
 #[test]
-fn a_renewed_certificate_is_told_and_its_bytes_are_not() {
+fn a_renewed_certificate_is_reported_without_its_bytes() {
     let material =
         |path: &str, bytes: &str| Material { path: path.into(), bytes: bytes.as_bytes().into() };
     let with = |chain: &str, key: &str, ca: &str| {
@@ -247,7 +247,7 @@ fn a_renewed_certificate_is_told_and_its_bytes_are_not() {
 }
 
 #[test]
-fn a_check_that_becomes_one_of_grpc_is_told_by_what_it_asks_for() {
+fn a_check_that_becomes_grpc_is_reported_with_its_service() {
     let grpc = |check: &str| {
         let check = format!("http = \"2\"\ncheck = {{ kind = \"grpc\"{check} }}");
         snapshot(&BEFORE.replace("check = { path = \"/status\" }", &check))

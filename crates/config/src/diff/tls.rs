@@ -1,5 +1,5 @@
-//! What changes about TLS, towards clients and towards servers. Files that stay where they are and
-//! hold something else are told apart: that is how a renewed certificate comes into force.
+//! Changes of TLS, towards clients and towards servers. Changed contents of a file with the same
+//! path are reported as such: that is how a renewed certificate takes effect.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use model::{Certificate, ClientCertificates, HostPattern, ListenerTls, Material,
 use super::{Words, or};
 use crate::units::show_duration;
 
-/// TLS of a listener that stays.
+/// TLS of a listener in both configurations.
 pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, words: &mut Words) {
     let (Some(old), Some(new)) = (old, new) else {
         return words.value("tls", &old.is_some(), &new.is_some(), on_off);
@@ -20,7 +20,7 @@ pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, wor
         }
     } else {
         words.value("tls.certificates", certificates, &new.certificates, |all| chains(all));
-        // One of several keys, say, which the chains do not show.
+        // One of several keys, for example, which the chains do not show.
         if chains(certificates) == chains(&new.certificates) {
             words.hidden("tls.certificates", certificates, &new.certificates);
         }
@@ -48,7 +48,7 @@ pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, wor
     words.value("tls.hsts", hsts, &new.hsts, |hsts| or(hsts.map(show_duration), "none"));
 }
 
-/// TLS of a service that stays.
+/// TLS of a service in both configurations.
 pub(super) fn service(old: Option<&ServiceTls>, new: Option<&ServiceTls>, words: &mut Words) {
     let (Some(old), Some(new)) = (old, new) else {
         return words.value("tls", &old.is_some(), &new.is_some(), on_off);
@@ -68,7 +68,7 @@ pub(super) fn service(old: Option<&ServiceTls>, new: Option<&ServiceTls>, words:
     }
 }
 
-/// A server-name table in the order in which it matches.
+/// Formats a server name pattern.
 pub(super) fn pattern(pattern: &HostPattern) -> String {
     match pattern {
         HostPattern::Exact(name) => name.clone(),
@@ -76,7 +76,7 @@ pub(super) fn pattern(pattern: &HostPattern) -> String {
     }
 }
 
-/// A certificate whose files stay where they are.
+/// A certificate whose files have the same paths.
 fn renewed(key: &str, old: &Certificate, new: &Certificate, words: &mut Words) {
     let Certificate { chain, key: secret, ocsp } = old;
     if chain.bytes == new.chain.bytes && secret.bytes == new.key.bytes {
@@ -92,7 +92,7 @@ fn renewed(key: &str, old: &Certificate, new: &Certificate, words: &mut Words) {
     words.0.push(format!("{key}: the certificate in {} was replaced", chain.path.display()));
 }
 
-/// A file that stays where it is and holds something else.
+/// A file with the same path and other contents.
 fn material(key: &str, old: &Material, new: &Material, words: &mut Words) {
     if old.path == new.path && old.bytes != new.bytes {
         words.0.push(format!("{key}: the contents of {} changed", old.path.display()));

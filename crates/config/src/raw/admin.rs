@@ -1,4 +1,4 @@
-//! Reads `[admin]` and `[metrics]`: who looks in from outside, and where metrics are sent.
+//! Reads `[admin]` and `[metrics]`: the admin API, and where metrics are sent.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,17 +11,16 @@ use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 use crate::schema::names;
 
-/// What the address of a Unix socket begins with.
+/// The prefix of a Unix socket's address.
 const UNIX: &str = "unix:";
 
-/// `[admin]` when the file does not have it. Its place is nowhere; a clash is pointed at from the
-/// other side.
+/// Returns the default `[admin]`. It has no position; a clash is reported at the other address.
 pub(super) fn default() -> RawAdmin {
     let address = At { value: AdminAddress::Tcp(defaults::ADMIN), span: 0..0 };
     RawAdmin { address, token_file: None }
 }
 
-/// `[admin]`; `None`: off.
+/// Reads `[admin]`; `None`: off.
 pub(super) fn read(mut table: Table<'_>) -> Option<RawAdmin> {
     let address = table.text("address", |text| match text {
         "off" => Ok(None),
@@ -41,7 +40,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<RawAdmin> {
 }
 
 impl RawAdmin {
-    /// As the snapshot holds it.
+    /// Returns the snapshot's form.
     pub(crate) fn built(self) -> Admin {
         Admin { address: self.address.value, token_file: self.token_file }
     }
@@ -67,9 +66,9 @@ fn address(text: &str) -> Result<AdminAddress, Wrong> {
     })
 }
 
-/// The path of a Unix socket.
+/// Parses the path of a Unix socket.
 fn socket(path: &str) -> Result<PathBuf, Wrong> {
-    /// unix(7): `sun_path` has 108 bytes, the last of them zero. A new socket is made beside the
+    /// unix(7): `sun_path` has 108 bytes, the last of them zero. A new socket is created beside the
     /// old one under a name that is longer by this much.
     const PATH_BYTES_MAX: usize = 107 - ".new".len();
     if !path.starts_with('/') {
@@ -88,7 +87,7 @@ fn socket(path: &str) -> Result<PathBuf, Wrong> {
     Ok(PathBuf::from(path))
 }
 
-/// The path of a file, from the root on.
+/// Parses an absolute path.
 pub(super) fn path(text: &str) -> Result<PathBuf, Wrong> {
     if text.contains('\0') || text.ends_with('/') || text.is_empty() {
         return Err(Wrong::new("not the path of a file"));
@@ -100,7 +99,7 @@ pub(super) fn path(text: &str) -> Result<PathBuf, Wrong> {
         .help("write the whole path, from the first slash on"))
 }
 
-/// `[metrics]` when the file does not have it.
+/// Returns the default `[metrics]`.
 pub(super) fn no_metrics() -> Metrics {
     Metrics {
         statsd: None,
@@ -110,7 +109,7 @@ pub(super) fn no_metrics() -> Metrics {
     }
 }
 
-/// `[metrics]`.
+/// Reads `[metrics]`.
 pub(super) fn metrics(mut table: Table<'_>) -> Metrics {
     let statsd = table.text("statsd", |text| receiver(text, 8125)).map(|at| at.value);
     let graphite = table.text("graphite", |text| receiver(text, 2003)).map(|at| at.value);
@@ -133,7 +132,7 @@ pub(super) fn metrics(mut table: Table<'_>) -> Metrics {
     Metrics { statsd, graphite, interval, prefix }
 }
 
-/// An address or a name with a port; where it is missing, `usual` is proposed.
+/// Parses an address or a name with a port; if the port is missing, suggests `usual`.
 fn receiver(text: &str, usual: u16) -> Result<ServerTarget, Wrong> {
     net::server_target(text).map_err(|wrong| Wrong {
         help: wrong.help.map(|help| help.replace(":8080\"", &format!(":{usual}\""))),
@@ -141,7 +140,7 @@ fn receiver(text: &str, usual: u16) -> Result<ServerTarget, Wrong> {
     })
 }
 
-/// Words between dots.
+/// Parses words separated by dots.
 fn prefix(text: &str) -> Result<String, Wrong> {
     const BYTES_MAX: usize = 128;
     let word = |word: &str| {

@@ -1,12 +1,12 @@
-//! Names and values of HTTP as people write them: methods, paths, fields, cookies.
+//! Parses names and values of HTTP in the configuration: methods, paths, fields, cookies.
 
 use model::PathMatch;
 
 use crate::diagnostic::Wrong;
 use crate::diagnostic::quote;
 
-/// Fields that say where a message ends or what the connection does. They belong to each hop and
-/// are Weir's own business (RFC 9110 section 7.6.1, RFC 9112 section 6).
+/// Fields that control message framing or the connection. They belong to each hop, and Weir sets
+/// them itself (RFC 9110 section 7.6.1, RFC 9112 section 6).
 const HOP_FIELDS: &[&str] = &[
     "connection",
     "content-length",
@@ -39,7 +39,7 @@ pub(crate) fn field_name(text: &str) -> Result<String, Wrong> {
     })
 }
 
-/// A field's name that a change may touch.
+/// Parses the name of a field that may be changed.
 pub(crate) fn changeable_field_name(text: &str) -> Result<String, Wrong> {
     let name = field_name(text)?;
     if HOP_FIELDS.contains(&name.as_str()) {
@@ -109,7 +109,7 @@ pub(crate) fn method(text: &str) -> Result<String, Wrong> {
     Ok(text.to_owned())
 }
 
-/// A path as it stands in a request, before the `?`.
+/// Parses a path as in a request, before the `?`.
 pub(crate) fn path(text: &str) -> Result<String, Wrong> {
     if !text.starts_with('/') {
         let wrong = Wrong::new("a path begins with a slash");
@@ -129,7 +129,7 @@ pub(crate) fn path(text: &str) -> Result<String, Wrong> {
     origin_form(text)
 }
 
-/// A path, with a query if wanted: what a probe asks for.
+/// Parses a path with an optional query: the target of a probe.
 pub(crate) fn path_and_query(text: &str) -> Result<String, Wrong> {
     match text.split_once('?') {
         Some((before, _)) => path(before).and_then(|_| origin_form(text)),
@@ -152,9 +152,9 @@ fn origin_form(text: &str) -> Result<String, Wrong> {
     Ok(text.to_owned())
 }
 
-/// A path to match, in canonical form, so that one may write it with or without encoding.
+/// Parses a path to match, in canonical form, so that it may be written with or without encoding.
 fn path_to_match(text: &str) -> Result<String, Wrong> {
-    // Canonical form encodes what is not ASCII; all else is looked at as it was written.
+    // Canonical form encodes non-ASCII characters; everything else is checked as written.
     let ascii: String = text.chars().filter(char::is_ascii).collect();
     path(&ascii)?;
     if model::path::has_dot_segments(text) {

@@ -109,10 +109,10 @@ fn protocol(table: &mut Table<'_>) -> RawProtocol {
     }
 }
 
-/// Server names and the services they lead to.
+/// Server names and their services.
 type ByName = Vec<(At<String>, At<Arc<str>>)>;
 
-/// `server_names`, if it is there.
+/// Reads `server_names`, if present.
 fn server_names(table: &mut Table<'_>) -> Option<ByName> {
     let names = table.map("server_names", net::server_name, name);
     table.key_span("server_names").map(|_| names)

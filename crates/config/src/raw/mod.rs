@@ -1,6 +1,6 @@
-//! The file as read: every value of its checked type and with its place, names not yet resolved.
+//! The file as read: every value with its checked type and its position, names not yet resolved.
 //!
-//! One reader a table. What several tables must agree on is `check`'s.
+//! One reader per table. `check` verifies what several tables must agree on.
 
 mod admin;
 pub(crate) mod http;
@@ -49,10 +49,10 @@ pub(crate) struct Document {
     pub(crate) reload: Reload,
     pub(crate) doctor: Doctor,
     pub(crate) listeners: Vec<RawListener>,
-    /// An unknown key was probably meant to hold listeners.
+    /// An unknown key was probably meant to contain listeners.
     pub(crate) listeners_meant: bool,
     pub(crate) routes: Vec<RawRoute>,
-    /// All of the services could be read as far as their names.
+    /// The names of all services could be read.
     pub(crate) services_known: bool,
     /// In order of name.
     pub(crate) services: Vec<RawService>,
@@ -88,7 +88,7 @@ pub(crate) struct RawListener {
     pub(crate) proxy_protocol: Vec<ipnet::IpNet>,
 }
 
-/// What a listener speaks, its services by name.
+/// The protocol of a listener, its services by name.
 #[derive(Debug)]
 pub(crate) enum RawProtocol {
     Http,
@@ -101,7 +101,7 @@ pub(crate) enum RawProtocol {
 }
 
 impl RawProtocol {
-    /// Those that it names; an http listener's routes do.
+    /// Returns the services that it names; for an http listener, the routes name them.
     pub(crate) fn services(&self) -> impl Iterator<Item = &At<Arc<str>>> {
         let (by_name, other) = match self {
             RawProtocol::Http => (&[][..], None),
@@ -117,7 +117,7 @@ impl RawProtocol {
 pub(crate) struct RawRoute {
     /// Its heading.
     pub(crate) span: Span,
-    /// All of its conditions could be read, so that it may be compared with others.
+    /// All of its conditions could be read, so it may be compared with others.
     pub(crate) certain: bool,
     pub(crate) name: Option<At<Arc<str>>>,
     pub(crate) listeners: Vec<At<Arc<str>>>,
@@ -131,7 +131,7 @@ pub(crate) struct RawRoute {
     pub(crate) rate_limit: Option<RateLimit>,
 }
 
-/// What a route does, services by name.
+/// A route's action, services by name.
 #[derive(Debug)]
 pub(crate) enum RawAction {
     Forward(Box<RawForward>),
@@ -150,8 +150,8 @@ pub(crate) struct RawForward {
     pub(crate) response_fields: FieldChanges,
 }
 
-/// `[service.NAME]`. It names nothing, so it is already what the snapshot holds; beside it the
-/// places that checks point at.
+/// `[service.NAME]`. It references nothing by name, so it already has the snapshot's form; in
+/// addition, the positions that checks report.
 #[derive(Debug)]
 pub(crate) struct RawService {
     pub(crate) service: model::Service,
@@ -163,15 +163,15 @@ pub(crate) struct RawService {
     pub(crate) queue: Option<Span>,
     /// Of `hash.on`.
     pub(crate) hash_on: Option<Span>,
-    /// What its files make of it becomes the service's `tls`.
+    /// The service's `tls`, completed from its files.
     pub(crate) tls: Option<RawServiceTls>,
     /// Of `http`.
     pub(crate) http: Option<Span>,
     /// Of `affinity`.
     pub(crate) affinity: Option<Span>,
-    /// `affinity.key_file`; what the file holds becomes the key.
+    /// `affinity.key_file`; the contents become the key.
     pub(crate) affinity_key: Option<At<PathBuf>>,
-    /// Of the address of each of its servers.
+    /// Positions of its servers' addresses.
     pub(crate) servers: Vec<RawServerSpans>,
 }
 
@@ -181,7 +181,7 @@ pub(crate) struct RawServerSpans {
     pub(crate) zone: Option<Span>,
 }
 
-/// A name of something in the file.
+/// Parses a name of something in the file.
 fn name(text: &str) -> Result<Arc<str>, Wrong> {
     const CHARS_MAX: usize = 128;
     if text.is_empty() {

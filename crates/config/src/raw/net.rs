@@ -1,4 +1,4 @@
-//! Addresses, networks and host names as people write them.
+//! Parses addresses, networks and host names.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -34,7 +34,7 @@ pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Wrong> {
     })
 }
 
-/// An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address that it stands for.
+/// Converts an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) to the IPv4 address.
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),
@@ -58,7 +58,7 @@ pub(crate) fn dns_server(text: &str) -> Result<SocketAddr, Wrong> {
     }
 }
 
-/// Where a server is: `10.0.1.5:8080`, `[::1]:8080`, `listings.internal:8080`.
+/// Parses a server's address: `10.0.1.5:8080`, `[::1]:8080`, `listings.internal:8080`.
 pub(crate) fn server_target(text: &str) -> Result<ServerTarget, Wrong> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         if address.port() == 0 {
@@ -100,8 +100,8 @@ pub(crate) fn server_target(text: &str) -> Result<ServerTarget, Wrong> {
     Ok(ServerTarget::Name { host: host_name(name)?, port })
 }
 
-/// `::1:8080` is an address by itself; what was meant is `[::1]:8080`. A last group of one digit is
-/// no port that anyone uses.
+/// `::1:8080` is an address by itself; `[::1]:8080` was meant. A last group of one digit is not a
+/// plausible port.
 fn unbracketed_v6(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.rsplit_once(':').filter(|(_, port)| port.len() > 1)?;
     let ip = ip.parse::<Ipv6Addr>().ok()?;
@@ -130,7 +130,7 @@ pub(crate) fn network(text: &str) -> Result<IpNet, Wrong> {
     ))
 }
 
-/// A host name (RFC 1123 section 2.1, with `_` as found in practice), in lower case.
+/// Parses a host name (RFC 1123 section 2.1, with `_` as used in practice), in lower case.
 pub(crate) fn host_name(text: &str) -> Result<String, Wrong> {
     const NAME_BYTES_MAX: usize = 253;
     const LABEL_BYTES_MAX: usize = 63;
@@ -167,7 +167,7 @@ pub(crate) fn host_name(text: &str) -> Result<String, Wrong> {
     Ok(name.to_ascii_lowercase())
 }
 
-/// A host without port: a name or an IP address, as it stands in a URL (IPv6 in brackets).
+/// Parses a host without port: a name or an IP address, as in a URL (IPv6 in brackets).
 pub(crate) fn host(text: &str) -> Result<String, Wrong> {
     if let Some(v6) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
         return match v6.parse::<Ipv6Addr>() {
@@ -203,7 +203,7 @@ pub(crate) fn host(text: &str) -> Result<String, Wrong> {
     host_name(text)
 }
 
-/// A host to match: exact, or `*.example.com`. `None` for `*`: any.
+/// Parses a host to match: exact, or `*.example.com`. `None` for `*`: any.
 pub(crate) fn host_pattern(text: &str) -> Result<Option<HostPattern>, Wrong> {
     if text == "*" {
         return Ok(None);
@@ -226,8 +226,8 @@ pub(crate) fn host_pattern(text: &str) -> Result<Option<HostPattern>, Wrong> {
     })
 }
 
-/// A server name that TLS clients ask for (RFC 6066 section 3), in lower case, `*.` before it if
-/// wanted.
+/// Parses a server name for SNI (RFC 6066 section 3), in lower case, optionally with a leading
+/// `*.`.
 pub(crate) fn server_name(text: &str) -> Result<String, Wrong> {
     if text == "*" {
         return Err(Wrong::new("every name").help("write service = \"NAME\" for all other names"));
@@ -241,7 +241,7 @@ pub(crate) fn server_name(text: &str) -> Result<String, Wrong> {
     }
 }
 
-/// The value of a Host field: a host, with a port if wanted.
+/// Parses the value of a Host field: a host, with an optional port.
 pub(crate) fn authority(text: &str) -> Result<String, Wrong> {
     if let Some((name, port)) = text.rsplit_once(':')
         && let Ok(port) = port.parse::<u16>()

@@ -1,4 +1,4 @@
-//! Numbers, durations and sizes of a table, within the bounds of its spec.
+//! Reads numbers, durations and sizes of a table, within the bounds of its spec.
 
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ pub(crate) fn integer(value: &DeValue<'_>) -> Option<i128> {
     let DeValue::Integer(integer) = value else {
         return None;
     };
-    // What does not fit is out of every bound, and said so.
+    // A number that does not fit is out of all bounds, and reported so.
     let digits = integer.as_str().replace('_', "");
     Some(i128::from_str_radix(&digits, integer.radix()).unwrap_or(i128::MAX))
 }

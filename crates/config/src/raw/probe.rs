@@ -14,7 +14,7 @@ use crate::units;
 /// The longest name of a gRPC service.
 const GRPC_SERVICE_MAX_BYTES: usize = 1024;
 
-/// Keys that mean something to some kinds of check only, and to which.
+/// Keys that only apply to some kinds of check, and to which.
 const KEYS_OF_KINDS: [(&str, &[CheckWord]); 7] = [
     ("path", &[CheckWord::Http]),
     ("method", &[CheckWord::Http]),
@@ -25,7 +25,7 @@ const KEYS_OF_KINDS: [(&str, &[CheckWord]); 7] = [
     ("grpc_service", &[CheckWord::Grpc]),
 ];
 
-/// `speaks_http1`: the servers are certainly not spoken to in HTTP/2.
+/// `speaks_http1`: the servers certainly do not use HTTP/2.
 pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
     let host = table.text("host", net::authority).map(|at| at.value);
     let http = http_kind(&mut table, host.clone());
@@ -81,9 +81,9 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
     check
 }
 
-/// Reports what is there and means nothing to a check of this kind.
+/// Reports keys that have no effect in a check of this kind.
 fn unused_keys(table: &mut Table<'_>, kind: &At<CheckWord>) {
-    // An unknown word may have been meant to be any kind.
+    // An unknown word may have been meant as any kind.
     if table.peek("kind").is_some_and(|word| word.as_str() != Some(kind.value.as_str())) {
         return;
     }
@@ -102,7 +102,7 @@ fn unused_keys(table: &mut Table<'_>, kind: &At<CheckWord>) {
             span,
             "never used",
         );
-        // The kind may stand nowhere: then it is http.
+        // The kind may be absent: then it is http.
         let diagnostic = match table.key_span("kind") {
             Some(_) => diagnostic.other(kind.span.clone(), does),
             None => diagnostic,
@@ -189,7 +189,7 @@ fn range(value: &Spanned<DeValue<'_>>, problems: &Problems) -> Option<(u16, u16)
     read.map_err(|wrong| problems.report(wrong.at(title(), value.span()))).ok()
 }
 
-/// Sorted, and without overlap, so that equal sets are equal probes.
+/// Sorts and merges ranges, so that equal sets are equal probes.
 fn merged(mut ranges: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
     ranges.sort_unstable();
     let mut merged: Vec<(u16, u16)> = Vec::new();

@@ -12,7 +12,7 @@ use super::{RawAction, RawForward, RawRoute, http, name, net};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong, either, quote};
 
-/// The keys that say what is done, of which a route has exactly one.
+/// The keys for a route's action, of which it has exactly one.
 const ACTIONS: [&str; 4] = ["service", "split", "redirect", "deny"];
 
 pub(super) fn read(mut table: Table<'_>) -> RawRoute {
@@ -134,7 +134,7 @@ fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     }))
 }
 
-/// Reports none, more than one, and changes to what is not passed on.
+/// Reports a missing action, more than one, and changes to requests that are not forwarded.
 fn one_action(table: &mut Table<'_>) -> bool {
     let given: Vec<_> =
         ACTIONS.iter().filter_map(|&key| table.key_span(key).map(|span| (key, span))).collect();
@@ -234,7 +234,7 @@ fn rewrite(mut table: Table<'_>, matched: &PathMatch) -> Rewrite {
     rewrite
 }
 
-/// What replaces a matched prefix is kept as the prefix is: without a trailing slash.
+/// Stores a prefix replacement like the prefix: without a trailing slash.
 fn substitute(path: String, matched: &PathMatch) -> String {
     match matched {
         PathMatch::Exact(_) => path,
@@ -335,7 +335,7 @@ pub(super) fn key_part(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The error for a part of a request that is not one of `known`.
+/// Reports a part of a request that is not one of the supported ones.
 pub(super) fn unknown_key_part(text: &str, known: &[&str]) -> Wrong {
     let wrong = Wrong::new("no part of a request");
     match text.to_ascii_lowercase().as_str() {

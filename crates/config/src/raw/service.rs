@@ -1,4 +1,4 @@
-//! Reads `[service.NAME]` and the tables below it, but for its check.
+//! Reads `[service.NAME]` and the tables below it, except its check.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
     let in_flight_max: Option<At<u32>> = table.integer_if("in_flight_max");
     let (servers, server_spans) = servers(&mut table);
     let version = table.word("http", HttpVersion::Http11);
-    // What could not be read may have been meant to be "2".
+    // An unreadable value may have been meant as "2".
     let certain = table.peek("http").is_none_or(|word| word.as_str() == Some(version.as_str()));
     let speaks_http1 = certain && version == HttpVersion::Http11;
     let affinity_span = table.key_span("affinity");
@@ -53,7 +53,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             timeouts: timeouts(table.table("timeouts")),
             retries: retries(table.table("retries")),
             idle_connections_max: table.integer("idle_connections_max").value,
-            // Made of `tls` by `files`.
+            // Built from `tls` by `files`.
             tls: None,
             http: version,
             send_proxy: table.choice_if("send_proxy").and_then(|at| at.value.parse().ok()),
@@ -69,7 +69,7 @@ fn balance(table: &mut Table<'_>) -> (Balance, Option<Span>) {
     let hash = table.table("hash");
     let span = hash.as_ref().map(|hash| hash.span_of("on"));
     let hash = hash.map(hash_key);
-    // An unknown word may have been meant to be "hash".
+    // An unknown word may have been meant as "hash".
     let certain =
         table.peek("balance").is_none_or(|word| word.as_str() == Some(balance.value.as_str()));
     if let Some(key) = table.key_span("hash")
@@ -193,7 +193,7 @@ fn zones(table: Option<Table<'_>>) -> ZonePolicy {
     }
 }
 
-/// The table, and the file of its key, which `files` reads.
+/// Returns the table, and the file of its key, which `files` reads.
 fn affinity(mut table: Table<'_>) -> (Option<Affinity>, Option<At<PathBuf>>) {
     let cookie = table.text("cookie", http::cookie_name);
     let max_age = table.duration_if("max_age").map(|at| at.value);

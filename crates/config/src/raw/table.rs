@@ -1,7 +1,7 @@
-//! Typed reading of one TOML table against its [`TableSpec`]: every key is asked for by name, what
-//! is wrong is reported where it stands, and reading goes on with the default.
+//! Typed reading of one TOML table against its [`TableSpec`]: every key is requested by name,
+//! mistakes are reported at their position, and reading continues with the default.
 //!
-//! Knows no key by itself; the readers beside it do.
+//! Knows no keys itself; the readers in the other files do.
 
 use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
@@ -13,19 +13,19 @@ use crate::diagnostic::{At, Diagnostic, Problems, Span, Wrong, nearest, quote};
 use crate::schema::names::{self, Renamed};
 use crate::schema::spec::{Absent, KeySpec, Kind, TableSpec};
 
-/// A table that is being read.
+/// A table being read.
 pub(crate) struct Table<'t> {
     pub(crate) problems: &'t Problems,
     pub(crate) spec: &'static TableSpec,
-    /// Where the table begins: its heading, or the braces of an inline table.
+    /// The start of the table: its heading, or the braces of an inline table.
     pub(crate) span: Span,
-    /// What the file calls it, or the table that it stands in: the NAME of the spec's heading.
+    /// Its name in the file, or that of its parent table: the NAME of the spec's heading.
     name: Option<&'t str>,
     toml: &'t DeTable<'t>,
     asked: HashSet<&'static str>,
-    /// Keys that were probably meant by ones that are unknown.
+    /// Keys that unknown ones were probably meant to be.
     meant: Vec<&'static str>,
-    /// Something in it is unknown.
+    /// It contains an unknown key.
     pub(super) strange: bool,
 }
 
@@ -53,7 +53,7 @@ impl<'t> Table<'t> {
         table
     }
 
-    /// Every key that the spec does not know is a mistake, unless it is the old name of a key.
+    /// Reports keys that the spec does not know, except old names of keys.
     fn report_unknown(&mut self) {
         for (key, value) in self.toml {
             if self.spec.key(key.get_ref()).is_some() {
@@ -72,7 +72,8 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// What the file has for `key`, under its name or under its old one; the name comes first.
+    /// Returns the file's entry for `key`, under its name or its old one; the name takes
+    /// precedence.
     fn entry(&self, key: &str) -> Option<(&'t Spanned<DeString<'t>>, &'t Value<'t>)> {
         let old = || self.toml.get_key_value(Renamed::to_new(self.spec, key)?.old);
         self.toml.get_key_value(key).or_else(old)
@@ -88,22 +89,22 @@ impl<'t> Table<'t> {
         Table::new(toml, span, spec, self.name, self.problems)
     }
 
-    /// Its heading, as the file has it.
+    /// Returns its heading, as in the file.
     fn heading(&self) -> String {
         names::Place { spec: self.spec, name: self.name }.heading()
     }
 
-    /// Whether an unknown key was probably meant to be this one.
+    /// Returns whether an unknown key was probably meant to be this one.
     pub(super) fn means(&self, key: &str) -> bool {
         self.meant.contains(&key)
     }
 
-    /// Whether the key is there, or another that was probably meant to be it.
+    /// Returns whether the key is present, or another that was probably meant to be it.
     pub(super) fn has_or_means(&self, key: &str) -> bool {
         self.entry(key).is_some() || self.means(key)
     }
 
-    /// Proves that reader and schema know the same keys.
+    /// Asserts that reader and schema know the same keys.
     pub(crate) fn finish(self) {
         for key in self.spec.keys {
             debug_assert!(
@@ -124,11 +125,11 @@ impl<'t> Table<'t> {
         spec.unwrap_or(UNKNOWN)
     }
 
-    /// The value as it stands, whatever it is; absence of what is required is reported.
+    /// Returns the raw value; reports a missing required key.
     pub(crate) fn value(&mut self, key: &'static str) -> Option<&'t Value<'t>> {
         let spec = self.key_spec(key);
         let value = self.entry(key).map(|(_, value)| value);
-        // That nothing listens at all is said by `check`, in better words.
+        // `check` reports better that nothing listens at all.
         let required = matches!(spec.absent, Absent::Required) && !self.spec.path.is_empty();
         if required && !self.has_or_means(key) {
             self.problems.report_absence(Diagnostic::error(
@@ -140,23 +141,23 @@ impl<'t> Table<'t> {
         value
     }
 
-    /// The value as it stands, if it is there; for a second look.
+    /// Returns the raw value, if present, without consuming it.
     pub(crate) fn peek(&mut self, key: &'static str) -> Option<&'t DeValue<'t>> {
         self.asked.insert(key);
         self.entry(key).map(|(_, value)| value.get_ref())
     }
 
-    /// Where the key's value stands, or the table itself.
+    /// Returns the position of the key's value, or of the table.
     pub(crate) fn span_of(&self, key: &'static str) -> Span {
         self.entry(key).map_or_else(|| self.span.clone(), |(_, value)| value.span())
     }
 
-    /// Where the key itself stands, if it is there.
+    /// Returns the position of the key, if present.
     pub(crate) fn key_span(&self, key: &'static str) -> Option<Span> {
         self.entry(key).map(|(key, _)| key.span())
     }
 
-    /// A value of the wrong type.
+    /// Reports a value of the wrong type.
     pub(crate) fn mismatch(&mut self, key: &'static str, value: &Value<'_>) {
         let kind = self.key_spec(key).kind;
         self.problems.report(mismatch(key, &kind, value));
@@ -176,7 +177,7 @@ impl<'t> Table<'t> {
         self.problems.report(wrong.at(title, span));
     }
 
-    /// Text in the form that `parse` reads.
+    /// Reads text in the form that `parse` accepts.
     pub(crate) fn text<T>(
         &mut self,
         key: &'static str,
@@ -207,7 +208,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// A list of texts, or (where the spec allows one) a single text. `None` if absent.
+    /// Reads a list of texts, or (if the spec allows one) a single text. `None` if absent.
     pub(crate) fn texts<T>(
         &mut self,
         key: &'static str,
@@ -234,7 +235,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// One of the spec's words; the default if absent or wrong.
+    /// Reads one of the spec's words; the default if absent or wrong.
     pub(crate) fn choice(&mut self, key: &'static str) -> At<&'static str> {
         self.choice_if(key).unwrap_or_else(|| {
             let value = match self.key_spec(key).absent {
@@ -245,7 +246,7 @@ impl<'t> Table<'t> {
         })
     }
 
-    /// One of the spec's words.
+    /// Reads one of the spec's words.
     pub(crate) fn choice_if(&mut self, key: &'static str) -> Option<At<&'static str>> {
         let kind = self.key_spec(key).kind;
         let Kind::Choice(words) = kind else {
@@ -254,17 +255,17 @@ impl<'t> Table<'t> {
         self.text(key, |text| choose(text, words))
     }
 
-    /// The variant that one of the spec's words stands for; `otherwise` only if there is none.
+    /// Reads the variant of one of the spec's words; `otherwise` only if there is none.
     pub(crate) fn word<T: FromStr>(&mut self, key: &'static str, otherwise: T) -> T {
         self.word_at(key, otherwise).value
     }
 
-    /// As [`Table::word`], with its place.
+    /// As [`Table::word`], with its position.
     pub(crate) fn word_at<T: FromStr>(&mut self, key: &'static str, otherwise: T) -> At<T> {
         self.choice(key).map(|word| word.parse().unwrap_or(otherwise))
     }
 
-    /// A table of names and values, sorted by name; names are compared as `name` reads them.
+    /// Reads a table of names and values, sorted by name; names are compared as `name` parses them.
     pub(crate) fn map<T>(
         &mut self,
         key: &'static str,
@@ -316,7 +317,7 @@ impl<'t> Table<'t> {
     }
 }
 
-/// One of `words`, or the one that was probably meant.
+/// Returns one of `words`, or suggests the one that was probably meant.
 pub(crate) fn choose(text: &str, words: &[&'static str]) -> Result<&'static str, Wrong> {
     if let Some(word) = words.iter().find(|word| **word == text) {
         return Ok(word);

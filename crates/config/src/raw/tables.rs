@@ -1,4 +1,4 @@
-//! Tables below a table: one, several, named.
+//! Reads tables below a table: one, several, named.
 
 use toml::de::DeValue;
 
@@ -8,7 +8,7 @@ use crate::schema::names;
 use crate::schema::spec::Kind;
 
 impl<'t> Table<'t> {
-    /// The table below `key`.
+    /// Returns the table below `key`.
     pub(crate) fn table(&mut self, key: &'static str) -> Option<Table<'t>> {
         let kind = self.key_spec(key).kind;
         let value = self.value(key)?;
@@ -24,7 +24,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The tables of the list below `key`.
+    /// Returns the tables of the list below `key`.
     pub(crate) fn tables(&mut self, key: &'static str) -> Vec<Table<'t>> {
         let kind = self.key_spec(key).kind;
         let Some(value) = self.value(key) else {
@@ -57,7 +57,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The named tables below `key`, in order of name; and whether these are all.
+    /// Returns the named tables below `key`, in order of name; and whether these are all.
     pub(crate) fn named_tables(
         &mut self,
         key: &'static str,
@@ -87,7 +87,7 @@ impl<'t> Table<'t> {
                     let name = Some(at.value);
                     read.push((at, Table::new(toml, value.span(), spec, name, self.problems)));
                 }
-                // `[service]` with a service's own keys: the name was forgotten. Said once.
+                // `[service]` with a service's own keys: the name is missing. Reported once.
                 _ if spec.key(at.value).is_some() => {
                     if !nameless {
                         let title = format!("a {key} needs a name");

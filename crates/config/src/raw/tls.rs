@@ -1,5 +1,5 @@
-//! Reads `tls` of a listener and of a service, and `http2`. The files are named here; what stands
-//! in them is `files`'s.
+//! Reads `tls` of a listener and of a service, and `http2`. Only the files' paths are read here;
+//! `files` reads their contents.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub(crate) struct RawListenerTls {
     pub(crate) hsts: Option<At<Duration>>,
 }
 
-/// `certificates` or `certificate`. What could not be read is reported.
+/// `certificates` or `certificate`. Unreadable values have been reported.
 #[derive(Debug)]
 pub(crate) struct RawCertificate {
     pub(crate) chain: Option<At<PathBuf>>,
-    /// The chain's own file if it is not named.
+    /// The chain's own file if not given.
     pub(crate) key: Option<At<PathBuf>>,
     pub(crate) ocsp: Option<At<PathBuf>>,
 }
@@ -50,13 +50,13 @@ pub(crate) struct RawServiceTls {
     pub(crate) name: Option<Arc<str>>,
     /// `None`: the system's.
     pub(crate) ca: Option<At<PathBuf>>,
-    /// `ca` is there, but could not be read.
+    /// `ca` is present, but could not be read.
     pub(crate) ca_unreadable: bool,
     pub(crate) verify: bool,
     pub(crate) certificate: Option<RawCertificate>,
 }
 
-/// `tls` of the listener that `table` is.
+/// Reads `tls` of the listener `table`.
 pub(super) fn of_listener(table: &mut Table<'_>) -> Option<RawListenerTls> {
     let span = table.key_span("tls");
     let mut table = table.table("tls")?;
@@ -77,7 +77,7 @@ pub(super) fn of_listener(table: &mut Table<'_>) -> Option<RawListenerTls> {
     Some(tls)
 }
 
-/// `tls` of the service that `table` is.
+/// Reads `tls` of the service `table`.
 pub(super) fn of_service(table: &mut Table<'_>) -> Option<RawServiceTls> {
     let span = table.key_span("tls");
     let mut table = table.table("tls")?;
@@ -102,7 +102,7 @@ fn certificate(mut table: Table<'_>) -> RawCertificate {
             key => key,
         },
         chain,
-        // That of a service has none.
+        // A service's certificate has none.
         ocsp: match table.spec.key("ocsp") {
             Some(_) => table.text("ocsp", file_path),
             None => None,
@@ -112,7 +112,7 @@ fn certificate(mut table: Table<'_>) -> RawCertificate {
     certificate
 }
 
-/// `http2` of the listener that `table` is.
+/// Reads `http2` of the listener `table`.
 pub(super) fn http2(table: &mut Table<'_>) -> Option<ClientHttp2> {
     let usual = ClientHttp2 { streams_max: defaults::STREAMS_MAX as u32 };
     match table.peek("http2") {
@@ -126,7 +126,7 @@ pub(super) fn http2(table: &mut Table<'_>) -> Option<ClientHttp2> {
     Some(http2)
 }
 
-/// The path of a file, from the root or from the configuration's folder on.
+/// Parses a file path, absolute or relative to the configuration's directory.
 pub(super) fn file_path(text: &str) -> Result<PathBuf, Wrong> {
     if text.contains("-----BEGIN") {
         return Err(Wrong::new("this is what stands in the file").help("write the file's path"));
@@ -137,7 +137,7 @@ pub(super) fn file_path(text: &str) -> Result<PathBuf, Wrong> {
     Ok(PathBuf::from(text))
 }
 
-/// What a server's certificate is for: a name or an address.
+/// Parses what a server's certificate is for: a name or an address.
 fn server_name(text: &str) -> Result<String, Wrong> {
     match text.parse::<std::net::IpAddr>() {
         Ok(address) => Ok(address.to_string()),

@@ -12,7 +12,7 @@ use crate::defaults;
 use crate::diagnostic::{Diagnostic, Problems, Wrong};
 use crate::schema::TOP;
 
-/// Everything in the file that can be read.
+/// Returns everything in the file that can be read.
 pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
     let mut table = Table::new(toml, 0..0, &TOP, None, problems);
     let zone = table.text("zone", name);
@@ -44,7 +44,7 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
     document
 }
 
-/// In order of name; and whether all of them could be read as far as their names.
+/// Returns the services in order of name, and whether all of their names could be read.
 fn services(table: &mut Table<'_>) -> (Vec<RawService>, bool) {
     let mut services = Vec::new();
     let (tables, known) = table.named_tables("service");

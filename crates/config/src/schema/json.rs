@@ -1,5 +1,5 @@
-//! The configuration as JSON Schema (draft 2020-12), for editors: completion, hovering and
-//! underlining while one types. Bounds that need arithmetic on units are told in words only.
+//! The configuration as JSON Schema (draft 2020-12), for completion, hover text and validation in
+//! editors. Bounds that need arithmetic on units are only given in words.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::names::Renamed;
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec};
 use crate::units::{show_duration, show_size};
 
-/// The schema of the whole file.
+/// Returns the schema of the whole file.
 pub fn schema() -> Value {
     let mut definitions = Map::new();
     for table in TOP.tables().into_iter().skip(1) {

@@ -1,11 +1,11 @@
-//! The configuration as a reference for people, in Markdown: a section per table.
+//! The configuration reference in Markdown: one section per table.
 
 use std::fmt::Write as _;
 
 use super::keys::TOP;
 use super::spec::{KeySpec, Kind, TableSpec};
 
-/// Every table with its keys: type, default, meaning and a short example.
+/// Returns every table with its keys: type, default, meaning and a short example.
 pub fn reference() -> String {
     let mut out = String::new();
     for table in TOP.tables() {

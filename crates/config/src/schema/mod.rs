@@ -1,5 +1,5 @@
-//! What the configuration's keys are, for the reader, for editors (JSON Schema) and for people
-//! (the reference).
+//! The configuration's keys, as used by the reader, by editors (JSON Schema) and by the reference
+//! documentation.
 
 mod json;
 mod keys;

@@ -1,4 +1,4 @@
-//! Names that people bring along from elsewhere, and where a misplaced key belongs.
+//! Recognises key names of other programs, and keys in the wrong table.
 
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
@@ -7,7 +7,7 @@ use super::keys::TOP;
 use super::spec::{Kind, TableSpec};
 use crate::diagnostic::{Diagnostic, Span, nearest, quote};
 
-/// Keys as other balancers, or the next best guess, call them.
+/// Keys under the names of other balancers, or plausible guesses.
 const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("address", &["bind", "listen", "addr", "url", "ip", "endpoint", "target"]),
     ("backlog", &["listen_backlog"]),
@@ -107,14 +107,14 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("max", &["attempts", "num_retries", "count", "retry_count"]),
 ];
 
-/// A key of Weir's own that has a new name; the old one is still read.
+/// A key of Weir's own that was renamed; the old name is still read.
 #[derive(Debug)]
 pub(crate) struct Renamed {
     /// The path of its table, as in [`TableSpec::path`].
     pub(crate) table: &'static str,
     pub(crate) old: &'static str,
     pub(crate) new: &'static str,
-    /// The first version that does not read the old name.
+    /// The first version that will not read the old name.
     pub(crate) until: &'static str,
 }
 
@@ -123,17 +123,17 @@ pub(crate) const RENAMED: &[Renamed] =
     &[Renamed { table: "service.NAME.retries", old: "attempts_max", new: "max", until: "0.2" }];
 
 impl Renamed {
-    /// The entry for the key that `table` used to call `old`.
+    /// Returns the entry for the key formerly called `old` in `table`.
     pub(crate) fn from_old(table: &TableSpec, old: &str) -> Option<&'static Renamed> {
         RENAMED.iter().find(|renamed| renamed.table == table.path && renamed.old == old)
     }
 
-    /// The entry for the key that `table` now calls `new`.
+    /// Returns the entry for the key now called `new` in `table`.
     pub(crate) fn to_new(table: &TableSpec, new: &str) -> Option<&'static Renamed> {
         RENAMED.iter().find(|renamed| renamed.table == table.path && renamed.new == new)
     }
 
-    /// The key with the last part of its table's path in front: `retries.max`.
+    /// Returns the key prefixed with the last part of its table's path: `retries.max`.
     fn dotted(&self, key: &str) -> String {
         match self.table.rsplit('.').next() {
             Some(table) if !table.is_empty() => format!("{table}.{key}"),
@@ -141,8 +141,8 @@ impl Renamed {
         }
     }
 
-    /// For a file that has the old name at `old`: a warning, or an error if the new name is there
-    /// too, at `new`.
+    /// Returns the diagnostic for a file that has the old name at `old`: a warning, or an error if
+    /// the new name is also present, at `new`.
     pub(crate) fn diagnostic(&self, old: Span, new: Option<Span>) -> Diagnostic {
         let (was, is) = (self.dotted(self.old), self.dotted(self.new));
         match new {
@@ -163,7 +163,7 @@ impl Renamed {
     }
 }
 
-/// Words as other balancers call them.
+/// Words under the names of other balancers.
 const WORD_ALIASES: &[(&str, &[&str])] = &[
     ("round-robin", &["roundrobin", "round_robin", "rr", "static-rr", "wrr"]),
     (
@@ -208,7 +208,7 @@ const WORD_ALIASES: &[(&str, &[&str])] = &[
     ("1.3", &["tlsv1.3", "tls1.3", "tls13"]),
 ];
 
-/// The word of `words` that another balancer calls `text`.
+/// Returns the word of `words` that another balancer calls `text`.
 pub(crate) fn alias_of_word(text: &str, words: &[&'static str]) -> Option<&'static str> {
     let text = text.to_ascii_lowercase();
     words.iter().copied().find(|word| {
@@ -220,12 +220,12 @@ pub(crate) fn alias_of_word(text: &str, words: &[&'static str]) -> Option<&'stat
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'t> {
     pub(crate) spec: &'static TableSpec,
-    /// What stands in the file for the NAME of its heading.
+    /// The name in the file for the NAME of its heading.
     pub(crate) name: Option<&'t str>,
 }
 
 impl Place<'_> {
-    /// Its heading, as the file has it: `[service.app]`.
+    /// Returns its heading, as in the file: `[service.app]`.
     pub(crate) fn heading(self) -> String {
         match self.name {
             Some(name) => self.spec.heading.replace("NAME", &as_key(name)),
@@ -234,13 +234,13 @@ impl Place<'_> {
     }
 }
 
-/// `name` as TOML has it between dots: in quotes unless it is a bare key.
+/// Returns `name` as a dotted TOML key: in quotes unless it is a bare key.
 fn as_key(name: &str) -> String {
     let bare = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { quote(name) }
 }
 
-/// A key that its table does not know; and the key that was probably meant.
+/// Returns the diagnostic for an unknown key, and the key that was probably meant.
 pub(crate) fn unknown_key(
     place: Place<'_>,
     key: &Spanned<DeString<'_>>,
@@ -293,14 +293,14 @@ pub(crate) fn unknown_key(
     (diagnostic.help(help), None)
 }
 
-/// The key of which `plain` is a misspelt alias.
+/// Returns the key of which `plain` is a misspelt alias.
 fn near_alias(spec: &TableSpec, plain: &str) -> Option<&'static str> {
     let own = || KEY_ALIASES.iter().filter(|(of, _)| spec.key(of).is_some());
     let alias = nearest(plain, own().flat_map(|(_, aliases)| aliases.iter().copied()))?;
     own().find(|(_, aliases)| aliases.contains(&alias)).map(|(of, _)| *of)
 }
 
-/// A table that has its name in its heading needs no key for it.
+/// A table with its name in the heading needs no key for it.
 fn named_by_heading(place: Place<'_>, name: &str, value: &DeValue<'_>) -> String {
     let says = format!("{} is named {}: leave `name` out", place.heading(), quote(name));
     match value {
@@ -312,7 +312,7 @@ fn named_by_heading(place: Place<'_>, name: &str, value: &DeValue<'_>) -> String
     }
 }
 
-/// How to write a key that holds tables, when the slip was in a heading.
+/// Returns how to write a key that contains tables, if the mistake was in a heading.
 fn as_header(spec: &TableSpec, key: &str, value: &DeValue<'_>) -> Option<&'static str> {
     match (spec.key(key)?.kind, value) {
         (Kind::Tables(below) | Kind::NamedTables(below), DeValue::Table(_) | DeValue::Array(_))
@@ -324,7 +324,7 @@ fn as_header(spec: &TableSpec, key: &str, value: &DeValue<'_>) -> Option<&'stati
     }
 }
 
-/// A table that stands alone where several may stand.
+/// Reports a single table where a list of tables is expected.
 pub(crate) fn single_table(spec: &TableSpec, key: &str, span: Span) -> Diagnostic {
     let title = format!("there may be several of `{key}`, so each is an element of a list");
     let heading = match spec.heading.strip_prefix('[') {

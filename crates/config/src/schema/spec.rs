@@ -1,5 +1,5 @@
-//! How the keys of the configuration are described: once, for the reader (what is known, bounds,
-//! defaults), for the JSON Schema and for the reference in the documentation.
+//! Describes the configuration's keys: once, for the reader (known keys, bounds, defaults), for the
+//! JSON Schema and for the reference documentation.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use crate::units::{show_duration, show_size};
 /// A table of the configuration.
 #[derive(Debug)]
 pub(crate) struct TableSpec {
-    /// Where it stands, as one writes it: `[admin]`, `[[listener]]`, `check`.
+    /// Its heading as written: `[admin]`, `[[listener]]`, `check`.
     pub(crate) heading: &'static str,
     /// From the top: `service.NAME.check`; empty for the top level.
     pub(crate) path: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub(crate) doc: &'static str,
-    /// A short piece of a configuration that shows it.
+    /// A short example configuration.
     pub(crate) example: &'static str,
-    /// Its keys, in the order in which one would write them.
+    /// Its keys, in the usual order.
     pub(crate) keys: &'static [KeySpec],
 }
 
@@ -25,24 +25,24 @@ impl TableSpec {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// Whether its heading ends with a name of the user's choice.
+    /// Returns whether its heading ends with a user-chosen name.
     pub(crate) fn is_named(&self) -> bool {
         self.heading.ends_with(".NAME]") && self.heading.starts_with('[')
     }
 
-    /// Its keys in one line.
+    /// Returns its keys in one line.
     pub(crate) fn names(&self) -> String {
         self.keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")
     }
 
-    /// The key that alone would make a table of a text.
+    /// Returns the only required key, if a text alone could stand for the table.
     pub(crate) fn required_text(&self) -> Option<&'static str> {
         let mut required = self.keys.iter().filter(|key| matches!(key.absent, Absent::Required));
         let first = required.next()?;
         (required.next().is_none() && matches!(first.kind, Kind::Text(_))).then_some(first.name)
     }
 
-    /// This table and every table below it, in order.
+    /// Returns this table and every table below it, in order.
     pub(crate) fn tables(&'static self) -> Vec<&'static TableSpec> {
         let below = self.keys.iter().filter_map(|key| key.kind.tables());
         std::iter::once(self).chain(below.flat_map(TableSpec::tables)).collect()
@@ -55,7 +55,7 @@ pub(crate) struct KeySpec {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) absent: Absent,
-    /// What it means, in Markdown.
+    /// Its meaning, in Markdown.
     pub(crate) doc: &'static str,
 }
 
@@ -68,12 +68,12 @@ pub(crate) const fn key(
     KeySpec { name, kind, absent, doc }
 }
 
-/// What holds when a key is not there.
+/// What applies when a key is absent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Absent {
-    /// It must be there.
+    /// It is required.
     Required,
-    /// Said in words.
+    /// Described in words.
     Then(&'static str),
     Boolean(bool),
     Duration(Duration),
@@ -84,7 +84,7 @@ pub(crate) enum Absent {
     Texts(&'static [&'static str]),
 }
 
-/// What may be written.
+/// The permitted values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Boolean,
@@ -109,20 +109,20 @@ pub(crate) enum Kind {
         min: u64,
         max: u64,
     },
-    /// Text of some form.
+    /// Text of a certain form.
     Text(Form),
     List(&'static Kind),
     OneOrMore(&'static Kind),
     /// Any of several.
     Either(&'static [Kind]),
-    /// Names of a form with values.
+    /// A table of names of a form, with values.
     Map(Form, &'static Kind),
     Table(&'static TableSpec),
     Tables(&'static TableSpec),
     NamedTables(&'static TableSpec),
 }
 
-/// A form of text: its name and, where one regular expression tells it, a pattern for editors.
+/// A form of text: its name and, if a regular expression can describe it, a pattern for editors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     pub(crate) name: &'static str,
@@ -138,7 +138,7 @@ impl Kind {
         }
     }
 
-    /// In words, for a title ("must be …") and for the reference.
+    /// Returns it in words, for a title ("must be …") and for the reference.
     pub(crate) fn words(&self) -> String {
         match self {
             Kind::Boolean => "true or false".to_owned(),
@@ -165,7 +165,7 @@ impl Kind {
         }
     }
 
-    /// The bounds in words, if a person could run into them.
+    /// Returns the bounds in words, if a user could plausibly exceed them.
     pub(crate) fn bounds(&self) -> Option<String> {
         match *self {
             Kind::Duration { min, max } => {
@@ -195,7 +195,7 @@ fn with_article(noun: &str) -> String {
 }
 
 impl Absent {
-    /// As one would write it in the file, or in words.
+    /// Returns it as written in the file, or in words.
     pub(crate) fn words(&self) -> String {
         match *self {
             Absent::Required => "required".to_owned(),

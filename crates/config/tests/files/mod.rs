@@ -1,5 +1,5 @@
-//! The files that the cases name, made here: certificates whose dates stand fast beside a clock that
-//! does, so that what is said of them is always the same.
+//! The files that the cases name, generated here: certificates with fixed dates and a fixed clock,
+//! so that the diagnostics are always the same.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
@@ -16,7 +16,7 @@ use rcgen::{
 /// 2026-11-21 12:00 UTC.
 const NOW_S: i64 = 1_795_262_400;
 
-/// Files by name, whatever folder they are looked for in.
+/// Files by name, whatever directory they are looked for in.
 pub(crate) struct Made(HashMap<&'static str, Arc<[u8]>>);
 
 impl Surroundings for Made {
@@ -41,7 +41,7 @@ impl Surroundings for Made {
     }
 }
 
-/// Made once for all tests of a program.
+/// Returns the files, generated once for all tests of a program.
 pub(crate) fn made() -> &'static Made {
     static MADE: OnceLock<Made> = OnceLock::new();
     MADE.get_or_init(make)
@@ -93,7 +93,7 @@ fn make() -> Made {
             "a.pem" => {
                 put("root-only.key", key.serialize_pem().as_bytes());
                 put("cut.pem", &pem.as_bytes()[..pem.len() / 2]);
-                // A leaf in the place of its issuer.
+                // A leaf in place of its issuer.
                 put("gap.pem", format!("{pem}{pem}").as_bytes());
             }
             _ => {}

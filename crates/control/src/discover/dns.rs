@@ -1,8 +1,8 @@
 //! One lookup of one name: the hosts file, `localhost`, then DNS.
 //!
-//! The order is that of `files dns` in nsswitch.conf. The hosts file and resolv.conf are read
-//! again when they change, as the C library does. Nothing is cached here: when to ask again is
-//! `known`'s to say, and it says so by the TTL.
+//! The order is that of `files dns` in nsswitch.conf. The hosts file and resolv.conf are reread
+//! when they change, as the C library does. Nothing is cached here: `known` decides when to look up
+//! again, based on the TTL.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -20,18 +20,18 @@ use hickory_resolver::{Hosts, Resolver, TokioResolver, system_conf};
 
 use super::known::{Answer, Family, Source};
 
-/// How long an answer of the hosts file or of `localhost` is believed before it is read again.
+/// How long an answer from the hosts file or for `localhost` is valid before it is read again.
 const LOCAL_TTL: Duration = Duration::from_secs(10);
 
-/// Where lookups are made.
+/// Performs lookups.
 pub(crate) struct Dns {
-    /// Asked instead of those of resolv.conf.
+    /// Used instead of the servers in resolv.conf.
     nameserver: Option<SocketAddr>,
     hosts: Watched<Hosts>,
     resolver: Watched<Result<TokioResolver, String>>,
 }
 
-/// What was made of a file, and the file's time of change then.
+/// A parsed file, and its modification time when it was read.
 struct Watched<T> {
     path: PathBuf,
     seen: Option<SystemTime>,
@@ -39,7 +39,7 @@ struct Watched<T> {
 }
 
 impl Dns {
-    /// Lookups by the system's files; `nameserver` is asked instead of those of resolv.conf.
+    /// Uses the system's files; `nameserver` is queried instead of those in resolv.conf.
     pub(crate) fn new(nameserver: Option<SocketAddr>) -> Dns {
         Dns::with_files(nameserver, "/etc/hosts".into(), "/etc/resolv.conf".into())
     }
@@ -61,7 +61,7 @@ impl Dns {
         }
     }
 
-    /// Begins a lookup of `host`. The future borrows nothing, so that many can run at once.
+    /// Starts a lookup of `host`. The future borrows nothing, so that many can run at once.
     pub(crate) fn lookup(&mut self, host: &str) -> impl Future<Output = Answer> + use<> {
         self.refresh();
         let local = self.local(host);
@@ -171,7 +171,7 @@ async fn ask(resolver: &TokioResolver, host: &str, record_type: RecordType) -> F
             let mut addresses = Vec::new();
             let mut ttl_s = u32::MAX;
             for record in lookup.answers() {
-                // A CNAME on the way limits how long the whole answer holds.
+                // A CNAME on the way limits how long the whole answer is valid.
                 ttl_s = ttl_s.min(record.ttl);
                 addresses.extend(record.data.ip_addr());
             }
@@ -189,8 +189,9 @@ async fn ask(resolver: &TokioResolver, host: &str, record_type: RecordType) -> F
     }
 }
 
-/// Drops a family that this machine has no way to use (no IPv6, say), as long as the other has
-/// addresses: RFC 6724 section 6, rule 1. Found by asking for a source address; nothing is sent.
+/// Drops an address family that this machine cannot use (no IPv6, for example), as long as the
+/// other has addresses: RFC 6724 section 6, rule 1. Determined by asking for a source address;
+/// nothing is sent.
 fn only_usable(answer: Answer) -> Answer {
     let Answer { source, v4, v6 } = answer;
     let (v4_usable, v6_usable) = (keep_usable(&v4), keep_usable(&v6));

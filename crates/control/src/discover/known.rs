@@ -1,22 +1,22 @@
-//! What is known of one name: answers folded into a set that a bad answer cannot empty.
+//! What is known about one name: merges answers into a set that a bad answer cannot empty.
 //!
-//! Pure. Each address family is kept on its own, so that a failed AAAA query does not take away
-//! the IPv6 servers while A goes on to answer; but a family that is answered with "none" while the
-//! other has addresses is really gone.
+//! Pure. Each address family is tracked separately, so that a failed AAAA query does not remove the
+//! IPv6 servers while A still answers; but a family that is answered with "none" while the other
+//! has addresses is really gone.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use model::Moment;
 
-/// An answer is asked for again after its TTL, within these bounds.
+/// A name is looked up again after its TTL, within these bounds.
 pub(crate) const TTL_MIN: Duration = Duration::from_secs(1);
 pub(crate) const TTL_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// After a failure it is asked again after 1, 2, 4 … seconds, at most this.
+/// After a failure it is looked up again after 1, 2, 4 … seconds, at most this.
 pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// Addresses kept of one name.
+/// Maximum number of addresses kept per name.
 pub(crate) const ADDRESSES_MAX: usize = 1024;
 
 model::words! {
@@ -35,7 +35,7 @@ model::words! {
 /// The answer for one address family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// At least one address.
+    /// An answer that states there is none (no such name, or no such record).
     Found { addresses: Vec<IpAddr>, ttl: Duration },
     /// An answer that says there is none (no such name, or no such record).
     None(String),
@@ -59,14 +59,14 @@ pub(crate) struct Known {
     source: Option<Source>,
     /// When the addresses were last changed.
     changed_at: Option<Moment>,
-    /// When they were last confirmed by an answer.
+    /// When an answer last confirmed them.
     confirmed_at: Option<Moment>,
     failures: u32,
     error: Option<String>,
 }
 
 impl Known {
-    /// The last good set, IPv4 first, sorted.
+    /// Returns the last good set, IPv4 first, sorted.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         self.v4.iter().chain(&self.v6).copied()
     }
@@ -83,12 +83,13 @@ impl Known {
         self.confirmed_at
     }
 
-    /// Why the last attempt was not wholly good, if it was not.
+    /// Returns why the last attempt was not fully successful, if it was not.
     pub(crate) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// Takes in an answer. Returns whether the addresses changed, and after how long to ask again.
+    /// Merges an answer. Returns whether the addresses changed, and after how long to look up
+    /// again.
     pub(crate) fn fold(&mut self, answer: Answer, now: Moment) -> (bool, Duration) {
         let Answer { source, v4, v6 } = answer;
         let found = |family: &Family| matches!(family, Family::Found { .. });
@@ -179,7 +180,8 @@ mod tests {
         Answer { source: Source::Dns, v4, v6 }
     }
 
-    /// Answers one after the other; after each, the set, whether it changed, seconds to the next.
+    /// Merges answers one after the other; checks the set after each, whether it changed, and the
+    /// seconds to the next lookup.
     #[test]
     fn folding_table() {
         let a = "10.0.0.1";
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_told_and_forgotten() {
+    fn errors_are_reported_and_cleared() {
         let mut known = Known::default();
         known.fold(dns(none(), failed()), Moment::ZERO);
         assert_eq!(known.error(), Some("A: no records; AAAA: SERVFAIL"));

@@ -1,8 +1,9 @@
-//! Servers given by name: when each name is looked up, and what is known of it.
+//! Service discovery for servers given by name: when each name is looked up, and the results.
 //!
-//! Lookups are begun here and run as local tasks; their answers come back to the control loop,
-//! which hands them to [`Discovery::on_answer`]. One lookup serves every service that names the
-//! host, whatever the port. A source of addresses is a file of its own; today that is `dns`.
+//! Lookups are started here and run as local tasks; their answers come back to the control loop,
+//! which passes them to [`Discovery::on_answer`]. One lookup serves every service that names the
+//! host, whatever the port. Each source of addresses is a separate file; currently there is only
+//! `dns`.
 
 mod dns;
 mod known;
@@ -19,13 +20,13 @@ pub(crate) use known::Answer;
 use known::Known;
 pub use known::Source;
 
-/// Lookups under way at once; further names wait their turn.
+/// Maximum number of concurrent lookups; further names wait.
 const LOOKUPS_RUNNING_MAX: usize = 64;
 
-/// An answer on its way to the control loop: which name, and what.
+/// An answer on its way to the control loop: the name and its result.
 pub(crate) type Answered = (String, Answer);
 
-/// What is known of one name, for status pages.
+/// The state of one name, for status pages.
 #[derive(Clone, Debug)]
 pub struct Discovered {
     /// The host name.
@@ -38,9 +39,9 @@ pub struct Discovered {
     pub changed_at: Option<Moment>,
     /// When an answer last confirmed it.
     pub confirmed_at: Option<Moment>,
-    /// When it is looked up again.
+    /// When it is looked up next.
     pub next_at: Moment,
-    /// Why the last lookup was not wholly good, if it was not.
+    /// Why the last lookup was not fully successful, if it was not.
     pub error: Option<String>,
 }
 
@@ -57,12 +58,12 @@ struct Entry {
     known: Known,
     due: Moment,
     running: bool,
-    /// Whether a lookup has ended, well or not.
+    /// Whether a lookup has ended, successful or not.
     tried: bool,
 }
 
 impl Discovery {
-    /// No names yet. Answers are sent to `answers`.
+    /// Returns a discovery without names. Answers are sent to `answers`.
     pub(crate) fn new(
         nameserver: Option<SocketAddr>,
         answers: mpsc::Sender<Answered>,
@@ -76,8 +77,8 @@ impl Discovery {
         }
     }
 
-    /// Follows a changed configuration: new names are looked up at once, those no longer used are
-    /// forgotten, what is known of the others stays.
+    /// Applies a changed configuration: new names are looked up at once, unused ones are dropped,
+    /// the state of the others stays.
     pub(crate) fn follow(&mut self, snapshot: &Snapshot, now: Moment) {
         if self.nameserver != snapshot.resolver {
             self.nameserver = snapshot.resolver;
@@ -91,8 +92,8 @@ impl Discovery {
         self.expect(snapshot, now);
     }
 
-    /// Begins with the names of a configuration that may come into force; those of the present one
-    /// stay.
+    /// Starts looking up the names of a configuration that may come into force; those of the
+    /// current one stay.
     pub(crate) fn expect(&mut self, snapshot: &Snapshot, now: Moment) {
         let wanted: BTreeSet<&str> = snapshot.services.iter().flat_map(hosts).collect();
         for host in wanted {
@@ -105,7 +106,7 @@ impl Discovery {
         }
     }
 
-    /// Begins the lookups that are due.
+    /// Starts the lookups that are due.
     pub(crate) fn start_due(&mut self, now: Moment) {
         for (host, entry) in &mut self.names {
             if self.running >= LOOKUPS_RUNNING_MAX {
@@ -126,7 +127,7 @@ impl Discovery {
         }
     }
 
-    /// When [`Discovery::start_due`] next has something to do.
+    /// Returns when [`Discovery::start_due`] next has work to do.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         if self.running >= LOOKUPS_RUNNING_MAX {
             return None;
@@ -134,7 +135,7 @@ impl Discovery {
         self.names.values().filter(|entry| !entry.running).map(|entry| entry.due).min()
     }
 
-    /// Takes in an answer. Returns whether the name's addresses changed.
+    /// Merges an answer. Returns whether the name's addresses changed.
     pub(crate) fn on_answer(&mut self, host: &str, answer: Answer, now: Moment) -> bool {
         self.running = self.running.saturating_sub(1);
         let Some(entry) = self.names.get_mut(host) else {
@@ -149,17 +150,17 @@ impl Discovery {
         changed
     }
 
-    /// Whether `host` has been looked up at least once, well or not.
+    /// Returns whether `host` has been looked up at least once, successfully or not.
     pub(crate) fn is_tried(&self, host: &str) -> bool {
         self.names.get(host).is_some_and(|entry| entry.tried)
     }
 
-    /// Whether every name has been tried at least once.
+    /// Returns whether every name has been tried at least once.
     pub(crate) fn all_tried(&self) -> bool {
         self.names.values().all(|entry| entry.tried)
     }
 
-    /// What is known, by name.
+    /// Returns the state of each name.
     pub(crate) fn status(&self) -> Vec<Discovered> {
         let entries = self.names.iter();
         entries
@@ -175,8 +176,8 @@ impl Discovery {
             .collect()
     }
 
-    /// The servers of `service` with what is known of its names: in order of configuration, then
-    /// of address; an address that two of its servers share stands where it came first.
+    /// Returns the servers of `service` with the addresses of its names: in order of configuration,
+    /// then of address; an address that two of its servers share is listed where it occurs first.
     pub(crate) fn endpoints(&self, service: &Service) -> EndpointSet {
         endpoints(service, |host| {
             let known = self.names.get(host).map(|entry| &entry.known);
@@ -185,7 +186,7 @@ impl Discovery {
     }
 }
 
-/// The host names among a service's servers.
+/// Returns the host names among a service's servers.
 pub(crate) fn hosts(service: &Service) -> impl Iterator<Item = &str> {
     service.servers.iter().filter_map(|server| match &server.target {
         ServerTarget::Name { host, .. } => Some(host.as_str()),
@@ -217,7 +218,7 @@ fn endpoints(service: &Service, resolve: impl Fn(&str) -> Vec<IpAddr>) -> Endpoi
     EndpointSet { rows }
 }
 
-/// What is new is said once, not at every lookup.
+/// Logs changes once, not at every lookup.
 fn log(host: &str, known: &Known, changed: bool, error_before: Option<&str>, again: Duration) {
     let again_s = again.as_secs();
     if changed {

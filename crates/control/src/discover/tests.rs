@@ -1,4 +1,4 @@
-//! Names against a DNS server on loopback.
+//! Tests of discovery against a DNS server on loopback.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -97,7 +97,7 @@ fn the_last_good_set_outlives_empty_answers_and_failures() {
             let error = rig.error().expect("told why");
             assert!(told.is_empty() || error == told, "{error}");
         }
-        // It recovers by itself, after the growing waits of failures in a row.
+        // It recovers by itself, after the growing delays of consecutive failures.
         dns.set("app.test", addresses(&["127.0.0.9"], 60), Reply::Empty);
         rig.until(|rig| rig.changes == 2).await;
         assert_eq!((rig.addresses(), rig.error()), (vec!["127.0.0.9".to_owned()], None));
@@ -123,7 +123,7 @@ fn ipv6_addresses_are_servers_too_and_one_family_failing_keeps_the_other() {
 }
 
 #[test]
-fn a_name_that_never_resolved_is_tried_and_told() {
+fn a_name_that_never_resolved_is_retried_and_reported() {
     block_on(async {
         let dns = DnsServer::start().await;
         let mut rig = Rig::new(dns.address, &["nowhere.test:80"]);
@@ -178,7 +178,7 @@ fn the_hosts_file_comes_first_is_read_again_when_it_changes_and_localhost_needs_
 
         let answer = dns.lookup("localhost").await;
         assert_eq!((answer.source, found(&answer)), (Source::Localhost, "127.0.0.1".into()));
-        // Without resolv.conf the rest fails with a reason, and only the rest.
+        // Without resolv.conf other names fail with a reason, and only those.
         let answer = dns.lookup("other.test").await;
         assert!(matches!(&answer.v4, Family::Failed(why) if why.contains("no-resolv.conf")));
         std::fs::remove_dir_all(&directory).expect("removed");

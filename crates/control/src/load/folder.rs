@@ -1,5 +1,5 @@
-//! The files that a configuration names: read when it asks for them, each once, relative paths from
-//! its own folder. What was read is remembered, so that a change of it can be noticed.
+//! The files that a configuration names: each is read once when needed, relative paths from the
+//! configuration file's directory. What was read is remembered, so that a change can be detected.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,10 +12,10 @@ use config::{Found, Surroundings, Unreadable};
 use model::Material;
 use os::secret_file::{self, Links, SecretError};
 
-/// The largest file that is read. The authorities of a whole system take a quarter of it.
+/// The largest file that is read. A system's whole CA bundle takes a quarter of it.
 pub const NAMED_FILE_MAX_BYTES: u64 = 1 << 20;
 
-/// What surrounds a configuration file: the files in its folder and elsewhere, and the clock.
+/// The environment of a configuration file: the files that it names, and the clock.
 #[derive(Debug)]
 pub struct Folder {
     base: PathBuf,
@@ -26,16 +26,16 @@ pub struct Folder {
 
 type Outcome = Result<Found, Unreadable>;
 
-/// A file, and what it was like just before it was read.
+/// A file, and its stamp just before it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// `None`: there was none, or it could not be looked at.
+    /// `None`: the file did not exist, or could not be examined.
     pub stamp: Option<Stamp>,
 }
 
-/// What changes when a file is written to or exchanged.
+/// Metadata that changes when a file is written or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     device: u64,
@@ -47,7 +47,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Links are followed. `None`: there is no such file at present.
+    /// Reads the stamp of a file, following links. `None`: there is no such file at present.
     pub fn of(file: &Path) -> Option<Stamp> {
         fs::metadata(file).ok().map(|metadata| Stamp::from(&metadata))
     }
@@ -66,14 +66,14 @@ impl From<&Metadata> for Stamp {
 }
 
 impl Seen {
-    /// `file` as it is now.
+    /// Returns the current state of `file`.
     pub fn now(file: &Path) -> Seen {
         Seen { path: file.to_path_buf(), stamp: Stamp::of(file) }
     }
 }
 
 impl Folder {
-    /// What surrounds the configuration file at `path`.
+    /// Returns the environment of the configuration file at `path`.
     pub fn of(path: &Path) -> Folder {
         Folder {
             base: path.parent().unwrap_or(Path::new("")).to_path_buf(),
@@ -83,7 +83,7 @@ impl Folder {
         }
     }
 
-    /// Every file that was asked for, also those that could not be read.
+    /// Returns every file that was requested, including those that could not be read.
     pub fn into_seen(self) -> Vec<Seen> {
         self.seen.into_inner()
     }
@@ -94,7 +94,7 @@ impl Folder {
         let stamp = found.as_ref().ok().map(Stamp::from);
         self.seen.borrow_mut().push(Seen { path: path.to_path_buf(), stamp });
         let metadata = found.map_err(|error| self.unreadable(path, &error))?;
-        // Opening a pipe would wait for whoever writes to it.
+        // Opening a pipe would block until there is a writer.
         if !metadata.is_file() {
             return Err(refused("not a file".to_owned()));
         }
@@ -137,7 +137,7 @@ impl Folder {
 }
 
 fn found_at(path: &Path, bytes: Vec<u8>, metadata: &Metadata) -> Found {
-    // No bit for the group or for others.
+    // No permission bit for group or others.
     let only_root = metadata.uid() == 0 && metadata.mode().trailing_zeros() >= 6;
     let material = Material { path: path.to_path_buf(), bytes: bytes.into() };
     Found { material, only_root }

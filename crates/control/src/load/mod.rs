@@ -1,5 +1,5 @@
-//! Reads a configuration file and the files that it names, and has them checked. What is wrong is
-//! told as a person reads it.
+//! Loads a configuration file and the files that it names, and checks them. Errors are rendered for
+//! display.
 
 mod folder;
 
@@ -19,24 +19,24 @@ pub const FILE_MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What it says.
+    /// The parsed configuration.
     pub snapshot: Arc<Snapshot>,
     /// Warnings, rendered for people; empty if there are none.
     pub warnings: String,
 }
 
-/// Why a configuration could not be loaded. Prints as what to show: one line for a file that
-/// cannot be read, every mistake in it with its place otherwise.
+/// Why a configuration could not be loaded. Displays as one line for a file that cannot be read,
+/// otherwise as every mistake in it with its position.
 #[derive(Debug)]
 pub enum LoadError {
     /// The file cannot be read.
     Unreadable {
-        /// Which file.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is read, and is not a valid configuration.
+    /// The file was read, but is not a valid configuration.
     Invalid {
         /// How many mistakes.
         mistakes: usize,
@@ -73,10 +73,10 @@ impl std::error::Error for LoadError {
     }
 }
 
-/// What came of loading a configuration file.
+/// The result of loading a configuration file.
 #[derive(Debug)]
 pub struct Load {
-    /// The configuration, or why there is none.
+    /// The configuration, or the error.
     pub outcome: Result<Loaded, LoadError>,
     /// The file itself, then every file that it names, as they were just before they were read. A
     /// change of any of them may change the outcome.
@@ -100,7 +100,7 @@ pub fn load(path: &Path, colour: bool) -> Load {
     Load { outcome, seen }
 }
 
-/// Checks a configuration's text; `name` stands for it in what is rendered.
+/// Checks a configuration's text; `name` is the file name shown in errors.
 ///
 /// # Errors
 /// The mistakes, rendered.
@@ -125,8 +125,8 @@ pub fn check(
     }
 }
 
-/// The text of the configuration file at `path`: at most [`FILE_MAX_BYTES`] of it are ever read, also
-/// from a device or a pipe, which have no size.
+/// Returns the text of the configuration file at `path`: at most [`FILE_MAX_BYTES`] of it are read,
+/// even from a device or a pipe, which have no size.
 ///
 /// # Errors
 /// When it cannot be read, is larger, or is not UTF-8.
@@ -139,7 +139,7 @@ pub fn read(path: &Path) -> io::Result<String> {
     read_from(file, length)
 }
 
-/// As [`read`], from anything that can be read. `length_bytes`: how much is probably there.
+/// As [`read`], from any reader. `length_bytes`: the expected length.
 ///
 /// # Errors
 /// As [`read`].
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_cannot_be_read_is_one_line_that_says_how_to_mend_it() {
+    fn an_unreadable_file_is_reported_in_one_line_with_a_remedy() {
         let missing =
             load(Path::new("/nonexistent/weir.toml"), false).outcome.expect_err("no such file");
         let text = missing.to_string();

@@ -1,17 +1,17 @@
-//! What a probe of the gRPC health service sends, and what the answer means
-//! (gRPC's `doc/health-checking.md`).
+//! The probe of the gRPC health service: request and interpretation of the response (gRPC's
+//! `doc/health-checking.md`).
 
 use health::verdict::Failure;
 use transport::client::{Connection, Request, Response};
 use wire::grpc::{self, ServingStatus};
 
-/// The fields of the call, but for Host and User-Agent.
+/// Returns the fields of the call, except for Host and User-Agent.
 pub(super) fn fields() -> Vec<(String, String)> {
     let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     vec![field("content-type", grpc::CONTENT_TYPE), field("te", "trailers")]
 }
 
-/// The call. `body` is what [`grpc::put_check_request`] wrote.
+/// Returns the call. `body` is what [`grpc::put_check_request`] wrote.
 pub(super) fn request<'a>(
     host: &'a str,
     fields: &'a [(String, String)],
@@ -20,12 +20,12 @@ pub(super) fn request<'a>(
     Request { method: "POST", path: grpc::HEALTH_CHECK_PATH, host, fields, body }
 }
 
-/// Whether the server is fit, by the response that came last over `connection`.
+/// Returns whether the server is serving, according to the last response over `connection`.
 pub(super) fn judge(response: &Response, connection: &Connection) -> Result<(), Failure> {
     if response.status != 200 {
         return Err(Failure::Status(response.status));
     }
-    // A call that fails at once has its status in the head, since nothing follows.
+    // A call that fails at once has its status in the head (trailers-only).
     let status =
         connection.trailer("grpc-status").or_else(|| connection.head().field("grpc-status"));
     match status.map(grpc::parse_status) {
@@ -41,7 +41,7 @@ pub(super) fn judge(response: &Response, connection: &Connection) -> Result<(), 
     }
 }
 
-/// What a call that failed says of the server.
+/// Returns what a failed call says about the server.
 fn status_text(code: u32) -> &'static str {
     match code {
         grpc::UNIMPLEMENTED => "grpc-status 12 UNIMPLEMENTED: the server has no health service",

@@ -1,9 +1,9 @@
-//! One probe's way to its server: the connection kept between runs, and when a new one is made.
+//! A probe's connection to its server: how it is kept between runs, and when a new one is opened.
 //!
-//! A kept connection spares both sides a handshake a time, but a server that accepts nothing any
-//! more may still answer on it; hence every tenth probe opens a new one, and after a connection
-//! could not be made none is kept until a probe succeeds. Every connection is closed with a reset,
-//! which leaves `TIME_WAIT` on neither side; all that was sent has been answered by then.
+//! A kept connection saves both sides a handshake each time, but a server that accepts no new
+//! connections may still answer on it; hence every tenth probe opens a new one, and after a failed
+//! connect none is kept until a probe succeeds. Every connection is closed with a reset, which
+//! leaves `TIME_WAIT` on neither side; everything sent has been answered by then.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use wire::grpc as messages;
 use super::grpc;
 use super::way::{Configs, Line, Way, of_io};
 
-/// Probes on one connection.
+/// Maximum number of probes on one connection.
 const PROBES_PER_CONNECTION_MAX: u64 = 10;
 
 /// Bytes of a probe's response body that are read.
 const BODY_MAX_BYTES: usize = 64 * 1024;
 
-/// The connection kept for a probe and what was learnt of it.
+/// The connection kept for a probe, and its state.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    /// `None`: there is none, for a reason that lies here.
+    /// `None`: the probe cannot be run, because of a problem on this machine.
     way: Option<Way>,
     kept: Option<Line>,
-    /// The last new connection could not be made; nothing is kept until a probe succeeds.
+    /// The last connect failed; nothing is kept until a probe succeeds.
     fresh_only: bool,
 }
 
-/// What one probe asks.
+/// The request of one probe.
 struct Asked<'a> {
     probe: &'a ProbeIdentity,
     limits: ExchangeLimits,
@@ -39,13 +39,13 @@ struct Asked<'a> {
 }
 
 impl Lane {
-    /// For `probe` and no other.
+    /// Returns a lane for `probe` alone.
     pub(crate) fn new(probe: &ProbeIdentity, configs: &mut Configs) -> Lane {
         Lane { way: Way::of(probe, configs), kept: None, fresh_only: false }
     }
 
-    /// Runs the probe once. `give_up` lies beyond any timeout of its consumers: who waits for the
-    /// result decides what is too late, and drops this future then.
+    /// Runs the probe once. `give_up` lies beyond any timeout of its consumers: the caller decides
+    /// what is too late, and drops this future then.
     pub(crate) async fn run(
         &mut self,
         probe: &ProbeIdentity,
@@ -82,7 +82,7 @@ impl Lane {
         self.way.as_ref().ok_or(Failure::Broken(Cause::ProxyInternalError))
     }
 
-    /// Asks, and judges the answer. The connection is kept if `reuse`.
+    /// Sends the request, and evaluates the answer. The connection is kept if `reuse`.
     async fn ask(
         &mut self,
         asked: &Asked<'_>,
@@ -103,13 +103,13 @@ impl Lane {
         judged
     }
 
-    /// What came back, and over what.
+    /// Returns the response and the connection that it came over.
     async fn answer(&mut self, asked: &Asked<'_>) -> Result<(Line, Response), Failure> {
         if let Some(mut line) = self.kept.take()
             && is_fit(&mut line)
         {
-            // The server may close a kept connection whenever it likes: that says nothing of its
-            // health, a new connection does.
+            // The server may close a kept connection at any time: that says nothing about its
+            // health; a new connection does.
             match exchange(&mut line, asked).await {
                 Err(ClientError::Closed { .. }) => {}
                 result => return result.map(|response| (line, response)).map_err(of_client),
@@ -131,7 +131,7 @@ fn is_fit(line: &mut Line) -> bool {
 async fn exchange(line: &mut Line, asked: &Asked<'_>) -> Result<Response, ClientError> {
     match line.connection() {
         Some(connection) => connection.exchange(&asked.request, &asked.limits).await,
-        // It is there until the line is dropped.
+        // It exists until the line is dropped.
         None => Err(ClientError::Closed { kept: false, source: None }),
     }
 }
@@ -141,8 +141,8 @@ fn of_client(error: ClientError) -> Failure {
     error.io().map_or(Failure::Broken(cause), |error| of_io(error, cause))
 }
 
-/// These fields; a User-Agent that names us unless one is given, so that a server's own log tells
-/// probes from people; and a word to the server when the connection ends here.
+/// Returns these fields, plus a User-Agent that names Weir unless one is given, so that a server's
+/// log shows probes as such, and `Connection: close` if the connection ends here.
 fn with_defaults(mut fields: Vec<(String, String)>, reuse: bool) -> Vec<(String, String)> {
     let given = |fields: &[(String, String)], name: &str| {
         fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name))

@@ -1,8 +1,8 @@
-//! Runs the probes that the plan says are due, and tells how they went.
+//! Runs the probes that are due according to the plan, and reports their results.
 //!
-//! One local task a probe. What a result means is each consumer's to say (`health::verdict`, held
-//! by `watch`); here a probe is started, watched until the last of its consumers' timeouts, and
-//! given up. Probes take no slot of their server's limit.
+//! One local task per probe. Each consumer decides what a result means (`health::verdict`, held by
+//! `watch`); here a probe is started, watched until the last of its consumers' timeouts, and
+//! abandoned then. Probes take no slot of their server's concurrency limit.
 
 mod grpc;
 mod lane;
@@ -23,24 +23,25 @@ use tokio::sync::mpsc;
 use lane::Lane;
 use way::Configs;
 
-/// Added to the longest timeout of a probe's consumers, so that it is always they who give up.
+/// Added to the longest timeout of a probe's consumers, so that the consumers' timeouts always come
+/// first.
 const GIVE_UP_MARGIN: Duration = Duration::from_secs(1);
 
-/// What a running probe has to tell.
+/// A report of a running probe.
 pub(crate) struct Message {
     id: ProbeId,
     started: Moment,
     event: ProbeEvent,
-    /// Comes back with the last message of a run.
+    /// Returned with the last message of a run.
     lane: Option<Lane>,
 }
 
-/// A message as the consumers of its probe read it.
+/// A message in the form that the probe's consumers read.
 #[derive(Debug)]
 pub(crate) struct Heard {
-    /// Where the probe went.
+    /// The probed address.
     pub(crate) address: SocketAddr,
-    /// Whom it concerns.
+    /// The consumers concerned.
     pub(crate) consumers: Vec<ConsumerId>,
     /// When the probe was started.
     pub(crate) started: Moment,
@@ -48,7 +49,7 @@ pub(crate) struct Heard {
     pub(crate) event: ProbeEvent,
 }
 
-/// The plan, and what is kept of each probe between two runs.
+/// The plan, and the connections kept between runs.
 #[derive(Debug)]
 pub(crate) struct Prober {
     plan: Plan,
@@ -60,8 +61,8 @@ pub(crate) struct Prober {
 }
 
 impl Prober {
-    /// No probes yet. Messages are sent to `messages`; at most `probes_running_max` run at once,
-    /// further ones start late.
+    /// Returns a prober without probes. Messages are sent to `messages`; at most
+    /// `probes_running_max` run at once, further ones start late.
     pub(crate) fn new(probes_running_max: usize, messages: mpsc::Sender<Message>) -> Prober {
         Prober {
             plan: Plan::new(Vec::new(), Moment::ZERO, fastrand::Rng::new()),
@@ -73,15 +74,15 @@ impl Prober {
         }
     }
 
-    /// Follows a changed set of consumers.
+    /// Applies a changed set of consumers.
     pub(crate) fn follow(&mut self, consumers: Vec<Consumer>, now: Moment) {
         self.plan.update(consumers, now);
         self.lanes.retain(|id, _| self.plan.probe(*id).is_some());
         self.tls.forget_unused();
     }
 
-    /// Starts the probes that are due. One all of whose consumers are not `wanted` at present is
-    /// passed over this time.
+    /// Starts the probes that are due. A probe none of whose consumers is `wanted` at present is
+    /// skipped this time.
     pub(crate) fn start_due(&mut self, now: Moment, wanted: impl Fn(ConsumerId) -> bool) {
         let room = self.probes_running_max - self.running.min(self.probes_running_max);
         for id in self.plan.due(now, room) {
@@ -105,7 +106,7 @@ impl Prober {
         }
     }
 
-    /// When [`Prober::start_due`] next has something to do.
+    /// Returns when [`Prober::start_due`] next has work to do.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         if self.running >= self.probes_running_max {
             return None;
@@ -113,7 +114,7 @@ impl Prober {
         self.plan.next_due()
     }
 
-    /// Takes in a message. `None` if its probe is no longer in the plan.
+    /// Processes a message. Returns `None` if its probe is no longer in the plan.
     pub(crate) fn on_message(&mut self, message: Message) -> Option<Heard> {
         let Message { id, started, event, lane } = message;
         let probe = self.plan.probe(id);
@@ -133,7 +134,7 @@ impl Prober {
         heard
     }
 
-    /// The plan for people.
+    /// Returns the plan for display.
     pub(crate) fn report(&self) -> Report {
         self.plan.report()
     }
@@ -157,7 +158,7 @@ impl Run {
         self.tell(started, event, true).await;
     }
 
-    /// Waits for the result, telling at each consumer's timeout that there is none yet. A result
+    /// Waits for the result, reporting at each consumer's timeout that there is none yet. A result
     /// that is there when a timeout is noticed counts as in time: this thread may have been late.
     async fn wait(&mut self, started: Moment) -> (Duration, Result<(), Failure>) {
         let last = self.timeouts.last().copied().unwrap_or_default();

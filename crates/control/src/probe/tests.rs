@@ -1,4 +1,4 @@
-//! Probes against real servers on loopback.
+//! Tests of probes against real servers on loopback.
 
 mod grpc;
 mod http2;
@@ -29,12 +29,12 @@ enum Mode {
     Answer(u16),
     /// Reads requests and never answers.
     Hang,
-    /// Answers the first request of a connection; at the second it closes without a word, as a
-    /// server does whose idle timeout has just run out.
+    /// Answers the first request of a connection and closes at the second without a response, as a
+    /// server does whose idle timeout has just expired.
     CloseWhenAskedAgain,
 }
 
-/// A server that counts.
+/// A server that counts requests.
 struct Server {
     address: SocketAddr,
     mode: Rc<Cell<Mode>>,
@@ -123,7 +123,7 @@ struct Rig {
     messages: mpsc::Receiver<super::Message>,
     verdicts: HashMap<ConsumerId, Verdict>,
     changes: Vec<(u64, Change)>,
-    /// Ends of probes, and how many of them were failures.
+    /// Finished probes, and how many of them were failures.
     done: usize,
     failed: usize,
 }
@@ -190,7 +190,7 @@ fn consumer(id: u64, server: SocketAddr, kind: CheckKind, times_ms: (u64, u64)) 
     of_service(id, server, &server.to_string(), &checked_by(kind, times_ms))
 }
 
-/// A service with this check and nothing else that matters.
+/// Returns a service with this check and otherwise minimal settings.
 fn checked_by(kind: CheckKind, times_ms: (u64, u64)) -> Service {
     let check = Check {
         kind,
@@ -203,14 +203,14 @@ fn checked_by(kind: CheckKind, times_ms: (u64, u64)) -> Service {
     service("listings", &[], Some(check))
 }
 
-/// A server of `service`, by the name that the configuration gives it.
+/// Returns a server of `service`, with its configured name.
 fn of_service(id: u64, server: SocketAddr, name: &str, service: &Service) -> Consumer {
     let probe = Arc::new(service.probe(name, server).expect("a check"));
     let check = Arc::new(service.check.clone().expect("a check"));
     Consumer { id: ConsumerId(id), service: service.name.clone(), check, probe }
 }
 
-/// Runs the check of `service` on `address` until it says up or down; why.
+/// Runs the check of `service` on `address` until it is up or down; returns why.
 async fn verdict(service: &Service, address: SocketAddr) -> (Health, String) {
     let all = vec![of_service(1, address, &address.to_string(), service)];
     let mut rig = Rig::new(all, 8);
@@ -253,7 +253,7 @@ fn a_kept_connection_that_the_server_closed_is_no_failure() {
         let mut rig = Rig::new(all, 8);
         rig.until(|rig| rig.done == 20).await;
         assert_eq!(rig.failed, 0);
-        // The first probe, and from then on a try on the kept connection and one on a new one.
+        // The first probe, and from then on an attempt on the kept connection and one on a new one.
         assert_eq!(server.seen.connections.get(), 20);
         assert_eq!(server.seen.requests.get(), 39);
     });
@@ -272,7 +272,7 @@ fn a_server_that_hangs_fails_each_consumer_at_its_own_timeout() {
         let order: Vec<u64> = rig.changes.iter().map(|(id, _)| *id).collect();
         assert_eq!(order, [2, 1], "the hasty one knows first");
         assert_eq!(rig.changes[1].1.evidence.to_string(), "no answer in time 3 times");
-        // One probe served both, and each was given up with its connection.
+        // One probe served both, and each run was abandoned with its connection.
         assert_eq!(rig.done, 3);
         assert_eq!(server.seen.connections.get(), 3);
 
@@ -291,13 +291,13 @@ fn a_server_that_refuses_is_down_and_probed_afresh_until_a_success() {
         let (_, change) = rig.changes[0];
         assert_eq!(change.evidence.to_string(), "connection refused 3 times");
 
-        // It listens again but is not well: every probe has a connection of its own.
+        // It listens again but is unhealthy: every probe has its own connection.
         let server = Server::start_at(address, Mode::Answer(503)).await;
         rig.until(|_| server.seen.requests.get() == 5).await;
         assert_eq!(server.seen.connections.get(), 5);
         assert_eq!(rig.health(1), Health::Down);
 
-        // It is well: the first success is still on a new connection, which is kept then.
+        // It is healthy: the first success still uses a new connection, which is then kept.
         server.mode.set(Mode::Answer(200));
         rig.until(|rig| rig.health(1) == Health::Up).await;
         assert_eq!(rig.changes[1].1.evidence.to_string(), "2 successes in a row");
@@ -345,8 +345,8 @@ fn seventy_services_over_four_servers_are_probed_as_planned() {
 
         let begin = os::clock::now();
         rig.until(|rig| rig.done == 60).await;
-        // Fifteen probes of each server: no more often than every 200 ms with a jitter of a tenth, but
-        // for the first. A slow machine only makes them later.
+        // Fifteen probes of each server: no more often than every 200 ms with a jitter of a tenth,
+        // except for the first. A slow machine only makes them later.
         let took = os::clock::now().since(begin);
         assert!(took >= Duration::from_millis(13 * 180), "60 probes in {took:?}");
         for server in &servers {
@@ -406,7 +406,7 @@ fn tcp_checks_leave_no_time_wait() {
         assert_eq!(rig.health(1), Health::Up);
         assert_eq!(time_wait(server.address), 0);
 
-        // An ordinary close does leave one: what is looked at does show it.
+        // An ordinary close does leave one: this shows that the check below detects it.
         let ordinary = Server::start(Mode::Answer(200)).await;
         let stream = TcpStream::connect(ordinary.address).await.expect("connects");
         drop(stream);
@@ -430,18 +430,18 @@ fn http_probes_leave_no_time_wait_either() {
     });
 }
 
-/// An address of loopback that no other test's connections have at either end: the kernel gives ends
-/// that are not bound 127.0.0.1.
+/// Returns a loopback address that no other test's connections use at either end: the kernel
+/// assigns 127.0.0.1 to unbound ends.
 fn own_loopback() -> Ipv4Addr {
     let [_, a, b, c] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, 128 | (a & 63), b, c)
 }
 
-/// Sockets in `TIME_WAIT` with `address` at either end.
+/// Counts the sockets in `TIME_WAIT` with `address` at either end.
 fn time_wait(address: SocketAddr) -> usize {
     const TIME_WAIT: &str = "06";
     let IpAddr::V4(ip) = address.ip() else { panic!("{address} is not of IPv4") };
-    // As the kernel writes it: the address in the machine's own order.
+    // As the kernel prints it: the address in the machine's byte order.
     let end = format!("{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port());
     let table = std::fs::read_to_string("/proc/net/tcp").expect("/proc/net/tcp");
     let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());

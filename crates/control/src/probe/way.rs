@@ -1,5 +1,5 @@
-//! How a probe's connections are made: as its service's own are, but for the PROXY header, which
-//! tells of no client, and TLS, which resumes no session.
+//! Opens the connections of a probe: like those of its service, except that the PROXY header
+//! contains no client, and TLS resumes no session.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,8 +18,7 @@ use transport::http2::{Http2Client, PROTOCOL_VIOLATED};
 use transport::{Stream, TlsError};
 use wire::proxy_protocol::{self, Header, Origin};
 
-/// The largest response head that is taken over HTTP/2, in bytes as RFC 9113 section 6.5.2 counts
-/// them.
+/// The largest response head accepted over HTTP/2, in bytes as RFC 9113 section 6.5.2 counts them.
 const HEAD_MAX_BYTES: u32 = 64 * 1024;
 
 /// The TLS configurations of probes.
@@ -27,7 +26,7 @@ const HEAD_MAX_BYTES: u32 = 64 * 1024;
 pub(crate) struct Configs(Kept<(Arc<ServiceTls>, HttpVersion), ClientConfig>);
 
 impl Configs {
-    /// Forgets what no probe holds any more.
+    /// Drops configurations that no probe uses any more.
     pub(crate) fn forget_unused(&mut self) {
         self.0.forget_unused();
     }
@@ -36,14 +35,14 @@ impl Configs {
         self.0.get((Arc::clone(&tls.settings), http), |(settings, http)| {
             let config = tls::client(settings, tls::service_alpn(*http))?;
             let mut config = Arc::unwrap_or_clone(config);
-            // In a resumed session a server shows no certificate, so that it could expire unseen.
+            // In a resumed session a server sends no certificate, so it could expire unnoticed.
             config.resumption = Resumption::disabled();
             Ok(Arc::new(config))
         })
     }
 }
 
-/// How the connections of one probe are made.
+/// How the connections of one probe are opened.
 #[derive(Debug)]
 pub(crate) struct Way {
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
@@ -51,19 +50,19 @@ pub(crate) struct Way {
     http: HttpVersion,
 }
 
-/// A connection that carries requests, and is reset however it is dropped, also in the middle of
-/// an exchange.
+/// A connection that carries requests, and is reset when dropped, even in the middle of an
+/// exchange.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// Holds one until it is dropped.
+    /// Present until it is dropped.
     connection: Option<Connection>,
-    /// Moves the bytes of HTTP/2.
+    /// The task that drives HTTP/2.
     driver: Option<AbortHandle>,
 }
 
 impl Way {
-    /// `None`: its TLS cannot be set up. A checked configuration has been through this once
-    /// already, so that is a bug.
+    /// Returns `None` if its TLS cannot be set up. A checked configuration has been built before,
+    /// so that is a bug.
     pub(crate) fn of(probe: &ProbeIdentity, configs: &mut Configs) -> Option<Way> {
         let spec = &probe.spec;
         let tls = match &spec.tls {
@@ -88,7 +87,7 @@ impl Way {
         Some(Way { tls, preface, http: spec.http })
     }
 
-    /// Connects, and completes the TLS handshake if there is one.
+    /// Connects, and completes the TLS handshake if TLS is used.
     pub(crate) async fn connect(
         &self,
         address: SocketAddr,
@@ -122,7 +121,7 @@ impl Way {
         })?;
         let driver = tokio::task::spawn_local(async move {
             if let Err(error) = driver.await {
-                tracing::debug!(%address, %error, "a probe's connection of HTTP/2 has ended");
+                tracing::debug!(%address, %error, "a probe's HTTP/2 connection has ended");
             }
         });
         let connection = Some(Connection::over_http2(client));
@@ -131,7 +130,7 @@ impl Way {
 }
 
 impl Line {
-    /// The connection.
+    /// Returns the connection.
     pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut()
     }
@@ -148,7 +147,7 @@ impl Drop for Line {
     }
 }
 
-/// A server whose name cannot be one of TLS is asked for by its address, as for requests.
+/// Returns the server name for TLS; if a name is not valid in TLS, the address, as for requests.
 fn server_name(tls: &ProbeTls, address: SocketAddr) -> ServerName<'static> {
     ServerName::try_from(tls.name.to_string())
         .unwrap_or_else(|_| ServerName::IpAddress(address.ip().into()))
@@ -158,7 +157,7 @@ fn of_dial(error: &DialError) -> Failure {
     of_io(&error.source, error.cause)
 }
 
-/// What broke a connection: what TLS says of it, otherwise this cause.
+/// Returns the failure for a broken connection: TLS's description, otherwise this cause.
 pub(crate) fn of_io(error: &std::io::Error, cause: Cause) -> Failure {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
     inner.map_or(Failure::Broken(cause), |error| Failure::Said(error.text()))

@@ -1,4 +1,4 @@
-//! Heads of requests and responses, and what compression makes of them.
+//! Request and response heads, and the resulting compression.
 
 use model::{Compression, ContentCoding, MediaRange};
 use wire::http1::{HeadLimits, Parsed, RequestHead, ResponseHead, parse_request, parse_response};
@@ -17,7 +17,7 @@ fn rules() -> Compression {
     }
 }
 
-/// What becomes of a response with these lines, for a request with those.
+/// Returns the effect on a response with these lines, for a request with those.
 fn of(request: &str, response: &str) -> Effect {
     let request = if request.starts_with("GET") || request.starts_with("HEAD") {
         format!("{request}\r\n\r\n")
@@ -63,7 +63,7 @@ fn the_client_chooses_and_order_decides_among_equals() {
         ("deflate", None),
         ("", None),
         (", ,gzip,", Some(Gzip)),
-        // What cannot be read is refused, whatever else there is.
+        // A malformed weight is a refusal, whatever else is accepted.
         ("gzip;q=0.0000, *;q=0.5, br;q=0, zstd;q=0", None),
         ("gzip;level=9;q=0, x-gzip, br;q=0", None),
         ("gzip;level=9;q=0.5", Some(Gzip)),

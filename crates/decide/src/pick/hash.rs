@@ -2,30 +2,31 @@
 //!
 //! Rendezvous hashing (Thaler and Ravishankar 1998), weighted as by Schindelhauer and Schomaker
 //! (2005): each server draws a number from the key and its own token, and the best number wins.
-//! Against a ring or Maglev's table it needs no memory and no rebuilding, its shares are exact
-//! for any weights, and disruption is the least possible for every change, also of one weight (so
-//! slow start moves only keys of the server that grows): a server that leaves gives up its own
-//! keys, to all others in proportion, and nobody else's move. The price is one multiplication or
+//! Compared with a hash ring or Maglev's table it needs no memory and no rebuilding, its shares are
+//! exact for any weights, and every change moves the fewest possible keys, including a change of
+//! one weight (so slow start moves only keys of the server that grows): when a server leaves, its
+//! keys go to all others in proportion, and no other keys move. The price is one multiplication or
 //! two per server and request, which at the tens of servers of a service is less than the cache
 //! misses of a search in a ring.
 //!
-//! Load is bounded as by Mirrokni, Thorup and Zadimoghaddam (2016): a server takes at most
-//! `load_factor` times the mean load per weight; a key whose server is at its bound goes to its
-//! next best one. A handful of requests is no overload, whatever the mean.
+//! Load is bounded as described by Mirrokni, Thorup and Zadimoghaddam (2016): a server takes at
+//! most `load_factor` times the mean load per weight; a key whose server is at its bound goes to
+//! its next best one. A handful of requests never counts as overload, whatever the mean.
 
 use super::{Candidate, Servers, random::Random};
 use crate::token::mix;
 
-/// Requests that a server may always have. The bound of a quiet service would be a single one, and
-/// a client's next request would be sent elsewhere because its last is just being closed.
+/// Requests that a server may always have. Otherwise the bound of a quiet service would be a single
+/// request, and a client's next request would be sent elsewhere because its last one is just
+/// closing.
 const ALLOWED_MIN: f64 = 4.0;
 
-/// By key.
+/// Weighted rendezvous hashing with bounded load.
 #[derive(Clone, Debug)]
 pub struct Hash {
     candidates: Box<[Candidate]>,
     weight_total: f64,
-    /// All weights are equal, so that the numbers drawn can be compared as they are.
+    /// All weights are equal, so the scores can be compared directly.
     even: bool,
     load_factor: f64,
     /// For requests without the key.
@@ -33,7 +34,7 @@ pub struct Hash {
 }
 
 impl Hash {
-    /// Over these servers; a `load_factor` below 1.0 counts as 1.0.
+    /// Builds the algorithm over these servers; a `load_factor` below 1.0 counts as 1.0.
     pub fn new(candidates: &[Candidate], load_factor: f64) -> Hash {
         let first = candidates.first().map(|candidate| candidate.weight);
         Hash {
@@ -45,8 +46,8 @@ impl Hash {
         }
     }
 
-    /// The best server for `key` of those that may take a request and are below their bound; if
-    /// all that have room are above it, the best of them. Without a key, one of two at random.
+    /// Returns the best server for `key` among those that have room and are below their load bound;
+    /// if all with room are above it, the best of them. Without a key, one of two drawn at random.
     pub fn pick(
         &self,
         servers: &impl Servers,
@@ -58,7 +59,7 @@ impl Hash {
         };
         let in_flight: f64 =
             (0..self.candidates.len()).map(|server| f64::from(servers.in_flight(server))).sum();
-        // Load that a server may have per unit of weight, once this request has come.
+        // Load that a server may have per unit of weight, including this request.
         let bound = self.load_factor * (in_flight + 1.0) / self.weight_total;
         let mut best: Option<(bool, f64, usize)> = None;
         for (server, candidate) in self.candidates.iter().enumerate() {
@@ -75,25 +76,25 @@ impl Hash {
         best.map(|(_, _, server)| server)
     }
 
-    /// The number that a server draws for a key; the highest wins.
+    /// Returns a server's score for a key; the highest wins.
     fn score(&self, key: u64, candidate: &Candidate) -> f64 {
         let drawn = drawn(key, candidate.token);
         if self.even { drawn } else { weighted(drawn, candidate.weight) }
     }
 }
 
-/// Where a server stands in the order in which a key prefers servers, the highest first: the order
-/// that [`Hash::pick`] follows, for servers outside of a picker.
+/// Returns a server's position in a key's order of preference, the highest first: the order that
+/// [`Hash::pick`] follows, for servers outside of a picker.
 pub(crate) fn preference(key: u64, candidate: Candidate) -> f64 {
     weighted(drawn(key, candidate.token), candidate.weight)
 }
 
-/// Uniform over (0, 1), from the high 53 bits.
+/// Returns a value uniform over (0, 1), from the high 53 bits.
 fn drawn(key: u64, token: u64) -> f64 {
     ((mix(key ^ token) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// The server whose exponential waiting time of rate `weight` ends first.
+/// Converts to exponential waiting times of rate `weight`: the server whose time ends first wins.
 fn weighted(drawn: f64, weight: u32) -> f64 {
     drawn.ln() / f64::from(weight)
 }
@@ -105,7 +106,7 @@ mod tests {
 
     const KEYS: u64 = 20_000;
 
-    /// Where each key goes when nothing is in flight.
+    /// Returns where each key goes when nothing is in flight.
     fn placement(candidates: &[Candidate]) -> Vec<u64> {
         let algorithm = Hash::new(candidates, 1.25);
         let sim = Sim::new(candidates.len());
@@ -128,7 +129,7 @@ mod tests {
                 let share = placed.iter().filter(|&&token| token == server.token).count() as f64
                     / KEYS as f64;
                 let ideal = f64::from(*weight) / f64::from(total);
-                // Keys and tokens are fixed, so this cannot fail by chance.
+                // Keys and tokens are fixed, so this test is deterministic.
                 assert!((share - ideal).abs() < 0.01, "{weights:?}: {share}, ideal {ideal}");
             }
         }

@@ -1,12 +1,12 @@
 //! Least connections: the server with the fewest requests in flight relative to its weight.
 //!
-//! Servers that tie are taken in weighted rotation, so that requests which come one at a time,
-//! when every server is idle, are still spread by weight and not all given to the first.
+//! Ties are broken in weighted rotation, so that sequential requests, which find every server idle,
+//! are still distributed by weight instead of all going to the first.
 
 use super::{Candidate, Servers, Turn, weights};
 use crate::weights::Schedule;
 
-/// The fewest in flight.
+/// The fewest requests in flight relative to weight.
 #[derive(Clone, Debug)]
 pub struct LeastConnections {
     weights: Box<[u32]>,
@@ -14,13 +14,13 @@ pub struct LeastConnections {
 }
 
 impl LeastConnections {
-    /// Over these servers.
+    /// Builds the algorithm over these servers.
     pub fn new(candidates: &[Candidate]) -> LeastConnections {
         let weights = weights(candidates);
         LeastConnections { rotation: Schedule::new(&weights), weights: weights.into() }
     }
 
-    /// The least loaded of those that may take a request.
+    /// Returns the least loaded server that has room.
     pub fn pick(&self, servers: &impl Servers, turn: &Turn) -> Option<usize> {
         let first = self.rotation.at(turn.next())?;
         let mut best = None;
@@ -40,7 +40,7 @@ impl LeastConnections {
     }
 }
 
-/// Whether `a` requests at a server of weight `a_weight` are less load than `b` at `b_weight`.
+/// Returns whether `a` requests at weight `a_weight` are less load than `b` at `b_weight`.
 pub(super) fn less_loaded(a: u32, a_weight: u32, b: u32, b_weight: u32) -> bool {
     u64::from(a) * u64::from(b_weight) < u64::from(b) * u64::from(a_weight)
 }

@@ -1,9 +1,9 @@
-//! The five algorithms, one a file: of servers that may be asked, which one.
+//! The five balancing algorithms, one per file: each chooses one of the available servers.
 //!
-//! An algorithm is built when the eligible servers or their weights change and only read
-//! afterwards. What changes from request to request (who is full, how much is in flight, how long
-//! answers take) it asks of [`Servers`]. A server that is full or already tried is passed over
-//! while another has room; `None` means that nobody may take it.
+//! An algorithm is built when the eligible servers or their weights change and is immutable
+//! afterwards. What changes from request to request (which servers are full, how much is in flight,
+//! latencies) it reads from [`Servers`]. A server that is full or already tried is passed over
+//! while another has room; `None` means that no server may take the request.
 
 pub mod hash;
 pub mod least_connections;
@@ -15,61 +15,62 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use model::Balance;
 
-/// What an algorithm may ask about the servers it chooses from, by their index.
+/// The current state of the servers, by index, as an algorithm sees it.
 pub trait Servers {
-    /// Whether it has room and may be chosen.
+    /// Returns whether it has room and may be chosen.
     fn may_take(&self, server: usize) -> bool;
-    /// Requests at it now.
+    /// Returns the requests in flight at it.
     fn in_flight(&self, server: usize) -> u32;
-    /// Its present estimate of the time to a response head, in microseconds; `None`: unknown.
+    /// Returns the current estimate of the time to a response head, in microseconds; `None`:
+    /// unknown.
     fn latency_us(&self, server: usize) -> Option<f64>;
 }
 
-/// What an algorithm must know of a server beforehand.
+/// The static properties of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// [`crate::server_token`] of its address.
+    /// The [`crate::server_token`] of its address.
     pub token: u64,
-    /// Its share relative to its peers, in thousandths of a configured weight, so that slow start
+    /// Its share relative to the others, in thousandths of a configured weight, so that slow start
     /// has fractions to work with; above 0.
     pub weight: u32,
 }
 
-/// Whose turn it is, counted over all workers; outlives the algorithm, so that a change of the
-/// servers does not send everybody back to the first.
+/// The turn counter, shared by all workers. It outlives the algorithm, so that a change of the
+/// servers does not restart at the first.
 #[derive(Debug, Default)]
 pub struct Turn(AtomicU64);
 
 impl Turn {
-    /// A counter whose first turn is `start`. Balancers that start together should differ in it,
-    /// lest all begin with the same server.
+    /// Returns a counter whose first turn is `start`. Balancers that start together should use
+    /// different values, so that they do not all begin with the same server.
     pub fn starting_at(start: u64) -> Turn {
         Turn(AtomicU64::new(start))
     }
 
-    /// The next turn's number.
+    /// Returns the next turn's number.
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, Relaxed)
     }
 }
 
-/// An algorithm, ready to choose.
+/// A balancing algorithm, ready to choose.
 #[derive(Clone, Debug)]
 pub enum Picker {
     /// Each in turn.
     RoundRobin(round_robin::RoundRobin),
-    /// The fewest in flight.
+    /// The fewest requests in flight.
     LeastConnections(least_connections::LeastConnections),
-    /// The lower product of latency and requests in flight, of two.
+    /// The lower product of latency and requests in flight, of two drawn at random.
     PeakEwma(peak_ewma::PeakEwma),
-    /// The fewer in flight, of two.
+    /// The fewer requests in flight, of two drawn at random.
     Random(random::Random),
     /// By key.
     Hash(hash::Hash),
 }
 
 impl Picker {
-    /// The algorithm that `balance` asks for, over these servers.
+    /// Builds the algorithm that `balance` names, over these servers.
     pub fn new(balance: &Balance, candidates: &[Candidate]) -> Picker {
         match balance {
             Balance::RoundRobin => Picker::RoundRobin(round_robin::RoundRobin::new(candidates)),
@@ -82,7 +83,8 @@ impl Picker {
         }
     }
 
-    /// The server for one request, by its index among the candidates; `None` if none may take it.
+    /// Returns the server for one request, by its index among the candidates; `None` if none may
+    /// take it.
     pub fn pick(
         &self,
         servers: &impl Servers,
@@ -106,7 +108,7 @@ fn weights(candidates: &[Candidate]) -> Vec<u32> {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! Servers as numbers.
+    //! Test servers as plain numbers.
 
     use super::{Candidate, Servers};
 
@@ -194,7 +196,7 @@ mod tests {
 
     #[test]
     fn every_algorithm_keeps_all_slots_busy_while_work_is_left() {
-        // 24 requests for 6 servers of 4: whoever chooses, all 24 slots end up taken.
+        // 24 requests for 6 servers of 4: with any algorithm, all 24 slots end up taken.
         let mut rng = seeded();
         for balance in all() {
             let picker = Picker::new(&balance, &candidates(&[1; 6]));

@@ -1,9 +1,9 @@
 //! Peak EWMA: of two servers drawn by weight, the one with the lower product of latency and
 //! requests in flight.
 //!
-//! The latency is a moving average that rises to a slow answer at once and sinks again over
-//! [`DECAY`], as in Finagle and Linkerd: a server that stalls is avoided after one answer, and
-//! since the average of a server that is not asked sinks too, it is tried again later.
+//! The latency is a moving average that jumps to a slow response at once and decays over [`DECAY`],
+//! as in Finagle and Linkerd: a server that stalls is avoided after one response, and since the
+//! average of a server without requests decays too, it is tried again later.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use model::{Moment, ServerState};
 use super::{Candidate, Servers, random::better_of_two, weights};
 use crate::weights::Draw;
 
-/// After this long an observation counts for 1/e of itself.
+/// Time after which an observation counts for 1/e of itself.
 pub const DECAY: Duration = Duration::from_secs(10);
 
-/// The latency of a server that has not answered yet but has requests in flight, in microseconds:
-/// so long that it gets its first request at once and its second only when it has answered, or
-/// when nobody else has either.
+/// The latency assumed for a server with requests in flight that has not answered yet, in
+/// microseconds: so long that it gets its first request at once and its second only after it has
+/// answered, or when no other server has answered either.
 const UNKNOWN_US: f64 = 1e12;
 
-/// The lower product of latency and requests in flight, of two.
+/// The lower product of latency and requests in flight, of two drawn at random.
 #[derive(Clone, Debug)]
 pub struct PeakEwma {
     servers: usize,
@@ -29,12 +29,12 @@ pub struct PeakEwma {
 }
 
 impl PeakEwma {
-    /// Over these servers.
+    /// Builds the algorithm over these servers.
     pub fn new(candidates: &[Candidate]) -> PeakEwma {
         PeakEwma { servers: candidates.len(), draw: Draw::new(&weights(candidates)) }
     }
 
-    /// The cheaper of two that may take a request.
+    /// Returns the cheaper of two servers that have room.
     pub fn pick(&self, servers: &impl Servers, rng: &mut fastrand::Rng) -> Option<usize> {
         better_of_two(&self.draw, self.servers, servers, rng, |a, b| {
             cost(servers, a) < cost(servers, b)
@@ -51,9 +51,8 @@ fn cost(servers: &impl Servers, server: usize) -> f64 {
     }
 }
 
-/// Notes that a response head came `time` after its request: the average rises to it at once or
-/// sinks towards it. Of two workers that note at the same moment one may be lost, which the next
-/// answer mends.
+/// Records that a response head arrived `time` after its request: the average jumps up to it or
+/// decays towards it. Of two concurrent updates one may be lost; the next response corrects that.
 pub fn observe_latency(state: &ServerState, time: Duration, now: Moment) {
     let sample = time.as_micros() as f64;
     let before = f64::from_bits(state.latency_us_bits.load(Relaxed));
@@ -64,12 +63,12 @@ pub fn observe_latency(state: &ServerState, time: Duration, now: Moment) {
         let kept = kept_after(now.since(at));
         before * kept + sample * (1.0 - kept)
     };
-    // 0.0 stands for unknown, so a known latency stays above it.
+    // 0.0 means unknown, so a known latency stays above it.
     state.latency_us_bits.store(next.max(1.0).to_bits(), Relaxed);
     state.latency_at_us.store(now.as_micros(), Relaxed);
 }
 
-/// The estimate as it is at `now`, in microseconds, sunken since the last answer; `None` if there
+/// Returns the estimate at `now`, in microseconds, decayed since the last response; `None` if there
 /// never was one.
 pub fn latency_us(state: &ServerState, now: Moment) -> Option<f64> {
     let latency = f64::from_bits(state.latency_us_bits.load(Relaxed));
@@ -103,18 +102,18 @@ mod tests {
         assert!((estimate_ms(&state, 1_000) - 10.0).abs() < 0.1);
         observe_latency(&state, 500 * MS, Moment::from_millis(1_001));
         assert!((estimate_ms(&state, 1_001) - 500.0).abs() < 0.1);
-        // Good answers for a decay's time bring it most of the way back.
+        // Fast responses for one decay time bring it most of the way back.
         for at in (1_100..=11_000).step_by(100) {
             observe_latency(&state, 10 * MS, Moment::from_millis(at));
         }
         let after = estimate_ms(&state, 11_000);
         assert!((180.0..200.0).contains(&after), "{after}");
-        // Without answers it sinks as well.
+        // Without responses it decays as well.
         assert!((estimate_ms(&state, 21_000) - after / std::f64::consts::E).abs() < 1.0);
     }
 
-    /// Four servers, one of which answers ten times as slowly from `slow_from` on: the share that
-    /// it gets before and after.
+    /// Simulates four servers, one of which is ten times slower from `slow_from` on; returns the
+    /// share that it gets before and after.
     fn shares_of_the_slow_server(slow_from_ms: u64) -> (f64, f64) {
         let mut rng = seeded();
         let algorithm = PeakEwma::new(&candidates(&[1; 4]));

@@ -1,16 +1,16 @@
 //! Random: of two servers drawn by weight, the one with fewer requests in flight relative to its
 //! weight (the power of two choices, Mitzenmacher 2001).
 //!
-//! Needs no memory and no scan, and balancers that know nothing of one another do not all run to
-//! the same server, as with a plain least-connections.
+//! It needs no memory and no scan, and independent balancers do not all send to the same server, as
+//! they do with plain least-connections.
 
 use super::{Candidate, Servers, least_connections::less_loaded, weights};
 use crate::weights::Draw;
 
-/// Draws that may find a server without room before all are looked through.
+/// Draws that may hit a server without room before all servers are scanned.
 const DRAWS_MAX: u32 = 4;
 
-/// The fewer in flight, of two.
+/// The fewer requests in flight, of two drawn at random.
 #[derive(Clone, Debug)]
 pub struct Random {
     weights: Box<[u32]>,
@@ -18,14 +18,14 @@ pub struct Random {
 }
 
 impl Random {
-    /// Over these servers.
+    /// Builds the algorithm over these servers.
     pub fn new(candidates: &[Candidate]) -> Random {
         let weights = weights(candidates);
         Random { draw: Draw::new(&weights), weights: weights.into() }
     }
 
-    /// The less loaded of two that may take a request; the first drawn when they tie, so that
-    /// idle servers are taken exactly by weight.
+    /// Returns the less loaded of two servers that have room; the first drawn on a tie, so that
+    /// idle servers are chosen exactly by weight.
     pub fn pick(&self, servers: &impl Servers, rng: &mut fastrand::Rng) -> Option<usize> {
         better_of_two(&self.draw, self.weights.len(), servers, rng, |a, b| {
             let (in_flight_a, in_flight_b) = (servers.in_flight(a), servers.in_flight(b));
@@ -34,8 +34,8 @@ impl Random {
     }
 }
 
-/// One that may take a request, drawn by weight without regard to load: a choice that no client can
-/// foresee or influence.
+/// Returns a server with room, drawn by weight without regard to load: a choice that no client can
+/// predict or influence.
 pub fn by_weight(draw: &Draw, servers: &impl Servers, rng: &mut fastrand::Rng) -> Option<usize> {
     for _ in 0..DRAWS_MAX {
         let server = draw.one(rng)?;
@@ -43,13 +43,13 @@ pub fn by_weight(draw: &Draw, servers: &impl Servers, rng: &mut fastrand::Rng) -
             return Some(server);
         }
     }
-    // Those with room are few or light: the next one after a random place.
+    // Few servers have room, or those have low weights: take the next one after a random position.
     let first = rng.usize(..draw.len());
     (first..draw.len()).chain(0..first).find(|&server| servers.may_take(server))
 }
 
-/// The better of two drawn servers that may take a request, by `is_better`; when three draws found
-/// nobody, the best of all that may.
+/// Returns the better of two drawn servers that have room, by `is_better`; if the draws find none,
+/// the best of all with room.
 pub(super) fn better_of_two(
     draw: &Draw,
     count: usize,

@@ -1,9 +1,9 @@
-//! Round robin: each in turn, as often as its weight says, smoothly interleaved.
+//! Smooth weighted round robin.
 //!
-//! The turns are computed ahead ([`Schedule`]) and one counter over all workers says whose it is,
-//! so that the order is kept however requests are spread over workers. A server that is full
-//! loses its turn; since the counter moves on, its share goes to the others evenly and not all to
-//! its neighbour.
+//! The turns are computed ahead ([`Schedule`]), and one counter over all workers selects the turn,
+//! so that the order is kept however requests are spread over workers. A server that is full loses
+//! its turn; since the counter moves on, its share is spread evenly over the others instead of all
+//! going to the next one.
 
 use super::{Candidate, Servers, Turn, weights};
 use crate::weights::Schedule;
@@ -16,12 +16,12 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Over these servers.
+    /// Builds the algorithm over these servers.
     pub fn new(candidates: &[Candidate]) -> RoundRobin {
         RoundRobin { schedule: Schedule::new(&weights(candidates)), servers: candidates.len() }
     }
 
-    /// Whose turn it is, of those that may take a request.
+    /// Returns the server whose turn it is, among those that have room.
     pub fn pick(&self, servers: &impl Servers, turn: &Turn) -> Option<usize> {
         let mut server = self.schedule.at(turn.next())?;
         for _ in 0..self.servers {
@@ -30,7 +30,8 @@ impl RoundRobin {
             }
             server = self.schedule.at(turn.next())?;
         }
-        // Those with room are few or light: whoever comes next, without regard to weight.
+        // Few servers have room, or those have low weights: take the next one, without regard to
+        // weight.
         (server..self.servers).chain(0..server).find(|&server| servers.may_take(server))
     }
 }

@@ -1,22 +1,22 @@
-//! How many retries a service may make: a share of its requests, and a few more so that a service
-//! with hardly any traffic can retry at all. Against the storm in which every request to a failing
-//! service is sent two or three times just when it can bear least.
+//! Retry budget: limits a service's retries to a share of its requests, plus a few more so that a
+//! service with little traffic can retry at all. Prevents retry storms, in which every request to a
+//! failing service is sent two or three times just when it can handle least.
 //!
-//! As linkerd's and Envoy's budgets, it counts what was asked in the last ten seconds, so that a
-//! quiet hour saves nothing up. Counting a request is one addition to a worker's own cache line;
-//! the windows are added up only when something has failed.
+//! Like linkerd's and Envoy's budgets, it counts the requests of the last ten seconds, so that a
+//! quiet hour builds up no credit. Counting a request is one addition to a worker's own cache line;
+//! the windows are summed only after a failure.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use model::Moment;
 
-/// Over how long requests and retries are counted.
+/// The window over which requests and retries are counted.
 pub(super) const WINDOW_S: u32 = 10;
 
-/// Counters, so that workers seldom meet at one.
+/// Number of counters, so that workers rarely contend.
 const SHARDS: usize = 16;
 
-/// Seconds told apart: a power of two above [`WINDOW_S`].
+/// Number of seconds distinguished: a power of two above [`WINDOW_S`].
 const SECONDS: usize = 16;
 
 /// What a service allows.
@@ -24,7 +24,7 @@ const SECONDS: usize = 16;
 pub struct BudgetTerms {
     /// Retries per hundred requests.
     pub share_percent: u32,
-    /// Retries per second beside that, as many as the window's at once.
+    /// Retries per second in addition, the whole window's at once.
     pub floor_per_s: u32,
 }
 
@@ -43,21 +43,21 @@ pub struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// A budget of which nothing is used.
+    /// Returns an unused budget.
     pub fn new() -> RetryBudget {
         RetryBudget::default()
     }
 
-    /// Counts a request, once however often it is sent. `worker` chooses a counter.
+    /// Counts a request, once however often it is sent. `worker` selects a counter.
     pub fn note_request(&self, worker: usize, now: Moment) {
         self.requests[worker % SHARDS].add(second(now));
     }
 
-    /// Takes one retry if there is one left. Of workers that ask for the last at the same time none
-    /// may get it, but never two.
+    /// Takes one retry if there is one left. When workers compete for the last one, possibly none
+    /// gets it, but never two.
     pub fn take(&self, terms: BudgetTerms, now: Moment) -> bool {
         let second = second(now);
-        // Counted before it is compared, so that everyone who compares sees it.
+        // Counted before it is compared, so that every competitor sees it.
         self.retries.add(second);
         if self.retries.sum(second) <= self.allowed(terms, second) {
             return true;
@@ -66,7 +66,8 @@ impl RetryBudget {
         false
     }
 
-    /// Retries made in the last ten seconds, and how many there may be at this rate of requests.
+    /// Returns the retries made in the last ten seconds, and how many are allowed at this request
+    /// rate.
     pub fn used(&self, terms: BudgetTerms, now: Moment) -> (u64, u64) {
         let second = second(now);
         (self.retries.sum(second), self.allowed(terms, second))
@@ -80,7 +81,7 @@ impl RetryBudget {
 }
 
 /// Counts of the last seconds. A cell holds its second in the upper half and the count in the
-/// lower, so that an old count gives way to a new one in one step.
+/// lower, so that a new count replaces an old one in one step.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Window {
@@ -97,7 +98,7 @@ impl Window {
                 Err(now) => current = now,
             }
         }
-        // Its second, or one a whole round later: then this one came too late to count.
+        // The cell holds this second, or one a whole round later: then this count is too late.
         if of(current) == second {
             cell.fetch_add(1, Relaxed);
         }
@@ -111,7 +112,7 @@ impl Window {
         });
     }
 
-    /// What was counted in the window that ends with `second`.
+    /// Returns the count of the window that ends with `second`.
     fn sum(&self, second: u32) -> u64 {
         self.cells
             .iter()
@@ -122,7 +123,8 @@ impl Window {
     }
 }
 
-/// Seconds since the process began; 1 is the first, so that an unused cell is older than any.
+/// Returns seconds since the process started; 1 is the first, so that an unused cell is older than
+/// any.
 fn second(now: Moment) -> u32 {
     u32::try_from(now.as_micros() / 1_000_000).unwrap_or(u32::MAX - 1) + 1
 }
@@ -168,7 +170,7 @@ mod tests {
         let budget = RetryBudget::new();
         let (mut sent, mut retried) = (Vec::new(), Vec::new());
         let mut now_us = rng.u64(0..100_000_000);
-        // Every request fails, and its retry too; the rate changes as it likes.
+        // Every request fails, and its retry too; the rate varies at random.
         let mut gap_us = 1_000;
         for n in 0..60_000 {
             if n % 5_000 == 0 {
@@ -188,7 +190,8 @@ mod tests {
             times.partition_point(|&t| t < to) - times.partition_point(|&t| t < from)
         };
         for &end in retried.iter().step_by(97) {
-            // As many as were allowed when the last of them was taken: its window began on a second.
+            // As many as were allowed when the last of them was taken: its window began on a
+            // second.
             let from = (end / 1_000_000 * 1_000_000).saturating_sub(9_000_000);
             let (retries, requests) = (within(&retried, from, end), within(&sent, from, end + 1));
             assert!(retries <= requests / 5 + 30, "{retries} of {requests}, seed {seed}");

@@ -1,8 +1,9 @@
-//! What the cause of a failed attempt says of its server.
+//! What the cause of a failed attempt says about its server.
 
 use model::Cause;
 
-/// Whether its server cannot be reached, and others of the same zone may not be either.
+/// Returns whether the cause means that the server is unreachable, and others of its zone may be
+/// too.
 pub fn is_unreachable(cause: Cause) -> bool {
     matches!(
         cause,
@@ -14,8 +15,8 @@ pub fn is_unreachable(cause: Cause) -> bool {
     )
 }
 
-/// Whether a server that has been sent a request may still be at work on it: nothing has told that
-/// it is gone.
+/// Returns whether a server that has been sent a request may still be processing it: nothing shows
+/// that it has stopped.
 pub fn leaves_work(cause: Cause) -> bool {
     !matches!(
         cause,

@@ -1,12 +1,11 @@
-//! Whether a request that a server failed is given to a server again, and how.
+//! Decides whether a failed request is retried, and how.
 //!
-//! The first question is what may have happened to it already ([`Evidence`]): what no server has
-//! acted on may be sent again whatever its method; what may have been acted on only if acting
-//! twice is the same as acting once (RFC 9110 section 9.2.2). Then come what is left to send it
-//! with: the body, an attempt, another server, the service's [`RetryBudget`].
+//! The first question is what may have happened to it already ([`Evidence`]): a request that no
+//! server has acted on may be sent again whatever its method; one that may have been acted on only
+//! if it is idempotent (RFC 9110 section 9.2.2). Then the means of a retry are checked: the body,
+//! an attempt, another server, the service's [`RetryBudget`].
 //!
-//! Only decisions: who fails how is the data plane's to see, and choosing the other server is
-//! `pick`'s.
+//! Only decisions: the data plane observes the failures, and `pick` chooses the other server.
 
 mod budget;
 mod meaning;
@@ -16,26 +15,26 @@ pub use meaning::{is_unreachable, leaves_work};
 
 use model::{Cause, Moment};
 
-/// How often a request may be sent again because its kept connection was stale, before such a
-/// replay counts as an attempt like any other. One is the rule, since a replay takes a fresh
-/// connection; the second is for the next server's.
+/// How often a request may be replayed because its pooled connection was stale, before a replay
+/// counts as a normal attempt. One is usual, since a replay takes a fresh connection; the second is
+/// for the next server's.
 pub const REPLAYS_MAX: u32 = 2;
 
-/// What is known of whether a server has acted on a request.
+/// What is known about whether a server has acted on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// No byte was handed to the kernel, or the server's close had arrived before the first was:
-    /// no server has seen it.
+    /// No byte was handed to the kernel, or the server's close had arrived before the first was: no
+    /// server has seen it.
     NeverSent,
-    /// The server said that it has not acted on it: HTTP/2's `REFUSED_STREAM`, or a `GOAWAY` whose
-    /// last stream is an earlier one (RFC 9113 section 8.7).
+    /// The server has declared that it did not act on it: HTTP/2's `REFUSED_STREAM`, or a `GOAWAY`
+    /// whose last stream is an earlier one (RFC 9113 section 8.7).
     RefusedByProtocol,
-    /// Anything may have happened to it. Unacknowledged bytes prove nothing: the acknowledgment
-    /// may be what was lost.
+    /// The server may have acted on it. Unacknowledged bytes prove nothing: the acknowledgement may
+    /// be what was lost.
     Unknown,
 }
 
-/// An attempt that brought no response head, and what there is for another.
+/// An attempt that produced no response head, and the means for another.
 #[derive(Clone, Copy, Debug)]
 pub struct Failed {
     /// What the server may have done with it.
@@ -44,29 +43,29 @@ pub struct Failed {
     pub cause: Cause,
     /// Whether the request's method is idempotent (RFC 9110 section 9.2.2).
     pub idempotent: bool,
-    /// Whether the request can be sent again from its beginning: it has no body, none of it has
-    /// been read, or all that has been read is kept.
+    /// Whether the request can be sent again from its start: it has no body, none of it has been
+    /// read, or all that has been read is kept.
     pub body_kept: bool,
     /// Attempts left of `attempts_max`.
     pub attempts_left: u32,
-    /// How often this request was sent again without counting as an attempt.
+    /// How often this request was replayed without counting as an attempt.
     pub replays: u32,
-    /// Whether a server that has not failed this request could take it.
+    /// Whether there is a server on which this request has not failed.
     pub another_server: bool,
     /// Whether it was one of several requests on a connection that ended (HTTP/2).
     pub shared_connection: bool,
 }
 
-/// What to do about it.
+/// The decision about a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Send it again.
     Retry {
-        /// On a connection that is made for it: the server's kept ones are suspect.
+        /// On a new connection: the server's pooled ones are suspect.
         fresh_connection: bool,
-        /// The server that failed is the last resort.
+        /// The failed server is used only as a last resort.
         avoid_server: bool,
-        /// It uses up one of `attempts_left`; otherwise it is one more of `replays`.
+        /// It uses up one of `attempts_left`; otherwise it is one of `replays`.
         counts: bool,
     },
     /// Answer with the failure's cause.
@@ -77,34 +76,34 @@ pub enum Verdict {
 }
 
 model::words! {
-    /// Why a failed request was not sent again; stands in the access record.
+    /// Why a failed request was not sent again; part of the access record.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum WhyNot {
-        /// The failure is not one that a server could mend: the client's or Weir's own, a limit in time
-        /// that was used up, an answer that would be the same again.
+        /// A retry cannot help: the failure is the client's or Weir's own, a timeout that is used
+        /// up, or an answer that would be the same again.
         NoUse = "no use",
-        /// A server may have acted on it, and acting twice is not the same as once.
+        /// A server may have acted on it, and it is not idempotent.
         NotIdempotent = "not idempotent",
         /// Some of its body is gone.
         BodyNotKept = "body not kept",
-        /// It has had all its attempts.
+        /// It has used all its attempts.
         NoAttemptsLeft = "no attempts left",
         /// The server cannot be reached, and there is no other.
         NoOtherServer = "no other server",
-        /// The service's retries have used up their share of its requests.
+        /// The service's retries have used up the retry budget.
         BudgetSpent = "budget spent",
     }
 }
 
-/// Decides about a failed attempt; takes from the budget if the answer is a retry that counts.
+/// Decides about a failed attempt; charges the budget if the decision is a retry that counts.
 ///
-/// A stale kept connection says nothing against its server: the request goes to the same one on a
+/// A stale pooled connection says nothing against its server: the request goes to the same one on a
 /// fresh connection, neither counted as an attempt nor charged to the budget. Such replays cannot
-/// storm: the server has done no work for what it closed unread, each needs a connection that an
-/// earlier exchange has left behind, and none makes another. A request whose shared connection
-/// ended is replayed once in the same way. Everything else is charged, also what
-/// was never sent: refused connections that all move to the servers that are left are just the
-/// storm that the budget is for.
+/// cause a storm: the server has done no work for what it closed unread, each needs a connection
+/// left behind by an earlier exchange, and none creates another. A request whose shared connection
+/// ended is replayed once in the same way. Everything else is charged, including requests that were
+/// never sent: refused connections that all move to the remaining servers are exactly the storm
+/// that the budget prevents.
 pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Moment) -> Verdict {
     let stop = |why| Verdict::Stop { why };
     let remedy = remedy(failed.cause);
@@ -117,11 +116,11 @@ pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Mo
     if !failed.body_kept {
         return stop(WhyNot::BodyNotKept);
     }
-    // A server that is about to close a connection refuses all that is under way on it, more than
-    // any budget has room for. On a fresh one it takes them, or is asked no further. On a shared
-    // connection another request may have ended it. This one goes over a connection that no other
-    // uses, of which there are few at once: that bounds such replays, so that who ends connections
-    // cannot use up the budget that the others on them need.
+    // A server about to close a connection refuses every request in progress on it, more than any
+    // budget has room for. On a fresh connection it accepts them, or receives no more. On a shared
+    // connection another request may have ended it. This request is replayed on a connection that
+    // no other request uses, of which there are few at once: that bounds such replays, so that
+    // requests that end connections cannot use up the budget of the others on them.
     let replays_max = if failed.cause == Cause::HttpStreamRefused || failed.shared_connection {
         1
     } else if remedy == Remedy::FreshConnection {
@@ -145,15 +144,15 @@ pub fn decide(failed: &Failed, budget: &RetryBudget, terms: BudgetTerms, now: Mo
     Verdict::Retry { fresh_connection: !avoid_server, avoid_server, counts: true }
 }
 
-/// What could mend a failure.
+/// What a retry needs in order to help.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Remedy {
     None,
-    /// Of the same server.
+    /// A new connection to the same server.
     FreshConnection,
-    /// Only that: the same one could be reached no better at once.
+    /// Another server only: the same one would fail again.
     OtherServer,
-    /// Another server, or the same if there is none.
+    /// Another server, or the same if there is no other.
     AnyServer,
 }
 
@@ -161,7 +160,7 @@ enum Remedy {
 fn remedy(cause: Cause) -> Remedy {
     match cause {
         Cause::ServerClosedIdleConnection => Remedy::FreshConnection,
-        // Local ports are counted per server, so that another may have some left.
+        // Local ports are counted per server, so another may have some left.
         Cause::ConnectionRefused
         | Cause::ConnectionTimeout
         | Cause::ConnectSynUnanswered
@@ -171,7 +170,7 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::TlsCertificateError
         | Cause::TlsAlertReceived
         | Cause::ServerMarkedDown => Remedy::OtherServer,
-        // The request has had the time it was given (a second server's would come on top), the
+        // The request has used the time it was given (a second server's would come on top), the
         // response has begun or would be the same again, or no attempt was made.
         Cause::HttpResponseTimeout
         | Cause::TotalTimeout
@@ -182,7 +181,7 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::DestinationUnavailable
         | Cause::QueueFull
         | Cause::QueueWaitExceeded => Remedy::None,
-        // The server, or the way to it, failed this request.
+        // The server, or the path to it, failed this request.
         Cause::HttpStreamRefused
         | Cause::ConnectionTerminated
         | Cause::ConnectionReset
@@ -191,7 +190,7 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::HttpResponseTrailerTooLarge
         | Cause::HttpResponseTransferCoding
         | Cause::HttpUpgradeFailed => Remedy::AnyServer,
-        // It ended well, or the client, this balancer or the configuration is at fault.
+        // It ended well, or the client, Weir or the configuration is at fault.
         Cause::Completed
         | Cause::Redirected
         | Cause::TunnelIdleTimeout
@@ -273,7 +272,7 @@ mod tests {
             (Failed { another_server: false, ..post(RefusedByProtocol, DIED) }, AGAIN),
             (post(NeverSent, Cause::HttpStreamRefused), REPLAY),
             (Failed { replays: 1, ..post(NeverSent, Cause::HttpStreamRefused) }, ELSEWHERE),
-            // Then only what may be repeated.
+            // Otherwise only idempotent requests.
             (post(Unknown, DIED), stop(WhyNot::NotIdempotent)),
             (post(Unknown, STALE), stop(WhyNot::NotIdempotent)),
             (get(Unknown, DIED), ELSEWHERE),
@@ -287,7 +286,7 @@ mod tests {
             (Failed { body_kept: false, ..get(Unknown, DIED) }, stop(WhyNot::BodyNotKept)),
             (Failed { body_kept: false, ..get(Unknown, STALE) }, stop(WhyNot::BodyNotKept)),
             (Failed { body_kept: false, ..post(NeverSent, DIED) }, stop(WhyNot::BodyNotKept)),
-            // Another server when there is one; one that cannot be reached is not asked twice.
+            // Another server if there is one; an unreachable one is not tried twice.
             (Failed { another_server: false, ..get(Unknown, DIED) }, AGAIN),
             (
                 Failed { another_server: false, ..post(NeverSent, REFUSED) },
@@ -306,7 +305,7 @@ mod tests {
                 Failed { replays: REPLAYS_MAX, attempts_left: 0, ..post(NeverSent, STALE) },
                 stop(WhyNot::NoAttemptsLeft),
             ),
-            // What no server can mend.
+            // Failures that no server can fix.
             (get(NeverSent, Cause::ClientClosed), stop(WhyNot::NoUse)),
             (get(Unknown, Cause::HttpResponseTimeout), stop(WhyNot::NoUse)),
             (get(Unknown, Cause::HttpRequestBodyTimeout), stop(WhyNot::NoUse)),

@@ -1,8 +1,8 @@
-//! What stands beside a connection to a server, busy or idle, so that the learner knows it again.
+//! What the learner stores with each server connection, busy or idle.
 
 use model::Moment;
 
-/// A connection while it carries an exchange, as far as the learner cares. Kept beside it.
+/// The learner's state of a connection in use. Stored with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Busy {
     pub(super) epoch: u32,
@@ -11,7 +11,7 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Whether it carried an exchange before this one.
+    /// Returns whether it carried an exchange before this one.
     pub fn reused(&self) -> bool {
         self.after.is_some()
     }
@@ -21,33 +21,33 @@ impl Busy {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reused {
     pub(super) since: Moment,
-    /// Last seen open by a sweep.
+    /// When a sweep last saw it open.
     pub(super) seen: Moment,
     pub(super) taken: Moment,
     pub(super) promised_us: u64,
 }
 
-/// A connection that waits in a pool, as far as the learner cares. Kept beside it.
+/// The learner's state of a pooled connection. Stored with it.
 #[derive(Debug)]
 pub struct Idle {
     pub(super) since: Moment,
     pub(super) seen: Moment,
     pub(super) epoch: u32,
-    /// Kept only to be watched.
+    /// Kept only for observation.
     pub(super) observer: bool,
-    /// Was reported as having outlived the remembered closes.
+    /// Was counted as having outlived the remembered closes.
     pub(super) outlived: bool,
     /// The server's promise; [`super::NEVER`]: none.
     pub(super) promised_us: u64,
 }
 
 impl Idle {
-    /// Since the end of its last response.
+    /// Returns the end of its last response.
     pub fn since(&self) -> Moment {
         self.since
     }
 
-    /// Whether it is kept only to be watched, never to be used.
+    /// Returns whether it is kept only for observation, never for use.
     pub fn is_observer(&self) -> bool {
         self.observer
     }

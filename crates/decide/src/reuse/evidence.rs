@@ -1,14 +1,14 @@
-//! The two kinds of evidence: idle times that came through, and closes.
+//! The two kinds of evidence about idle timeouts: idle times survived, and closes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use model::Moment;
 
-/// Idle times that must have come through before their age is believed to be safe.
+/// Number of survived idle times needed before their age counts as safe.
 const WITNESSES: usize = 3;
 
-/// A close, between the last look that found the connection open and the first that did not.
+/// A close, between the last check that found the connection open and the first that did not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Close {
     pub(super) low: Duration,
@@ -16,7 +16,7 @@ pub(super) struct Close {
     pub(super) at: Moment,
 }
 
-/// How far closes lie apart.
+/// How far the closes lie apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
     pub(super) youngest_low: Duration,
@@ -33,7 +33,7 @@ impl Spread {
         oldest_high: Duration::ZERO,
     };
 
-    /// `None` of none.
+    /// Returns `None` if there are none.
     pub(super) fn of(closes: &VecDeque<Close>) -> Option<Spread> {
         let mut spread = Spread::EMPTY;
         for close in closes {
@@ -49,13 +49,13 @@ impl Spread {
         self.oldest_high = self.oldest_high.max(high);
     }
 
-    /// Whether the oldest is certainly older than the youngest, by more than this factor.
+    /// Returns whether the oldest is certainly older than the youngest by more than this factor.
     pub(super) fn is_wide(&self, (times, of): (u32, u32)) -> bool {
         self.oldest_low > self.youngest_high * times / of + Duration::from_millis(100)
     }
 }
 
-/// The longest idle times that came through, known by when they began. (Two that began in the same
+/// The longest survived idle times, identified by when they began. (Two that began in the same
 /// microsecond count as one, which errs on the safe side.)
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Witnesses {
@@ -76,7 +76,7 @@ impl Witnesses {
         }
     }
 
-    /// The age that all of them came through; zero while there are too few.
+    /// Returns the age that all of them survived; zero while there are too few.
     pub(super) fn safe_age(&self) -> Duration {
         self.longest.iter().map(|(_, age)| *age).min().unwrap_or_default()
     }

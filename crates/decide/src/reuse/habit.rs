@@ -1,4 +1,4 @@
-//! What has been learned of a server, for people.
+//! What has been learned about a server's idle timeout, as shown to people.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 /// How a server treats idle connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Habit {
-    /// Not known: it has not been seen to close any, or not often enough to say.
+    /// Not known: it has not been seen to close any, or not often enough.
     #[default]
     Unknown,
-    /// Has not been seen to close any; promises not to before this age.
+    /// Has not been seen to close any, and promises not to before this age.
     Promises {
         /// The shortest `Keep-Alive: timeout=`.
         timeout: Duration,
     },
     /// Closes them at this age.
     ClosesAt {
-        /// In the middle of what the closes agree on.
+        /// The middle of the range on which the closes agree.
         age: Duration,
     },
-    /// Closes them right after a response without saying so.
+    /// Closes them right after a response without announcing it.
     ClosesAtOnce,
-    /// Closes them at ages that differ too much to be a timeout.
+    /// Closes them at ages that differ too much for a timeout.
     Erratic {
-        /// Of those that are remembered.
+        /// Youngest of those remembered.
         youngest: Duration,
-        /// Of those that are remembered.
+        /// Oldest of those remembered.
         oldest: Duration,
     },
 }
@@ -39,7 +39,7 @@ model::word_of! { Habit {
 } }
 
 impl Habit {
-    /// Whether somebody who knows `other` should be told.
+    /// Returns whether the difference to `other` is worth logging.
     pub(super) fn differs(self, other: Habit) -> bool {
         match (self, other) {
             (Habit::ClosesAt { age: a }, Habit::ClosesAt { age: b })
@@ -52,16 +52,16 @@ impl Habit {
     }
 }
 
-/// What is known of a server and what follows from it. Its text is a sentence for the log:
+/// What is known about a server, and the resulting limits. Displays as a sentence for the log:
 /// `closes idle connections at 5.0 s; pool kept to 4.0 s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// What it does.
+    /// The learned behaviour.
     pub habit: Habit,
-    /// For how long the pool keeps a connection; zero: not at all.
+    /// How long the pool keeps a connection; zero: not at all.
     pub kept: Duration,
-    /// Up to which idle age a request that may not be repeated is sent on a kept connection, if no
-    /// promise allows more.
+    /// Up to which idle age a non-idempotent request is sent on a pooled connection, if no promise
+    /// allows more.
     pub seen_open: Duration,
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for View {
     }
 }
 
-/// `4.0 s`, below a second `80 ms`.
+/// Displays `4.0 s`, below a second `80 ms`.
 struct Age(Duration);
 
 impl fmt::Display for Age {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_matters_is_told_again() {
+    fn only_material_changes_are_reported_again() {
         let at = |age| Habit::ClosesAt { age: Duration::from_secs_f64(age) };
         let erratic = |youngest| Habit::Erratic {
             youngest: Duration::from_secs_f64(youngest),

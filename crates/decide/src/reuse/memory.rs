@@ -1,4 +1,4 @@
-//! What has been seen of a server's connections, and what follows from it. Plain data behind the
+//! What has been observed on a server's connections, and the conclusions. Plain data behind the
 //! learner's lock; bounded.
 
 use std::collections::VecDeque;
@@ -10,63 +10,67 @@ use super::below;
 use super::evidence::{Close, Spread, Witnesses};
 use super::habit::Habit;
 
-/// A connection that was never seen open at this age or above was closed "at once".
+/// A connection never seen open at this age or above was closed "at once".
 pub(super) const AT_ONCE: Duration = Duration::from_millis(50);
-/// At-once closes one after the other, with no connection left open in between, that make a habit.
+/// Number of consecutive at-once closes, with no connection left open in between, that make a
+/// habit.
 const AT_ONCE_RUN: u32 = 3;
-/// Closes that lie closer together than this count as one for that: they may have one reason.
+/// Closes closer together than this count as one for that purpose: they may have one reason.
 const AT_ONCE_APART: Duration = Duration::from_millis(100);
-/// What a worker needs at most to notice a close; a longer interval tells of a busy worker.
+/// Maximum time that a worker needs to notice a close; a longer interval means that the worker was
+/// busy.
 const LOOK_MAX: Duration = Duration::from_millis(500);
 
-/// Witnesses of this much time are kept together; the last two such generations count.
+/// Survived idle times of this much time are kept together; the last two such generations count.
 const GENERATION: Duration = Duration::from_mins(5);
 
-/// Closes that must agree before they are believed to be a timeout; doubled each time that such a
-/// belief was refuted and then closes came again.
+/// Number of closes that must agree before they count as a timeout; doubled each time that such a
+/// conclusion was refuted and closes came again.
 const AGREE_MIN: usize = 5;
-/// By which factor ages may differ that are called the same.
+/// Factor by which ages may differ and still count as the same.
 const SPREAD_MAX: (u32, u32) = (8, 5);
-/// Closes remembered.
+/// Number of closes remembered.
 const CLOSES_MAX: usize = 16;
-/// For how long.
+/// How long a close is remembered.
 const CLOSE_REMEMBERED: Duration = Duration::from_mins(10);
-/// Idle times that outlive all remembered closes, with no close in between, that refute them.
+/// Number of idle times that outlive all remembered closes, with no close in between, that refute
+/// them.
 const OUTLIVED_MIN: u32 = 3;
-/// The same where closes come at any age: some idle times are long by chance.
+/// The same if closes come at any age: some idle times are long by chance.
 const OUTLIVED_ERRATIC_MIN: u32 = 16;
-/// And the time without a close. Doubled like [`AGREE_MIN`].
+/// Time without a close that refutes them. Doubled like [`AGREE_MIN`].
 const QUIET_MIN: Duration = Duration::from_mins(1);
-/// The same for a server whose closes came at any age in this life: one that makes room has no
-/// reason to while the pool is small, so that quiet proves little.
+/// The same for a server whose closes came at any age since its last restart: a server that closes
+/// to make room has no reason to while the pool is small, so a quiet time proves little.
 const QUIET_ERRATIC_MIN: Duration = Duration::from_mins(10);
 
 /// How often they are doubled at most.
 const CAUTION_MAX: u32 = 6;
 
-/// Closes within this time of the first are looked at together: a restart?
+/// Closes within this time of the first are examined together as a possible restart.
 const BURST: Duration = Duration::from_millis(300);
-/// Restarts that nobody else noticed do not come more often; what looks like it is a habit.
+/// Minimum interval between restarts that were only inferred from closes; more frequent ones are a
+/// habit.
 const RESTART_APART: Duration = Duration::from_mins(10);
 
-/// What has been seen.
+/// The observations.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// Of this generation, and of the one before.
+    /// Those of this generation, and of the one before.
     witnesses: [Witnesses; 2],
     generation_began: Moment,
     /// Oldest first.
     closes: VecDeque<Close>,
-    /// They come at any age.
+    /// Closes come at any age.
     erratic: bool,
-    /// They did, in this life of the server.
+    /// Closes came at any age at some time since the server's last restart.
     was_erratic: bool,
-    /// Present run of at-once closes.
+    /// Current number of consecutive at-once closes.
     at_once: u32,
     at_once_last: Moment,
-    /// Idle times that outlived all remembered closes since the last one.
+    /// Number of idle times that outlived all remembered closes since the last one.
     outlived: u32,
-    /// The closes were forgotten because idle times outlived them, or because they stayed away.
+    /// The closes were forgotten because idle times outlived them, or because none followed.
     refuted: bool,
     /// How often closes came again after that.
     caution: u32,
@@ -76,24 +80,24 @@ pub(super) struct Memory {
     promise_broken: bool,
     /// Nothing has been learned since the server's last restart.
     pub(super) is_new_life: bool,
-    /// What people were told last.
+    /// What was last logged.
     pub(super) told: Habit,
 }
 
-/// What follows.
+/// The conclusions.
 #[derive(Debug, PartialEq)]
 pub(super) struct Limits {
-    /// A request that may not be repeated may be sent below this idle age.
+    /// A non-idempotent request may be sent below this idle age.
     pub(super) safe: Duration,
     /// The pool keeps connections below this age.
     pub(super) keep: Option<Duration>,
-    /// Only ages above this say anything new.
+    /// Only ages above this are new information.
     pub(super) news: Duration,
-    /// A connection open at this age speaks against the closes.
+    /// A connection open at this age contradicts the closes.
     pub(super) outlive: Option<Duration>,
-    /// When the burst began that is being looked into.
+    /// When the burst under examination began.
     pub(super) burst: Option<Moment>,
-    /// When something will follow though nothing new is seen.
+    /// When there will be a conclusion even without new observations.
     pub(super) due: Moment,
     pub(super) promises_hold: bool,
 }
@@ -106,18 +110,18 @@ struct Burst {
     ages: Spread,
     /// A connection from before it is still open.
     survived: bool,
-    /// Closes at any age were known before: a burst is but more of them.
+    /// Closes at any age were known before: a burst is only more of them.
     erratic: bool,
 }
 
-/// What the closes look like together.
+/// The pattern of the closes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pattern {
     None,
     AtOnce,
     Erratic,
-    /// Too few to say, or of connections that were just unlucky: no reason not to keep them, but
-    /// one to send nothing on them that may not be repeated.
+    /// Too few to conclude, or connections that were just unlucky: no reason not to keep them, but
+    /// a reason to send no non-idempotent requests on them.
     Few,
     /// At about this age, or later by the jitter.
     Steady {
@@ -128,7 +132,7 @@ enum Pattern {
 
 impl Memory {
     /// The idle time that began at `since` was found open, such that a request at idle age `age`
-    /// would have come in time.
+    /// would have arrived in time.
     pub(super) fn survived(&mut self, since: Moment, age: Duration) {
         self.is_new_life = false;
         self.witnesses[0].note(since, age);
@@ -137,14 +141,14 @@ impl Memory {
         }
     }
 
-    /// A connection from before the present burst of closes is still open.
+    /// Records that a connection from before the current burst of closes is still open.
     pub(super) fn survived_burst(&mut self) {
         if let Some(burst) = &mut self.burst {
             burst.survived = true;
         }
     }
 
-    /// An idle time outlived all remembered closes.
+    /// Records that an idle time outlived all remembered closes.
     pub(super) fn outlived_closes(&mut self, now: Moment) {
         self.outlived = self.outlived.saturating_add(1);
         let needed = if self.erratic { OUTLIVED_ERRATIC_MIN } else { OUTLIVED_MIN };
@@ -164,7 +168,7 @@ impl Memory {
         (AGREE_MIN << self.caution).min(CLOSES_MAX)
     }
 
-    /// A connection was closed by the server at an idle age between those two.
+    /// Records that the server closed a connection at an idle age between those two.
     pub(super) fn closed(
         &mut self,
         (low, high): (Duration, Duration),
@@ -176,7 +180,7 @@ impl Memory {
         if std::mem::take(&mut self.refuted) {
             self.caution = (self.caution + 1).min(CAUTION_MAX);
         }
-        // A promise is in whole seconds; who rounds it up by a little does not break it.
+        // A promise is in whole seconds; a server that rounds it up slightly does not break it.
         self.promise_broken |= promised.is_some_and(|promised| high < promised * 19 / 20);
         self.note_burst(low, high, now);
         if low >= AT_ONCE {
@@ -194,8 +198,8 @@ impl Memory {
         self.note_spread();
     }
 
-    /// Ages that differ by more than a timer's whole seconds (which make 2 s into 3 s at most) are
-    /// erratic until they differ by much less again.
+    /// Ages that differ by more than a timer with whole seconds explains (it makes at most 3 s of 2
+    /// s) are erratic until they differ by much less again.
     fn note_spread(&mut self) {
         let Some(spread) = Spread::of(&self.closes) else {
             self.erratic = false;
@@ -219,9 +223,9 @@ impl Memory {
         burst.ages.add(low, high);
     }
 
-    /// Once a burst of closes is over: whether it was a restart. It was if nothing from before it
-    /// is open, and the ages are no timeout's: they differ, or are much below what many
-    /// connections have come through.
+    /// Decides, once a burst of closes is over, whether it was a restart. It was if nothing from
+    /// before it is open, and the ages do not fit a timeout: they differ, or are far below what
+    /// many connections have survived.
     pub(super) fn judge_burst(&mut self, now: Moment) -> bool {
         let Some(burst) = self.burst.take_if(|burst| now.since(burst.since) >= BURST) else {
             return false;
@@ -236,7 +240,7 @@ impl Memory {
         is_restart
     }
 
-    /// Forgets what has become old.
+    /// Forgets expired observations.
     pub(super) fn forget_old(&mut self, now: Moment) {
         let age = now.since(self.generation_began);
         if age >= GENERATION {
@@ -263,12 +267,12 @@ impl Memory {
         self.promise_broken = false;
     }
 
-    /// Whether no burst of closes is being looked into.
+    /// Returns whether no burst of closes is under examination.
     pub(super) fn is_settled(&self) -> bool {
         self.burst.is_none()
     }
 
-    /// Whether there is nothing to forget.
+    /// Returns whether there is nothing to forget.
     pub(super) fn is_blank(&self) -> bool {
         self.closes.is_empty()
             && self.safe_age().is_zero()
@@ -276,7 +280,7 @@ impl Memory {
             && self.caution == 0
     }
 
-    /// Forgets everything that was seen.
+    /// Forgets all observations.
     pub(super) fn begin_anew(&mut self, now: Moment) {
         *self = Memory {
             generation_began: now,
@@ -339,15 +343,15 @@ impl Memory {
         } else if self.closes.len() < self.agree_min() || spread.youngest_low < AT_ONCE {
             Pattern::Few
         } else {
-            // Where one age lies in all intervals, it is no less than the highest lower end.
+            // If one age lies in all intervals, it is no less than the highest lower end.
             let agree = spread.oldest_low <= spread.youngest_high;
             let age = if agree { spread.oldest_low } else { spread.youngest_low };
             Pattern::Steady { age, jitter: spread.oldest_low.saturating_sub(age) }
         }
     }
 
-    /// Half the age that half of the closes were above; at-once ones apart, which no age would
-    /// avoid.
+    /// Returns half the median age of the closes; at-once closes are left out, since no age limit
+    /// would avoid them.
     fn keep_erratic(&self) -> Option<Duration> {
         let mut lows: Vec<_> =
             self.closes.iter().map(|close| close.low).filter(|&low| low >= AT_ONCE).collect();

@@ -1,28 +1,30 @@
-//! The keep-alive learner: how long a server leaves idle connections open, and so how long the pool
-//! keeps them and what may be sent on them.
+//! The keep-alive learner: learns how long a server leaves idle connections open, and derives how
+//! long the pool keeps them and what may be sent on them.
 //!
-//! A server that closes an idle connection just as a request is sent on it has lost that request:
-//! nobody can say whether it was acted on. So a request that may not be repeated goes only where
-//! there is evidence that the server leaves connections open for longer than this one has been idle:
+//! If a server closes an idle connection just as a request is sent on it, that request is lost, and
+//! it is unknown whether it was acted on. So a non-idempotent request is only sent on a connection
+//! if there is evidence that the server leaves connections open for longer than this one has been
+//! idle:
 //!
-//! - it has *promised* so (`Keep-Alive: timeout=`), and has not broken such a promise; or
-//! - several connections were *seen open* at a greater age, by enough to cover the trip there, or
-//!   answered a request at this age; and no close that is remembered came near this age.
+//! - the server has *promised* so (`Keep-Alive: timeout=`), and has not broken such a promise; or
+//! - several connections were *seen open* at a greater age, by enough to cover the way there, or
+//!   answered a request at this age; and no remembered close came near this age.
 //!
-//! A close is remembered by the two looks that it lies between. Closes that agree are an idle
+//! A close is remembered by the two checks that it lies between. Closes that agree are an idle
 //! timeout: the pool keeps its connections below it, by a fifth. Closes at any age (a random
-//! timeout, a server that makes room by closing its oldest connections) leave nothing to rely on:
-//! only what may be repeated is sent on kept connections. A server that closes right after its
-//! responses has none kept at all. Many connections of different ages closed at once are a restart,
-//! which says nothing of timeouts: learning begins anew, and what is left from before is not used.
+//! timeout, or a server that makes room by closing its oldest connections) leave nothing to rely
+//! on: only idempotent requests are sent on pooled connections. Of a server that closes right after
+//! its responses, no connections are kept at all. Many connections of different ages closed at once
+//! are a restart, which says nothing about timeouts: learning restarts, and connections from before
+//! are not used.
 //!
-//! What has been learned is put to the test: while it limits the pool, now and then one connection
-//! is kept as an *observer*, which carries no request and is watched until the server closes it or
-//! it has outlived what was believed. Evidence is forgotten after some minutes; a server that has
-//! closed at any age is believed again only after longer, and each relapse doubles that.
+//! What has been learned is tested: while it limits the pool, one connection is kept now and then
+//! as an *observer*, which carries no request and is watched until the server closes it or it has
+//! outlived the conclusion. Evidence expires after some minutes; a server that has closed at any
+//! age is trusted again only after longer, and each relapse doubles that.
 //!
-//! What no evidence prevents: the first close of a server that changes its habit without a restart,
-//! if it crosses a request on its way.
+//! What no evidence prevents: the first close of a server that changes its behaviour without a
+//! restart, if it crosses a request on its way.
 //!
 //! ```text
 //!  connected ──> Busy ── rest (response complete) ──> Idle ── saw_open (each sweep) ──┐
@@ -32,7 +34,7 @@
 //! ```
 //!
 //! One [`Learner`] per server address, shared by all workers. The questions on a request's path are
-//! a few loads; the lock is taken when something new was seen, which is seldom.
+//! a few loads; the lock is taken when something new was observed, which is rare.
 
 mod connection;
 mod evidence;
@@ -57,48 +59,48 @@ use connection::Reused;
 use memory::{AT_ONCE, Memory};
 use model::Moment;
 
-/// The least that is allowed for the way to the server and its timers: a worker may be late by this
-/// much in noticing a close.
+/// Minimum allowance for the way to the server and its timers: a worker may notice a close this
+/// much late.
 const TRIP_MIN: Duration = Duration::from_millis(50);
-/// The most, when connections take long to establish.
+/// Maximum allowance, when connections take long to establish.
 const TRIP_MAX: Duration = Duration::from_secs(1);
-/// A close right behind a response needs this long to be noticed, beside what the way adds: no
-/// request that may not be repeated is sent before.
+/// Time, besides the network's, until a close right after a response is noticed: no non-idempotent
+/// request is sent before.
 const SETTLE_MIN: Duration = Duration::from_millis(2);
-/// How often a connection is kept only to be watched.
+/// How often a connection is kept only for observation.
 const OBSERVE_EVERY: Duration = Duration::from_secs(15);
-/// How long after a burst of closes its survivors are asked for.
+/// How long after a burst of closes its survivors are checked.
 const SURVIVOR_AFTER: Duration = Duration::from_millis(150);
 
-/// What is known of one server's habit of closing idle connections.
+/// What is known about when one server closes idle connections.
 #[derive(Debug)]
 pub struct Learner {
-    /// Counts the server's lives; a connection belongs to the one in which it was made.
+    /// Counts the server's restarts; a connection belongs to the epoch in which it was opened.
     epoch: AtomicU32,
-    /// A request that may not be repeated may be sent at this idle age. 0: never.
+    /// A non-idempotent request may be sent below this idle age. 0: never.
     safe_us: AtomicU64,
     /// Ages to keep below, as learned; [`NEVER`]: no limit.
     keep_us: AtomicU64,
-    /// A connection open at an age that would make more than this safe is news.
+    /// A connection open at an age that would raise the safe age above this is new information.
     news_us: AtomicU64,
-    /// A connection open at this age speaks against the remembered closes.
+    /// A connection open at this age contradicts the remembered closes.
     outlive_us: AtomicU64,
-    /// When a burst of closes began that may be a restart; [`NEVER`]: none is looked into.
+    /// When a burst of closes began that may be a restart; [`NEVER`]: none is under examination.
     burst_us: AtomicU64,
-    /// When to think again though nothing new was seen.
+    /// When to re-evaluate even without new observations.
     due_us: AtomicU64,
     /// When the next observer may be kept.
     observe_us: AtomicU64,
-    /// The longest time of late that a connection took to be established: a trip there and back.
+    /// The longest recent time to establish a connection: one round trip.
     way_us: AtomicU64,
-    /// The shortest timeout promised in this life of the server; [`NEVER`]: none was.
+    /// The shortest timeout promised since the last restart; [`NEVER`]: none was.
     promised_us: AtomicU64,
     promises_hold: AtomicBool,
     has_news: AtomicBool,
     memory: Mutex<Memory>,
 }
 
-/// Stands for "never" and "without end" in what is published.
+/// Means "never" and "unlimited" in published values.
 const NEVER: u64 = u64::MAX;
 
 impl Default for Learner {
@@ -108,7 +110,7 @@ impl Default for Learner {
 }
 
 impl Learner {
-    /// Knows nothing of its server.
+    /// Returns a learner that knows nothing about its server.
     pub fn new() -> Learner {
         Learner {
             epoch: AtomicU32::new(0),
@@ -127,12 +129,13 @@ impl Learner {
         }
     }
 
-    // What the pool asks.
+    // Questions of the pool.
 
-    /// Whether a request may be sent on this connection now. One that may be repeated: until the
-    /// pool would close it. One that may not: only at an age that the server has promised or been
-    /// seen to leave open, and not so soon after its last response that a close right behind that
-    /// could be under way still. Never on an observer, nor on what is left from before a restart.
+    /// Returns whether a request may be sent on this connection now. An idempotent one: until the
+    /// pool would close it. A non-idempotent one: only at an age that the server has promised or
+    /// been seen to leave open, and not so soon after its last response that a close right after
+    /// that could still be on its way. Never on an observer, nor on a connection from before a
+    /// restart.
     pub fn may_reuse(
         &self,
         idle: &Idle,
@@ -153,30 +156,31 @@ impl Learner {
         if !self.has_settled(idle, now) {
             return false;
         }
-        // What a promise allows has just been asked: the limit is below it.
+        // What a promise allows was just checked: the limit is below it.
         let promised = idle.promised_us != NEVER && self.promises_hold.load(Relaxed);
         promised || age_us < self.safe_us.load(Relaxed)
     }
 
-    /// Whether a close right behind its last response would have been noticed by now. Of connections
-    /// that began to rest in order, the first ones have settled and the last ones have not.
+    /// Returns whether a close right after its last response would have been noticed by now. Of
+    /// connections in the order in which they became idle, the first ones have settled and the last
+    /// ones have not.
     pub fn has_settled(&self, idle: &Idle, now: Moment) -> bool {
         let settled_us = micros(SETTLE_MIN) + self.way_us.load(Relaxed) / 2;
         micros(now.since(idle.since)) >= settled_us
     }
 
-    /// How long an idle connection of this server is kept at most; zero: not at all. Never more
-    /// than `keep_alive`, which is what is configured.
+    /// Returns how long an idle connection of this server is kept at most; zero: not at all. Never
+    /// more than the configured `keep_alive`.
     pub fn keep_for(&self, keep_alive: Duration) -> Duration {
         Duration::from_micros(self.limit_us(self.promised_us.load(Relaxed), keep_alive))
     }
 
-    // What happens to a connection, in this order.
+    // Events of a connection, in this order.
 
-    /// A connection was established, which took this long.
+    /// Records that a connection was established, which took this long.
     pub fn connected(&self, took: Duration) -> Busy {
-        // The longest of late, so that one quick handshake does not hide that the way is long. Kept
-        // coarsely, so that it is not written each time.
+        // The longest recent value, so that one quick handshake does not hide a long round trip.
+        // Stored coarsely, so that it is not written each time.
         let known = self.way_us.load(Relaxed);
         let way = micros(took.min(TRIP_MAX)).max(known - known / 8);
         if way.abs_diff(known) > known / 16 {
@@ -185,8 +189,8 @@ impl Learner {
         Busy { epoch: self.epoch.load(Relaxed), after: None }
     }
 
-    /// A response is complete, and neither side has said that it closes: the connection's idle time
-    /// begins. `None`: it is not to be kept.
+    /// Starts the connection's idle time: a response is complete, and neither side has announced a
+    /// close. Returns `None` if it must not be kept.
     pub fn rest(
         &self,
         busy: Busy,
@@ -194,7 +198,7 @@ impl Learner {
         keep_alive: Duration,
         now: Moment,
     ) -> Option<Idle> {
-        // What was made before a restart belongs to a server that is going away.
+        // A connection opened before a restart belongs to a server process that is going away.
         if !self.is_of_this_life(busy.epoch) || promise.requests_left == Some(0) {
             return None;
         }
@@ -213,7 +217,8 @@ impl Learner {
         Some(Idle { since: now, seen: now, epoch, observer, outlived: false, promised_us })
     }
 
-    /// A sweep found it open: no close has arrived, and nothing else. Whether it is kept further.
+    /// Records that a sweep found it open: no close has arrived, and nothing else. Returns whether
+    /// it is kept further.
     pub fn saw_open(&self, idle: &mut Idle, keep_alive: Duration, now: Moment) -> bool {
         if now.as_micros() >= self.due_us.load(Relaxed) {
             self.note(idle.epoch, now, |_| {});
@@ -223,7 +228,7 @@ impl Learner {
         }
         idle.seen = now;
         let age = now.since(idle.since);
-        // A request sent now would arrive a trip later; so this age vouches for that much less.
+        // A request sent now would arrive one trip later; so this age proves that much less.
         let vouches_us = micros(age.saturating_sub(self.trip()));
         if vouches_us > self.news_us.load(Relaxed) {
             let vouches = Duration::from_micros(vouches_us);
@@ -237,7 +242,7 @@ impl Learner {
             self.note(idle.epoch, now, Memory::survived_burst);
         }
         let outlives_us = self.outlive_us.load(Relaxed).min(
-            // An observer that the pool would keep no longer has seen enough.
+            // An observer that the pool would no longer keep has observed enough.
             if idle.observer { micros(keep_alive) } else { NEVER },
         );
         if !idle.outlived && micros(age) >= outlives_us {
@@ -247,13 +252,14 @@ impl Learner {
         if idle.observer {
             return !idle.outlived;
         }
-        // While a burst is looked into, who was there before it is a witness.
+        // While a burst is under examination, connections from before it are witnesses.
         let is_witness = burst_us != NEVER && idle.since.as_micros() < burst_us;
         let limit_us = self.limit_us(idle.promised_us, keep_alive);
         micros(age) < if is_witness { micros(keep_alive) } else { limit_us }
     }
 
-    /// It was found closed, by a sweep or when it was about to be used. Also right at [`rest`].
+    /// Records that it was found closed, by a sweep or when it was about to be used. Also right at
+    /// [`rest`].
     ///
     /// [`rest`]: Learner::rest
     pub fn saw_closed(&self, idle: Idle, now: Moment) {
@@ -265,14 +271,14 @@ impl Learner {
         }
     }
 
-    /// It is taken out of the pool for a request.
+    /// Takes it out of the pool for a request.
     pub fn take(&self, idle: Idle, now: Moment) -> Busy {
         let Idle { since, seen, promised_us, .. } = idle;
         Busy { epoch: idle.epoch, after: Some(Reused { since, seen, taken: now, promised_us }) }
     }
 
-    /// The first byte of a response to that request came: the server had left it open until the
-    /// request was there.
+    /// Records the first byte of the response: the server had left the connection open until the
+    /// request arrived.
     pub fn answered(&self, busy: &Busy, now: Moment) {
         let Some(reused) = busy.after else { return };
         let age = reused.taken.since(reused.since);
@@ -281,13 +287,13 @@ impl Learner {
         }
     }
 
-    /// Whether an end before any byte of the response can be one that crossed the request: later
-    /// than a trip there and back, the server has closed for what was in the request.
+    /// Returns whether an end before any byte of the response can be one that crossed the request:
+    /// later than a round trip, the server has closed because of the request.
     pub fn could_be_stale(&self, busy: &Busy, now: Moment) -> bool {
         busy.after.is_some_and(|reused| now.since(reused.taken) <= 2 * self.trip())
     }
 
-    /// It ended or was reset before any byte of a response to that request came.
+    /// Records that it ended or was reset before any byte of a response to that request.
     pub fn failed(&self, busy: &Busy, now: Moment) {
         let Some(reused) = busy.after else { return };
         let trip = self.trip();
@@ -301,24 +307,24 @@ impl Learner {
         });
     }
 
-    /// The server has certainly been away: a connection was refused, or checks saw it down. What
-    /// was learned is forgotten, and connections from before are used no more.
+    /// Records that the server has certainly been down: a connection was refused, or checks saw it
+    /// down. What was learned is forgotten, and connections from before are no longer used.
     pub fn restarted(&self, now: Moment) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         self.begin_anew(&mut memory, now);
         self.publish(&memory, now);
     }
 
-    // For people.
+    // Reports.
 
-    /// What is known now, for the API.
+    /// Returns what is known now, for the API.
     pub fn view(&self, keep_alive: Duration) -> View {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         self.view_of(&memory, keep_alive)
     }
 
-    /// What is known now, if it differs materially from what this told last: for the log. To be
-    /// asked now and then, by one who asks for all; two loads while there is nothing new.
+    /// Returns what is known now, if it differs materially from what this last returned: for the
+    /// log. Called periodically, by one caller for all; two loads while there is nothing new.
     pub fn news(&self, keep_alive: Duration, now: Moment) -> Option<View> {
         if !self.has_news.load(Relaxed) && now.as_micros() < self.due_us.load(Relaxed) {
             return None;
@@ -341,7 +347,7 @@ impl Learner {
         epoch == self.epoch.load(Relaxed)
     }
 
-    /// The age at which the pool closes a connection.
+    /// Returns the age at which the pool closes a connection.
     fn limit_us(&self, promised_us: u64, keep_alive: Duration) -> u64 {
         let learned_us = self.keep_us.load(Relaxed).min(micros(keep_alive));
         if promised_us == NEVER {
@@ -351,12 +357,12 @@ impl Learner {
         learned_us.min(micros(below(Duration::from_micros(promised_us), trip)))
     }
 
-    /// What is allowed for the way to the server and for late looks.
+    /// Returns the allowance for the way to the server and for late checks.
     fn trip(&self) -> Duration {
         (2 * Duration::from_micros(self.way_us.load(Relaxed))).clamp(TRIP_MIN, TRIP_MAX)
     }
 
-    /// At most one in [`OBSERVE_EVERY`], over all workers.
+    /// Returns true at most once per [`OBSERVE_EVERY`], over all workers.
     fn wants_observer(&self, now: Moment) -> bool {
         let due_us = self.observe_us.load(Relaxed);
         let next_us = (now + OBSERVE_EVERY).as_micros();
@@ -364,25 +370,25 @@ impl Learner {
             && self.observe_us.compare_exchange(due_us, next_us, Relaxed, Relaxed).is_ok()
     }
 
-    /// Takes something new in that was seen of a connection of this life of the server, and
-    /// publishes what follows from it.
+    /// Adds an observation of a connection since the server's last restart, and publishes the
+    /// conclusions.
     fn note(&self, epoch: u32, now: Moment, what: impl FnOnce(&mut Memory)) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         self.think(&mut memory, now);
-        // Thinking may have told that the server has restarted meanwhile.
+        // The evaluation may have found a restart meanwhile.
         if self.is_of_this_life(epoch) {
             what(&mut memory);
         }
         self.publish(&memory, now);
     }
 
-    /// What follows from the time that has passed.
+    /// Draws the conclusions from the time that has passed.
     fn think(&self, memory: &mut Memory, now: Moment) {
         if memory.judge_burst(now) {
             self.begin_anew(memory, now);
         }
         memory.forget_old(now);
-        // Not while a burst is looked into that may turn out to be a restart.
+        // Not while a burst is under examination that may turn out to be a restart.
         if memory.is_settled() && self.view_habit(memory).differs(memory.told) {
             self.has_news.store(true, Relaxed);
         }
@@ -390,7 +396,7 @@ impl Learner {
 
     fn begin_anew(&self, memory: &mut Memory, now: Moment) {
         if memory.is_blank() && self.promised_us.load(Relaxed) == NEVER {
-            // A server that is away refuses many; each would make a new life of it.
+            // A server that is down refuses many connections; only the first counts as a restart.
             if !memory.is_new_life {
                 self.epoch.fetch_add(1, Relaxed);
                 memory.is_new_life = true;
@@ -431,9 +437,9 @@ impl Learner {
     }
 }
 
-/// How long a connection is kept whose server closes at `age`: below it by a fifth, which is 1 s of
-/// the usual 5 s and so covers timers that count whole seconds; at least by what is allowed for the
-/// trip. Zero when nothing worth keeping for is left.
+/// Returns how long a connection is kept whose server closes at `age`: below it by a fifth, which
+/// is 1 s of the usual 5 s and so covers timers that count whole seconds; at least by the allowance
+/// for the trip. Zero when nothing worthwhile is left.
 fn below(age: Duration, trip: Duration) -> Duration {
     let kept = age.saturating_sub((age / 5).max(trip));
     if kept < AT_ONCE { Duration::ZERO } else { kept }

@@ -1,17 +1,17 @@
-//! What a server promises in the Keep-Alive field.
+//! Parses a server's promise in the Keep-Alive field.
 
 use std::time::Duration;
 
-/// The longest promise that is believed: a day.
+/// The longest promise that is accepted: a day.
 const TIMEOUT_MAX_S: u64 = 24 * 60 * 60;
 
 /// A response's `Keep-Alive: timeout=5, max=100` (RFC 2068 section 19.7.1.1; the field survives in
 /// practice, its parameters as in draft-thomson-hybi-http-timeout).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Promise {
-    /// For how long the server leaves the connection open at least.
+    /// The minimum time for which the server leaves the connection open.
     pub timeout: Option<Duration>,
-    /// How many more requests it will take on it.
+    /// How many more requests it will accept on it.
     pub requests_left: Option<u32>,
 }
 
@@ -19,8 +19,8 @@ impl Promise {
     /// No promise.
     pub const NONE: Promise = Promise { timeout: None, requests_left: None };
 
-    /// From the field's value. Parameters that are not understood are no promise; of two of one
-    /// name the lower counts.
+    /// Parses the field's value. Unknown parameters are ignored; of two of one name the lower
+    /// counts.
     pub fn parse(value: &[u8]) -> Promise {
         let mut promise = Promise::NONE;
         for parameter in value.split(|&byte| byte == b',') {
@@ -39,7 +39,7 @@ impl Promise {
     }
 }
 
-/// A decimal number, in quotes or not.
+/// Parses a decimal number, quoted or not.
 fn number_of(text: &[u8]) -> Option<u64> {
     let text = text.strip_prefix(b"\"").and_then(|t| t.strip_suffix(b"\"")).unwrap_or(text);
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {

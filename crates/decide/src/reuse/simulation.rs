@@ -1,8 +1,8 @@
-//! A server with a habit, a network with a delay, and workers whose pools obey the learner: how
-//! many requests that may not be repeated are sent on a connection that the server has closed by
-//! the time they arrive, and how many reuse one at all.
+//! Simulation: a server with a certain behaviour, a network with a delay, and workers whose pools
+//! follow the learner. Counts how many non-idempotent requests are sent on a connection that the
+//! server has closed by the time they arrive, and how many reuse one at all.
 //!
-//! Every run is made from its seed alone.
+//! Every run is determined by its seed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,7 @@ use model::Moment;
 use super::{Busy, Idle, Learner, Promise};
 
 const SWEEP_US: u64 = 100_000;
-/// Until a worker that is busy with something else sees what the kernel knows.
+/// Delay until a busy worker sees what the kernel knows.
 const LAG_MAX_US: u64 = 2_000;
 const MS: u64 = 1_000;
 const S: u64 = 1_000_000;
@@ -28,16 +28,16 @@ enum Closes {
     Until(u64, u64, u64),
     /// Right after this many responses.
     Worn(u32),
-    /// Only to make room: the one that has been idle longest, when there are more than these.
+    /// Only to make room: closes the longest-idle connection when there are more than this many.
     Oldest(usize),
 }
 
-/// Who asks for what.
+/// The pattern of requests.
 #[derive(Clone, Copy, Debug)]
 enum Traffic {
     /// Independent requests, as many per second.
     Rate(f64),
-    /// One after the other, with a pause between the two.
+    /// One after the other, with a pause in between.
     Paced(u64, u64),
     /// A rate that is five times as high in every tenth second.
     Bursts(f64),
@@ -54,9 +54,9 @@ struct Scene {
     delay_us: u64,
     promise: Option<u64>,
     restart_every: Option<u64>,
-    /// Whether somebody is refused while the server restarts.
+    /// Whether connections are refused while the server restarts.
     refuses: bool,
-    /// Reuses whatever it has, as the naive do.
+    /// Reuses any connection, as a naive pool does.
     blind: bool,
     until: u64,
 }
@@ -80,17 +80,17 @@ enum Event {
     Ask,
     Sweep(usize),
     Restart,
-    /// The request is at the server.
+    /// The request arrives at the server.
     Arrive(usize),
     /// The server has sent its response.
     Respond(usize),
-    /// The response is here.
+    /// The response has arrived.
     Done(usize),
-    /// The server's timer for the idle time of this number.
+    /// The server's timer for the idle time with this number.
     Timer(usize, u32),
-    /// The close is here and noticed.
+    /// The close has arrived and was noticed.
     Fin(usize),
-    /// The reset that answers a request to a closed connection is here.
+    /// The reset that answers a request to a closed connection has arrived.
     Reset(usize),
 }
 
@@ -114,10 +114,11 @@ struct Tally {
     posts_reused: u64,
     gets: u64,
     gets_reused: u64,
-    /// Posts sent on a kept connection that the server had closed when they arrived.
+    /// Non-idempotent requests sent on a pooled connection that the server had closed when they
+    /// arrived.
     posts_lost: u64,
     gets_replayed: u64,
-    /// What the learner had to say.
+    /// What the learner reported.
     told: Vec<String>,
 }
 
@@ -138,7 +139,7 @@ struct World {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     sequence: u64,
     connections: Vec<Connection>,
-    /// Of those, the open ones, where somebody needs to know.
+    /// The open ones among them, where needed.
     open: Vec<usize>,
     /// By worker, newest last.
     pools: Vec<Vec<(usize, Idle)>>,
@@ -217,7 +218,7 @@ impl World {
         }
     }
 
-    // The balancer.
+    // Weir.
 
     fn ask(&mut self) {
         let worker = self.rng.usize(0..self.scene.workers);
@@ -325,7 +326,7 @@ impl World {
         self.at(SWEEP_US, Event::Sweep(worker));
     }
 
-    /// The balancer closes.
+    /// Weir closes.
     fn hang_up(&mut self, id: usize) {
         self.connections[id].closed = true;
         self.connections[id].idle_since = None;
@@ -407,7 +408,7 @@ impl World {
                 continue;
             }
             if connection.idle_since.is_some() {
-                // Not a habit: a request under way to it is lost to the restart.
+                // Not a habit: a request in progress on it is lost to the restart.
                 connection.cut = true;
                 self.close(id);
             } else {
@@ -425,7 +426,7 @@ impl World {
     }
 }
 
-/// Runs the scene with some seeds. Nothing may be lost; reusing blindly must lose at least that much
+/// Runs the scene with some seeds. Nothing may be lost; naive reuse must lose at least that much
 /// over all of them, which shows that there is something to lose.
 fn play(name: &str, scene: Scene, lost_blindly_min: u64, check: impl Fn(&Tally)) {
     let mut lost_blindly = 0;
@@ -538,7 +539,7 @@ fn a_restart_is_no_timeout() {
     play("restarts that nobody notices", scene, 0, check);
     let scene = Scene { restart_every: Some(61 * S), refuses: true, ..scene };
     play("restarts that refuse", scene, 0, check);
-    // Learned again after each: that is the habit of the server, not of its restarts.
+    // Learned again after each: that is the server's timeout, not an effect of its restarts.
     play("of a 5 s server", Scene { closes: Closes::Between(5 * S, 5 * S), ..scene }, 0, |tally| {
         assert!(tally.posts_reused() > 0.9);
         assert!(tally.told.iter().all(|told| told.starts_with("closes idle connections at 5.0 s")));
@@ -566,13 +567,13 @@ fn a_changed_habit_is_noticed_without_a_restart() {
     let change = 300 * S;
     let (traffic, until) = (Traffic::Rate(5.0), 1_800 * S);
     let scene = |closes| Scene { closes, traffic, until, ..SCENE };
-    // What is sent in the very moment of the first change can be lost: one in 60 seeds.
+    // A request sent at the very moment of the first change can be lost: one in 60 seeds.
     play("5 s, then 2 s", scene(Closes::Until(5 * S, change, 2 * S)), 0, |tally| {
         let last = tally.told.last().map(String::as_str);
         assert_eq!(last, Some("closes idle connections at 2.0 s; pool kept to 1.6 s"));
     });
     play("at once, then 90 s", scene(Closes::Until(200, change, 90 * S)), 5, |tally| {
-        // Nothing in the first sixth, and some minutes until it is believed.
+        // None in the first sixth, and some minutes until it is trusted.
         assert!((0.5..0.84).contains(&tally.posts_reused()));
     });
     play("90 s, then at once", scene(Closes::Until(90 * S, change, 200)), 5, |tally| {

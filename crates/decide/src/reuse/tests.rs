@@ -1,4 +1,5 @@
-//! The learner, one habit of a server and one event at a time; whole runs are `simulation`'s.
+//! Tests of the learner, one server behaviour and one event at a time; whole runs are in
+//! `simulation`.
 
 use super::*;
 
@@ -24,7 +25,8 @@ fn rest(learner: &Learner, now_ms: u64) -> Idle {
     learner.rest(fresh(learner), Promise::NONE, KEEP, at(now_ms)).expect("to be kept")
 }
 
-/// A connection that rests from one moment, seen open every 100 ms, until the server closes it.
+/// Simulates a connection that is idle from one moment, seen open every 100 ms, until the server
+/// closes it.
 fn closed_at_age(learner: &Learner, since_ms: u64, age_ms: u64) {
     let mut idle = rest(learner, since_ms);
     for seen in (100..age_ms).step_by(100) {
@@ -33,7 +35,7 @@ fn closed_at_age(learner: &Learner, since_ms: u64, age_ms: u64) {
     learner.saw_closed(idle, at(since_ms + age_ms));
 }
 
-/// Several connections were open at this age. Ends before `since_ms + age_ms + 3`.
+/// Makes several connections open at this age. Ends before `since_ms + age_ms + 3`.
 fn seen_open(learner: &Learner, since_ms: u64, age_ms: u64) {
     for n in 0..3 {
         let mut idle = rest(learner, since_ms + n);
@@ -41,7 +43,7 @@ fn seen_open(learner: &Learner, since_ms: u64, age_ms: u64) {
     }
 }
 
-/// Whether a request that may not be repeated would be sent at this idle age.
+/// Returns whether a non-idempotent request would be sent at this idle age.
 fn may_post(learner: &Learner, now_ms: u64, age_ms: u64) -> bool {
     learner
         .rest(fresh(learner), Promise::NONE, KEEP, at(now_ms))
@@ -78,7 +80,7 @@ fn ages_that_several_connections_came_through_are_safe_less_the_trip() {
     assert!(learner.saw_open(&mut three, KEEP, at(2_500)));
     assert!(may_post(&learner, 2_500, 1_449));
     assert!(!may_post(&learner, 2_500, 1_450));
-    // A close right behind the last response could still be under way.
+    // A close right after the last response could still be on its way.
     assert!(!may_post(&learner, 2_500, 2));
     assert!(may_post(&learner, 2_500, 3));
 }
@@ -111,7 +113,7 @@ fn the_longer_the_way_the_more_is_left_for_it() {
 }
 
 #[test]
-fn closes_that_agree_are_a_timeout_and_are_told_once() {
+fn closes_that_agree_are_a_timeout_and_are_reported_once() {
     let learner = Learner::new();
     seen_open(&learner, 0, 4_900);
     for n in 0..5 {
@@ -129,7 +131,7 @@ fn closes_that_agree_are_a_timeout_and_are_told_once() {
     assert!(may_post(&learner, now_ms, kept - 1));
     let idle = rest(&learner, now_ms);
     assert!(!learner.may_reuse(&idle, true, KEEP, at(now_ms + kept)));
-    // More of the same is no news.
+    // More of the same is not news.
     closed_at_age(&learner, now_ms, 5_100);
     assert_eq!(learner.news(KEEP, at(now_ms + 10_000)), None);
 }
@@ -198,7 +200,7 @@ fn many_closed_at_once_at_different_ages_are_a_restart() {
         learner.saw_closed(idle, at(10_000));
     }
     assert!(!may_post(&learner, 10_000, 100));
-    // Nobody asks until the burst is over.
+    // No check until the burst is over.
     assert!(!learner.saw_open(&mut old, KEEP, at(10_400)), "what is left from before is closed");
     assert_eq!(learner.view(KEEP).habit, Habit::Unknown);
     assert!(learner.rest(busy_before, Promise::NONE, KEEP, at(10_500)).is_none());
@@ -242,12 +244,12 @@ fn a_restart_that_was_seen_ends_what_was_learned_and_what_was_open() {
     learner.restarted(at(1_200));
     assert!(!learner.may_reuse(&idle, true, KEEP, at(1_300)));
     assert!(!learner.saw_open(&mut idle, KEEP, at(1_300)));
-    // What the old server's connections do says nothing of the new one.
+    // The old server's connections say nothing about the new one.
     learner.answered(&busy, at(1_300));
     learner.failed(&busy, at(1_150));
     assert!(learner.rest(busy, Promise::NONE, KEEP, at(1_300)).is_none());
     assert!(!may_post(&learner, 1_300, 100));
-    // A server that is away refuses many.
+    // A server that is down refuses many connections.
     let fresh = fresh(&learner);
     learner.restarted(at(1_400));
     assert!(learner.rest(fresh, Promise::NONE, KEEP, at(1_500)).is_some());

@@ -1,11 +1,9 @@
-//! Rules of one host and one path: which of them a request meets by method, fields, parameters
-//! and listener.
+//! Selects among rules with the same host and path: by method, fields, parameters and listener.
 //!
-//! Rules that look at the same things (same names, a method or none, same listeners) are a
-//! *shape*. Of one shape's rules a request meets at most one, the one with the request's values,
-//! so that a large shape is one look-up. Where there are many shapes, those that ask for a field are
-//! found by the names of the request's own fields, so that routes for fields that a request does
-//! not have cost it nothing.
+//! Rules with the same conditions (same names, a method or none, same listeners) form a *shape*. A
+//! request matches at most one rule of a shape, the one with the request's values, so a large shape
+//! is one lookup. If there are many shapes, those with a field condition are found by the names of
+//! the request's own fields, so that routes for fields that a request does not have cost nothing.
 
 use model::{FieldMatch, ListenerId, RouteMatch};
 
@@ -17,22 +15,22 @@ use super::query::first_value;
 #[derive(Debug, Default)]
 pub(super) struct RuleList {
     shapes: Vec<Shape>,
-    /// Shapes that ask for no field, in order.
+    /// Shapes without a field condition, in order.
     without_fields: Vec<u32>,
-    /// All others by the name of their first field…
+    /// All others, by the name of their first field…
     by_field: Vec<ByField>,
-    /// …which stand there under the hash of that name.
+    /// …indexed by the hash of that name.
     field_names: Index,
 }
 
-/// Shapes that ask for a field of this name first, in order.
+/// Shapes whose first field condition is on this name, in order.
 #[derive(Debug)]
 struct ByField {
     name: Box<str>,
     shapes: Vec<u32>,
 }
 
-/// Neighbours in order of precedence that look at the same things.
+/// Adjacent rules in order of precedence with the same kinds of conditions.
 #[derive(Debug)]
 struct Shape {
     /// Empty: all.
@@ -50,7 +48,8 @@ struct Rule {
     position: usize,
 }
 
-/// Up to this many rules, or shapes, are compared one by one, which is cheaper than to hash the request.
+/// Up to this many rules, or shapes, are compared one by one, which is cheaper than hashing the
+/// request.
 const TRIED_IN_TURN_MAX: usize = 4;
 
 impl RuleList {
@@ -76,7 +75,7 @@ impl RuleList {
         }
     }
 
-    /// The position of the first rule that the request meets.
+    /// Returns the position of the first rule that the request matches.
     pub(super) fn find<R: RequestView>(&self, head: &R, listener: ListenerId) -> Option<usize> {
         if self.shapes.len() <= TRIED_IN_TURN_MAX {
             return self.shapes.iter().find_map(|shape| shape.find(head, listener));
@@ -118,8 +117,8 @@ impl RuleList {
         self.shapes.push(shape);
     }
 
-    /// Puts the first of `candidates` that the request meets in the place of `best`, if it comes
-    /// before it: the number of its shape, and its position.
+    /// Replaces `best` with the first of `candidates` that the request matches, if it comes before
+    /// it: the number of its shape, and its position.
     fn improve<R: RequestView>(
         &self,
         best: &mut Option<(u32, usize)>,
@@ -140,14 +139,14 @@ impl RuleList {
     }
 }
 
-/// Of a field's name, whatever its case.
+/// Hashes a field name, ignoring case.
 fn hash_of_name(name: &[u8]) -> u64 {
     Hasher::new(0).bytes(name.iter().map(u8::to_ascii_lowercase)).finish()
 }
 
 impl Shape {
     fn fits(&self, listeners: &[ListenerId], rule: &Rule) -> bool {
-        // A shape is made with its first rule.
+        // A shape is created with its first rule.
         let first = &self.rules[0];
         let same_names = |one: &[FieldMatch], other: &[FieldMatch]| {
             one.iter().map(|c| &c.name).eq(other.iter().map(|c| &c.name))
@@ -194,7 +193,7 @@ impl Rule {
                 }))
     }
 
-    /// The hash of what the rule asks for…
+    /// Returns the hash of the values in the rule…
     fn hash(&self) -> u64 {
         let mut hasher = Hasher::new(0);
         if let Some(method) = &self.method {
@@ -206,7 +205,7 @@ impl Rule {
         hasher.finish()
     }
 
-    /// …and of what a request has in the same places; `None` if one of them is missing.
+    /// …and of the request's values in the same places; `None` if one of them is missing.
     fn hash_of_values_in<R: RequestView>(&self, head: &R) -> Option<u64> {
         let mut hasher = Hasher::new(0);
         if self.method.is_some() {

@@ -1,8 +1,8 @@
-//! A hash index from hashes to small numbers: open addressing, filled once, then only read.
+//! A hash index from hashes to small numbers: open addressing, filled once, then read-only.
 //!
-//! Keys stay with the caller, who compares them; that is how parts of a request are looked up
-//! without being copied together first. Keys come from the configuration and requests only read,
-//! so that no client can make the index slow, and a plain fast hash is enough.
+//! Keys stay with the caller, who compares them; this is how parts of a request are looked up
+//! without first being copied together. Keys come from the configuration, and requests only read,
+//! so no client can make the index slow, and a plain fast hash is enough.
 
 /// Positions by hash. At most half of the slots are used.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ struct Slot {
 const FREE: u32 = u32::MAX;
 
 impl Index {
-    /// Adds `position` under `hash`. Of equal keys the first added is found.
+    /// Adds `position` under `hash`. Of equal keys, the first one added is found.
     pub(super) fn insert(&mut self, hash: u64, position: u32) {
         debug_assert_ne!(position, FREE);
         if (self.used + 1) * 2 > self.slots.len() {
@@ -32,7 +32,7 @@ impl Index {
         self.used += 1;
     }
 
-    /// The position added under `hash` that `is_equal` accepts.
+    /// Returns the position added under `hash` that `is_equal` accepts.
     #[inline]
     pub(super) fn find(&self, hash: u64, is_equal: impl Fn(u32) -> bool) -> Option<u32> {
         if self.slots.is_empty() {
@@ -40,7 +40,7 @@ impl Index {
         }
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
-        // Ends, since half of the slots are free.
+        // Terminates, since half of the slots are free.
         loop {
             count_probe();
             let slot = self.slots[at];
@@ -91,7 +91,7 @@ impl Hasher {
         self
     }
 
-    /// Parts two values from each other: no byte has this effect.
+    /// Separates two values: no byte has this effect.
     pub(super) fn part(mut self) -> Hasher {
         self.0 = (self.0 ^ 0x1_0000).wrapping_mul(0x0000_0100_0000_01b3);
         self
@@ -113,7 +113,7 @@ pub(super) use counting::count_probe;
 
 #[cfg(test)]
 pub(super) mod counting {
-    //! What a search costs, as the tests count it: slots of an index and rules looked at.
+    //! Counts the cost of a search for tests: index slots and rules examined.
     use std::cell::Cell;
 
     thread_local!(static PROBES: Cell<u32> = const { Cell::new(0) });
@@ -122,7 +122,7 @@ pub(super) mod counting {
         PROBES.set(PROBES.get() + 1);
     }
 
-    /// Probes of this thread since it was last asked.
+    /// Returns this thread's probes since the last call.
     pub(in super::super) fn take_probes() -> u32 {
         PROBES.replace(0)
     }

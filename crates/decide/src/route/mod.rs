@@ -1,21 +1,22 @@
-//! Which route a request takes.
+//! Finds the route of a request.
 //!
-//! A [`Router`] finds the route that a reader of the sorted list would find by trying one after
-//! the other, in a number of steps that depends on the request and not on how many routes there
-//! are. Precedence is [`model::RouteMatch::precedence`]; the order of the routes handed in does
-//! not matter. What is done with the request afterwards is not decided here, but for
-//! [`split`], which draws the service of a weighted forward.
+//! A [`Router`] finds the same route as trying the sorted list from the top, in a number of steps
+//! that depends on the request and not on the number of routes. Precedence is
+//! [`model::RouteMatch::precedence`]; the order of the routes handed in does not matter. What
+//! happens to the request afterwards is not decided here, except for [`split`], which draws the
+//! service of a weighted forward.
 //!
 //! How it searches: hosts are a trie of labels from the right, paths a trie of segments from the
-//! left (one below each host pattern), each edge one probe of a hash index. The walk goes as deep
-//! as the request leads; then the rules met on the way are tried from the deepest up, which is
-//! most specific first. When no rule of the best host pattern matches, the next less specific
-//! pattern is tried. Rules of equal host and path are grouped by what they look at (`conditions`).
+//! left (one below each host pattern), each edge one probe of a hash index. The walk descends as
+//! far as the request matches; then the rules found on the way are tried from the deepest up, which
+//! is most specific first. When no rule of the best host pattern matches, the next less specific
+//! pattern is tried. Rules of equal host and path are grouped by their kinds of conditions
+//! (`conditions`).
 //!
 //! Hosts are compared without regard to case and to one trailing dot. Paths are compared in
-//! canonical form ([`model::path`]), so that needless percent-encoding leads nowhere else; a path
-//! with dot segments matches no rule at all, since two servers may read it as two places. The
-//! asterisk-form target of OPTIONS matches rules that ask for no path.
+//! canonical form ([`model::path`]), so that needless percent-encoding makes no difference; a path
+//! with dot segments matches no rule at all, since servers may resolve it differently. The
+//! asterisk-form target of OPTIONS matches rules without a path condition.
 
 mod conditions;
 mod index;
@@ -30,19 +31,19 @@ use model::{Forward, HostPattern, ListenerId, PathMatch, Route, RouteMatch, Serv
 use conditions::RuleList;
 use trie::{NodeId, Trie};
 
-/// What a rule may look at of a request head.
+/// The parts of a request head that rules can match.
 pub trait RequestView {
-    /// The method as sent.
+    /// Returns the method as sent.
     fn method(&self) -> &str;
-    /// The host asked for, without a port; empty if there is none.
+    /// Returns the requested host, without a port; empty if there is none.
     fn host(&self) -> &str;
-    /// The path as sent, without a query.
+    /// Returns the path as sent, without the query.
     fn path(&self) -> &str;
-    /// The query as sent, without its `?`.
+    /// Returns the query as sent, without its `?`.
     fn query(&self) -> Option<&str>;
-    /// The value of the first field of this name (in lower case).
+    /// Returns the value of the first field of this name (in lower case).
     fn field(&self, name: &str) -> Option<&[u8]>;
-    /// The names of all fields, in any case; one that stands twice may come twice.
+    /// Returns the names of all fields, in any case; one that occurs twice may be returned twice.
     fn field_names(&self) -> impl Iterator<Item = &[u8]>;
 }
 
@@ -73,20 +74,20 @@ pub struct Router {
     /// Labels of host patterns, the last label first, under one root.
     hosts: Trie<HostRules>,
     hosts_root: NodeId,
-    /// Where the paths of rules without a host stand.
+    /// The root of the paths of rules without a host.
     any_host: Option<NodeId>,
-    /// Segments of paths, under a root of its own per host pattern.
+    /// Segments of paths, with a separate root per host pattern.
     paths: Trie<PathRules>,
 }
 
-/// The roots in the trie of paths that belong to a node of the trie of hosts.
+/// The path roots that belong to a node of the host trie.
 #[derive(Debug, Default)]
 struct HostRules {
     exact: Option<NodeId>,
     wildcard: Option<NodeId>,
 }
 
-/// The rules of a node of the trie of paths.
+/// The rules at a node of the path trie.
 #[derive(Debug, Default)]
 struct PathRules {
     exact: RuleList,
@@ -94,8 +95,8 @@ struct PathRules {
 }
 
 impl Router {
-    /// Indexes `routes`. What [`Router::find`] returns are positions in this slice. Rules whose
-    /// path begins with something other than `/` (and is no empty prefix) match nothing.
+    /// Indexes `routes`. [`Router::find`] returns positions in this slice. Rules whose path begins
+    /// with something other than `/` (and is not an empty prefix) match nothing.
     pub fn new(routes: &[Route]) -> Router {
         let mut hosts = Trie::default();
         let hosts_root = hosts.add_root();
@@ -105,8 +106,8 @@ impl Router {
             .enumerate()
             .map(|(position, route)| (with_canonical_path(&route.matches), position))
             .collect();
-        // Rules of one host and path need not stand together in this order, but they are in order
-        // among themselves, which is all that a list of rules relies on.
+        // Rules of one host and path need not be adjacent in this order, but their relative order
+        // is right, which is all that a rule list relies on.
         sorted.sort_by(|(one, _), (other, _)| one.precedence(other));
         for (matches, position) in &sorted {
             let root = router.root_of(matches.host.as_ref());
@@ -115,8 +116,8 @@ impl Router {
         router
     }
 
-    /// The position of the route for a request that came in on `listener`; `None` if no route
-    /// matches, or if the path holds dot segments ([`model::path::has_dot_segments`]).
+    /// Returns the position of the route for a request received on `listener`; `None` if no route
+    /// matches, or if the path contains dot segments ([`model::path::has_dot_segments`]).
     pub fn find<R: RequestView>(&self, head: &R, listener: ListenerId) -> Option<usize> {
         let path = head.path();
         if model::path::has_dot_segments(path) {
@@ -138,7 +139,7 @@ impl Router {
             .find_map(|root| self.find_by_path(root, path, head, listener))
     }
 
-    /// The rule among those of one host pattern.
+    /// Returns the matching rule among those of one host pattern.
     fn find_by_path<R: RequestView>(
         &self,
         root: NodeId,
@@ -150,7 +151,7 @@ impl Router {
             Some(relative) if !self.paths.is_leaf(root) => relative,
             _ => return self.paths.value(root).prefix.find(head, listener),
         };
-        // Most paths are canonical as they are, and then cheaper to walk.
+        // Most paths are already canonical, and then cheaper to walk.
         let (deepest, whole) = if model::path::is_canonical(relative) {
             self.paths.walk(root, relative.split('/').map(str::bytes))
         } else {
@@ -169,7 +170,7 @@ impl Router {
         None
     }
 
-    /// The root under which a host pattern's paths stand, made if there is none yet.
+    /// Returns the root of a host pattern's paths, creating it if needed.
     fn root_of(&mut self, host: Option<&HostPattern>) -> NodeId {
         let root = match host {
             None => &mut self.any_host,
@@ -185,7 +186,7 @@ impl Router {
         *root.get_or_insert_with(|| self.paths.add_root())
     }
 
-    /// Adds a rule under `root`; rules come in order of precedence.
+    /// Adds a rule under `root`; rules must be added in order of precedence.
     fn add(&mut self, root: NodeId, matches: &RouteMatch, position: usize) {
         let (path, is_prefix) = match &matches.path {
             PathMatch::Prefix(path) => (path, true),
@@ -202,9 +203,9 @@ impl Router {
     }
 }
 
-/// The service that takes a request: drawn by weight if there are several.
+/// Returns the service for a request: drawn by weight if there are several.
 pub fn split(forward: &Forward, rng: &mut fastrand::Rng) -> ServiceId {
-    // `to` is never empty, and its weights are not all 0: `config` sees to it.
+    // `to` is never empty, and its weights are not all 0: `config` checks this.
     let mut chosen = forward.to[0].service;
     let total: u64 = forward.to.iter().map(|branch| u64::from(branch.weight)).sum();
     if forward.to.len() == 1 || total == 0 {
@@ -229,13 +230,14 @@ fn with_canonical_path(matches: &RouteMatch) -> RouteMatch {
     matches
 }
 
-/// A host's labels in lower case, the last first; without the empty one of a fully qualified name.
+/// Returns a host's labels in lower case, the last first; without the empty one of a fully
+/// qualified name.
 fn labels(host: &str) -> impl Iterator<Item: Iterator<Item = u8> + Clone> {
     let host = host.strip_suffix('.').unwrap_or(host);
     host.rsplit('.').map(|label| label.bytes().map(|byte| byte.to_ascii_lowercase()))
 }
 
-/// The segments of a path whose first `/` is taken away, in canonical form.
+/// Returns the segments of a path without its leading `/`, in canonical form.
 fn segments(relative: &str) -> impl Iterator<Item: Iterator<Item = u8> + Clone> {
     relative.split('/').map(model::path::canonical_bytes)
 }

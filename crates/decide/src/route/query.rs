@@ -1,9 +1,10 @@
-//! Query parameters as rules look at them.
+//! Query parameters as rules match them.
 //!
-//! A query is read as forms write it (WHATWG URL, application/x-www-form-urlencoded): pairs parted
-//! by `&`, name and value by the first `=`, `+` for a space, `%XX` for a byte. Nothing is copied.
+//! A query is parsed as forms encode it (WHATWG URL, application/x-www-form-urlencoded): pairs
+//! separated by `&`, name and value by the first `=`, `+` for a space, `%XX` for a byte. Nothing is
+//! copied.
 
-/// The value of the first parameter called `name`, decoded; empty if it has no `=`.
+/// Returns the value of the first parameter called `name`, decoded; empty if it has no `=`.
 pub(super) fn first_value<'q>(query: &'q str, name: &str) -> Option<Decoded<'q>> {
     query.split('&').filter(|pair| !pair.is_empty()).find_map(|pair| {
         let (pair_name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -11,8 +12,7 @@ pub(super) fn first_value<'q>(query: &'q str, name: &str) -> Option<Decoded<'q>>
     })
 }
 
-/// Bytes of a name or value with their encoding undone. A `%` without two hexadecimal digits
-/// stands for itself.
+/// The decoded bytes of a name or value. A `%` without two hexadecimal digits stands for itself.
 #[derive(Clone, Debug)]
 pub(super) struct Decoded<'q>(&'q [u8]);
 

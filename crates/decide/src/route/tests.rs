@@ -1,5 +1,5 @@
-//! The router against the Gateway API's table of precedence, against a naive reading of the sorted
-//! list, and against its own promise that many routes cost what few cost.
+//! Tests the router against the Gateway API's table of precedence, against a linear search of the
+//! sorted list, and against its promise that many routes cost no more than a few.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use model::{
 use super::index::counting::take_probes;
 use super::{RequestView, Router, split};
 
-/// A request as far as rules look at it.
+/// The parts of a request that rules match.
 #[derive(Clone, Debug, Default)]
 struct Request {
     method: String,
@@ -63,8 +63,8 @@ fn pair(text: &str, between: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-/// A rule in words: `*.example.com =/exact GET x-a:1 ?q=1 @0`; a path without `=` is a prefix,
-/// `@` names a listener, everything may be left out.
+/// Parses a rule in short form: `*.example.com =/exact GET x-a:1 ?q=1 @0`; a path without `=` is a
+/// prefix, `@` names a listener, everything is optional.
 fn rule(text: &str) -> RouteMatch {
     let mut rule = RouteMatch {
         listeners: Vec::new(),
@@ -106,7 +106,7 @@ fn route(matches: RouteMatch) -> Route {
     Route { name: Arc::from("r"), matches, action: Action::Deny(403), filters: Vec::new() }
 }
 
-/// Finds in a router over `rules`, in the order given and in reverse: the order must not matter.
+/// Searches a router over `rules`, in the order given and in reverse: the order must not matter.
 fn found<'r>(rules: &[&'r str], request: &Request) -> Option<&'r str> {
     let forward: Vec<Route> = rules.iter().map(|text| route(rule(text))).collect();
     let mut backward = forward.clone();
@@ -224,7 +224,7 @@ fn a_less_specific_host_answers_what_a_more_specific_one_has_no_rule_for() {
     assert_eq!(found(&rules, &request("GET a.example.com/e", &[])), None);
 }
 
-/// What a person reads from the list: does this rule match? Written for clearness, on strings.
+/// Reference implementation: does this rule match? Written for clarity, on strings.
 fn matches(rule: &RouteMatch, request: &Request, listener: ListenerId) -> bool {
     let host = request.host.to_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host);
@@ -349,7 +349,7 @@ fn the_router_finds_what_a_reader_of_the_sorted_list_finds() {
             searched += 1;
         }
     }
-    // The test is worth its name only if both ends are met often.
+    // The test is only meaningful if both outcomes are frequent.
     assert!(matched > searched / 4 && matched < searched, "{matched} of {searched}");
 }
 
@@ -397,8 +397,8 @@ fn a_thousand_routes_cost_what_ten_cost() {
     for (request, (few, many)) in
         requests.iter().zip(ten.iter().zip(thousand.iter().zip(&hundred_thousand)))
     {
-        // A label or a segment is one step, and a step looks at one slot or, where hashes collide
-        // in a table half empty, at few.
+        // A label or a segment is one step, and a step examines one slot or, if hashes collide in a
+        // half-empty table, a few.
         let labels = request.host.split('.').count();
         let segments = request.path.split('/').count();
         let steps = (labels + segments + 1) as u32;
@@ -436,7 +436,7 @@ fn routes_for_fields_that_a_request_lacks_cost_it_nothing() {
     println!("{} probes with 10 routes of each kind, {} with 10,000", few.0, many.0);
     assert_eq!((few.1, many.1), (Some(20), Some(20_000)), "the route that asks for nothing");
     assert!(many.0 <= few.0 + 4, "{} probes with 10 routes, {} with 10,000", few.0, many.0);
-    // One that has one of the fields finds its route as fast.
+    // A request with one of the fields finds its route just as fast.
     let with = request("GET a.example.com/p", &["accept: x", "x-77: 1"]);
     let (probes, found) = cost(10_000, &with);
     assert_eq!(found, Some(77));

@@ -1,5 +1,5 @@
-//! Tries whose edges are looked up in one hash index: a step down costs one probe, however many
-//! children a node has. Hosts and paths share it; what an edge is, is the caller's.
+//! Tries whose edges are in one hash index: a step down costs one probe, however many children a
+//! node has. Hosts and paths share it; the caller defines what an edge is.
 
 use super::index::{Hasher, Index};
 
@@ -34,7 +34,7 @@ impl<T: Default> Trie<T> {
         self.add_node(None, Box::default())
     }
 
-    /// The node to which `edges` lead from `root`; what is missing is made.
+    /// Returns the node to which `edges` lead from `root`; missing nodes are created.
     pub(super) fn insert<E>(&mut self, root: NodeId, edges: impl Iterator<Item = E>) -> NodeId
     where
         E: Iterator<Item = u8> + Clone,
@@ -61,7 +61,7 @@ impl<T: Default> Trie<T> {
 }
 
 impl<T> Trie<T> {
-    /// The deepest node to which `edges` lead from `root`, and whether they all led on.
+    /// Returns the deepest node to which `edges` lead from `root`, and whether all of them matched.
     #[inline]
     pub(super) fn walk<E>(&self, root: NodeId, edges: impl Iterator<Item = E>) -> (NodeId, bool)
     where
@@ -89,7 +89,7 @@ impl<T> Trie<T> {
         self.nodes[node.0 as usize].parent
     }
 
-    /// Whether no edge leads on from `node`.
+    /// Returns whether no edge leads on from `node`.
     #[inline]
     pub(super) fn is_leaf(&self, node: NodeId) -> bool {
         !self.nodes[node.0 as usize].has_children

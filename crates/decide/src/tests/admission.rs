@@ -1,4 +1,4 @@
-//! One thread: who gets which slot.
+//! Single-threaded admission tests: which request gets which slot.
 
 use model::{Administrative, EndpointRow, EndpointSet, Health, WhenAllDown};
 
@@ -56,7 +56,7 @@ fn a_freed_slot_goes_to_the_head_and_newcomers_stand_behind() {
 }
 
 #[test]
-fn who_leaves_with_an_uncollected_slot_hands_it_on() {
+fn leaving_with_an_uncollected_slot_hands_it_over() {
     let (_registry, live) = one(service("a", &[1], 1, 3));
     let slot = go(admit(&live));
     let (first, second) = (wait(admit(&live)), wait(admit(&live)));
@@ -86,7 +86,7 @@ fn services_that_share_an_address_share_its_count_and_serve_by_age() {
     let slot = look(&mut first).unwrap();
     assert_eq!(port(&slot), 2);
     drop(slot);
-    // The slot's endpoint is the receiver's own, though another service's request freed it.
+    // The slot's endpoint is the receiver's own, although another service's request freed it.
     let slot = look(&mut second).unwrap();
     assert!(Arc::ptr_eq(&slot.state, &state(a, 2)));
     drop(slot);
@@ -98,7 +98,7 @@ fn affinity_waits_for_its_server_while_others_have_room() {
     let (_registry, live) = one(service("a", &[1, 2], 1, 5));
     let one = go(admit_asking(&live, &bound_to(1)));
     let mut bound = wait(admit_asking(&live, &bound_to(1)));
-    // It stands in nobody's way.
+    // It does not block the others.
     let two = go(admit(&live));
     assert_eq!(port(&two), 2);
     let mut any = wait(admit(&live));
@@ -115,7 +115,7 @@ fn affinity_goes_elsewhere_if_its_server_is_not_ready_or_the_queue_has_no_place(
     let one = go(admit_asking(&live, &bound_to(1)));
     let mut bound = wait(admit_asking(&live, &bound_to(1)));
     assert_eq!(port(&go(admit_asking(&live, &bound_to(1)))), 2);
-    // Its server leaves: it waits for any.
+    // Its server goes down: it waits for any.
     state(&live, 1).set_health(Health::Down, NOW);
     live.refresh(NOW);
     assert_eq!(look(&mut bound).map(|slot| port(&slot)), Some(2));
@@ -144,13 +144,13 @@ fn tried_servers_are_the_last_resort() {
     let again = Ask { avoid: &tried, ..Ask::default() };
     let three = go(admit_asking(&live, &again));
     assert_eq!(port(&three), 3);
-    // The third is full, the tried ones are not: it would rather wait,
+    // The third is full, the tried ones are not: it waits for the third,
     let mut waiter = wait(admit_asking(&live, &again));
     let one = go(admit(&live));
     assert_ne!(port(&one), 3);
     drop(one);
     assert!(look(&mut waiter).is_none());
-    // and if there is no place to wait, a tried one must do.
+    // and if there is no place to wait, it takes a tried one.
     assert_ne!(port(&go(admit_asking(&live, &again))), 3);
     drop(three);
     assert_eq!(look(&mut waiter).map(|slot| port(&slot)), Some(3));
@@ -252,7 +252,7 @@ fn discovery_keeps_what_is_known_of_addresses_that_stay() {
     live.set_endpoints(EndpointSet { rows: vec![row(2), row(3), row(3)] }, NOW);
     assert_eq!(live.endpoints().all.len(), 2);
     assert!(Arc::ptr_eq(&kept, &state(&live, 2)));
-    // The new server's slots are there for who waited.
+    // The new server's slots go to the waiting requests.
     assert_eq!(look(&mut waiter).map(|slot| port(&slot)), Some(3));
     live.set_endpoints(EndpointSet::default(), NOW);
     assert_eq!(refused(admit(&live)), Refusal::NoServerReady);
@@ -265,7 +265,7 @@ fn retry_after_follows_the_drain_rate() {
     let mut queue = std::collections::VecDeque::new();
     let mut running = go(live.admit(&Ask::default(), &mut rng, NOW));
     let mut last = NOW;
-    // Ten a second are served, more come.
+    // Ten a second are served, more arrive.
     for step in 0..200 {
         last = NOW + Duration::from_millis(step * 50);
         match live.admit(&Ask::default(), &mut rng, last) {

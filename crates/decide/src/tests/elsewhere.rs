@@ -1,10 +1,10 @@
-//! Where a request goes whose server could not be reached.
+//! Tests of where a request goes whose server could not be reached.
 
 use model::{HashKey, HashOn};
 
 use super::*;
 
-/// The server that balancing chooses for `key`, of those not in `avoid`.
+/// Returns the server that balancing chooses for `key`, among those not in `avoid`.
 fn chosen(live: &Arc<LiveService>, key: u64, avoid: &[SocketAddr]) -> SocketAddr {
     let ask = Ask { key: Some(key), avoid, ..Ask::default() };
     go(admit_asking(live, &ask)).endpoint().row.address

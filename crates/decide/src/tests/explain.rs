@@ -1,4 +1,4 @@
-//! Why a server was chosen, against what is known of all of them.
+//! Tests that the explanation of a choice matches the state of the servers.
 
 use model::{Administrative, Health};
 
@@ -9,7 +9,7 @@ fn whys(decision: &Decision) -> Vec<&'static str> {
     decision.servers.iter().map(|one| one.why.as_str()).collect()
 }
 
-/// Explains a request, lets it choose, and says which way it came by its server.
+/// Explains a request, lets it choose, and returns how it got its server.
 fn explained(live: &Arc<LiveService>, ask: &Ask<'_>) -> (Decision, Option<Slot>) {
     let mut decision = live.explain(ask, NOW);
     let slot = match admit_asking(live, ask) {
@@ -84,7 +84,7 @@ fn a_bound_client_goes_where_it_is_bound() {
 }
 
 #[test]
-fn of_many_servers_the_chosen_one_is_told_and_the_rest_counted() {
+fn with_many_servers_the_chosen_one_is_listed_and_the_rest_counted() {
     let ports: Vec<u16> = (1..=100).collect();
     let mut spec = service("app", &ports, 0, 0);
     spec.balance = Balance::Hash(model::HashKey { on: model::HashOn::Client, load_factor: 2.0 });

@@ -1,4 +1,4 @@
-//! Admission as a whole: what a service does with requests, from outside and under many threads.
+//! Tests of admission as a whole, through the public API and with many threads.
 
 mod admission;
 mod elsewhere;
@@ -33,7 +33,8 @@ fn server(port: u16) -> ServerSpec {
     ServerSpec { target, zone: None, weight: 1, backup: false }
 }
 
-/// A service over servers at these ports, each with room for `max`, and a queue of `queue_max`.
+/// Returns a service with servers at these ports, each limited to `max`, and a queue of
+/// `queue_max`.
 fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
     let second = Duration::from_secs(1);
     Service {
@@ -107,7 +108,7 @@ fn refused(admission: Admission) -> Refusal {
     }
 }
 
-/// What a waiter has now.
+/// Returns the slot if the waiter has one now.
 fn look(waiter: &mut Waiter) -> Option<Slot> {
     match waiter.poll_slot(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(slot) => Some(slot),
@@ -119,8 +120,8 @@ fn port(slot: &Slot) -> u16 {
     slot.row.address.port()
 }
 
-/// Blocks this thread until the slot comes; `None` if it does not within a minute, which is for
-/// ever: the slots in these tests are held for microseconds.
+/// Blocks this thread until the slot is granted; `None` if that takes longer than a minute, which
+/// means forever: the slots in these tests are held for microseconds.
 fn block_on(waiter: &mut Waiter) -> Option<Slot> {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {

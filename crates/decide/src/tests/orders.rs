@@ -1,19 +1,19 @@
-//! Few threads, a step or two each, in every order that they can run in: after each run, when all
-//! stand still, nobody may wait for what is free, no limit is exceeded and every count is right.
-//! Under steady traffic the next request would make good what one step forgot; here nothing comes
-//! after it.
+//! Few threads with a step or two each, in every possible interleaving: after each run, when all
+//! threads have finished, no request may wait for a free slot, no limit is exceeded and every count
+//! is right. Under steady traffic the next request would correct what one step missed; here nothing
+//! comes after it.
 //!
 //! Run by loom (`scripts/loom`, which `make test` calls): it tries the orders of the threads' steps
-//! on atomics, locks and fences, up to [`PREEMPTIONS_MAX`] switches away from a thread that could go
-//! on, and lets each load return every value that the memory model allows. So it notices what no
-//! machine may ever show: a fence that is missing. `without_a_fence` takes out each of the three
-//! fences in turn, or makes it `AcqRel`, and expects the proof to fail. To see a limit exceeded,
-//! replace the `compare_exchange_weak` in `limits::Slots::try_take` by a `fetch_add`.
+//! on atomics, locks and fences, up to [`PREEMPTIONS_MAX`] switches away from a thread that could
+//! continue, and lets each load return every value that the memory model allows. So it detects what
+//! no machine may ever show: a missing fence. `without_a_fence` removes each of the three fences in
+//! turn, or makes it `AcqRel`, and expects the proof to fail. To see a limit exceeded, replace the
+//! `compare_exchange_weak` in `limits::Slots::try_take` by a `fetch_add`.
 //!
-//! What loom does not do: it treats sequentially consistent accesses (fences aside) as
-//! acquire/release, which is less than the hardware gives; so what holds here rests on the fences
-//! alone. A `compare_exchange_weak` never fails without reason. The servers' health
-//! (`model::ServerState`) is made of atomics that loom doesn't see: they are in order here.
+//! Limits of loom: it treats sequentially consistent accesses (fences aside) as acquire/release,
+//! which is less than the hardware gives; so this proof relies on the fences alone. A
+//! `compare_exchange_weak` never fails spuriously. The servers' health (`model::ServerState`)
+//! consists of atomics that loom does not see: they are sequential here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use crate::limits::Taker;
 use crate::server_token;
 use crate::sync::{Fence, weaken};
 
-/// How often in a run a thread is interrupted that could go on.
+/// How often a thread that could continue is preempted in a run.
 const PREEMPTIONS_MAX: usize = 2;
 /// Loads, stores and locks in one run.
 const BRANCHES_MAX: usize = 5_000;
-/// Orders of a scene that was drawn.
+/// Number of interleavings tried for a random scenario.
 const DRAWN_ORDERS_MAX: usize = 100;
-/// Scenes that are drawn.
+/// Number of random scenarios.
 const SCENES: u64 = 20;
 
 /// What one thread holds.
@@ -48,11 +48,11 @@ struct Hand {
 enum Step {
     /// Ends its request.
     End,
-    /// Comes with a request, perhaps bound to the server at a port, or avoiding it.
+    /// Sends a request, possibly bound to the server at a port, or avoiding it.
     Come { service: usize, bound: Option<u16>, avoid: Option<u16> },
     /// Gives up waiting.
     Leave,
-    /// Collects a slot if it has been given one.
+    /// Collects a slot if one was granted.
     Collect,
     /// A server's health changes.
     Health { service: usize, port: u16, up: bool },
@@ -102,14 +102,14 @@ impl Hand {
     }
 }
 
-/// A scene: what stands when the curtain rises, and what each thread then does.
+/// A scenario: the initial state, and the steps of each thread.
 struct Scene {
     services: Vec<Service>,
     before: Vec<Vec<Step>>,
     then: Vec<Vec<Step>>,
 }
 
-/// Plays a scene once, in the order that loom chooses.
+/// Runs a scenario once, in the order that loom chooses.
 fn play(scene: &Scene) -> Result<(), String> {
     let registry = Arc::new(Registry::with_seed(0));
     publish(&registry, scene.services.clone());
@@ -140,7 +140,7 @@ fn play(scene: &Scene) -> Result<(), String> {
     hands.extend(waiting);
     let keeps_limit = !scene.then.iter().flatten().any(|step| matches!(step, Step::Limit(_)));
     let mut verdict = check(&registry, &hands, keeps_limit);
-    // Everybody goes: nothing may be left behind.
+    // All requests end: nothing may remain.
     while let Some(slot) = hands.iter_mut().find_map(|hand| hand.slot.take()) {
         drop(slot);
         for hand in &mut hands {
@@ -158,8 +158,8 @@ fn play(scene: &Scene) -> Result<(), String> {
     verdict
 }
 
-/// When all stand still, a server that somebody waits for is full, and each count is the number
-/// of those who hold a slot or have been given one, within the limit unless that was lowered.
+/// When all threads have finished, a server for which a request waits is full, and each count is
+/// the number of slots held or granted, within the limit unless that was lowered.
 fn check(registry: &Registry, hands: &[Hand], keeps_limit: bool) -> Result<(), String> {
     let published = registry.current();
     let mut counted = HashMap::new();
@@ -203,7 +203,7 @@ fn builder() -> Builder {
     builder
 }
 
-/// In every order.
+/// Runs a scenario in every order.
 fn play_all(scene: Scene) {
     let orders = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let counted = Arc::clone(&orders);
@@ -283,19 +283,19 @@ fn services_share_a_server() {
     play_all(scene([vec![Step::End], vec![other]]));
 }
 
-/// One slot: its holder frees it as another asks for it.
+/// One slot: its holder frees it while another requests it.
 fn handover() -> Scene {
     two(&[1], vec![vec![COME]], [vec![Step::End], vec![COME]])
 }
 
-/// A server comes back as somebody joins the queue of the only other.
+/// A server recovers while a request joins the queue of the only other one.
 fn return_of_a_server() -> Scene {
     let down = Step::Health { service: 0, port: 2, up: false };
     let up = Step::Health { service: 0, port: 2, up: true };
     two(&[1, 2], vec![vec![down], vec![], vec![COME]], [vec![up], vec![COME]])
 }
 
-/// The proof notices each fence that is missing or too weak.
+/// The proof detects each fence that is missing or too weak.
 mod without_a_fence {
     use super::*;
 
@@ -335,7 +335,7 @@ mod without_a_fence {
     }
 }
 
-/// Anything, by two or three: scenes are drawn, and of each some orders.
+/// Random steps of two or three threads, each scenario in some orders.
 #[test]
 fn any_steps() {
     let seed = fastrand::u64(..);
@@ -373,7 +373,7 @@ fn drawn_step(me: usize, rng: &mut fastrand::Rng) -> Step {
         7..9 => Step::Leave,
         9 => Step::Collect,
         10 => Step::Health { service: rng.usize(..2), port: rng.u16(1..=3), up: rng.bool() },
-        // Publishing holds a lock of its own over points: one thread only.
+        // Publishing holds a lock across several steps: one thread only.
         _ if me == 0 => Step::Limit(rng.u32(1..=2)),
         _ => Step::End,
     }

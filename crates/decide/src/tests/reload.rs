@@ -1,4 +1,4 @@
-//! What a new configuration keeps and what it changes.
+//! Tests of what a new configuration keeps and what it changes.
 
 use model::{EndpointRow, EndpointSet, Health};
 
@@ -27,7 +27,7 @@ fn services_keep_their_identity_their_states_and_what_is_in_flight() {
 }
 
 #[test]
-fn a_weight_that_a_person_set_stands_above_the_configured_one_until_it_is_taken_back() {
+fn a_weight_set_at_run_time_overrides_the_configured_one_until_reset() {
     let registry = Registry::with_seed(0);
     let a = Arc::clone(&publish(&registry, vec![service("a", &[1, 2], 0, 0)]).services[0]);
     let state = Arc::clone(&a.endpoints().all[0].state);
@@ -39,7 +39,7 @@ fn a_weight_that_a_person_set_stands_above_the_configured_one_until_it_is_taken_
     state.set_weight(Some(3));
     a.refresh(NOW);
     assert_eq!(given(&a), 6);
-    // None at all, also across a reload that weights it otherwise.
+    // None at all, even across a reload that changes the configured weight.
     state.set_weight(Some(0));
     let mut spec = service("a", &[1, 2], 0, 0);
     spec.servers[0].weight = 9;
@@ -81,7 +81,7 @@ fn without_a_limit_any_more_all_go() {
 }
 
 #[test]
-fn a_service_that_left_still_serves_those_who_wait_but_its_limit_counts_no_more() {
+fn a_retired_service_still_serves_its_queue_but_its_limit_no_longer_counts() {
     let registry = Registry::with_seed(0);
     let both = vec![service("a", &[1], 1, 9), service("b", &[1], 0, 9)];
     let before = publish(&registry, both);

@@ -1,4 +1,5 @@
-//! Many threads: the count is never overshot, nobody is forgotten, nobody is overtaken.
+//! Stress test with many threads: the count is never exceeded, no request is forgotten or
+//! overtaken.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -13,7 +14,7 @@ const THREADS: u64 = 8;
 const REQUESTS: u64 = 20_000;
 const MAX: u32 = 2;
 
-/// Requests that really run at a server, counted apart from what is under test.
+/// Requests that are actually running at a server, counted independently of the code under test.
 #[derive(Default)]
 struct Running([AtomicU32; 8]);
 
@@ -30,7 +31,7 @@ impl Running {
     }
 }
 
-/// What became of one thread's requests.
+/// The results of one thread's requests.
 #[derive(Debug, Default)]
 struct Tally {
     went: u64,
@@ -39,7 +40,7 @@ struct Tally {
     refused: u64,
 }
 
-/// Sends requests to services in turn; one in eight that wait gives up instead.
+/// Sends requests to services in turn; one in eight that wait gives up.
 fn send(services: &[Arc<LiveService>], running: &Running, seed: u64) -> Tally {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut tally = Tally::default();
@@ -126,7 +127,7 @@ fn servers_that_come_and_go() {
     let specs = vec![service("a", &[1, 2, 3], MAX, 100), service("b", &[2, 3, 4], MAX, 100)];
     let services = &publish(&registry, specs).services;
     stress(services, |rng| {
-        // Server 3 stays, so that everyone who waits can be served in the end.
+        // Server 3 stays, so that all waiting requests can be served in the end.
         let live = &services[rng.usize(..2)];
         let endpoints = live.endpoints();
         let one = &endpoints.all[rng.usize(..3)];
@@ -148,9 +149,9 @@ fn limits_that_change() {
     });
 }
 
-/// With one slot, those who waited run one after the other: in the order in which they joined.
+/// With one slot, waiting requests run one after the other: in the order in which they joined.
 #[test]
-fn nobody_is_overtaken() {
+fn waiting_requests_are_served_in_order() {
     let (_registry, live) = one(service("a", &[1], 1, 100));
     let order = Mutex::new(Vec::new());
     let going = AtomicU64::new(0);

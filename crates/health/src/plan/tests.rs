@@ -1,4 +1,4 @@
-//! Plans, run against a clock of their own.
+//! Tests of probe plans with a simulated clock.
 
 use std::net::SocketAddr;
 
@@ -221,7 +221,7 @@ fn a_shorter_interval_takes_effect_within_itself() {
     assert!(plan.is_empty() && plan.next_due().is_none());
 }
 
-/// What each of these services is made, in its turn, sets it apart from all before it.
+/// Each of these services differs from all before it in one setting.
 #[test]
 fn tls_the_version_of_http_and_the_proxy_header_keep_probes_apart() {
     let check = http(Some("a"), 2000);
@@ -232,7 +232,7 @@ fn tls_the_version_of_http_and_the_proxy_header_keep_probes_apart() {
         Some(Arc::new(ServiceTls { name, verify, ca, certificate: None }))
     };
     let named = tls(Some("x.internal"), true, ca("ca.pem"));
-    // As long and in the same file, but another authority.
+    // Same length and same file, but another authority.
     let renewed = Material { bytes: b"CA.PEM".as_slice().into(), ..ca("ca.pem") };
     let services = [
         base.clone(),
@@ -267,13 +267,13 @@ fn what_does_not_change_the_answer_keeps_no_two_probes_apart() {
     let plan = |all| Plan::new(all, Moment::ZERO, fastrand::Rng::with_seed(1)).len();
     let check = Check { kind: CheckKind::Tcp, ..(*http(None, 2000)).clone() };
     let base = service("s", &check);
-    // Bytes that are not HTTP have no version of it.
+    // Probes that are not HTTP have no HTTP version.
     let two = Service { http: HttpVersion::Http2, ..base.clone() };
     let at = address(1);
     let name = at.to_string();
     assert_eq!(plan(vec![of_service(1, &base, &name, at), of_service(2, &two, &name, at)]), 1);
 
-    // The name that a service says is the one that another finds by itself.
+    // The name that one service configures is the one that another derives.
     let ca = Material { path: "ca.pem".into(), bytes: b"ca".as_slice().into() };
     let tls = ServiceTls { name: None, verify: true, ca, certificate: None };
     let said = ServiceTls { name: Some("x.internal".into()), ..tls.clone() };

@@ -1,4 +1,4 @@
-//! What a probe does, in words; and in which details two of them differ.
+//! Describes a probe in words, and the details in which two of them differ.
 
 use model::{CheckKind, HttpVersion, ProbeSpec, ProbeTls};
 
@@ -35,12 +35,12 @@ pub(super) fn describe(spec: &ProbeSpec) -> String {
     parts.join(", ")
 }
 
-/// The details in which they differ; none for two that are one probe.
+/// Returns the details in which they differ; none if they are the same probe.
 pub(super) fn differences(one: &ProbeSpec, other: &ProbeSpec) -> Vec<Difference> {
     let pairs = aspects(one).into_iter().zip(aspects(other));
     let mut found: Vec<_> = pairs
         .filter(|((_, one), (_, other))| one != other)
-        // Between checks of two kinds only the kind is worth a word.
+        // If the kinds differ, only the kind is worth mentioning.
         .filter(|((aspect, one), (_, other))| {
             *aspect == "kind" || (one.is_some() && other.is_some())
         })
@@ -66,7 +66,7 @@ pub(super) fn differences(one: &ProbeSpec, other: &ProbeSpec) -> Vec<Difference>
     found
 }
 
-/// Each detail with its value, if the probe has such a detail.
+/// Returns each detail with its value, if the probe has it.
 fn aspects(spec: &ProbeSpec) -> [(&'static str, Option<String>); 11] {
     let (mut method, mut path, mut fields, mut expect, mut reuse) = (None, None, None, None, None);
     let (mut authority, mut service) = (None, None);

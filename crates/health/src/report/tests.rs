@@ -1,4 +1,4 @@
-//! Plans as they are told.
+//! Tests of displayed plans.
 
 use super::*;
 use model::{
@@ -132,7 +132,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
     assert!(report.rows[2].probes[0].what.contains("Host listings.internal:8080"));
 }
 
-/// TLS as `name`, believing the authorities of `ca`.
+/// TLS as `name`, trusting the authorities of `ca`.
 fn tls(name: &str, ca: &str) -> ProbeTls {
     let ca = Material { path: ca.into(), bytes: ca.as_bytes().into() };
     let settings = ServiceTls { name: None, verify: true, ca, certificate: None };
@@ -140,7 +140,7 @@ fn tls(name: &str, ca: &str) -> ProbeTls {
 }
 
 #[test]
-fn tls_http2_proxy_and_grpc_are_told() {
+fn tls_http2_proxy_and_grpc_are_described() {
     let mut all = asked("all", "/status", "a", 2);
     all.spec.tls = Some(tls("x.internal", "ca.pem"));
     all.spec.http = HttpVersion::Http2;

@@ -1,6 +1,6 @@
-//! Clients against servers, as passive health sees them: a hostile client decides what is asked,
-//! when, and in which order outcomes become known. Outside a trial it even decides which server is
-//! asked, as a client can that counts turns or keeps servers busy.
+//! Simulation of clients against servers, as passive health checking sees them: a hostile client
+//! controls the requests, their timing, and the order in which outcomes become known. Outside a
+//! trial it even chooses the server, as a client can that counts turns or keeps servers busy.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ const POLICY: PassiveHealth = PassiveHealth {
 
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a client asks for; on a working server the outcome depends on nothing else.
+/// A client's request; on a working server the outcome depends on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Request {
     /// Answered well.
     Good,
     /// Answered 500 by every server.
     Error,
-    /// Every server closes without an answer; not repeated.
+    /// Every server closes without a response; not retried.
     Crash,
-    /// The same, and idempotent: it is tried on a second server.
+    /// The same, and idempotent: retried on a second server.
     CrashIdempotent,
     /// A method that no server implements.
     Method,
@@ -68,7 +68,7 @@ pub(crate) struct World {
     open: Vec<Open>,
     now: Moment,
     rng: fastrand::Rng,
-    /// This server answers nothing well.
+    /// This server fails every request.
     broken: Option<usize>,
 }
 
@@ -92,7 +92,7 @@ impl World {
         self.open.push(Open { server, request, bound, drawn, chosen_at: self.now });
     }
 
-    /// The outcome of an open attempt becomes known.
+    /// Makes the outcome of an open attempt known.
     fn finish(&mut self, index: usize) {
         let Open { server, request, bound, drawn, chosen_at } = self.open.swap_remove(index);
         let blame = self.blame(server, request);
@@ -155,11 +155,11 @@ impl World {
     }
 }
 
-/// One sequence of a hostile client's actions against servers that all work; fails if one of them
-/// is ejected.
+/// Runs one sequence of a hostile client's actions against working servers; fails if one of them is
+/// ejected.
 pub(crate) fn attack(seed: u64) {
     let mut world = World::new(fastrand::Rng::with_seed(seed), false);
-    // A plan, so that sequences differ in kind and not only in order.
+    // Sequences follow a plan, so that they differ in kind and not only in order.
     let target = world.rng.usize(..world.servers.len());
     let kinds: Vec<Request> =
         (0..world.rng.usize(1..=3)).filter_map(|_| world.rng.choice(REQUESTS)).collect();
@@ -171,7 +171,7 @@ pub(crate) fn attack(seed: u64) {
         let bad = !matches!(request, Request::Good);
         let elsewhere = (target + 1) % world.servers.len();
         let steered = world.rng.u32(..100) < steers;
-        // The target gets what fails, another what succeeds.
+        // The target gets failing requests, the others succeeding ones.
         let wanted = match (steered, bad) {
             (true, true) => target,
             (true, false) => elsewhere,
@@ -179,7 +179,7 @@ pub(crate) fn attack(seed: u64) {
         };
         let bound = world.rng.u32(..100) < binds;
         world.begin(request, wanted, bound);
-        // What makes the target look bad becomes known first.
+        // Outcomes that make the target look bad become known first.
         let looks_bad = |open: &Open| (open.server == target) == (open.request != Request::Good);
         let finish = if world.rng.u32(..100) < hoards {
             world.open.iter().position(looks_bad)
@@ -193,8 +193,8 @@ pub(crate) fn attack(seed: u64) {
     }
 }
 
-/// How many requests, good ones all, it takes until a broken server is ejected; `None`: more than
-/// 10,000.
+/// Returns how many requests, all of them good, it takes until a broken server is ejected; `None`:
+/// more than 10,000.
 pub(crate) fn requests_until_ejected(seed: u64) -> Option<usize> {
     let mut world = World::new(fastrand::Rng::with_seed(seed), true);
     for n in 0..10_000 {

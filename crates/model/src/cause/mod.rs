@@ -1,16 +1,16 @@
-//! Why an exchange ended as it did: one stable name each, the same in log, metric and answer.
+//! Causes: why an exchange ended, each with one stable name used in logs, metrics and responses.
 //!
-//! The causes themselves, each with the page that a person reads, are in `list`. Nothing here
-//! decides which cause an exchange ends with: whoever sees it end does.
+//! The causes, each with its documentation page, are in `list`. This file does not decide which
+//! cause an exchange ends with: the code that sees it end does.
 
-/// Makes the enum, and what can be asked of it, from one list. Here, as `list` is long enough.
+/// Generates the enum and its queries from one list. Defined here, as `list` is long enough.
 macro_rules! causes {
     ($(
         $(#[doc = $doc:literal])+
         $variant:ident = $name:literal, $fault:ident, $status:literal;
     )+) => {
-        /// Why an exchange ended as it did. Each variant's comment is the page that a person
-        /// reads: what happened, why it usually does, what to do.
+        /// Why an exchange ended as it did. Each variant's comment is its documentation page: what
+        /// happened, why it usually does, what to do.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Cause { $($(#[doc = $doc])+ $variant,)+ }
@@ -19,23 +19,23 @@ macro_rules! causes {
             /// Every cause, in order of the enum.
             pub const ALL: &'static [Cause] = &[$(Cause::$variant,)+];
 
-            /// The stable name: log, metric label, `Proxy-Status`.
+            /// Returns the stable name: log, metric label, `Proxy-Status`.
             pub fn name(self) -> &'static str {
                 match self { $(Cause::$variant => $name,)+ }
             }
 
-            /// Who could have prevented it.
+            /// Returns who could have prevented it.
             pub fn fault(self) -> crate::Fault {
                 match self { $(Cause::$variant => crate::Fault::$fault,)+ }
             }
 
-            /// The status of the answer that Weir makes for it while nothing has been sent to the
-            /// client yet; 0 where it makes none, or a configured one.
+            /// Returns the status of the response that Weir generates for it while nothing has been
+            /// sent to the client yet; 0 if it generates none, or a configured one.
             pub fn status(self) -> u16 {
                 match self { $(Cause::$variant => $status,)+ }
             }
 
-            /// The variant's comment, line by line.
+            /// Returns the variant's comment, line by line.
             pub(super) fn document(self) -> &'static str {
                 match self { $(Cause::$variant => concat!($($doc, "\n"),+),)+ }
             }
@@ -50,43 +50,43 @@ pub use list::Cause;
 pub use page::Page;
 
 crate::words! {
-    /// Who could have prevented an end that was not good.
+    /// Who could have prevented a failure.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Fault {
-        /// Nobody: it ended well.
+        /// No one: it ended well.
         None = "none",
         /// The client.
         Client = "client",
         /// The server.
         Server = "server",
-        /// The way between balancer and server.
+        /// The network between balancer and server.
         Network = "network",
         /// This balancer, or the machine it runs on.
         Balancer = "balancer",
-        /// What was configured.
+        /// The configuration.
         Configuration = "configuration",
     }
 }
 
 impl Cause {
-    /// The cause of that name, exactly as [`Cause::name`] gives it.
+    /// Returns the cause with that name, exactly as [`Cause::name`] returns it.
     pub fn from_name(name: &str) -> Option<Cause> {
         Cause::ALL.iter().copied().find(|cause| cause.name() == name)
     }
 
-    /// What happened, in one sentence. It names no address, service or server, so that it may be
-    /// told to anybody.
+    /// Returns what happened, in one sentence. It names no address, service or server, so anyone
+    /// may see it.
     pub fn summary(self) -> &'static str {
         self.document().lines().next().unwrap_or_default().trim_ascii()
     }
 
-    /// Whether the client is no longer there: no answer can be made, and nobody waits for what a
+    /// Returns whether the client is gone: no response can be sent, and nothing waits for what a
     /// server may still be doing.
     pub fn is_client_gone(self) -> bool {
         self.fault() == Fault::Client && self.status() == 0
     }
 
-    /// The page on this cause.
+    /// Returns the page on this cause.
     pub fn page(self) -> Page {
         Page::of(self.document())
     }
@@ -129,7 +129,7 @@ mod tests {
                 }
                 Fault::Server => assert!(matches!(status, 429 | 502..=504), "{name} {status}"),
                 Fault::Network => assert!(matches!(status, 502 | 504), "{name} {status}"),
-                // A tunnel that is cut gets no answer.
+                // A tunnel that is cut gets no response.
                 Fault::Balancer => assert!(matches!(status, 0 | 500 | 503), "{name} {status}"),
                 Fault::Configuration => {
                     assert!(matches!(status, 404 | 502 | 508), "{name} {status}");
@@ -155,8 +155,8 @@ mod tests {
         assert_eq!(gone, expected);
     }
 
-    /// A timeout of ours is a 408 towards a client and a 504 towards a server (RFC 9110 sections
-    /// 15.5.9 and 15.6.5).
+    /// A timeout of Weir's own is a 408 towards a client and a 504 towards a server (RFC 9110
+    /// sections 15.5.9 and 15.6.5).
     #[test]
     fn timeouts_are_answered_as_timeouts() {
         for &cause in Cause::ALL {

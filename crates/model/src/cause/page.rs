@@ -1,26 +1,26 @@
-//! A cause's page: the doc comment of its variant, taken apart for `weir explain` and for
+//! A cause's page: the doc comment of its variant, split into parts for `weir explain` and for
 //! docs/causes.md.
 
-/// What a person reads about a cause: three paragraphs, each without line breaks. `code` and
-/// names of configuration keys stand between backticks.
+/// The documentation of a cause: three paragraphs, each without line breaks. `code` and names of
+/// configuration keys are in backticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// What happened. Begins with [`crate::Cause::summary`].
     pub what: String,
-    /// Why it usually does.
+    /// Why it usually happens.
     pub why: String,
     /// What to do about it, and with which configuration keys.
     pub remedy: String,
 }
 
 impl Page {
-    /// Takes a doc comment apart: paragraphs lie between empty lines.
+    /// Splits a doc comment: paragraphs are separated by empty lines.
     pub(super) fn of(document: &str) -> Page {
         let mut paragraphs = [String::new(), String::new(), String::new()];
         let mut at = 0;
         for line in document.lines().map(str::trim_ascii) {
             if line.is_empty() {
-                // A fourth would be lost; that there are three is tested.
+                // A fourth would be lost; a test checks that there are three.
                 at = (at + 1).min(paragraphs.len() - 1);
                 continue;
             }
@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(page, Page { what, why, remedy });
     }
 
-    /// Sentences, as far as full stops at the ends of words tell.
+    /// Counts sentences by full stops at the ends of words.
     fn sentences(text: &str) -> usize {
         text.split(' ').filter(|word| word.trim_end_matches(')').ends_with('.')).count()
     }
@@ -70,7 +70,7 @@ mod tests {
         }
     }
 
-    /// It stands in answers, as JSON, HTML and text, and in one line of a list.
+    /// It appears in responses, as JSON, HTML and text, and in one line of a list.
     #[test]
     fn a_summary_is_one_plain_sentence() {
         for &cause in Cause::ALL {

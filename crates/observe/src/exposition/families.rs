@@ -1,5 +1,5 @@
-//! How a metric family is written: its metadata, names, labels and numbers, in the two formats.
-//! Not which families there are.
+//! Writes metric families in the two formats: metadata, names, labels and numbers. The list of
+//! families is elsewhere.
 
 use std::fmt::{Display, Write as _};
 
@@ -13,7 +13,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format for a scraper that sent this Accept field: `OpenMetrics` if it is named.
+    /// Returns the format for a scraper that sent this Accept field: `OpenMetrics` if it is listed.
     pub fn for_accept(accept: &str) -> Format {
         let open = accept.split(',').any(|range| {
             let media_type = range.split(';').next().unwrap_or_default().trim();
@@ -22,7 +22,7 @@ impl Format {
         if open { Format::OpenMetrics } else { Format::Prometheus }
     }
 
-    /// The Content-Type of a body in this format.
+    /// Returns the Content-Type of a body in this format.
     pub fn content_type(self) -> &'static str {
         match self {
             Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -31,12 +31,12 @@ impl Format {
     }
 }
 
-/// What a family's values are.
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Goes up and down.
     Gauge,
-    /// Only grows. Its samples end in `_total`, its family's name does not.
+    /// Only increases. Its samples end in `_total`, its family's name does not.
     Counter,
     /// Cumulative buckets, sum and count.
     Histogram,
@@ -70,7 +70,7 @@ pub(super) struct Families<'o> {
     format: Format,
 }
 
-/// A family that is being written.
+/// A family being written.
 pub(super) struct Family<'f, 'o> {
     families: &'f mut Families<'o>,
     name: &'static str,
@@ -83,7 +83,7 @@ impl<'o> Families<'o> {
         Families { out, format }
     }
 
-    /// Begins a family. A name with a unit ends in it; a counter's name is given without `_total`.
+    /// Starts a family. A name with a unit ends in it; a counter's name is given without `_total`.
     pub(super) fn family(
         &mut self,
         name: &'static str,
@@ -92,7 +92,7 @@ impl<'o> Families<'o> {
         help: &str,
     ) -> Family<'_, 'o> {
         debug_assert!(unit.is_none_or(|unit| name.ends_with(unit)), "{name}");
-        // The older format knows families only by the names of their samples.
+        // The older format identifies families only by the names of their samples.
         let suffix = match (self.format, kind) {
             (Format::Prometheus, Kind::Counter) => "_total",
             _ => "",
@@ -106,13 +106,13 @@ impl<'o> Families<'o> {
         if let (Format::OpenMetrics, Some(unit)) = (self.format, unit) {
             let _ = writeln!(self.out, "# UNIT {name} {unit}");
         }
-        // Help is written here and holds nothing that would need escaping.
+        // Help texts are constants without characters that would need escaping.
         debug_assert!(!help.contains(['\\', '\n', '"']), "{name}");
         let _ = writeln!(self.out, "# HELP {name}{suffix} {help}");
         Family { families: self, name, kind }
     }
 
-    /// A family of one sample without labels.
+    /// Writes a family of one sample without labels.
     pub(super) fn single(
         &mut self,
         name: &'static str,
@@ -138,7 +138,7 @@ impl Family<'_, '_> {
         self.sample_of(suffix, labels, value);
     }
 
-    /// A sample whose name is the family's and `suffix`.
+    /// Writes a sample whose name is the family's followed by `suffix`.
     pub(super) fn sample_of(
         &mut self,
         suffix: &str,
@@ -159,13 +159,13 @@ impl Family<'_, '_> {
         }
         let _ = match value.into() {
             Number::Whole(value) => writeln!(out, " {value}"),
-            // Both formats want `NaN` and `+Inf` so; neither value is ever exposed.
+            // Both formats require `NaN` and `+Inf` in this form; neither value is ever exposed.
             Number::Real(value) => writeln!(out, " {value:?}"),
         };
     }
 }
 
-/// Escapes what is written through it as a label's value.
+/// Escapes text as a label's value.
 struct Escaped<'o>(&'o mut String);
 
 impl std::fmt::Write for Escaped<'_> {

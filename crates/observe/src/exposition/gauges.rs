@@ -1,28 +1,28 @@
-//! What simply is at the moment of a scrape, as plain values; whoever knows them fills them in.
+//! Gauges: the values at the moment of a scrape, as plain data filled in by the caller.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use model::TcpPathTotals;
 
-/// Everything that is not counted by workers. What is left empty is exposed without samples.
+/// Everything that workers do not count. Empty values are exposed without samples.
 #[derive(Clone, Debug, Default)]
 pub struct Gauges<'a> {
     /// Weir's version.
     pub version: &'a str,
-    /// Number of the present configuration.
+    /// Generation number of the configuration in force.
     pub generation: u64,
     /// Worker threads.
     pub workers: u64,
-    /// Client connections that each of them serves, if somebody knows.
+    /// Client connections of each worker, if known.
     pub worker_connections: Option<Vec<u64>>,
-    /// The memory for request bodies that wait for a server, where it is known.
+    /// The budget for request bodies that wait for a server, if known.
     pub request_buffers: Option<BudgetGauges>,
-    /// The memory for compressing responses, where it is known.
+    /// The budget for compressing responses, if known.
     pub compression: Option<BudgetGauges>,
-    /// The process, if its numbers could be read.
+    /// The process, if its values could be read.
     pub process: Option<ProcessGauges>,
-    /// How reloads ended, where there are any.
+    /// Results of reloads, if there are any.
     pub reloads: Option<ReloadGauges>,
     /// One per listener.
     pub listeners: Vec<ListenerGauges<'a>>,
@@ -36,12 +36,12 @@ pub struct Gauges<'a> {
     pub probes: Vec<ProbeGauges>,
 }
 
-/// The process as the kernel sees it.
+/// The process according to the kernel.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessGauges {
     /// Its start, since 1970-01-01 UTC.
     pub start_time: Duration,
-    /// User and system time used.
+    /// User and system CPU time.
     pub cpu: Duration,
     /// Resident memory.
     pub resident_bytes: u64,
@@ -51,27 +51,27 @@ pub struct ProcessGauges {
     pub fds_max: u64,
 }
 
-/// Memory that is bounded for all requests together.
+/// A memory budget shared by all requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetGauges {
-    /// What is in use, in bytes.
+    /// Bytes in use.
     pub used_bytes: u64,
-    /// How many did without because the bound was reached.
+    /// How many requests went without because the bound was reached.
     pub exhausted: u64,
 }
 
-/// How reloads of the configuration ended since the start.
+/// Results of configuration reloads since startup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReloadGauges {
     /// Another configuration came into force.
     pub applied: u64,
-    /// The file said what was in force already.
+    /// The file was the same as the configuration in force.
     pub unchanged: u64,
-    /// The file was refused.
+    /// The file was rejected.
     pub refused: u64,
-    /// Whether the last one was: what runs is not what the file says.
+    /// Whether the last one was rejected: the running configuration differs from the file.
     pub last_refused: bool,
-    /// When the last one was, since 1970-01-01 UTC.
+    /// When the last one happened, since 1970-01-01 UTC.
     pub last_at: Option<Duration>,
 }
 
@@ -80,11 +80,11 @@ pub struct ReloadGauges {
 pub struct ListenerGauges<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Connections it may have at once.
+    /// Maximum number of connections.
     pub connections_max: u64,
 }
 
-/// A certificate that a listener shows.
+/// A certificate of a listener.
 #[derive(Clone, Copy, Debug)]
 pub struct CertificateGauges<'a> {
     /// The listener's name.
@@ -102,7 +102,7 @@ pub struct ServiceGauges<'a> {
     pub name: &'a str,
     /// Requests in its queue.
     pub queue_length: u64,
-    /// Requests that may be in it.
+    /// Maximum number of requests in it.
     pub queue_length_max: u64,
 }
 
@@ -111,31 +111,31 @@ pub struct ServiceGauges<'a> {
 pub struct ServerGauges<'a> {
     /// The service's name.
     pub service: &'a str,
-    /// The server as configured.
+    /// Its configured name.
     pub name: &'a str,
     /// Its address.
     pub address: SocketAddr,
     /// Its zone; empty if unknown.
     pub zone: &'a str,
-    /// Not down by checks.
+    /// Not down according to checks.
     pub up: bool,
-    /// Out by passive health.
+    /// Ejected by passive health checking.
     pub ejected: bool,
-    /// Whether new work may go to it.
+    /// Whether new requests may go to it.
     pub ready: bool,
-    /// In flight at its address.
+    /// Requests in flight at its address.
     pub in_flight: u32,
-    /// The most that may be; 0: no limit.
+    /// Its concurrency limit; 0: no limit.
     pub in_flight_max: u32,
     /// Its weight.
     pub weight: u16,
-    /// Requests ever given to it.
+    /// Total requests sent to it.
     pub requests: u64,
-    /// Those that it failed.
+    /// How many of these failed because of it.
     pub failures: u64,
-    /// Kept connections of all workers that wait for a request, if it is known.
+    /// Idle connections of all workers, if known.
     pub idle_connections: Option<u32>,
-    /// What TCP says of the way to it.
+    /// TCP statistics of the path to it.
     pub tcp: TcpPathTotals,
 }
 
@@ -144,16 +144,16 @@ pub struct ServerGauges<'a> {
 pub struct ProbeGauges {
     /// The address.
     pub address: SocketAddr,
-    /// Probes per second by plan.
+    /// Scheduled probes per second.
     pub per_second: f64,
-    /// What they would be if every service probed for itself.
+    /// Probes per second if every service probed separately.
     pub per_second_unshared: f64,
-    /// Probes that ended, ever.
+    /// Total finished probes.
     pub ended: u64,
-    /// Those that failed.
+    /// How many of these failed.
     pub failed: u64,
-    /// How long those that ended took together.
+    /// Total duration of finished probes.
     pub time: Duration,
-    /// How long the last one took.
+    /// Duration of the last one.
     pub last: Duration,
 }

@@ -1,7 +1,7 @@
 //! Metrics as text for a scraper: the Prometheus text format 0.0.4 and `OpenMetrics` 1.0.
 //!
-//! Everything Weir exposes is named here and nowhere else. What is counted comes as [`Totals`];
-//! what simply is at this moment comes as [`Gauges`], handed in by whoever knows it.
+//! All metrics that Weir exposes are named here and nowhere else. Counters are passed in as
+//! [`Totals`], current values as [`Gauges`].
 
 mod families;
 mod gauges;
@@ -48,7 +48,7 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
         "weir_config_generation",
         Kind::Gauge,
         None,
-        "Configurations published since the start, the present one counted.",
+        "Configurations applied since startup, including the current one.",
         gauges.generation,
     );
     if let Some(reloads) = gauges.reloads {
@@ -60,7 +60,7 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
             "weir_worker_connections",
             Kind::Gauge,
             None,
-            "Client connections that a worker serves.",
+            "Open client connections of a worker.",
         );
         for (worker, &count) in connections.iter().enumerate() {
             family.sample(&[("worker", &worker.to_string())], count);
@@ -71,14 +71,14 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
             "weir_request_buffers_bytes",
             Kind::Gauge,
             Some("bytes"),
-            "Memory that holds request bodies which wait for a server (request_buffers_max).",
+            "Memory used by request bodies that wait for a server (limit: request_buffers_max).",
             buffers.used_bytes,
         );
         families.single(
             "weir_request_buffers_exhausted",
             Kind::Counter,
             None,
-            "Request bodies that were not read to their end before a server was chosen because \
+            "Request bodies that were not read completely before a server was chosen because \
              request_buffers_max was reached.",
             buffers.exhausted,
         );
@@ -88,14 +88,14 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
             "weir_compression_memory_bytes",
             Kind::Gauge,
             Some("bytes"),
-            "Memory set aside for the responses that are being compressed (compression_memory_max).",
+            "Memory reserved for compressing responses (limit: compression_memory_max).",
             compression.used_bytes,
         );
         families.single(
             "weir_compression_memory_exhausted",
             Kind::Counter,
             None,
-            "Responses that were not compressed because compression_memory_max was reached.",
+            "Responses left uncompressed because compression_memory_max was reached.",
             compression.exhausted,
         );
     }
@@ -104,36 +104,42 @@ fn write_process(gauges: &Gauges<'_>, families: &mut Families<'_>) {
     }
 }
 
-/// What the operating system counts of the process, by the names that Prometheus's client libraries
-/// use.
+/// Writes what the operating system counts for the process, by the names that Prometheus's client
+/// libraries use.
 fn write_resources(process: ProcessGauges, families: &mut Families<'_>) {
     families.single(
         "process_start_time_seconds",
         Kind::Gauge,
         Some("seconds"),
-        "Start of the process since 1970-01-01 UTC.",
+        "Start time of the process since 1970-01-01 UTC.",
         process.start_time.as_secs_f64(),
     );
     families.single(
         "process_cpu_seconds",
         Kind::Counter,
         Some("seconds"),
-        "User and system time the process has used.",
+        "User and system CPU time of the process.",
         process.cpu.as_secs_f64(),
     );
     families.single(
         "process_resident_memory_bytes",
         Kind::Gauge,
         Some("bytes"),
-        "Resident memory.",
+        "Resident memory size.",
         process.resident_bytes,
     );
-    families.single("process_open_fds", Kind::Gauge, None, "Open descriptors.", process.open_fds);
+    families.single(
+        "process_open_fds",
+        Kind::Gauge,
+        None,
+        "Open file descriptors.",
+        process.open_fds,
+    );
     families.single(
         "process_max_fds",
         Kind::Gauge,
         None,
-        "Descriptors that may be open (RLIMIT_NOFILE).",
+        "Maximum number of open file descriptors (RLIMIT_NOFILE).",
         process.fds_max,
     );
 }
@@ -144,8 +150,8 @@ fn write_reloads(reloads: ReloadGauges, families: &mut Families<'_>) {
         "weir_reloads",
         Kind::Counter,
         None,
-        "Reloads of the configuration, by how they ended: applied, unchanged (the file said what \
-         was in force already), refused (the old configuration serves on).",
+        "Reloads of the configuration by result: applied, unchanged (same as the configuration in \
+         force), refused (the old configuration stays in force).",
     );
     for (result, count) in [("applied", applied), ("unchanged", unchanged), ("refused", refused)] {
         ended.sample(&[("result", &result)], count);
@@ -162,19 +168,19 @@ fn write_reloads(reloads: ReloadGauges, families: &mut Families<'_>) {
             "weir_reload_last_timestamp_seconds",
             Kind::Gauge,
             Some("seconds"),
-            "The last reload, whatever came of it, since 1970-01-01 UTC.",
+            "Time of the last reload, successful or not, since 1970-01-01 UTC.",
             at.as_secs_f64(),
         );
     }
 }
 
-/// When certificates end: to be told of before they do.
+/// Writes when certificates expire, so that alerts can fire before they do.
 fn write_certificates(gauges: &Gauges<'_>, families: &mut Families<'_>) {
     let mut ends = families.family(
         "weir_certificate_not_after_timestamp_seconds",
         Kind::Gauge,
         Some("seconds"),
-        "The last second in which a listener's certificate is valid, since 1970-01-01 UTC.",
+        "Expiry time of a listener's certificate, since 1970-01-01 UTC.",
     );
     for CertificateGauges { listener, file, not_after } in &gauges.certificates {
         ends.sample(&[("listener", listener), ("file", file)], *not_after as f64);
@@ -188,14 +194,14 @@ const LISTENER_METRICS: [ListenerMetric; 5] = [
     (
         "weir_listener_tls_handshakes",
         Kind::Counter,
-        "TLS handshakes with clients that came about. Those that failed are requests with the cause \
+        "Completed TLS handshakes with clients. Failed ones are counted as requests with the cause \
          client_tls_error.",
         |listener| listener.tls_handshakes,
     ),
     (
         "weir_listener_tls_handshakes_resumed",
         Kind::Counter,
-        "Of these, those that went on with an earlier session.",
+        "Completed TLS handshakes that resumed an earlier session.",
         |listener| listener.tls_handshakes_resumed,
     ),
     (
@@ -213,7 +219,7 @@ const LISTENER_METRICS: [ListenerMetric; 5] = [
     (
         "weir_listener_accept_pauses",
         Kind::Counter,
-        "Times that accepting paused since connections_max was reached; clients waited in the listen queue.",
+        "Pauses of accepting because connections_max was reached; clients waited in the listen queue.",
         |listener| listener.accept_pauses,
     ),
 ];
@@ -229,7 +235,7 @@ fn write_listeners(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families
         "weir_listener_connections_max",
         Kind::Gauge,
         None,
-        "Client connections that may be open at once.",
+        "Maximum number of open client connections.",
     );
     for listener in &gauges.listeners {
         max.sample(&[("listener", &listener.name)], listener.connections_max);
@@ -238,8 +244,8 @@ fn write_listeners(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families
         "weir_listener_requests",
         Kind::Counter,
         None,
-        "Requests (in tcp mode: connections) that came in on a listener and ended, by cause and \
-         class of the status sent; also those that found no service.",
+        "Finished requests (in tcp mode: connections) of a listener, by cause and \
+         class of the status sent, including those that matched no service.",
     );
     for (name, listener) in &totals.listeners {
         write_exchanges(("listener", name), &listener.exchanges, &mut exchanges);
@@ -248,7 +254,7 @@ fn write_listeners(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families
         "weir_access_log_lines_dropped",
         Kind::Counter,
         None,
-        "Access lines thrown away because whoever reads them was too slow.",
+        "Access log lines dropped because their reader was too slow.",
         totals.access_lines_dropped,
     );
 }
@@ -257,38 +263,32 @@ fn write_listeners(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families
 type ServiceCounter = (&'static str, Option<&'static str>, &'static str, fn(&ServiceTotals) -> u64);
 
 const SERVICE_COUNTERS: [ServiceCounter; 7] = [
-    (
-        "weir_attempts",
-        None,
-        "Requests sent to servers; a request that was tried twice counts twice.",
-        |service| service.attempts,
-    ),
+    ("weir_attempts", None, "Requests sent to servers, including retries.", |service| {
+        service.attempts
+    }),
     ("weir_retries", None, "Attempts after a request's first.", |service| service.retries),
     (
         "weir_request_body_bytes",
         Some("bytes"),
-        "Bytes of request bodies (in tcp mode: from clients) passed to servers.",
+        "Bytes of request bodies (in tcp mode: from clients) forwarded to servers.",
         |service| service.request_body_bytes,
     ),
     (
         "weir_response_body_bytes",
         Some("bytes"),
-        "Bytes of response bodies (in tcp mode: from servers) passed to clients.",
+        "Bytes of response bodies (in tcp mode: from servers) forwarded to clients.",
         |service| service.response_body_bytes,
     ),
     (
         "weir_server_connections_opened",
         None,
-        "Connections opened to servers for requests; those of probes do not count.",
+        "Connections opened to servers for requests, without those of health checks.",
         |service| service.connections_opened,
     ),
-    (
-        "weir_server_connections_reused",
-        None,
-        "Requests that went over a kept connection.",
-        |service| service.connections_reused,
-    ),
-    ("weir_queued", None, "Requests that joined the queue.", |service| service.queued),
+    ("weir_server_connections_reused", None, "Requests sent on a reused connection.", |service| {
+        service.connections_reused
+    }),
+    ("weir_queued", None, "Requests that entered the queue.", |service| service.queued),
 ];
 
 fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<'_>) {
@@ -296,7 +296,7 @@ fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<
         "weir_requests",
         Kind::Counter,
         None,
-        "Requests (in tcp mode: connections) of a service that ended, by cause and class of the \
+        "Finished requests (in tcp mode: connections) of a service, by cause and class of the \
          status sent.",
     );
     for (name, service) in &totals.services {
@@ -317,15 +317,15 @@ fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<
         "weir_queue_length_max",
         Kind::Gauge,
         None,
-        "Requests that may wait for a slot.",
+        "Maximum number of requests in the queue.",
     );
     for service in &gauges.services {
         length_max.sample(&[("service", &service.name)], service.queue_length_max);
     }
 }
 
-/// Writes what ever happened, and good ends with 2xx in any case, so that a rate can be taken of
-/// them from the first scrape on.
+/// Writes all causes that have occurred, and successful exchanges with 2xx in any case, so that a
+/// rate can be computed from the first scrape on.
 fn write_exchanges(
     whose: Label<'_>,
     exchanges: &ExchangeTotals,
@@ -352,17 +352,17 @@ type ServiceHistogram = (&'static str, &'static str, fn(&ServiceTotals) -> &Hist
 const SERVICE_HISTOGRAMS: [ServiceHistogram; 5] = [
     (
         "weir_request_duration_seconds",
-        "From the complete request head to the end of the response, of requests that a server answered.",
+        "Time from the complete request head to the end of the response, of requests that a server answered.",
         |service| &service.total,
     ),
     (
         "weir_unanswered_request_duration_seconds",
-        "From the complete request head to the end, of requests that no server answered: refused, timed out, or given up by the client.",
+        "Time from the complete request head to the end, of requests that no server answered: refused, timed out, or aborted by the client.",
         |service| &service.unanswered,
     ),
     (
         "weir_first_byte_seconds",
-        "From the complete request head to the first byte of the response head.",
+        "Time from the complete request head to the first byte of the response head.",
         |service| &service.first_byte,
     ),
     ("weir_queue_wait_seconds", "Time in the queue, of requests that waited there.", |service| {
@@ -373,8 +373,8 @@ const SERVICE_HISTOGRAMS: [ServiceHistogram; 5] = [
     }),
 ];
 
-/// Upper bounds of what is exposed of a histogram, with their text in seconds. Each is a bound of
-/// a bucket inside, so that the counts are exact.
+/// Upper bounds of exposed histogram buckets, with their text in seconds. Each is a bound of an
+/// internal bucket, so that the counts are exact.
 const BOUNDS: [(u64, &str); 17] = [
     (500, "0.0005"),
     (1_000, "0.001"),

@@ -1,4 +1,4 @@
-//! Families of servers, and of the addresses that are probed.
+//! Metric families of servers, and of probed addresses.
 
 use super::families::{Families, Kind, Label, Number};
 use super::{Gauges, ProbeGauges, ServerGauges};
@@ -28,13 +28,13 @@ const SERVER_METRICS: [ServerMetric; 8] = [
     (
         "weir_server_in_flight",
         Kind::Gauge,
-        "Requests or connections in flight at the server's address, those of other services too.",
+        "Requests or connections in flight at the server's address, over all services.",
         |server| u64::from(server.in_flight),
     ),
     (
         "weir_server_in_flight_max",
         Kind::Gauge,
-        "The most that may be in flight at the server's address; 0: no limit.",
+        "Concurrency limit of the server's address; 0: no limit.",
         |server| u64::from(server.in_flight_max),
     ),
     (
@@ -46,13 +46,13 @@ const SERVER_METRICS: [ServerMetric; 8] = [
     (
         "weir_server_requests",
         Kind::Counter,
-        "Requests or connections given to the server.",
+        "Requests or connections sent to the server.",
         |server| server.requests,
     ),
     (
         "weir_server_failures",
         Kind::Counter,
-        "Of these, those that count against the server: they failed before a response, or were answered 5xx where passive health counts that.",
+        "Requests or connections that failed because of the server: before a response, or with a 5xx response if passive health checks count those.",
         |server| server.failures,
     ),
 ];
@@ -66,14 +66,14 @@ pub(super) fn write_servers(gauges: &Gauges<'_>, families: &mut Families<'_>) {
     }
     let mut known = gauges.servers.iter().filter(|server| server.idle_connections.is_some());
     if known.next().is_none() {
-        // A number that nobody knows is not zero.
+        // An unknown number is not zero.
         return;
     }
     let mut idle = families.family(
         "weir_server_idle_connections",
         Kind::Gauge,
         None,
-        "Kept connections to the server's address that wait for a request.",
+        "Idle connections to the server's address.",
     );
     for server in &gauges.servers {
         if let Some(connections) = server.idle_connections {
@@ -100,32 +100,30 @@ const PROBE_METRICS: [ProbeMetric; 6] = [
         "weir_probes_per_second",
         Kind::Gauge,
         None,
-        "Probes planned per second and address.",
+        "Scheduled probes per second and address.",
         |probe| probe.per_second.into(),
     ),
     (
         "weir_probes_per_second_unshared",
         Kind::Gauge,
         None,
-        "What they would be if every service probed for itself.",
+        "Probes per second and address if services did not share probes.",
         |probe| probe.per_second_unshared.into(),
     ),
-    ("weir_probes", Kind::Counter, None, "Probes that ended.", |probe| probe.ended.into()),
-    ("weir_probes_failed", Kind::Counter, None, "Of these, those that failed.", |probe| {
-        probe.failed.into()
-    }),
+    ("weir_probes", Kind::Counter, None, "Finished probes.", |probe| probe.ended.into()),
+    ("weir_probes_failed", Kind::Counter, None, "Failed probes.", |probe| probe.failed.into()),
     (
         "weir_probe_seconds",
         Kind::Counter,
         Some("seconds"),
-        "Time that probes which ended took together.",
+        "Total duration of finished probes.",
         |probe| probe.time.as_secs_f64().into(),
     ),
     (
         "weir_probe_last_seconds",
         Kind::Gauge,
         Some("seconds"),
-        "Time that the last probe which ended took.",
+        "Duration of the last finished probe.",
         |probe| probe.last.as_secs_f64().into(),
     ),
 ];

@@ -1,4 +1,4 @@
-//! Families of what TCP says of the way to the servers, by server and by zone.
+//! Metric families of TCP statistics on the paths to servers, by server and by zone.
 
 use std::collections::BTreeMap;
 
@@ -16,26 +16,26 @@ const COUNTERS: [PathCounter; 4] = [
     (
         "weir_server_tcp_segments_sent",
         "weir_zone_tcp_segments_sent",
-        "Data segments sent to the server, those sent again included, on sampled connections.",
+        "Data segments sent to the server on sampled connections, including retransmissions.",
         |path| path.sent,
     ),
     (
         "weir_server_tcp_segments_retransmitted",
         "weir_zone_tcp_segments_retransmitted",
-        "Of these, those sent again; what matters is their share.",
+        "Retransmitted data segments on sampled connections; compare with the segments sent.",
         |path| path.sent_again,
     ),
     (
         "weir_server_tcp_reordering_seen",
         "weir_zone_tcp_reordering_seen",
-        "How often segments on the way to the server were seen to have overtaken others, on \
-         sampled connections.",
+        "How often reordering of segments on the path to the server was detected, on sampled \
+         connections.",
         |path| path.reordered,
     ),
     (
         "weir_server_syn_retries",
         "weir_zone_syn_retries",
-        "SYNs sent again before a connection to the server came about or was given up; every \
+        "SYNs retransmitted before a connection to the server was established or given up; every \
          connection counts, sampled or not.",
         |path| path.syn_retries,
     ),
@@ -55,7 +55,7 @@ fn write_servers(servers: &[ServerGauges<'_>], families: &mut Families<'_>) {
         "weir_server_tcp_round_trip_seconds",
         Kind::Gauge,
         Some("seconds"),
-        "Round-trip time to the server by TCP: a moving average over sampled requests.",
+        "TCP round-trip time to the server: a moving average over sampled requests.",
     );
     for server in servers {
         if let Some(time) = server.tcp.round_trip {
@@ -66,7 +66,7 @@ fn write_servers(servers: &[ServerGauges<'_>], families: &mut Families<'_>) {
         "weir_server_tcp_samples",
         Kind::Counter,
         None,
-        "Requests after which TCP was asked about the connection to the server; see log.tcp_info.",
+        "Requests for which TCP statistics of the server connection were sampled; see log.tcp_info.",
     );
     for server in servers {
         samples.sample(&server_labels(server), server.tcp.samples());
@@ -84,7 +84,7 @@ fn write_zones(zones: &BTreeMap<&str, TcpPathTotals>, families: &mut Families<'_
         "weir_zone_tcp_round_trip_seconds",
         Kind::Histogram,
         Some("seconds"),
-        "Round-trip times by TCP to the servers of a zone, one for each sampled request.",
+        "TCP round-trip times to the servers of a zone, one for each sampled request.",
     );
     for (zone, path) in zones {
         let label: Label<'_> = ("zone", zone);

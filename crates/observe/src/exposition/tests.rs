@@ -1,4 +1,4 @@
-//! What is exposed, read back by a small parser that accepts only what the formats allow.
+//! Tests of the exposition, parsed by a small parser that accepts only what the formats allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ struct Family {
     samples: Vec<Sample>,
 }
 
-/// Parses a whole exposition by the rules of its format, or panics saying which line breaks one.
+/// Parses a whole exposition by the rules of its format; panics with the line that violates one.
 fn parse(text: &str, format: Format) -> BTreeMap<String, Family> {
     let open = format == Format::OpenMetrics;
     assert!(text.ends_with('\n'), "ends with a line feed");
@@ -123,7 +123,7 @@ fn parse_sample(line: &str) -> Sample {
     (name.to_owned(), labels, value)
 }
 
-/// Buckets rise with their bounds and end at the count.
+/// Checks that buckets increase with their bounds and end at the count.
 fn assert_histogram(name: &str, family: &Family) {
     let mut by_service: BTreeMap<&str, Vec<&Sample>> = BTreeMap::new();
     for sample in &family.samples {
@@ -143,7 +143,7 @@ fn assert_histogram(name: &str, family: &Family) {
     }
 }
 
-/// Two workers' counts of a service with an awkward name.
+/// Returns two workers' counters of a service whose name needs escaping.
 fn totals() -> Totals {
     let registry = Registry::new();
     for _ in 0..2 {
@@ -232,7 +232,7 @@ fn exposed(format: Format) -> BTreeMap<String, Family> {
     parse(&text, format)
 }
 
-/// The value of the sample of that name whose labels hold all of `labels`.
+/// Returns the value of the sample with that name whose labels include all of `labels`.
 fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)]) -> f64 {
     let mut samples = families.values().flat_map(|family| &family.samples).filter(|sample| {
         sample.0 == name
@@ -244,7 +244,7 @@ fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)
 }
 
 #[test]
-fn both_formats_say_the_same_and_keep_their_rules() {
+fn both_formats_agree_and_follow_their_rules() {
     let prometheus = exposed(Format::Prometheus);
     let open = exposed(Format::OpenMetrics);
     let names = |families: &BTreeMap<String, Family>| -> BTreeSet<String> {
@@ -303,7 +303,7 @@ fn both_formats_say_the_same_and_keep_their_rules() {
 }
 
 #[test]
-fn what_nobody_knows_is_not_exposed() {
+fn unknown_values_are_not_exposed() {
     let mut gauges = gauges();
     for server in &mut gauges.servers {
         server.idle_connections = None;

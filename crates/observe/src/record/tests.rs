@@ -1,4 +1,4 @@
-//! Every line stays one line, and says what it is told.
+//! Tests that every line stays one line, with the right content.
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ fn text_of(record: &AccessRecord<'_>) -> String {
 }
 
 #[test]
-fn attempts_that_failed_are_told_with_their_causes() {
+fn failed_attempts_are_logged_with_their_causes() {
     let failed = [
         Attempt { server: "10.0.1.5:80".parse().unwrap(), cause: Cause::ConnectionRefused },
         Attempt { server: "[::1]:80".parse().unwrap(), cause: Cause::ConnectionTimeout },
@@ -87,7 +87,7 @@ fn attempts_that_failed_are_told_with_their_causes() {
 }
 
 #[test]
-fn json_says_everything() {
+fn json_contains_every_field() {
     let expected = json!({
         "time": "2025-11-20T06:13:00.123Z", "request_id": "4f1c",
         "client": "203.0.113.9:50000", "listener": "public",
@@ -103,7 +103,7 @@ fn json_says_everything() {
 }
 
 #[test]
-fn what_tcp_says_and_why_a_server_was_chosen_are_told_where_they_are_known() {
+fn tcp_statistics_and_decisions_are_logged_where_known() {
     let side = TcpSide { round_trip: Duration::from_micros(1_234), retransmits: 2 };
     let decision = Some(r#"[{"chosen":"10.0.1.5:8080"}]"#);
     let tcp = Some(TcpRecord { client: Some(side), server: None });
@@ -121,7 +121,7 @@ fn what_tcp_says_and_why_a_server_was_chosen_are_told_where_they_are_known() {
 }
 
 #[test]
-fn what_was_agreed_on_in_tls_and_how_grpc_ended_are_told() {
+fn tls_parameters_and_grpc_status_are_logged() {
     let tls = TlsRecord {
         version: "TLSv1.3",
         cipher: "TLS13_AES_128_GCM_SHA256",
@@ -143,7 +143,7 @@ fn what_was_agreed_on_in_tls_and_how_grpc_ended_are_told() {
 }
 
 #[test]
-fn text_says_everything() {
+fn text_contains_every_field() {
     assert_eq!(
         text_of(&record()),
         "2025-11-20T06:13:00.123Z 200 completed 301.234ms GET api.example.com /listings/7 \
@@ -209,7 +209,7 @@ fn random_bytes_leave_valid_json_and_one_line() {
     let mut rng = fastrand::Rng::with_seed(seed);
     for _ in 0..5_000 {
         let mut bytes = vec![0; rng.usize(1..40)];
-        // Half of them with bytes that matter most often.
+        // Half of them from the bytes that matter most.
         let some = b"\"\\\n\x00\x1b\x7f\x80\xbf\xc2\xe2\xf0\xffa /";
         let chosen = rng.bool();
         for byte in &mut bytes {

@@ -1,26 +1,26 @@
-//! Which form of body a client would rather read (RFC 9110 section 12.5.1).
+//! Content negotiation: which body format the client prefers (RFC 9110 section 12.5.1).
 
 use std::cmp::Reverse;
 
 use wire::http1::{Known, RequestHead};
 
-/// Ranges of an Accept field that are looked at; the rest changes nothing.
+/// Maximum number of ranges of an Accept field that are examined; the rest is ignored.
 const RANGES_MAX: usize = 32;
 
-/// A form that a body can have. In order of preference where the client has none.
+/// A body format, in order of preference when the client has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
     Html,
     Json,
-    /// RFC 9457.
+    /// Problem details (RFC 9457).
     Problem,
 }
 
 impl Form {
     const ALL: [Form; 4] = [Form::Text, Form::Html, Form::Json, Form::Problem];
 
-    /// Type and subtype.
+    /// Returns the type and subtype.
     fn media_type(self) -> (&'static str, &'static str) {
         match self {
             Form::Text => ("text", "plain"),
@@ -30,19 +30,20 @@ impl Form {
         }
     }
 
-    /// The value of Content-Type.
+    /// Returns the value of Content-Type.
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Form::Text => "text/plain; charset=utf-8",
             Form::Html => "text/html; charset=utf-8",
-            // JSON is UTF-8 and knows no charset (RFC 8259 section 11).
+            // JSON is UTF-8 and has no charset parameter (RFC 8259 section 11).
             Form::Json => "application/json",
             Form::Problem => "application/problem+json",
         }
     }
 }
 
-/// The form that suits `request` best; plain text if none does or it does not say.
+/// Returns the format that suits `request` best; plain text if none does or it states no
+/// preference.
 pub(super) fn form(request: &RequestHead) -> Form {
     if request.known(Known::Accept).is_none() {
         return Form::Text;
@@ -51,22 +52,23 @@ pub(super) fn form(request: &RequestHead) -> Form {
     preferred(fields.map(|field| field.value))
 }
 
-/// What the Accept fields say of one form.
+/// How the Accept fields rate one format.
 #[derive(Clone, Copy)]
 struct Opinion {
-    /// In thousandths; 0 is a no.
+    /// Quality in thousandths; 0 means not acceptable.
     weight: u16,
-    /// Of the range that says so: 3 names the type, 2 has `type/*`, 1 `*/*`, 0 none matches.
+    /// Specificity of the matching range: 3 names the type, 2 is `type/*`, 1 is `*/*`, 0 means no
+    /// match.
     precision: u8,
-    /// Where that range stands.
+    /// Position of that range.
     place: usize,
 }
 
-/// Of forms that weigh the same, the one that is named more precisely, then the one named first:
-/// `application/json, text/plain, */*` is what JSON clients send.
+/// Among formats of the same quality, prefers the one named more specifically, then the one named
+/// first: JSON clients send `application/json, text/plain, */*`.
 fn preferred<'a>(values: impl Iterator<Item = &'a [u8]>) -> Form {
     let mut opinions = Form::ALL.map(|_| Opinion { weight: 0, precision: 0, place: 0 });
-    // A comma within a quoted parameter splits in the wrong place; the worst of it is another form.
+    // A comma in a quoted parameter splits in the wrong place; at worst another format is chosen.
     let ranges = values.flat_map(|value| value.split(|&byte| byte == b','));
     for (place, range) in ranges.take(RANGES_MAX).enumerate() {
         let Some((range, weight)) = weighted(range) else {
@@ -87,7 +89,7 @@ fn preferred<'a>(values: impl Iterator<Item = &'a [u8]>) -> Form {
         .map_or(Form::Text, |(form, _)| form)
 }
 
-/// A range without its parameters, and its weight. `None`: the weight makes no sense.
+/// Splits a range into media range and quality. Returns `None` if the quality is malformed.
 fn weighted(range: &[u8]) -> Option<(&[u8], u16)> {
     let mut parts = range.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
     let media = parts.next().unwrap_or_default();
@@ -99,7 +101,7 @@ fn weighted(range: &[u8]) -> Option<(&[u8], u16)> {
     Some((media, 1000))
 }
 
-/// A qvalue: 0 to 1 with up to three decimals (RFC 9110 section 12.4.2).
+/// Parses a qvalue: 0 to 1 with up to three decimals (RFC 9110 section 12.4.2).
 fn thousandths(value: &[u8]) -> Option<u16> {
     let (whole, decimals) = match value {
         [whole] | [whole, b'.'] => (whole, &[][..]),
@@ -114,7 +116,7 @@ fn thousandths(value: &[u8]) -> Option<u16> {
     (sum <= 1000).then_some(sum)
 }
 
-/// See [`Opinion::precision`].
+/// Returns the specificity; see [`Opinion::precision`].
 fn precision(range: &[u8], form: Form) -> u8 {
     let mut halves = range.splitn(2, |&byte| byte == b'/');
     let (Some(kind), Some(subtype)) = (halves.next(), halves.next()) else {

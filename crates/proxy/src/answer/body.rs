@@ -1,4 +1,4 @@
-//! What an answer says to whoever reads it: a person at a browser, a program, a terminal.
+//! Bodies of the answers that Weir generates: HTML, problem details or plain text.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,11 @@ use super::accept::Form;
 use super::reason::reason;
 use crate::head::Bytes;
 
-/// The most of a request id that is shown: ids have some 36 characters, and a trusted peer may
-/// send whatever fits in a head.
+/// Maximum length of a request ID in a body. IDs have about 36 characters, but a trusted peer may
+/// send as much as fits in a head.
 const ID_MAX_BYTES: usize = 128;
 
-// `$name` stands for one of the facts.
+// `$name` is replaced by one of the facts.
 const HTML: &str = include_str!("page.html");
 const TEXT: &str = "\
 $status $reason
@@ -23,17 +23,17 @@ request: $id
 ";
 const JSON: &str = "{\"status\":$status,\"cause\":\"$cause\",\"fault\":\"$fault\",\
     \"message\":\"$message\",\"request_id\":\"$id\"}\n";
-/// Without `type`, which is "about:blank" then: the title is the status's own.
+/// `type` is omitted, which means "about:blank": the title is that of the status.
 const PROBLEM: &str = "{\"title\":\"$reason\",\"status\":$status,\"detail\":\"$message\",\
     \"cause\":\"$cause\",\"fault\":\"$fault\",\"request_id\":\"$id\"}\n";
 
-/// What there is to say.
+/// The values that a body shows.
 pub(super) struct Facts<'a> {
     pub(super) status: u16,
     pub(super) cause: Cause,
-    /// What exactly, or empty.
+    /// Detail beyond the cause, or empty.
     pub(super) detail: &'static str,
-    /// Any bytes.
+    /// May contain any bytes.
     pub(super) request_id: &'a [u8],
 }
 
@@ -50,7 +50,7 @@ pub(super) fn write(form: Form, facts: &Facts<'_>, out: &mut Vec<u8>) {
     for piece in pieces {
         let end = piece.bytes().take_while(u8::is_ascii_lowercase).count();
         let (name, rest) = piece.split_at(end);
-        // Names, reasons and summaries are our own and need no escaping, which a test proves.
+        // Names, reasons and summaries are constants that need no escaping; a test checks this.
         match name {
             "status" => _ = write!(Bytes(out), "{}", facts.status),
             "reason" => out.extend_from_slice(reason(facts.status).as_bytes()),
@@ -64,7 +64,7 @@ pub(super) fn write(form: Form, facts: &Facts<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a request id as it may stand in a field.
+/// Appends a request ID in a form that is valid in a header field.
 pub(super) fn write_id(id: &[u8], out: &mut Vec<u8>) {
     write_escaped(shown(id), Escape::None, out);
 }
@@ -73,7 +73,7 @@ fn shown(id: &[u8]) -> &[u8] {
     &id[..id.len().min(ID_MAX_BYTES)]
 }
 
-/// One sentence, the detail behind its colon.
+/// Appends one sentence, followed by a colon and the detail if there is one.
 fn write_message(facts: &Facts<'_>, escape: Escape, out: &mut Vec<u8>) {
     let summary = facts.cause.summary().trim_end_matches('.');
     out.extend_from_slice(summary.as_bytes());
@@ -91,8 +91,8 @@ enum Escape {
     Json,
 }
 
-/// Appends `text`; what is not visible ASCII becomes `?`, whatever the form: who may send such
-/// bytes may not choose how a terminal, a log viewer or a parser takes them.
+/// Appends `text`, replacing everything but visible ASCII with `?` in every format: a client must
+/// not control how a terminal, a log viewer or a parser interprets such bytes.
 fn write_escaped(text: &[u8], escape: Escape, out: &mut Vec<u8>) {
     for &byte in text {
         match (escape, byte) {

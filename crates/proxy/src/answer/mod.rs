@@ -1,7 +1,7 @@
-//! Answers that Weir makes itself: refusals, errors, redirects. Written into the caller's buffer
-//! without an allocation of their own, since an attack of bad requests is answered here.
+//! Answers that Weir generates itself: refusals, errors, redirects. Written into the caller's
+//! buffer without allocating, since floods of bad requests are answered here.
 //!
-//! What they tell, they may tell anybody: cause and request id, never an address, a server or a
+//! They reveal only what anyone may know: cause and request ID, never an address, a server or a
 //! service.
 
 mod accept;
@@ -21,36 +21,36 @@ use accept::Form;
 use body::Facts;
 use reason::reason;
 
-/// What is answered.
+/// A response that Weir generates.
 pub(crate) struct Answer {
-    /// 0: nothing is answered, as nobody is there to read it.
+    /// 0: nothing is sent, because the client has gone.
     pub(crate) status: u16,
     pub(crate) cause: Cause,
-    /// What exactly, where there is more to say than the cause does.
+    /// Detail beyond the cause, if any.
     pub(crate) detail: &'static str,
     /// The status that a server sent and that was not passed on.
     pub(crate) received_status: Option<u16>,
     pub(crate) retry_after: Option<Duration>,
-    /// Where a redirect points to; a redirect has no body.
+    /// Target of a redirect; a redirect has no body.
     pub(crate) location: Option<String>,
 }
 
-/// What is to be known of the exchange that an answer ends.
+/// Facts about the exchange that an answer ends.
 pub(crate) struct Occasion<'a> {
-    /// `None`: the head could not be read.
+    /// `None`: the head could not be parsed.
     pub(crate) request: Option<&'a RequestHead>,
-    /// As in the access log; whatever bytes a trusted peer sent.
+    /// As in the access log; may contain any bytes that a trusted peer sent.
     pub(crate) request_id: &'a [u8],
-    /// Whether the listener names causes in `Proxy-Status`.
+    /// Whether the listener reports causes in `Proxy-Status`.
     pub(crate) proxy_status: bool,
-    /// For how long the client is to use TLS alone.
+    /// How long the client must use TLS only (HSTS).
     pub(crate) hsts: Option<Duration>,
-    /// Whether the connection ends with this answer.
+    /// Whether the connection closes after this answer.
     pub(crate) close: bool,
 }
 
 impl Answer {
-    /// The answer that stands for `cause`.
+    /// Returns the answer for `cause`.
     pub(crate) fn of(cause: Cause) -> Answer {
         Answer {
             status: cause.status(),
@@ -62,12 +62,12 @@ impl Answer {
         }
     }
 
-    /// Appends the whole response; to a HEAD, only its head.
+    /// Appends the whole response; for a HEAD request only the head.
     pub(crate) fn write(&self, occasion: &Occasion<'_>, out: &mut Vec<u8>) {
         self.write_at(os::clock::wall().as_secs(), occasion, out);
     }
 
-    /// The same at a time in seconds since the epoch.
+    /// Appends the response as of a given time in seconds since the epoch.
     fn write_at(&self, now_s: u64, occasion: &Occasion<'_>, out: &mut Vec<u8>) {
         let form = match (&self.location, occasion.request) {
             (Some(_), _) => None,
@@ -89,14 +89,15 @@ impl Answer {
         if occasion.request.is_some_and(RequestHead::is_head) {
             out.truncate(head_end);
         }
-        // Known only now, and put before the body. 20 bytes, and 20 digits at most.
+        // The length is only known now and goes before the body. 20 bytes of name, at most 20
+        // digits.
         let mut last_line = Cursor::new([0; 48]);
         let _ = write!(last_line, "Content-Length: {length}\r\n\r\n");
         let used = last_line.position() as usize;
         out.splice(head_end..head_end, last_line.get_ref()[..used].iter().copied());
     }
 
-    /// Everything of the head but its last line, Content-Length.
+    /// Appends the head except for its last line, Content-Length.
     fn write_head(
         &self,
         now_s: u64,
@@ -114,7 +115,7 @@ impl Answer {
         }
         if let Some(form) = form {
             let _ = write!(Bytes(out), "Content-Type: {}\r\n", form.content_type());
-            // A cache would go on saying so when it is no longer true.
+            // A cached error would outlive its cause.
             out.extend_from_slice(b"Cache-Control: no-store\r\n");
         }
         if occasion.proxy_status && self.cause.fault() != Fault::None {
@@ -127,11 +128,11 @@ impl Answer {
             write_hsts(max_age, out);
         }
         if self.cause == Cause::HttpMethodNotAllowed {
-            // RFC 9110 section 15.5.6 asks for it.
+            // RFC 9110 section 15.5.6 requires it.
             out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
         }
         if let Some(wait) = self.retry_after {
-            // Whole seconds (RFC 9110 section 10.2.3); 0 would ask for a storm.
+            // Whole seconds (RFC 9110 section 10.2.3); 0 would invite immediate retries.
             let seconds = wait.as_millis().div_ceil(1000).max(1);
             let _ = write!(Bytes(out), "Retry-After: {seconds}\r\n");
         }
@@ -142,7 +143,7 @@ impl Answer {
         }
     }
 
-    /// RFC 9209 section 2; strings as RFC 8941 section 3.3.3 has them.
+    /// Appends Proxy-Status (RFC 9209 section 2), strings as defined by RFC 8941 section 3.3.3.
     fn write_proxy_status(&self, out: &mut Vec<u8>) {
         let _ = write!(Bytes(out), "Proxy-Status: weir; error={}", self.cause.name());
         if let Some(status) = self.received_status {
@@ -162,8 +163,8 @@ impl Answer {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// What is wrong with its request is told to a client; what is wrong behind us, only to the
-    /// access log.
+    /// Returns the detail that the client may see. What is wrong with its request is shown to the
+    /// client; what is wrong behind Weir appears only in the access log.
     fn told_detail(&self) -> &'static str {
         if self.cause.fault() == Fault::Client { self.detail } else { "" }
     }

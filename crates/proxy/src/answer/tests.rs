@@ -1,4 +1,4 @@
-//! Answers byte by byte, and what must hold of all of them.
+//! Tests of answers byte by byte, and of properties that hold for all of them.
 
 use wire::http1::{HeadLimits, Parsed, ResponseHead, parse_request, parse_response};
 
@@ -25,7 +25,7 @@ fn occasion(request: Option<&RequestHead>) -> Occasion<'_> {
 }
 
 fn written(answer: &Answer, occasion: &Occasion<'_>) -> String {
-    // What is there already stays.
+    // Existing bytes stay.
     let mut out = b"before".to_vec();
     answer.write_at(NOW_S, occasion, &mut out);
     String::from_utf8(out).unwrap().strip_prefix("before").unwrap().to_owned()
@@ -86,7 +86,7 @@ fn problem_details_have_the_members_of_their_rfc() {
 }
 
 #[test]
-fn a_page_for_a_browser_stands_alone() {
+fn a_page_for_a_browser_is_self_contained() {
     let answer = Answer::of(Cause::HttpResponseTimeout);
     let all = written(&answer, &occasion(Some(&asking_for("text/html"))));
     assert!(all.contains("\r\nContent-Type: text/html; charset=utf-8\r\n"), "{all}");
@@ -101,7 +101,7 @@ fn a_page_for_a_browser_stands_alone() {
 }
 
 #[test]
-fn what_the_client_did_wrong_is_told_and_what_is_wrong_behind_us_is_not() {
+fn client_errors_are_detailed_and_server_errors_are_not() {
     let detail = "a CR is not followed by LF";
     let answer = Answer { detail, ..Answer::of(Cause::HttpRequestError) };
     let all = written(&answer, &occasion(None));
@@ -170,7 +170,7 @@ fn a_head_is_answered_by_the_head_alone() {
 }
 
 #[test]
-fn an_old_client_that_keeps_its_connection_is_told_so() {
+fn an_http10_client_with_keep_alive_is_answered_with_keep_alive() {
     let old = request("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     let all = written(&Answer::of(Cause::DestinationNotFound), &occasion(Some(&old)));
     assert!(all.contains("\r\nConnection: keep-alive\r\n"), "{all}");
@@ -200,8 +200,8 @@ fn a_hostile_request_id_stays_data_and_is_cut() {
     }
 }
 
-/// Whatever is answered, in whatever form: a response that a strict parser takes, with the length
-/// that it announces.
+/// Every answer in every format is a response that a strict parser accepts, with the length it
+/// declares.
 #[test]
 fn every_answer_is_sound_http() {
     for &cause in Cause::ALL {

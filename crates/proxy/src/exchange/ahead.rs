@@ -1,5 +1,5 @@
-//! A small body is read before a slot is taken: a client that sends it slowly then costs memory, and
-//! no place at a server that others could use.
+//! Request buffering: a small body is read before a slot is taken, so that a slow client costs
+//! memory instead of a slot at a server.
 
 use std::future::poll_fn;
 
@@ -18,8 +18,8 @@ use crate::failure::{self, Reason, Sender};
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 impl Forwarding<'_, '_> {
-    /// Reads the request's body if that spares a slot, and keeps its share of the memory for such
-    /// bodies in `charge`. Returns whether it was read.
+    /// Reads the request's body if that saves holding a slot, and charges its memory to `charge`.
+    /// Returns whether the body was read.
     pub(super) async fn read_ahead(&mut self) -> Result<bool, Reason> {
         let Forwarding { exchange, upload, limits, service, continued, .. } = self;
         let Exchange { worker, plane, client, scratch, .. } = &mut **exchange;
@@ -29,8 +29,8 @@ impl Forwarding<'_, '_> {
         if max == 0 {
             return Ok(false);
         }
-        // A client that has sent some of it already does not wait to be asked (RFC 9110 section
-        // 10.1.1).
+        // A client that has already sent part of the body is not waiting for a 100 (RFC 9110
+        // section 10.1.1).
         let waits = head.expects_continue() && client.buffer.is_empty();
         *continued = head.expects_continue();
         if waits && head.version() != Version::Http10 {
@@ -54,8 +54,8 @@ impl Forwarding<'_, '_> {
     }
 }
 
-/// How long the body is that is to be read first; `None`: the server gets it as it comes. Never what
-/// may be a conversation: calls of gRPC, upgrades, bodies of unknown length.
+/// Returns the length of a body that is buffered first; `None` if it is streamed. Never buffers
+/// what may be a conversation: gRPC calls, upgrades, bodies of unknown length.
 fn length_to_read(head: &RequestHead, service: &Service, client: &Client) -> Option<u64> {
     service.in_flight_max?;
     let RequestBody::Length(length) = head.body() else { return None };

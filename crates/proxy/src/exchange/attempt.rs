@@ -1,4 +1,4 @@
-//! One attempt: the request goes to one server, and its response head comes back, or not.
+//! One attempt: sends the request to one server and waits for the response head.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -21,12 +21,13 @@ use crate::server_connection::{self, Introduced, NoConnection, Reach, ServerConn
 use crate::servers::{Chosen, Failure};
 use crate::watchdog::Direction;
 
-/// Informational responses before a final one; a server that sends more is broken.
+/// Maximum number of informational responses before a final one; a server that sends more is
+/// broken.
 const INFORMATIONAL_MAX: u32 = 16;
 
 impl Forwarding<'_, '_> {
     /// Sends the request to the server of `to` and waits for its final response head, which is then
-    /// in `scratch.response`. Informational responses are passed on as they come.
+    /// in `scratch.response`. Informational responses are forwarded as they arrive.
     pub(super) async fn send(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure> {
         let mut server = self.connect(to).await?;
         self.write_head(to, &server);
@@ -44,7 +45,7 @@ impl Forwarding<'_, '_> {
         Err(Failure { server: is_at_work.then_some(server), ..failure })
     }
 
-    /// Takes a kept connection to the server, or makes one.
+    /// Takes a pooled connection to the server, or opens one.
     async fn connect(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure> {
         let Exchange { worker, client, scratch, record, .. } = &mut *self.exchange;
         let Client { stream, origin, watchdog, entry, .. } = &mut **client;
@@ -61,7 +62,7 @@ impl Forwarding<'_, '_> {
         }
         let dialled = os::clock::now();
         entry.set(Phase::Connecting);
-        // Of an attempt before this one.
+        // Set by a previous attempt.
         self.limits.clear(Direction::Up);
         let private = to.tries.private;
         let opening = pin!(worker.pool.open(&reach, endpoint, want, &worker.buffers, private));
@@ -70,7 +71,7 @@ impl Forwarding<'_, '_> {
         fresh.map_err(|none| not_connected(&none, self.service))
     }
 
-    /// Puts the request's head at the front of the upload.
+    /// Puts the request head at the front of the upload.
     fn write_head(&mut self, to: &Chosen<'_>, server: &ServerConnection) {
         let Exchange { worker, client, scratch, record, .. } = &mut *self.exchange;
         record.reused = server.reused;
@@ -92,7 +93,7 @@ impl Forwarding<'_, '_> {
         });
     }
 
-    /// Waits for the final response head, and passes on the informational ones before it.
+    /// Waits for the final response head and forwards the informational ones before it.
     async fn await_final_head(
         &mut self,
         to: &Chosen<'_>,
@@ -119,8 +120,8 @@ impl Forwarding<'_, '_> {
         Err(Failure { informed, ..Failure::new(Cause::HttpProtocolError, Sent::Part) })
     }
 
-    /// Sends the request while it waits for a response head; ends with what comes first.
-    /// `is_first`: nothing has come of this attempt yet.
+    /// Sends the request while waiting for a response head; ends with whichever comes first.
+    /// `is_first`: nothing has been received for this attempt yet.
     async fn await_head(
         &mut self,
         to: &Chosen<'_>,
@@ -183,13 +184,13 @@ impl Forwarding<'_, '_> {
         result
     }
 
-    /// Describes the failure of an attempt whose request was on its way.
+    /// Describes the failure of an attempt whose request was being sent or had been sent.
     fn failure(&self, reason: Reason, server: &ServerConnection) -> Failure {
         let is_unread = reason.cause == Cause::ConnectionLost
             && self.upload.pump.is_held_up()
             && server_connection::is_unread(server, self.service);
         let cause = if is_unread { Cause::ConnectionWriteTimeout } else { reason.cause };
-        // By the server's own word, none of a refused stream was looked at.
+        // REFUSED_STREAM guarantees that the server processed nothing.
         let is_refused = cause == Cause::HttpStreamRefused;
         let sent = if is_refused { Sent::Nothing } else { self.upload.sent() };
         let shared = server.carrier.as_ref().filter(|carrier| !carrier.is_private());
@@ -202,7 +203,8 @@ impl Forwarding<'_, '_> {
         }
     }
 
-    /// Passes a 1xx on, unless the client is of HTTP/1.0, which knows none (RFC 9110 section 15.2).
+    /// Forwards a 1xx response, unless the client speaks HTTP/1.0, which has none (RFC 9110 section
+    /// 15.2).
     async fn pass_informational(&mut self) -> Result<(), Cause> {
         let Exchange { client, scratch, .. } = &mut *self.exchange;
         if scratch.request.version() == Version::Http10 {
@@ -214,7 +216,7 @@ impl Forwarding<'_, '_> {
     }
 }
 
-/// Whether the request may be sent twice, and can be: nothing of its body would be lost.
+/// Returns whether the request may be sent twice, and none of its body would be lost.
 fn is_repeatable(request: &RequestHead, service: &Service) -> bool {
     let kept_max = u64::from(service.retries.body_kept_max_bytes);
     let kept = match request.body() {

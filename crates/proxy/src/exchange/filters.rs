@@ -1,4 +1,4 @@
-//! A request on its way through its route's filters.
+//! Runs a request through its route's filters.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::answer::Answer;
 use crate::client::{Client, client_gone};
 
 impl Exchange<'_> {
-    /// Runs the route's filters in their order. A filter may answer instead of the servers; the
-    /// filters after it do not run then. A filter may wait, within a time limit of its own.
+    /// Runs the route's filters in order. A filter may answer the request itself; later filters do
+    /// not run then. A filter may wait, within its own time limit.
     pub(super) async fn run_filters(&mut self, route: &Route) -> Result<(), Answer> {
         for filter in &route.filters {
             match filter {
@@ -22,7 +22,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Counts the request against a rate limit, and waits for its turn if the limit allows that.
+    /// Counts the request against a rate limit, and waits for its turn if the limit allows delay.
     async fn take_of_rate(&mut self, route: &Route, limit: &RateLimit) -> Result<(), Answer> {
         let request = &*self.scratch.request;
         let key = rate::rate_key(&limit.by, self.client.origin.peer.ip(), request);

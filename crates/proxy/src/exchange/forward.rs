@@ -1,5 +1,4 @@
-//! A request that is forwarded: what is the same over its attempts, and its way from the route to a
-//! response.
+//! Forwards a request: the state shared by its attempts, and the way from the route to a response.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +21,7 @@ use crate::server_connection::{Introduced, Reach, ServerConnection};
 use crate::servers::{Attempt, Chosen, Failure, NoServer, Place, Resend, Servers};
 use crate::watchdog::{Direction, Limits};
 
-/// A request on its way to a service.
+/// A request being forwarded to a service.
 pub(super) struct Forwarding<'x, 'a> {
     pub(super) exchange: &'x mut Exchange<'a>,
     pub(super) route: &'a Route,
@@ -34,16 +33,16 @@ pub(super) struct Forwarding<'x, 'a> {
     pub(super) upload: Upload,
     /// The server that the request's affinity cookie names.
     pub(super) affinity: Option<u64>,
-    /// The body must come at a minimum rate while others wait for the slot.
+    /// The body must arrive at a minimum rate while others wait for the slot.
     pub(super) has_rate: bool,
-    /// Weir has told the client to continue with its body, in the server's place.
+    /// Weir, instead of the server, has sent the client a 100 (Continue).
     pub(super) continued: bool,
-    /// The memory for a body that was read before a slot was taken.
+    /// The memory for a body that was buffered before a slot was taken.
     pub(super) charge: Option<Charge>,
 }
 
 impl<'x, 'a> Forwarding<'x, 'a> {
-    /// Draws the service, and sets the time that the request has in all.
+    /// Draws the service and starts the request's total timeout.
     pub(super) fn new(
         exchange: &'x mut Exchange<'a>,
         route: &'a Route,
@@ -81,7 +80,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         }
     }
 
-    /// Finds a server that answers, and passes its response on.
+    /// Finds a server that answers, and forwards its response.
     pub(super) async fn run(&mut self) -> After {
         if let Err(reason) = self.encodable() {
             return self.give_up(reason.into()).await;
@@ -105,7 +104,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         }
     }
 
-    /// Refuses what HTTP/2 towards the server cannot carry, before a server is chosen.
+    /// Refuses a request that HTTP/2 cannot carry, before a server is chosen.
     fn encodable(&self) -> Result<(), Reason> {
         let authority = self.exchange.scratch.request.authority();
         if self.service.http != HttpVersion::Http2
@@ -118,14 +117,14 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         Err(Reason { cause: Cause::HttpRequestError, detail })
     }
 
-    /// How the service's servers are reached for this client.
+    /// Returns how the service's servers are reached for this client.
     pub(super) fn reach(&self) -> Reach<'_> {
         let client = &*self.exchange.client;
         let introduced = Introduced { peer: client.origin.peer, stream: &client.stream };
         Reach { service: self.service, tls: self.tls, client: introduced }
     }
 
-    /// Records that a final response head has come, and what it says about its server.
+    /// Records that a final response head has arrived, and what it says about its server.
     fn note_head(&mut self, servers: &mut Servers<'_>, slot: &Slot, server: &ServerConnection) {
         let Exchange { scratch, record, .. } = &mut *self.exchange;
         let status = scratch.response.status();
@@ -148,14 +147,15 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         };
         let sent = if is_done { Sent::Whole } else { Sent::Part };
         servers.judge(slot, Ended::alone(outcome, self.upload.waiting_for(), sent), times);
-        // It will not be sent again. Where the server has answered early, some of it is still held.
+        // The request will not be sent again. If the server has answered early, some of it is still
+        // buffered.
         self.upload.pump.keep_no_more();
         if is_done {
             self.charge = None;
         }
     }
 
-    /// Answers a request that no server gets, or gets any more.
+    /// Answers a request that no server takes, or no further one.
     async fn give_up(&mut self, none: NoServer) -> After {
         let NoServer { reason: Reason { cause, detail }, retry_after } = none;
         let mut answer = Answer { detail, retry_after, ..Answer::of(cause) };
@@ -167,7 +167,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         self.refuse(answer).await
     }
 
-    /// Answers in the server's place; nothing more is sent up.
+    /// Answers instead of the server; no more of the request is sent.
     pub(super) async fn refuse(&mut self, answer: Answer) -> After {
         self.exchange.scratch.up = self.upload.pump.take_pending();
         self.exchange.answer(answer).await

@@ -1,4 +1,4 @@
-//! What Weir answers itself, in the servers' place.
+//! Answers that Weir sends itself instead of forwarding.
 
 use model::{Cause, Redirect, Route};
 use wire::http1::{RequestBody, RequestHead};
@@ -10,19 +10,19 @@ use crate::client::After;
 use crate::head::{self, Scheme};
 
 impl Exchange<'_> {
-    /// Answers in the servers' place.
+    /// Sends an answer instead of forwarding.
     pub(super) async fn answer(&mut self, answer: Answer) -> After {
         let Exchange { worker, client, scratch, record, .. } = self;
         record.answered(&answer);
         if answer.status == 0 {
             return After::Close;
         }
-        // What is left of a body would be taken for the next request.
+        // The unread rest of a body would be parsed as the next request.
         let whole = match scratch.request.body() {
-            // How far a walk that panicked has read is not known.
+            // How much an exchange that panicked has read is unknown.
             _ if answer.cause == Cause::ProxyInternalError => false,
             RequestBody::None => true,
-            // A stream ends with its exchange, whatever of it was read.
+            // A stream ends with its exchange, however much of it was read.
             _ if client.stream.is_exchange() => false,
             _ if record.body_read => true,
             RequestBody::Length(length) => {
@@ -58,7 +58,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Where a redirect points to (RFC 9110 section 10.2.2).
+/// Returns the target of a redirect (RFC 9110 section 10.2.2).
 pub(super) fn location(
     redirect: &Redirect,
     route: &Route,
@@ -69,7 +69,7 @@ pub(super) fn location(
     let mut out = format!("{scheme}://").into_bytes();
     match (&redirect.host, redirect.port, &redirect.scheme) {
         (Some(host), _, _) => out.extend_from_slice(host.as_bytes()),
-        // Another port or scheme makes the request's own port meaningless.
+        // With another port or scheme, the request's own port does not apply.
         (None, Some(_), _) | (None, _, Some(_)) => out.extend_from_slice(request.host().as_bytes()),
         (None, None, None) => out.extend_from_slice(request.authority().as_bytes()),
     }
@@ -81,6 +81,6 @@ pub(super) fn location(
         out.push(b'?');
         out.extend_from_slice(query.as_bytes());
     }
-    // Made of a checked configuration and a target of visible ASCII.
+    // Built from a checked configuration and a target of visible ASCII.
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -1,5 +1,5 @@
-//! A request's walk: route, admission, a server, the bytes both ways, the account. Read it from
-//! top to bottom; what a step decides is a pure function elsewhere.
+//! The lifecycle of a request: route, admission, a server, the bytes both ways, the record. Read it
+//! from top to bottom; the decisions of each step are pure functions elsewhere.
 //!
 //! ```text
 //! run ─ admit ─┬─ answer (deny, redirect, refusal, a filter's answer)
@@ -43,21 +43,21 @@ use crate::worker::Worker;
 use forward::Forwarding;
 use local::location;
 
-/// How often a request may have passed this instance before it is refused as a loop: it may come back
-/// by way of an authenticating proxy, for instance.
+/// How often a request may have passed this instance before it is refused as a loop: it may
+/// legitimately come back through an authenticating proxy, for instance.
 const PASSES_MAX: usize = 5;
 
-/// A request and its response: everything that its walk works with.
+/// A request and its response, with everything that processing them needs.
 pub(crate) struct Exchange<'a> {
     worker: &'a Rc<Worker>,
     plane: &'a Plane,
     client: &'a mut Client,
-    /// The request's head, the response's when there is one, and storage.
+    /// The request head, the response head once there is one, and reusable storage.
     scratch: &'a mut Scratch,
     record: Record,
 }
 
-/// Carries one request, whose head is in `scratch`, to its end.
+/// Processes one request, whose head is in `scratch`, to its end.
 pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> After {
     let plane = Rc::clone(&client.via.plane);
     let mut exchange = Exchange::begin(worker, &plane, client, scratch);
@@ -69,7 +69,8 @@ pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut 
             if worker.shared.stopped() {
                 return Poll::Ready(Err(Cause::ShuttingDown));
             }
-            // A bug in one exchange ends that exchange, with its account closed as any other's.
+            // A bug in one exchange ends only that exchange, and its record is closed like any
+            // other's.
             let step = AssertUnwindSafe(|| {
                 #[cfg(test)]
                 panics::panic_if(panics);
@@ -110,8 +111,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Finds the route, runs its filters, and returns where the request goes, or what Weir answers
-    /// in the servers' place.
+    /// Finds the route, runs its filters, and returns where the request goes or the answer that
+    /// Weir gives itself.
     async fn admit(&mut self) -> Result<(&'a Route, &'a Forward), Answer> {
         let route = self.route()?;
         self.run_filters(route).await?;
@@ -124,8 +125,8 @@ impl<'a> Exchange<'a> {
         let published = &self.plane.published;
         let request = &*self.scratch.request;
         let Some(index) = published.router.find(request, self.client.via.listener) else {
-            // Servers disagree on what such a path is; what one takes for public may be another's
-            // secret.
+            // Servers normalise such paths differently; a path that one considers public may be
+            // protected on another.
             return Err(if has_dot_segments(request.path()) {
                 Answer { detail: "dot segments in the path", ..Answer::of(Cause::HttpRequestError) }
             } else {
@@ -135,7 +136,7 @@ impl<'a> Exchange<'a> {
         Ok(&published.snapshot.routes[index])
     }
 
-    /// Does what the route says, short of forwarding.
+    /// Performs the route's action; returns the target if that is forwarding.
     fn act(&self, route: &'a Route) -> Result<&'a Forward, Answer> {
         let request = &*self.scratch.request;
         match &route.action {
@@ -158,14 +159,14 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Refuses what is refused whatever routes there are.
+    /// Refuses requests that are refused regardless of the routes.
     fn refusal(&self) -> Result<(), Answer> {
         let (client, request): (&Client, &RequestHead) = (self.client, &self.scratch.request);
         if request.cdn_loop_passes(self.worker.shared.identity.id().as_bytes()) >= PASSES_MAX {
             return Err(Answer::of(Cause::ProxyLoopDetected));
         }
-        // Towards HTTP/1.1 a request for another protocol is a wish that may be ignored. An extended
-        // CONNECT has no other meaning.
+        // Over HTTP/1.1, Upgrade is a request that may be ignored. An extended CONNECT has no other
+        // meaning.
         let is_refused_protocol = client.stream.is_exchange()
             && request.known(Known::Upgrade).is_some()
             && request.upgrade().is_none();
@@ -181,8 +182,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Ends the exchange at whatever stage it is. A client that has not been answered yet is
-    /// answered with the cause.
+    /// Ends the exchange at any stage. If the client has not been answered yet, it is answered with
+    /// the cause.
     async fn cut_off(&mut self, cause: Cause) -> After {
         if self.record.status == 0 {
             return self.answer(Answer::of(cause)).await;

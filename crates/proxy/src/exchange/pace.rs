@@ -1,4 +1,5 @@
-//! A slot that others wait for is not kept by a client that hardly sends its body.
+//! Minimum upload rate: a slot that others wait for is taken from a client that sends its body too
+//! slowly.
 
 use std::cell::RefCell;
 
@@ -8,24 +9,25 @@ use decide::body_rate::{BodyRate, POLL_EVERY};
 use crate::pump::Pump;
 use crate::watchdog::Limits;
 
-/// How quickly an attempt's body comes, and who would like to have its slot.
+/// The upload rate of an attempt, and whether others wait for its slot.
 pub(super) struct Pace<'a> {
     slot: &'a Slot,
     rate: RefCell<BodyRate>,
-    /// Those who had been refused for want of a slot when the attempt began.
+    /// How many requests had been refused for lack of a slot when the attempt began.
     refused: u64,
 }
 
 impl<'a> Pace<'a> {
-    /// `None` where there is no limit.
+    /// Returns `None` if the server has no concurrency limit.
     pub(super) fn of(slot: &'a Slot, upload: &Pump) -> Option<Pace<'a>> {
         let slots = &slot.endpoint().slots;
         let rate = RefCell::new(BodyRate::new(upload.bytes()));
         (slots.max() > 0).then(|| Pace { slot, rate, refused: slots.refused() })
     }
 
-    /// Whether the client is to give up the slot: it is waited for, has sent too little of late, and
-    /// others wait for a slot or have been refused one. If not, the work is polled again in time.
+    /// Returns whether the client must give up the slot: Weir waits for it, it has sent too little
+    /// recently, and other requests wait for a slot or have been refused one. If not, schedules
+    /// another poll in time.
     pub(super) fn must_yield(&self, upload: &Pump, limits: &Limits) -> bool {
         if !upload.is_starved() {
             return false;

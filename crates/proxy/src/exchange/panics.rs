@@ -1,5 +1,6 @@
-//! A bug in the middle of an exchange, made for real: the data plane on real sockets, and a walk that
-//! panics once its server has the request. Only the tests' build of this crate can do that.
+//! Test of a real panic in the middle of an exchange: the data plane on real sockets, and an
+//! exchange that panics once its server has the request. Only the test build of this crate can do
+//! that.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +16,7 @@ use wire::http1::RequestHead;
 
 use crate::{AccessSink, AccessTarget, Handle, Identity, ListenerSockets, Options};
 
-/// The path of requests whose walk panics…
+/// The path of requests whose exchange panics…
 const PATH: &str = "/panic";
 /// …once this is set.
 static ARMED: AtomicBool = AtomicBool::new(false);
@@ -30,7 +31,7 @@ pub(super) fn panic_if(panics: bool) {
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// A listener, a route that takes everything, and a service with one server.
+/// Returns a snapshot with a listener, a catch-all route, and a service with one server.
 fn snapshot(front: SocketAddr, server: SocketAddr) -> Snapshot {
     let fields = ForwardFields {
         x_forwarded: false,
@@ -111,7 +112,8 @@ fn start(server: SocketAddr) -> (Handle, SocketAddr) {
     (crate::start(options).unwrap(), front)
 }
 
-/// Takes one request with a body of 10 bytes, arms the panic, and answers; yields what it was sent.
+/// Reads one request with a body of 10 bytes, arms the panic, and answers; returns the bytes
+/// received.
 fn serve_once(listener: &TcpListener) -> Vec<u8> {
     let (mut stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(MINUTE)).unwrap();
@@ -123,21 +125,21 @@ fn serve_once(listener: &TcpListener) -> Vec<u8> {
         seen.extend_from_slice(&piece[..count]);
     }
     ARMED.store(true, Ordering::SeqCst);
-    // The balancer may have closed by now.
+    // Weir may have closed the connection by now.
     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     seen
 }
 
 #[test]
-fn a_connection_is_closed_after_a_panic_since_nobody_knows_what_was_read_of_it() {
+fn a_connection_is_closed_after_a_panic_because_its_position_is_unknown() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (proxy, front) = start(listener.local_addr().unwrap());
     let server = std::thread::spawn(move || serve_once(&listener));
     let mut client = TcpStream::connect(front).unwrap();
     client.set_read_timeout(Some(MINUTE)).unwrap();
-    // The second request is longer than the first one's body. Were that body looked for where it
-    // has been read already, the second would lose its first 10 bytes to it, and the connection
-    // would go on with the rest.
+    // The second request is longer than the first one's body. If Weir looked for that body again,
+    // although it has been read already, the second request would lose its first 10 bytes to it,
+    // and the connection would continue with the rest.
     client
         .write_all(
             b"POST /panic HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789\

@@ -1,4 +1,4 @@
-//! The response on its way to the client, beside what is left of the request.
+//! Forwards the response to the client, along with the rest of the request.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -24,7 +24,7 @@ use crate::pump::{Framing, Patience, Pump, Source};
 use crate::server_connection::ServerConnection;
 use crate::watchdog::Direction;
 
-/// A response on its way to the client.
+/// A response being forwarded to the client.
 struct Response {
     slot: Slot,
     server: ServerConnection,
@@ -34,7 +34,7 @@ struct Response {
 }
 
 impl Forwarding<'_, '_> {
-    /// Passes the response on whose head is in `scratch.response`, and the rest of the request if
+    /// Forwards the response whose head is in `scratch.response`, and the rest of the request if
     /// there is any.
     pub(super) async fn respond(&mut self, slot: Slot, server: ServerConnection) -> After {
         if self.exchange.scratch.response.status() == 101 {
@@ -48,7 +48,7 @@ impl Forwarding<'_, '_> {
         self.settle(response, moved)
     }
 
-    /// Writes the head that the client gets, and makes the body's download.
+    /// Writes the head that the client receives, and sets up the body's download.
     fn begin_response(&mut self, slot: Slot, server: ServerConnection) -> Response {
         let Exchange { worker, plane, client, scratch, .. } = &mut *self.exchange;
         let body = scratch.response.body(scratch.request.is_head());
@@ -57,15 +57,15 @@ impl Forwarding<'_, '_> {
             let max = plane.published.snapshot.compression_memory_max_bytes;
             Charge::new(&worker.shared.compression, max)
         });
-        // What is left of a request after its answer may never come.
+        // The rest of a request may never arrive once it has been answered.
         let is_whole = self.upload.pump.is_done();
         let keep = scratch.request.keep_alive() && !client.is_last(worker) && is_whole;
         let length = if filtered.body.is_some() { ResponseBody::UntilClose } else { body };
         let form = ResponseForm::new(length, scratch.request.version(), keep);
         let https = client.uses_https();
         let cookie = balance::set_affinity(self.service, self.affinity, &slot, https);
-        // A stream that ends with its head is passed on as one: to gRPC it is not the same as one
-        // that ends with data, even if there is none.
+        // A stream that ends with its head is forwarded as one: for gRPC this differs from a stream
+        // that ends with an empty data frame.
         let source = match body {
             _ if nothing_follows => Source::Length(0),
             ResponseBody::None => Source::Length(0),
@@ -99,11 +99,12 @@ impl Forwarding<'_, '_> {
         Response { slot, server, download, body, form }
     }
 
-    /// Moves the response down, and the rest of the request up.
+    /// Sends the response to the client, and the rest of the request to the server.
     async fn move_bodies(&mut self, response: &mut Response) -> Result<(), Cause> {
         let Forwarding { exchange, upload, limits, service, .. } = self;
         let client = &mut *exchange.client;
-        // From here on it is a conversation, in which a server may be silent for as long.
+        // From here on the two sides converse, and a server may be silent for as long as the idle
+        // timeout allows.
         upload.pump.wait_for_sender(service.timeouts.idle.max(client.settings().timeouts.body));
         let Client { stream, buffer, watchdog, .. } = client;
         let Response { server, download, .. } = response;
@@ -125,11 +126,11 @@ impl Forwarding<'_, '_> {
                 return client_gone(stream, buffer, false, cx).map(Err);
             }
             if upload.pump.bytes() > before {
-                // The server may be waiting for just that.
+                // The server may be waiting for exactly this data.
                 download.wait_anew(limits);
             }
             if download.bytes() > bytes_down {
-                // A conversation goes on as long as either side speaks.
+                // A conversation continues as long as either side sends.
                 upload.pump.wait_anew(limits);
             }
             Poll::Pending
@@ -137,7 +138,7 @@ impl Forwarding<'_, '_> {
         watchdog.guard(limits, moving).await
     }
 
-    /// Completes the account, and decides what becomes of both connections.
+    /// Completes the record, and decides what happens to both connections.
     fn settle(&mut self, response: Response, moved: Result<(), Cause>) -> After {
         let Response { slot, mut server, mut download, body, form } = response;
         let Exchange { scratch, record, .. } = &mut *self.exchange;
@@ -154,7 +155,7 @@ impl Forwarding<'_, '_> {
             if leaves_work(cause) {
                 abandon(self.service, slot, server);
             }
-            // A body that a close would end looks whole if it ends with one.
+            // A body delimited by the close would look complete if the connection were closed.
             let unframed = matches!(body, ResponseBody::Chunked | ResponseBody::UntilClose);
             let seems_whole = unframed && !form.chunked;
             let is_stream = self.exchange.client.stream.is_exchange();
@@ -170,7 +171,7 @@ impl Forwarding<'_, '_> {
         }
     }
 
-    /// Keeps the server's connection for another request.
+    /// Returns the server's connection to the pool.
     fn keep_connection(&self, slot: &Slot, server: ServerConnection) {
         let Exchange { worker, scratch, record, .. } = &*self.exchange;
         let promise = scratch.response.known(Known::KeepAlive);
@@ -181,8 +182,8 @@ impl Forwarding<'_, '_> {
     }
 }
 
-/// The status that a gRPC response ends with: in the trailers, or in the head if that is all there
-/// is.
+/// Returns the `grpc-status` of a response: from the trailers, or from the head of a trailers-only
+/// response.
 fn grpc_status(head: &ResponseHead, trailers: &[u8]) -> Option<u8> {
     let of_grpc = head.known(Known::ContentType).is_some_and(grpc::is_content_type);
     let digits = head.known(Known::GrpcStatus).or_else(|| trailer(trailers, b"grpc-status"))?;

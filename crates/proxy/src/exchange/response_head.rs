@@ -10,7 +10,7 @@ use crate::failure::Reason;
 use crate::pump::PumpError;
 use crate::server_connection::ServerConnection;
 
-/// The largest response head that is taken from a server.
+/// The largest response head accepted from a server.
 const RESPONSE_HEAD_LIMITS: HeadLimits =
     HeadLimits { head_max_bytes: LARGE_BYTES, target_max_bytes: 0, fields_max: 128 };
 
@@ -18,11 +18,11 @@ const RESPONSE_HEAD_LIMITS: HeadLimits =
 pub(super) enum NoHead {
     /// The connection ended or failed before the head was complete.
     Gone(PumpError),
-    /// What came is refused.
+    /// The bytes received are not an acceptable head.
     Refused(Reason),
 }
 
-/// Reads a response head into `head`. Ready when it is complete, or never will be.
+/// Reads a response head into `head`. Ready when it is complete or cannot be completed.
 pub(super) fn poll_read(
     cx: &mut Context<'_>,
     server: &mut ServerConnection,
@@ -60,7 +60,7 @@ pub(super) fn poll_read(
     }
 }
 
-/// Returns what a response head that is refused is called.
+/// Returns the cause for a rejected response head.
 fn cause(error: ResponseError) -> Cause {
     match error {
         ResponseError::HeadTooLarge | ResponseError::TooManyFields => {

@@ -1,4 +1,5 @@
-//! What follows a 101, or comes in the place of one that was asked for.
+//! Protocol upgrades: what follows a 101, or replaces it when the server's answer does not fit the
+//! request.
 
 use decide::Slot;
 use model::Cause;
@@ -13,16 +14,16 @@ use crate::server_connection::ServerConnection;
 use crate::tunnel::{self, End};
 
 impl Forwarding<'_, '_> {
-    /// Whether the response is a 101 that the request does not allow. The two sides must agree on
-    /// where the request ends and the new protocol begins.
+    /// Returns whether the response is a 101 that the request does not allow. The two sides must
+    /// agree on where the request ends and the new protocol begins.
     pub(super) fn is_unasked_upgrade(&self) -> bool {
         let scratch = &*self.exchange.scratch;
         scratch.response.status() == 101
             && !(head::agrees(&scratch.request, &scratch.response) && self.upload.pump.is_done())
     }
 
-    /// Whether the response is a success without an upgrade that the client, of HTTP/2, would take
-    /// for one (RFC 8441 section 4).
+    /// Returns whether the response is a success without an upgrade, which an HTTP/2 client would
+    /// take for one (RFC 8441 section 4).
     pub(super) fn is_false_consent(&self) -> bool {
         let Exchange { client, scratch, .. } = &*self.exchange;
         client.stream.is_exchange()
@@ -30,8 +31,8 @@ impl Forwarding<'_, '_> {
             && (200..300).contains(&scratch.response.status())
     }
 
-    /// Passes a 101 on, and then whatever the two sides say to each other. The slot is held to the
-    /// end: a tunnel occupies its server as a request does.
+    /// Forwards a 101, then everything that the two sides exchange. The slot is held to the end: a
+    /// tunnel occupies its server as a request does.
     pub(super) async fn upgrade(&mut self, slot: Slot, mut server: ServerConnection) -> After {
         self.exchange.record.body_in = self.upload.pump.bytes();
         if self.is_unasked_upgrade() {
@@ -62,12 +63,12 @@ impl Forwarding<'_, '_> {
         if ended.is_orderly() {
             return After::Close;
         }
-        // A plain close would tell either side that all is said.
+        // A plain close would tell either side that the data is complete.
         server.stream.reset();
         After::Reset
     }
 
-    /// Answers in the place of a response that does not fit an upgrade.
+    /// Answers instead of forwarding a response that does not fit an upgrade.
     pub(super) async fn refuse_upgrade(&mut self, detail: &'static str) -> After {
         let received_status = Some(self.exchange.scratch.response.status());
         let cause = Cause::HttpUpgradeFailed;

@@ -1,4 +1,4 @@
-//! The request on its way up, beside whatever else an exchange waits for.
+//! Sends the request to the server while the exchange waits for other events.
 
 use std::io::ErrorKind;
 use std::task::{Context, Poll, ready};
@@ -21,12 +21,12 @@ pub(super) struct Upload {
     pub(super) pump: Pump,
     /// There is more to send, and the server has not stopped reading.
     is_sending: bool,
-    /// The server has stopped reading, with this.
+    /// Set once the server has stopped reading, with the write error.
     write_failed: Option<ErrorKind>,
 }
 
 impl Upload {
-    /// The upload of the request in `scratch`, with what another attempt would need.
+    /// Returns the upload of the request in `scratch`, keeping what another attempt would need.
     pub(super) fn new(client: &Client, scratch: &mut Scratch, service: &Service) -> Upload {
         let listener = client.settings();
         let body = scratch.request.body();
@@ -39,7 +39,7 @@ impl Upload {
             }
         };
         let framing = match (service.http, body) {
-            // What follows an upgrade is no body, and the stream goes on.
+            // What follows an upgrade is not a body, and the stream continues.
             (http @ HttpVersion::Http2, _) if upgrade_towards(&scratch.request, http).is_none() => {
                 Framing::Stream
             }
@@ -58,27 +58,27 @@ impl Upload {
         if let Some(max) = listener.body_max_bytes {
             pump.limit_bytes(max);
         }
-        // Servers of HTTP/2 may refuse a stream of any method, and it may then be sent again.
+        // HTTP/2 servers may refuse a stream of any method, and the request may then be sent again.
         if scratch.request.is_idempotent() || service.http == HttpVersion::Http2 {
             pump.keep(service.retries.body_kept_max_bytes as usize);
         }
         Upload { pump, is_sending: true, write_failed: None }
     }
 
-    /// Goes back to the start of the request, towards another connection.
+    /// Rewinds to the start of the request, to send it on another connection.
     pub(super) fn rewind(&mut self, buffer: &mut Buffer, write_head: impl FnOnce(&mut Vec<u8>)) {
         self.pump.rewind(buffer, write_head);
         self.is_sending = true;
         self.write_failed = None;
     }
 
-    /// Whether there is more to send, and a server that reads it.
+    /// Returns whether there is more to send and the server still reads.
     pub(super) fn is_sending(&self) -> bool {
         self.is_sending
     }
 
-    /// Sends what can be sent. Ready when there is no more to send, or a server that stopped reading
-    /// may have answered before: its response is what counts then.
+    /// Sends as much as possible. Ready when there is no more to send, or when the server stopped
+    /// reading: it may have answered before, and then its response counts.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -96,18 +96,18 @@ impl Upload {
         Poll::Ready(Ok(()))
     }
 
-    /// The server, as the sender of a response to this request: `early_end` is what it is called
-    /// when its connection ends too early.
+    /// Returns the server as the sender of a response to this request. `early_end` is the cause
+    /// reported if its connection ends too early.
     pub(super) fn answered_by(&self, early_end: Cause) -> Sender {
         Sender::Server { early_end, write_failed: self.write_failed }
     }
 
-    /// Who has to act next as far as the request is concerned.
+    /// Returns which side must act next to make progress with the request.
     pub(super) fn waiting_for(&self) -> WaitingFor {
         if self.pump.is_starved() { WaitingFor::Client } else { WaitingFor::Server }
     }
 
-    /// How much of the request the server may have seen.
+    /// Returns how much of the request the server may have seen.
     pub(super) fn sent(&self) -> Sent {
         if !self.pump.has_sent() {
             Sent::Nothing
@@ -119,9 +119,9 @@ impl Upload {
     }
 }
 
-/// Whether this is a gRPC call over HTTP/2 on both sides. It may stream in both directions, so that a
-/// pause of the client is no sign of slowness. The media type alone proves nothing: any client can
-/// send it.
+/// Returns whether this is a gRPC call over HTTP/2 on both sides. It may stream in both directions,
+/// so a pause of the client does not mean that it is slow. The media type alone proves nothing: any
+/// client can send it.
 pub(super) fn is_conversation(head: &RequestHead, service: &Service, client: &Client) -> bool {
     client.stream.is_exchange() && service.http == HttpVersion::Http2 && head.is_grpc()
 }

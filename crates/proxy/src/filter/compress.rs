@@ -1,4 +1,4 @@
-//! Compresses a body, piece by piece.
+//! Streaming compression of response bodies.
 
 use std::io::{self, Write};
 use std::mem;
@@ -10,21 +10,21 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 
 use crate::budget::Charge;
 
-/// Of four megabytes of source code, zlib-rs makes 27 % at 77 MB/s; level 6 saves another half per
-/// cent, and takes half as long again.
+/// On four megabytes of source code, zlib-rs at level 4 yields 27 % of the size at 77 MB/s; level 6
+/// saves another half per cent and takes half as long again.
 const GZIP_LEVEL: u32 = 4;
 /// 28 % at 178 MB/s; level 4 is no smaller.
 const ZSTD_LEVEL: i32 = 3;
-/// 25 to 30 % at 30 MB/s. Below this level it makes no less than gzip does, and is slower.
+/// 25 to 30 % at 30 MB/s. Lower levels compress no better than gzip and are slower.
 const BROTLI_QUALITY: u32 = 5;
-/// 256 KiB, for zstd and for Brotli: a window of a megabyte makes two per cent less of what is larger
+/// 256 KiB, for zstd and for Brotli: a window of a megabyte saves two per cent on bodies larger
 /// than that, and takes three times the memory. RFC 9659 allows 8 MB at most.
 const WINDOW_BITS: u32 = 18;
-/// Brotli gives out what it has made in pieces of this size.
+/// Brotli emits its output in pieces of this size.
 const BROTLI_PIECE_BYTES: usize = 4096;
 
-/// The most memory that a coding takes, by measurement (gzip, Brotli) and by zstd's own estimate for
-/// the level and window above.
+/// Returns the most memory that a coding takes: measured for gzip and Brotli, zstd's own estimate
+/// for the level and window above.
 pub(super) fn memory_of(coding: ContentCoding) -> u64 {
     match coding {
         ContentCoding::Zstd => 1_500_000,
@@ -33,16 +33,16 @@ pub(super) fn memory_of(coding: ContentCoding) -> u64 {
     }
 }
 
-/// A body on its way through a coding.
+/// A body being compressed.
 pub(crate) struct Compressor {
     encoder: Encoder,
-    /// Something was taken since the last flush.
+    /// Input was taken since the last flush.
     holds_back: bool,
     bytes_out: u64,
     _memory: Charge,
 }
 
-/// Each writes what it makes to a vector of its own.
+/// Each variant writes its output to its own vector.
 enum Encoder {
     Zstd(ZstdEncoder<'static, Vec<u8>>),
     Brotli(Box<CompressorWriter<Vec<u8>>>),
@@ -52,7 +52,8 @@ enum Encoder {
 }
 
 impl Compressor {
-    /// Begins a body; `memory` covers [`memory_of`] the coding. `None` if the library refuses.
+    /// Starts compressing a body; `memory` covers [`memory_of`] the coding. Returns `None` if the
+    /// library fails to initialise.
     pub(super) fn new(coding: ContentCoding, memory: Charge) -> Option<Compressor> {
         let encoder = match coding {
             ContentCoding::Zstd => Encoder::Zstd(zstd(Vec::new()).ok()?),
@@ -70,11 +71,11 @@ impl Compressor {
         Some(Compressor { encoder, holds_back: false, bytes_out: 0, _memory: memory })
     }
 
-    /// Takes a piece of the body.
+    /// Compresses a piece of the body.
     ///
     /// # Errors
     ///
-    /// The library's own; what it has made is not to be relied on then.
+    /// The library's error; its output must not be used then.
     pub(super) fn push(&mut self, piece: &[u8]) -> io::Result<()> {
         self.holds_back = true;
         self.work(|encoder| match encoder {
@@ -85,11 +86,11 @@ impl Compressor {
         })
     }
 
-    /// Gives out what it holds back, so that all that was pushed can be read.
+    /// Emits what the encoder holds back, so that all data pushed so far can be decompressed.
     ///
     /// # Errors
     ///
-    /// As of [`Compressor::push`].
+    /// As for [`Compressor::push`].
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if !mem::take(&mut self.holds_back) {
             return Ok(());
@@ -106,7 +107,7 @@ impl Compressor {
     ///
     /// # Errors
     ///
-    /// As of [`Compressor::push`].
+    /// As for [`Compressor::push`].
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.holds_back = false;
         self.work(|encoder| {
@@ -121,12 +122,12 @@ impl Compressor {
         })
     }
 
-    /// What it has made since this was last emptied.
+    /// Returns the output since this was last emptied.
     pub(super) fn made(&mut self) -> &mut Vec<u8> {
         self.encoder.made()
     }
 
-    /// How many bytes it has made in all.
+    /// Returns the total number of bytes produced.
     pub(super) fn bytes_out(&self) -> u64 {
         self.bytes_out
     }
@@ -169,7 +170,7 @@ mod tests {
         Compressor::new(coding, charge).expect("an encoder")
     }
 
-    /// As far as it can be read.
+    /// Decompresses as much as possible.
     fn decompressed(coding: ContentCoding, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut reader: Box<dyn Read + '_> = match coding {
@@ -201,7 +202,7 @@ mod tests {
                 compressor.flush().expect("flushed");
                 sent.append(compressor.made());
                 assert_eq!(decompressed(coding, &sent), pushed, "{coding:?} {number}");
-                // Nothing more comes of a flush without anything to flush.
+                // A flush with nothing to flush produces nothing.
                 compressor.flush().expect("flushed");
                 assert!(compressor.made().is_empty(), "{coding:?} {number}");
             }

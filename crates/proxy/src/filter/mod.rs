@@ -1,12 +1,12 @@
-//! Filters of responses: what a route does to a response beside passing it on.
+//! Response filters: what a route does to a response besides forwarding it.
 //!
-//! A filter has two parts. The first looks at both heads, once, and decides what becomes of this
-//! response; the second is the [`BodyFilter`] that the body goes through, if one is needed. A body
-//! without a filter is moved as it is, inside the kernel where that is possible.
+//! A filter has two parts. The first examines both heads once and decides what happens to this
+//! response; the second is the [`BodyFilter`] that the body passes through, if one is needed. A
+//! body without a filter is moved unchanged, inside the kernel where possible.
 //!
-//! The filters of requests are in `exchange::filters`, the order of both in `config::build`. A new
-//! filter is a variant of `model::RequestFilter` or `model::ResponseFilter`, and an arm here or
-//! there.
+//! Request filters are in `exchange::filters`; the order of both is in `config::build`. A new
+//! filter is a variant of `model::RequestFilter` or `model::ResponseFilter`, and a match arm here
+//! or there.
 
 mod compress;
 
@@ -19,17 +19,18 @@ use crate::budget::Charge;
 use crate::scratch::Scratch;
 use compress::{Compressor, memory_of};
 
-/// What filters make of a response.
+/// The result of filtering a response.
 #[derive(Default)]
 pub(crate) struct Filtered {
-    /// What its head says of compression.
+    /// The changes that compression makes to the head.
     pub(crate) compression: Effect,
-    /// What its body goes through.
+    /// The filter for the body.
     pub(crate) body: Option<Box<BodyFilter>>,
 }
 
-/// Runs a route's filters over the response whose head is in `scratch`. `is_empty`: nothing follows
-/// the head, whatever it says. `memory` is what compression may take of, nothing yet.
+/// Runs a route's filters over the response whose head is in `scratch`. `is_empty`: no body follows
+/// the head, whatever it says. `memory` is the empty share of the budget that compression may draw
+/// from.
 #[inline]
 pub(crate) fn response(
     filters: &[ResponseFilter],
@@ -52,7 +53,7 @@ pub(crate) fn response(
 }
 
 /// Prepares compression if there is memory for it; otherwise the response stays as it is. The
-/// response to a HEAD only says what would be done.
+/// response to a HEAD request only describes what would be done.
 fn compressed(
     found: Effect,
     is_head: bool,
@@ -70,28 +71,28 @@ fn compressed(
     }
 }
 
-/// What a body goes through, piece by piece.
+/// A streaming body filter.
 pub(crate) enum BodyFilter {
     Compress(Compressor),
 }
 
 impl BodyFilter {
-    /// Takes a piece of the body.
+    /// Processes a piece of the body.
     ///
     /// # Errors
     ///
-    /// The library failed. The rest of the body is lost, and the response must not seem complete.
+    /// The library failed. The rest of the body is lost, and the response must not look complete.
     pub(crate) fn push(&mut self, piece: &[u8]) -> io::Result<()> {
         match self {
             BodyFilter::Compress(compressor) => compressor.push(piece),
         }
     }
 
-    /// Gives out all that it holds back.
+    /// Emits everything held back.
     ///
     /// # Errors
     ///
-    /// As of [`BodyFilter::push`].
+    /// As for [`BodyFilter::push`].
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             BodyFilter::Compress(compressor) => compressor.flush(),
@@ -102,21 +103,21 @@ impl BodyFilter {
     ///
     /// # Errors
     ///
-    /// As of [`BodyFilter::push`].
+    /// As for [`BodyFilter::push`].
     pub(crate) fn end(&mut self) -> io::Result<()> {
         match self {
             BodyFilter::Compress(compressor) => compressor.end(),
         }
     }
 
-    /// What it has made since this was last emptied.
+    /// Returns the output since this was last emptied.
     pub(crate) fn made(&mut self) -> &mut Vec<u8> {
         match self {
             BodyFilter::Compress(compressor) => compressor.made(),
         }
     }
 
-    /// How many bytes it has made in all.
+    /// Returns the total number of bytes produced.
     pub(crate) fn bytes_out(&self) -> u64 {
         match self {
             BodyFilter::Compress(compressor) => compressor.bytes_out(),
@@ -156,8 +157,8 @@ mod tests {
     const RESPONSE: &str =
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n";
 
-    /// A stream of HTTP/2 may end with its head. Nothing is there to be compressed then, and the
-    /// length that the head gives stays.
+    /// An HTTP/2 stream may end with its head. There is nothing to compress then, and the length in
+    /// the head stays.
     #[test]
     fn a_response_without_a_body_is_not_compressed() {
         let get = "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_says_what_a_get_would() {
+    fn a_head_response_matches_that_of_a_get() {
         let head = "HEAD / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
         for is_empty in [true, false] {
             let of_head = filtered(head, RESPONSE, is_empty);

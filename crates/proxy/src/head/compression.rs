@@ -1,4 +1,4 @@
-//! What compression changes in a response's head.
+//! Changes that compression makes to a response head.
 
 use decide::compression::Effect;
 use model::FieldChanges;
@@ -6,25 +6,25 @@ use wire::http1::{ResponseHead, encode};
 
 use super::changed;
 
-/// Appends a field of the server's or of the configuration, as it is with `effect`.
+/// Appends a field of the server or the configuration, adjusted for `effect`.
 pub(super) fn put_field(effect: Effect, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     if effect.weakens && is("etag") && value.starts_with(b"\"") {
-        // Other bytes with the same meaning (RFC 9110 section 8.8.3).
+        // Different bytes with the same meaning, so a weak validator (RFC 9110 section 8.8.3).
         out.extend_from_slice(b"ETag: W/");
         out.extend_from_slice(value);
         out.extend_from_slice(b"\r\n");
         return;
     }
-    // Ranges would be of bytes that the server does not know. A coding of `identity` is none, and
-    // there is one `Content-Encoding`, the one that was applied.
+    // Ranges would refer to bytes that the server does not have. `identity` is not a coding, and
+    // only one `Content-Encoding` remains: the one that was applied.
     if effect.coding.is_some() && (is("accept-ranges") || is("content-encoding")) {
         return;
     }
     encode::put_field(out, name, value);
 }
 
-/// Appends the fields that are due to `effect`.
+/// Appends the fields that `effect` requires.
 pub(super) fn put_own_fields(
     effect: Effect,
     head: &ResponseHead,
@@ -39,8 +39,8 @@ pub(super) fn put_own_fields(
     }
 }
 
-/// Whether the client is told so by a field that the server sent and the configuration keeps, or by
-/// one that the configuration adds.
+/// Returns whether `Vary` already covers this, by a field that the server sent and the
+/// configuration keeps, or by one that the configuration adds.
 fn varies_already(head: &ResponseHead, changes: &FieldChanges) -> bool {
     let kept = head.fields().filter(|field| !changed(changes, field.name));
     let own = changes.set.iter().chain(&changes.add);

@@ -1,5 +1,5 @@
-//! Message heads as the next hop gets them: hop-by-hop fields taken out, what the configuration
-//! changes changed, and who asked for what written in.
+//! Writes message heads for the next hop: removes hop-by-hop fields, applies the configured
+//! changes, and adds the forwarding fields.
 
 mod compression;
 mod origin;
@@ -17,13 +17,13 @@ use wire::http1::{
 
 pub(crate) use origin::{Origin, Scheme};
 
-/// An id that joins what client, balancer, server and log say of one request: 32 hexadecimal
-/// digits, also the trace id of a `traceparent` that Weir starts.
+/// A request ID, shared by client, Weir, server and log: 32 hexadecimal digits, also the trace ID
+/// of a `traceparent` that Weir starts.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestId([u8; 32]);
 
 impl RequestId {
-    /// From 128 random bits.
+    /// Returns an ID made of 128 random bits.
     pub(crate) fn new(random: u128) -> RequestId {
         RequestId(hex(random))
     }
@@ -42,24 +42,24 @@ fn hex(number: u128) -> [u8; 32] {
     digits
 }
 
-/// What a route changes on a request's way to the server.
+/// What a route changes in a request for the server.
 pub(crate) struct RequestChanges<'a> {
     pub(crate) matched: &'a PathMatch,
     pub(crate) rewrite: &'a Rewrite,
     pub(crate) fields: &'a FieldChanges,
-    /// What stands for a host that the client did not name.
+    /// Replaces a host that the client did not name.
     pub(crate) server: SocketAddr,
-    /// What is spoken to the server.
+    /// The HTTP version spoken to the server.
     pub(crate) http: HttpVersion,
     /// The field line by which this instance recognises its own requests.
     pub(crate) loop_mark: &'a [u8],
-    /// The expectation of a 100 has been met already (RFC 9110 section 10.1.1).
+    /// Weir has already sent the 100 (Continue) (RFC 9110 section 10.1.1).
     pub(crate) continued: bool,
-    /// The version in which the request was received, as `Via` has it.
+    /// The version in which the request was received, as in `Via`.
     pub(crate) received: &'static str,
 }
 
-/// Appends the head that the server gets.
+/// Appends the head for the server.
 pub(crate) fn write_request(
     head: &RequestHead,
     origin: &Origin,
@@ -73,7 +73,7 @@ pub(crate) fn write_request(
     write_target(head, changes.matched, changes.rewrite, out);
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     match changes.rewrite.host.as_deref().unwrap_or(head.authority()) {
-        // Only HTTP/1.0 may name none; HTTP/1.1, in which we ask, must.
+        // HTTP/1.0 may omit Host; HTTP/1.1, which is sent to the server, must not.
         "" => _ = write!(Bytes(out), "{}", changes.server),
         host => out.extend_from_slice(host.as_bytes()),
     }
@@ -81,7 +81,7 @@ pub(crate) fn write_request(
 
     for field in head.fields() {
         let drop = match field.known {
-            // The last is a secret between the client and us.
+            // The last one is a secret between the client and Weir.
             Known::Host | Known::ContentLength | Known::TransferEncoding | Known::WeirExplain => {
                 true
             }
@@ -94,8 +94,8 @@ pub(crate) fn write_request(
         }
     }
     write_origin(head, origin, id, random, out);
-    // Each forwarder adds to what is there (RFC 8586 section 2, RFC 9110 section 7.6.3); several
-    // fields of one name are one list.
+    // Each forwarder appends to the existing value (RFC 8586 section 2, RFC 9110 section 7.6.3);
+    // several fields of one name are one list.
     out.extend_from_slice(changes.loop_mark);
     if origin.fields.via {
         out.extend_from_slice(b"Via: ");
@@ -103,7 +103,7 @@ pub(crate) fn write_request(
         out.extend_from_slice(b" weir\r\n");
     }
     if changes.http == HttpVersion::Http2 && head.accepts_trailers() {
-        // All that HTTP/2 has left of it (RFC 9113 section 8.2.2); gRPC asks for it.
+        // The only TE that HTTP/2 allows (RFC 9113 section 8.2.2); gRPC requires it.
         out.extend_from_slice(b"TE: trailers\r\n");
     }
     match head.body() {
@@ -120,9 +120,9 @@ pub(crate) fn write_request(
     out.extend_from_slice(b"\r\n");
 }
 
-/// The protocol that a server is asked to go over to. Over HTTP/2 that is an extended CONNECT, which
-/// stands for a GET and is worth it for a WebSocket; any other wish may be ignored (RFC 9110 section
-/// 7.8).
+/// Returns the protocol that a server is asked to upgrade to. Over HTTP/2 this is an extended
+/// CONNECT, which replaces a GET and is used for `WebSocket` only; any other Upgrade may be ignored
+/// (RFC 9110 section 7.8).
 pub(crate) fn upgrade_towards(head: &RequestHead, http: HttpVersion) -> Option<&[u8]> {
     head.upgrade().filter(|protocol| {
         let is_websocket = protocol.eq_ignore_ascii_case(b"websocket");
@@ -130,8 +130,8 @@ pub(crate) fn upgrade_towards(head: &RequestHead, http: HttpVersion) -> Option<&
     })
 }
 
-/// Whether a 101 switches to a protocol that the server was asked for. One that does not say which
-/// leaves the two sides to guess (RFC 9110 section 15.2.2).
+/// Returns whether a 101 switches to a protocol that the server was asked for. A 101 that does not
+/// name its protocol is ambiguous (RFC 9110 section 15.2.2).
 pub(crate) fn agrees(request: &RequestHead, response: &ResponseHead) -> bool {
     let (Some(asked), Some(chosen)) = (request.upgrade(), response.known(Known::Upgrade)) else {
         return false;
@@ -140,13 +140,14 @@ pub(crate) fn agrees(request: &RequestHead, response: &ResponseHead) -> bool {
     asked.any(|protocol| protocol.eq_ignore_ascii_case(chosen))
 }
 
-/// Fields by which proxies tell where a request comes from: anybody can write them.
+/// Returns whether this is a field in which proxies state the origin of a request. Anyone can write
+/// these.
 fn tells_origin(known: Known) -> bool {
     known.is_forwarding()
         || matches!(known, Known::XRequestId | Known::Traceparent | Known::Tracestate)
 }
 
-/// Fields that are written anew with the trusted peer's value inside.
+/// Returns whether this field is written by Weir with the trusted peer's value included.
 fn extended(known: Known, fields: ForwardFields) -> bool {
     match known {
         Known::XForwardedFor => fields.x_forwarded,
@@ -192,14 +193,15 @@ fn write_origin(
             join_values(head, Known::Forwarded, before, out);
             out.extend_from_slice(b", ");
         } else if believed(Known::XForwardedFor).is_some() {
-            // A proxy that speaks only the older field: the client is still the first element.
+            // The peer only supports the older field: the client is still its first element.
             for field in head.fields().filter(|field| field.known == Known::XForwardedFor) {
                 origin::put_as_forwarded(field.value, out);
             }
         }
         out.extend_from_slice(&origin.forwarded);
         if !head.authority().is_empty() {
-            // A host may hold a colon or brackets, which only a quoted-string may (RFC 7239 4).
+            // A host may contain a colon or brackets, which only a quoted-string may contain (RFC
+            // 7239 section 4).
             out.extend_from_slice(b";host=\"");
             out.extend_from_slice(head.authority().as_bytes());
             out.push(b'"');
@@ -215,13 +217,13 @@ fn write_origin(
         out.extend_from_slice(b"traceparent: 00-");
         out.extend_from_slice(&id.0);
         out.push(b'-');
-        // A parent id of zeros is invalid (W3C Trace Context 3.2.2.4).
+        // A parent ID of zeros is invalid (W3C Trace Context 3.2.2.4).
         out.extend_from_slice(&hex(u128::from(random | 1))[16..]);
         out.extend_from_slice(b"-00\r\n");
     }
 }
 
-/// Several fields of one name are one list, in order (RFC 9110 section 5.3).
+/// Appends the values of all fields of one name as one list, in order (RFC 9110 section 5.3).
 fn join_values(head: &RequestHead, known: Known, first: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(first);
     for field in head.fields().filter(|field| field.known == known).skip(1) {
@@ -230,7 +232,7 @@ fn join_values(head: &RequestHead, known: Known, first: &[u8], out: &mut Vec<u8>
     }
 }
 
-/// The target in origin form (or `*`), with the matched part replaced if so configured.
+/// Appends the target in origin form (or `*`), with the matched part replaced if configured.
 pub(crate) fn write_target(
     head: &RequestHead,
     matched: &PathMatch,
@@ -244,7 +246,7 @@ pub(crate) fn write_target(
     }
 }
 
-/// `path` with the matched prefix (or the whole, after an exact match) replaced.
+/// Appends `path` with the matched prefix (or the whole, after an exact match) replaced.
 pub(crate) fn write_path(
     path: &str,
     matched: &PathMatch,
@@ -257,7 +259,7 @@ pub(crate) fn write_path(
     };
     let rest = match matched {
         PathMatch::Exact(_) => "",
-        // `*` is matched by the empty prefix and is nothing that a path could be put before.
+        // `*` is matched by the empty prefix, and nothing can be prepended to it.
         PathMatch::Prefix(_) if path == "*" => {
             out.push(b'*');
             return;
@@ -272,14 +274,14 @@ pub(crate) fn write_path(
     }
 }
 
-/// How a response goes to the client, decided from both sides' versions and framings.
+/// How a response is sent to the client, determined by both sides' versions and framings.
 #[derive(Clone, Copy)]
 pub(crate) struct ResponseForm {
-    /// The body's framing towards the client.
+    /// Whether the body is chunked towards the client.
     pub(crate) chunked: bool,
     /// Whether the client's connection ends with this response.
     pub(crate) close: bool,
-    /// The client speaks HTTP/1.0 and asked to keep the connection.
+    /// The client speaks HTTP/1.0 and asked for keep-alive.
     pub(crate) say_keep_alive: bool,
 }
 
@@ -292,14 +294,14 @@ impl ResponseForm {
     }
 }
 
-/// What Weir itself says to a client beside what the server says.
+/// Fields that Weir adds to a response.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Additions<'a> {
-    /// A whole value.
+    /// A complete field value.
     pub(crate) set_cookie: Option<&'a str>,
-    /// For how long the client is to use TLS alone.
+    /// How long the client must use TLS only (HSTS).
     pub(crate) hsts: Option<Duration>,
-    /// What compression changes about the response.
+    /// The changes that compression makes to the response.
     pub(crate) compression: Effect,
 }
 
@@ -308,7 +310,7 @@ pub(crate) fn write_hsts(max_age: Duration, out: &mut Vec<u8>) {
     let _ = write!(Bytes(out), "Strict-Transport-Security: max-age={}\r\n", max_age.as_secs());
 }
 
-/// Appends the head that the client gets.
+/// Appends the head for the client.
 pub(crate) fn write_response(
     head: &ResponseHead,
     form: ResponseForm,
@@ -382,15 +384,15 @@ pub(crate) fn write_informational(head: &ResponseHead, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether a request's field of this name is removed or replaced by the configuration. To many
-/// servers `X_Team` and `X-Team` are the same field, so a rule for one is a rule for both.
+/// Returns whether the configuration removes or replaces a request field of this name. Many servers
+/// treat `X_Team` and `X-Team` as the same field, so a rule for one applies to both.
 fn request_changed(changes: &FieldChanges, name: &[u8]) -> bool {
     let is = |other: &str| is_same_field(name, other.as_bytes());
     !changes.is_empty()
         && (changes.remove.iter().any(|n| is(n)) || changes.set.iter().any(|(n, _)| is(n)))
 }
 
-/// Whether a response's field of this name is removed or replaced by the configuration.
+/// Returns whether the configuration removes or replaces a response field of this name.
 fn changed(changes: &FieldChanges, name: &[u8]) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     !changes.is_empty()
@@ -403,7 +405,7 @@ fn write_changes(changes: &FieldChanges, out: &mut Vec<u8>) {
     }
 }
 
-/// Lets `write!` append to bytes without a detour; cannot fail.
+/// Lets `write!` append to a byte vector; cannot fail.
 pub(crate) struct Bytes<'a>(pub(crate) &'a mut Vec<u8>);
 
 impl std::fmt::Write for Bytes<'_> {

@@ -1,4 +1,4 @@
-//! What a connection says of its requests, towards servers.
+//! What Weir tells servers about the origin of a connection's requests.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use model::ForwardFields;
 use transport::Stream;
 use wire::http1::encode;
 
-/// What clients of a connection speak.
+/// The scheme that a connection's clients use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Scheme {
     /// Clear text.
@@ -31,20 +31,19 @@ impl Scheme {
     }
 }
 
-/// What a connection says of its requests, written once per connection.
+/// The forwarding fields of a connection's requests, written once per connection.
 pub(crate) struct Origin {
     /// The client's address.
     pub(crate) peer: SocketAddr,
     pub(crate) scheme: Scheme,
-    /// Whether the peer's own forwarding fields are believed.
+    /// Whether the peer's own forwarding fields are trusted.
     pub(crate) trusted: bool,
     pub(super) fields: ForwardFields,
-    /// `X-Forwarded-For`, the whole field line.
+    /// The whole `X-Forwarded-For` field line.
     pub(super) x_forwarded_for: Vec<u8>,
     /// `for=…;proto=…` of `Forwarded`.
     pub(super) forwarded: Vec<u8>,
-    /// The certificate that the client has shown: `Client-Cert` (RFC 9440) and its subject, whole
-    /// field lines.
+    /// The client certificate: `Client-Cert` (RFC 9440) and its subject, whole field lines.
     pub(super) certificate: Vec<u8>,
 }
 
@@ -57,7 +56,7 @@ impl Origin {
     ) -> Origin {
         let proto = scheme.name();
         let ip = peer.ip().to_canonical();
-        // Only what is sent is written: a connection may be for one request.
+        // Only fields that will be sent are written: a connection may carry a single request.
         let line =
             if fields.x_forwarded { format!("X-Forwarded-For: {ip}\r\n") } else { String::new() };
         let forwarded =
@@ -73,7 +72,7 @@ impl Origin {
         }
     }
 
-    /// With the certificate, DER, that the client has shown and that was verified.
+    /// Adds the client's verified certificate (DER).
     pub(crate) fn with_certificate(mut self, certificate: Option<&[u8]>) -> Origin {
         if let Some(der) = certificate {
             let out = &mut self.certificate;
@@ -89,7 +88,7 @@ impl Origin {
 }
 
 /// Appends the addresses of an `X-Forwarded-For` value as elements of `Forwarded`, each followed by
-/// `, ` (RFC 7239 section 7.4). What is no address becomes `unknown`.
+/// `, ` (RFC 7239 section 7.4). Anything that is not an address becomes `unknown`.
 pub(super) fn put_as_forwarded(addresses: &[u8], out: &mut Vec<u8>) {
     for part in addresses.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
         let text = std::str::from_utf8(part).unwrap_or_default();
@@ -108,7 +107,7 @@ pub(super) fn put_as_forwarded(addresses: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// `for=` of `Forwarded` (RFC 7239 section 6).
+/// Returns the `for=` parameter of `Forwarded` (RFC 7239 section 6).
 fn for_ip(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(v4) => format!("for={v4}"),

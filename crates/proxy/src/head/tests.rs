@@ -1,4 +1,4 @@
-//! What the next hop gets of a head, and what not.
+//! Tests of the heads that the next hop receives.
 
 use ipnet::IpNet;
 use wire::http1::{Parsed, parse_request, parse_response};

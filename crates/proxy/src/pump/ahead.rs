@@ -1,4 +1,4 @@
-//! A body that is read before there is anybody to send it to.
+//! Reads a body before a server has been chosen.
 
 use std::task::{Context, Poll, ready};
 
@@ -10,8 +10,8 @@ use crate::buffer::Buffer;
 use crate::watchdog::Limits;
 
 impl Pump {
-    /// Reads the body, of at most `length` bytes, to its end, or as far as `charge` covers, and holds
-    /// it until it is sent. To be called before anything else.
+    /// Reads the body, of at most `length` bytes, to its end or as far as `charge` covers it, and
+    /// holds it until it is sent. Must be called before anything else.
     pub(crate) fn poll_read_ahead(
         &mut self,
         cx: &mut Context<'_>,
@@ -38,7 +38,7 @@ impl Pump {
                 kept.reserve_exact(room - kept.len());
             }
             let starved = self.gather(buffer)?;
-            // All of it is kept, and goes behind the head when there is one.
+            // All of it is kept, and follows the head once there is one.
             buffer.consume(self.run);
             self.run = 0;
             self.pending.clear();
@@ -54,12 +54,12 @@ impl Pump {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether the body has been read to its end, and nothing of it is left with the sender.
+    /// Returns whether the body has been read completely.
     pub(crate) fn has_read_all(&self) -> bool {
         self.ended && self.run == 0
     }
 
-    /// It will not be sent again: nothing is kept any more.
+    /// Frees the kept bytes: the message will not be sent again.
     pub(crate) fn keep_no_more(&mut self) {
         self.kept = None;
     }

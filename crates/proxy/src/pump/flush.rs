@@ -1,4 +1,4 @@
-//! What is to be written of a body → the other connection.
+//! Writes pending body bytes to the other connection.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::task::{Context, Poll, ready};
@@ -10,14 +10,14 @@ use super::{Blocked, Pump};
 use crate::buffer::Buffer;
 
 impl Pump {
-    /// Whether the stream ends with what is pending and the run.
+    /// Returns whether the stream ends with what is pending and the run.
     fn is_last(&self) -> bool {
         self.ended
             && self.framing == Framing::Stream
             && trailers(&self.source, &self.trailers).is_empty()
     }
 
-    /// Writes what is pending, then the run, then tells a stream of the end.
+    /// Writes what is pending, then the run, then signals the end of a stream.
     pub(super) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -45,7 +45,7 @@ impl Pump {
             self.sent(sent, buffer);
             self.finished = last && self.run == 0 && self.pending.is_empty();
             if had_run && self.run == 0 && !self.ended {
-                // What ends this chunk leaves together with what comes next.
+                // What ends this chunk is sent together with what comes next.
                 break;
             }
         }

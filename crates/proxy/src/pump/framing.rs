@@ -1,29 +1,29 @@
-//! How a message body is framed: where it comes from, and where it goes.
+//! Message body framing, on the receiving and on the sending side.
 
 use wire::http1::{self, ChunkedDecoder};
 
-/// How a body ends, on the side it comes from.
+/// How the end of a body is recognised on the receiving side.
 pub(crate) enum Source {
-    /// So many bytes are still to come.
+    /// This many bytes are still to come.
     Length(u64),
-    /// Chunks. Boxed: the decoder keeps trailers, and most bodies have none.
+    /// Chunked. Boxed: the decoder keeps trailers, and most bodies have none.
     Chunked(Box<ChunkedDecoder>),
     /// Until the sender closes, or its stream ends.
     UntilClose,
 }
 
-/// How a body is framed on the side it goes to.
+/// How a body is framed on the sending side.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// Bytes as they are: a Content-Length announced them, or the close ends them.
+    /// Bytes as they are, delimited by Content-Length or by the close.
     Raw,
-    /// Chunks.
+    /// Chunked.
     Chunked,
-    /// Bytes as they are, whose end is that of the stream (HTTP/2).
+    /// Bytes as they are, ended by the end of the stream (HTTP/2).
     Stream,
 }
 
-/// The lines of the trailers, wherever they came.
+/// Returns the trailer lines from either place.
 pub(super) fn trailers<'a>(source: &'a Source, beside: &'a [u8]) -> &'a [u8] {
     match source {
         Source::Chunked(decoder) => decoder.trailers(),
@@ -31,7 +31,7 @@ pub(super) fn trailers<'a>(source: &'a Source, beside: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// Appends `run` as it stands, or as one chunk.
+/// Appends `run` unchanged, or as one chunk.
 pub(super) fn frame_run(framing: Framing, run: &[u8], out: &mut Vec<u8>) {
     match framing {
         Framing::Raw | Framing::Stream => out.extend_from_slice(run),

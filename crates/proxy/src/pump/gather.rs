@@ -1,4 +1,4 @@
-//! What has been read of a body → what is to be written of it.
+//! Turns body bytes that have been read into bytes to be written.
 
 use wire::http1;
 
@@ -6,18 +6,18 @@ use super::framing::{Framing, Source, frame_run, trailers};
 use super::{Pump, PumpError};
 use crate::buffer::Buffer;
 
-/// Runs up to this long are copied behind the bytes that go before them, so that head, framing and
-/// a small body leave in one system call; longer ones are written from where they lie.
+/// Runs up to this long are copied after the bytes that precede them, so that head, framing and a
+/// small body leave in one system call; longer ones are written in place.
 const COPIED_RUN_BYTES: usize = 4096;
-/// No more than this is gathered before it is written.
+/// Maximum gathered before it is written.
 const GATHERED_BYTES: usize = 16 * 1024;
-/// A byte that goes through a filter takes its turn as so many that are only passed on do: at 70 MB/s
-/// a turn takes a millisecond.
+/// How much a filtered byte counts against the turn, compared with a byte that is only forwarded:
+/// at 70 MB/s a turn takes a millisecond.
 const FILTERED_BYTE_COSTS: u64 = 4;
 
 impl Pump {
-    /// Decodes what the buffer holds until there is a run to write from where it lies, enough has
-    /// been gathered, the body ended, or the buffer is empty: true then.
+    /// Decodes what the buffer holds until there is a run to write in place, enough has been
+    /// gathered, the body ended, or the buffer is empty. Returns true in the last case.
     pub(super) fn gather(&mut self, buffer: &mut Buffer) -> Result<bool, PumpError> {
         while self.run == 0 && !self.ended && self.pending.len() < GATHERED_BYTES {
             let (skip, run, ended) = match &mut self.source {
@@ -29,8 +29,8 @@ impl Pump {
                 Source::UntilClose => (0, buffer.len(), false),
                 Source::Chunked(decoder) => {
                     let chunk = decoder.decode(buffer).map_err(PumpError::Malformed)?;
-                    // What stands behind the run is framing that the next call reads again, so
-                    // only what stands before it is dropped here.
+                    // The framing after the run is parsed again by the next call, so only the
+                    // framing before it is consumed here.
                     let tail = chunk.consumed - chunk.data.end;
                     debug_assert!(tail == 0 || chunk.data.is_empty());
                     (chunk.data.start + tail, chunk.data.len(), chunk.end)
@@ -92,20 +92,20 @@ impl Pump {
         let Some(filter) = &mut self.filter else { return Ok(()) };
         filter.push(&buffer[..run]).map_err(|_| PumpError::Filter)?;
         buffer.consume(run);
-        // It has taken this thread's time, whatever has come of it.
+        // Filtering took this thread's time, whatever it produced.
         self.turn_bytes += run as u64 * FILTERED_BYTE_COSTS;
         self.take_filtered();
         Ok(())
     }
 
-    /// Asks the filter for what it holds back. Returns whether there was something.
+    /// Flushes the filter. Returns whether it produced anything.
     pub(super) fn flush_filter(&mut self) -> Result<bool, PumpError> {
         let Some(filter) = &mut self.filter else { return Ok(false) };
         filter.flush().map_err(|_| PumpError::Filter)?;
         Ok(self.take_filtered())
     }
 
-    /// Frames what the filter has made. Returns whether it has made something.
+    /// Frames the filter's output. Returns whether there was any.
     fn take_filtered(&mut self) -> bool {
         let Some(filter) = &mut self.filter else { return false };
         let made = filter.made();
@@ -117,7 +117,7 @@ impl Pump {
         is_some
     }
 
-    /// Appends what ends the body.
+    /// Appends the end of the body.
     pub(super) fn end_body(&mut self) -> Result<(), PumpError> {
         if let Some(filter) = &mut self.filter {
             filter.end().map_err(|_| PumpError::Filter)?;
@@ -127,7 +127,7 @@ impl Pump {
         Ok(())
     }
 
-    /// Appends what ends the body's framing.
+    /// Appends the end of the body's framing.
     pub(super) fn end_framing(&mut self) {
         self.ended = true;
         if self.framing == Framing::Chunked && self.run == 0 {

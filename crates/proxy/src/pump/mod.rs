@@ -1,9 +1,10 @@
-//! Moves one message body from one connection to another: bytes are decoded from the framing they
-//! came in, and framed anew, so that nothing ambiguous is ever passed on.
+//! Moves one message body from one connection to another. Bytes are decoded from the sender's
+//! framing and reframed, so that nothing ambiguous is ever forwarded.
 //!
 //! One type serves both directions. It holds no bytes of its own beyond framing and small runs:
-//! what it moves stays in the source connection's buffer until the other side has taken it, which
-//! is all the back-pressure there is. Bulk that leaves as it came is spliced past this process.
+//! body bytes stay in the source connection's buffer until the other side has taken them, which is
+//! all the back-pressure there is. Bulk data that is not reframed is spliced without passing
+//! through this process.
 
 mod ahead;
 mod flush;
@@ -26,7 +27,7 @@ use crate::watchdog::{Direction, Limits};
 pub(crate) use framing::{Framing, Source};
 use framing::{frame_run, trailers};
 
-/// After this much another connection gets its turn.
+/// After this many bytes, other connections get their turn.
 pub(crate) const TURN_BYTES: u64 = 256 * 1024;
 
 /// Why a body could not be moved to its end.
@@ -36,17 +37,17 @@ pub(crate) enum PumpError {
     Read(ErrorKind),
     /// The sender closed before the body's end.
     Incomplete,
-    /// The sender broke the chunked coding.
+    /// The sender violated the chunked coding.
     Malformed(ChunkError),
-    /// More than the limit on this body.
+    /// The body exceeds its limit.
     TooLarge,
     /// The receiver's connection failed.
     Write(ErrorKind),
-    /// A filter on its way failed.
+    /// A filter failed.
     Filter,
 }
 
-/// What to do when nothing moves: how long to wait, and what that would be called.
+/// How long to wait when nothing moves, and the cause reported then.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
     pub(crate) direction: Direction,
@@ -61,7 +62,7 @@ enum Blocked {
     OnWrite,
 }
 
-/// A body on its way.
+/// A body being moved.
 pub(crate) struct Pump {
     source: Source,
     framing: Framing,
@@ -69,44 +70,44 @@ pub(crate) struct Pump {
     /// Written before anything else: a message head, chunk framing, small runs.
     pending: Vec<u8>,
     pending_sent: usize,
-    /// How much of `pending` is the message's head, as long as nothing has been sent.
+    /// How much of `pending` is the message head, as long as nothing has been sent.
     head_bytes: usize,
-    /// Bytes at the front of the source's buffer that are body and not yet written.
+    /// Number of body bytes at the front of the source's buffer that are not written yet.
     run: usize,
     ended: bool,
-    /// The receiver's stream has been told of the end.
+    /// The end has been signalled to the receiver's stream.
     finished: bool,
-    /// Trailers that came beside the body.
+    /// Trailers that arrived outside the body (HTTP/2).
     trailers: Vec<u8>,
     has_sent: bool,
-    /// The work done so far, as bytes handed to the kernel, framing included. What goes through a
-    /// filter counts for more.
+    /// The work done so far, as bytes handed to the kernel, framing included. Filtered bytes count
+    /// for more.
     turn_bytes: u64,
     blocked: Blocked,
-    /// When that began…
+    /// When the current wait began…
     blocked_at: Moment,
-    /// …and how long the sender has let this message wait in all, before that.
+    /// …and how long the sender has kept this message waiting in total before that.
     waited_for_sender: Duration,
-    /// Carries the body past this process; then nothing of it is in the source's buffer.
+    /// Carries the body past this process; none of it is in the source's buffer then.
     pipe: Option<Lent>,
     has_spliced: bool,
     bytes: u64,
     bytes_max: u64,
-    /// How many it has said that it has, where its framing does not say so.
+    /// The number of bytes announced where the framing does not contain it.
     bytes_said: Option<u64>,
     /// Decoded bytes kept for another attempt; `None` when nothing is kept (any more).
     kept: Option<Vec<u8>>,
     kept_max: usize,
-    /// What has been read stands in `kept` alone: it was read ahead and not framed yet.
+    /// The bytes read so far are in `kept` alone: they were read ahead and not framed yet.
     unframed: bool,
-    /// Nothing is kept for a second attempt, only what was read ahead for the first.
+    /// Only what was read ahead for the first attempt is kept, nothing for a second.
     sent_once: bool,
-    /// What the body goes through on its way.
+    /// The filter that the body passes through.
     filter: Option<Box<BodyFilter>>,
 }
 
 impl Pump {
-    /// Works in `storage`, whatever it holds from before.
+    /// Reuses `storage`, whatever it holds from before.
     pub(crate) fn new(
         source: Source,
         framing: Framing,
@@ -144,24 +145,24 @@ impl Pump {
         }
     }
 
-    /// Fails with [`PumpError::TooLarge`] beyond `max` bytes of body.
+    /// Makes a body of more than `max` bytes fail with [`PumpError::TooLarge`].
     pub(crate) fn limit_bytes(&mut self, max: u64) {
         self.bytes_max = max;
     }
 
-    /// Fails with [`PumpError::Incomplete`] unless the body has exactly so many bytes.
+    /// Makes a body that does not have exactly `count` bytes fail with [`PumpError::Incomplete`].
     pub(crate) fn expect_bytes(&mut self, count: u64) {
         self.bytes_said = Some(count);
     }
 
-    /// Sends the body through `filter`. Call before anything of it has moved; such a body is sent
-    /// once, never again.
+    /// Sends the body through `filter`. Call before any of it has moved; such a body is sent once,
+    /// never again.
     pub(crate) fn filter(&mut self, filter: Option<Box<BodyFilter>>) {
         debug_assert!(filter.is_none() || (self.bytes == 0 && self.kept.is_none()));
         self.filter = filter;
     }
 
-    /// Waits so long for the sender, from now on.
+    /// Sets how long to wait for the sender from now on.
     pub(crate) fn wait_for_sender(&mut self, patience: Duration) {
         self.patience.read.0 = patience;
     }
@@ -172,21 +173,22 @@ impl Pump {
         self.kept_max = max;
     }
 
-    /// Whether [`Pump::rewind`] can do its work: nothing has left, or all of it has been kept.
+    /// Returns whether [`Pump::rewind`] is possible: nothing has been sent, or all of it has been
+    /// kept.
     pub(crate) fn can_rewind(&self) -> bool {
         !self.has_sent || self.kept.is_some() || self.bytes == 0
     }
 
-    /// Goes back to the start of the message, towards another connection: the head and what was
-    /// read of the body go first.
+    /// Rewinds to the start of the message for another connection: the head and the body bytes read
+    /// so far go first.
     pub(crate) fn rewind(&mut self, buffer: &mut Buffer, write_head: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.can_rewind());
-        // Nothing of the body goes before the head.
+        // The head goes before any of the body.
         self.pipe = None;
         self.blocked = Blocked::No;
         self.waited_for_sender = Duration::ZERO;
         if !self.has_sent && !self.unframed {
-            // What follows the head, and a run still in the buffer, wait where they are.
+            // What follows the head, and a run still in the buffer, stay where they are.
             let body = self.pending.split_off(self.head_bytes);
             self.pending.clear();
             write_head(&mut self.pending);
@@ -215,33 +217,33 @@ impl Pump {
         self.unframed = false;
     }
 
-    /// What is written before the body: the place for the message's head.
+    /// Returns the buffer written before the body: the place for the message head.
     pub(crate) fn pending(&mut self) -> &mut Vec<u8> {
         &mut self.pending
     }
 
-    /// Whether the whole message has been handed to the kernel.
+    /// Returns whether the whole message has been handed to the kernel.
     pub(crate) fn is_done(&self) -> bool {
         let is_told = self.finished || self.framing != Framing::Stream;
         self.ended && self.run == 0 && self.pending.is_empty() && is_told
     }
 
-    /// Whether any of the message has been handed to the kernel.
+    /// Returns whether any of the message has been handed to the kernel.
     pub(crate) fn has_sent(&self) -> bool {
         self.has_sent
     }
 
-    /// Whether the next bytes are the sender's to send.
+    /// Returns whether the pump waits for the sender.
     pub(crate) fn is_starved(&self) -> bool {
         self.blocked == Blocked::OnRead
     }
 
-    /// Whether the receiver has taken nothing for a while: there is more to write than it takes.
+    /// Returns whether the receiver has taken nothing for a while although there is more to write.
     pub(crate) fn is_held_up(&self) -> bool {
         self.blocked == Blocked::OnWrite
     }
 
-    /// How long the sender has let this message wait in all.
+    /// Returns how long the sender has kept this message waiting in total.
     pub(crate) fn waited_for_sender(&self) -> Duration {
         match self.blocked {
             Blocked::OnRead => self.waited_for_sender + (os::clock::now() - self.blocked_at),
@@ -249,32 +251,32 @@ impl Pump {
         }
     }
 
-    /// Whether bulk went past this process.
+    /// Returns whether bulk data was spliced.
     pub(crate) fn has_spliced(&self) -> bool {
         self.has_spliced
     }
 
-    /// Body bytes read so far, without framing.
+    /// Returns the number of body bytes read so far, without framing.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Body bytes that came of them, without framing.
+    /// Returns the number of body bytes produced from them, without framing.
     pub(crate) fn bytes_out(&self) -> u64 {
         self.filter.as_ref().map_or(self.bytes, |filter| filter.bytes_out())
     }
 
-    /// The lines of the trailers, once the body has been read to its end.
+    /// Returns the trailer lines, once the body has been read completely.
     pub(crate) fn trailers(&self) -> &[u8] {
         trailers(&self.source, &self.trailers)
     }
 
-    /// Takes the vector that framing was gathered in, to be used again. The body ends with it.
+    /// Takes the framing vector for reuse. The body ends with it.
     pub(crate) fn take_pending(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.pending)
     }
 
-    /// Moves what can be moved. Ready when the whole body has been handed to the kernel.
+    /// Moves as much as possible. Ready when the whole body has been handed to the kernel.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -286,7 +288,7 @@ impl Pump {
         let turn_ends = self.turn_bytes + TURN_BYTES;
         loop {
             if self.turn_bytes >= turn_ends {
-                // Others are waiting for this thread; nothing here waits.
+                // Other connections wait for this thread; this one is not blocked.
                 limits.clear(self.patience.direction);
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -317,7 +319,7 @@ impl Pump {
             }
             match self.poll_fill(cx, from, buffer, limits) {
                 Poll::Ready(filled) => filled?,
-                // The receiver gets what there is, before it is known when more comes.
+                // The receiver gets what there is without waiting for more.
                 Poll::Pending if self.flush_filter()? => {}
                 Poll::Pending => return Poll::Pending,
             }
@@ -351,7 +353,7 @@ impl Pump {
         Poll::Ready(Ok(()))
     }
 
-    /// Starts the present wait's clock anew.
+    /// Restarts the timeout of the current wait.
     pub(crate) fn wait_anew(&mut self, limits: &Limits) {
         let on = self.unblock();
         if on != Blocked::No {
@@ -359,13 +361,13 @@ impl Pump {
         }
     }
 
-    /// Ends the present wait, and returns what it was for.
+    /// Ends the current wait, and returns what it was for.
     fn unblock(&mut self) -> Blocked {
         self.waited_for_sender = self.waited_for_sender();
         std::mem::replace(&mut self.blocked, Blocked::No)
     }
 
-    /// Starts the clock once per wait, not at every poll.
+    /// Starts the timeout once per wait, not at every poll.
     fn wait(&mut self, on: Blocked, limits: &Limits) {
         if self.blocked != on {
             self.unblock();

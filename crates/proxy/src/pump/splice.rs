@@ -1,5 +1,5 @@
-//! A body that leaves as it came, moved inside the kernel: without TLS on either side, and with a
-//! length that says where it ends.
+//! Splicing: a body that is forwarded unchanged is moved inside the kernel. Requires that neither
+//! side uses TLS and that a length delimits it.
 
 use std::task::{Context, Poll};
 
@@ -8,26 +8,27 @@ use transport::Stream;
 use super::{Blocked, Framing, Pump, PumpError, Source, TURN_BYTES};
 use crate::watchdog::Limits;
 
-/// What is left of a body from which on a pipe costs less than copying: two calls for each run of
+/// Remaining body length from which on a pipe costs less than copying: two calls for each run of
 /// bytes, as for a copy, and one more that finds the socket empty.
 const SPLICED_BYTES_MIN: u64 = 24 * 1024;
 
 impl Pump {
-    /// Whether the rest of the body can go through a pipe. Call when nothing of it is here.
+    /// Returns whether the rest of the body can go through a pipe. Call when none of it is
+    /// buffered.
     pub(super) fn may_splice(&self, from: &Stream, to: &Stream) -> bool {
         let Source::Length(left) = self.source else { return false };
         left >= SPLICED_BYTES_MIN
             && self.framing == Framing::Raw
             && self.kept.is_none()
             && self.filter.is_none()
-            // One that is too large is for the other way to refuse.
+            // A body that is too large is left to the copying path to refuse.
             && self.bytes.saturating_add(left) <= self.bytes_max
             && from.can_splice()
             && to.can_splice()
     }
 
-    /// Moves what the pipe can carry. Ready when none is in use (any more): the body is through, or
-    /// goes the other way.
+    /// Moves what the pipe can carry. Ready when no pipe is in use (any more): the body is
+    /// complete, or the rest is copied.
     pub(super) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -52,7 +53,7 @@ impl Pump {
                     lent.give_back();
                 }
             } else if self.turn_bytes >= turn_ends {
-                // Others are waiting for this thread; nothing here waits.
+                // Other connections wait for this thread; this one is not blocked.
                 limits.clear(self.patience.direction);
                 cx.waker().wake_by_ref();
                 return Poll::Pending;

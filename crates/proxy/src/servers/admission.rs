@@ -1,4 +1,4 @@
-//! A place at a server: at once, after a wait in the service's queue, or not at all.
+//! Admission: a slot at a server at once, after waiting in the service's queue, or not at all.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -11,8 +11,8 @@ use crate::client::client_gone;
 use crate::roster::Phase;
 
 impl Servers<'_> {
-    /// Returns a slot at a server, and when it was granted: at once, or after a wait in the queue if
-    /// the service has one. A client that closes meanwhile leaves the queue.
+    /// Returns a slot at a server and when it was granted: at once, or after waiting in the queue
+    /// if the service has one. A client that closes meanwhile leaves the queue.
     pub(crate) async fn admit(
         &self,
         mut client: Place<'_>,
@@ -49,7 +49,7 @@ impl Servers<'_> {
             Admission::Go(slot) => Ok((slot, now)),
             Admission::Wait(waiter) => wait(waiter, self.service, client, now).await,
             Admission::Refused(Refusal::NoServerReady) => {
-                // Only names that never resolved leave a service without a single server.
+                // A service has no servers at all only if its names never resolved.
                 let unknown = self.live.endpoints().all.is_empty();
                 Err(if unknown { Cause::DnsError } else { Cause::DestinationUnavailable }.into())
             }
@@ -60,7 +60,7 @@ impl Servers<'_> {
     }
 }
 
-/// Waits in the queue, as long as the service and the request's own time allow.
+/// Waits in the queue, as long as the service's and the request's own timeouts allow.
 async fn wait(
     mut waiter: Waiter,
     service: &Service,
@@ -69,7 +69,7 @@ async fn wait(
 ) -> Result<(Slot, Moment), NoServer> {
     let Place { stream, buffer, watchdog, record, half_close, .. } = client;
     let waiting = poll_fn(|cx| {
-        // Asked first: a slot must not go to a client that has left.
+        // Checked first: a slot must not go to a client that has left.
         if let Poll::Ready(cause) = client_gone(stream, buffer, false, cx)
             && !(*half_close && cause == Cause::ClientClosed)
         {

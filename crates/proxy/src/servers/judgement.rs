@@ -1,5 +1,5 @@
-//! Tells passive health how the attempts of one request ended. What an outcome means is decided by
-//! `health::blame`; what follows from it by `health::outlier`.
+//! Reports to passive health checking how the attempts of one request ended. `health::blame`
+//! decides what an outcome means, `health::outlier` what follows from it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,18 +10,19 @@ use health::blame::{Blame, Ended, Outcome, judge};
 use health::outlier;
 use model::{Moment, Service};
 
-/// What the attempts of one request say about their servers. When it is dropped, the request is
-/// over, and what was held back is told.
+/// What the attempts of one request say about their servers. Dropping it ends the request and
+/// reports what was held back.
 pub(crate) struct Judgement<'a> {
     live: &'a LiveService,
     service: &'a Service,
-    /// A failure after sending, until it is known whether the request fails elsewhere too.
+    /// A failure after sending, held back until it is known whether the request fails elsewhere
+    /// too.
     held: Option<Held>,
-    /// The request failed on two servers: it counts against none of them.
+    /// The request failed on two servers: it counts against neither.
     acquitted: bool,
 }
 
-/// An attempt: at which server, and how and when that was chosen.
+/// An attempt: its server, and how and when that was chosen.
 #[derive(Clone, Copy)]
 struct Pick<'a> {
     endpoint: &'a Endpoint,
@@ -41,8 +42,8 @@ impl<'a> Judgement<'a> {
         Judgement { live, service, held: None, acquitted: false }
     }
 
-    /// An attempt has ended at the slot's server, which was chosen at `chosen_at`, by an affinity
-    /// cookie if it is `bound`.
+    /// Reports the end of an attempt at the slot's server, which was chosen at `chosen_at`, by an
+    /// affinity cookie if it is `bound`.
     pub(crate) fn ended(
         &mut self,
         slot: &Slot,
@@ -62,18 +63,18 @@ impl<'a> Judgement<'a> {
         let drawn = slot.is_drawn() && !bound;
         let here = Pick { endpoint, drawn, chosen_at };
         match self.held.take() {
-            // The same server has answered the same request: it was not the server, or not for long.
+            // The same server has answered the same request: it was not at fault, or only briefly.
             Some(held) if blame == Blame::Good && held.is_at(endpoint) => {
                 self.tell(held.at(), Blame::None, now);
                 self.tell(here, blame, now);
             }
-            // It fails elsewhere too.
+            // The request fails on another server too.
             Some(held) if blame == Blame::Compared && !held.is_at(endpoint) => {
                 self.acquitted = true;
                 self.tell(held.at(), Blame::None, now);
                 self.tell(here, Blame::None, now);
             }
-            // A client that is bound to a server has chosen it: nothing to compare with.
+            // A request bound to a server by its cookie has no other server to compare with.
             None if blame == Blame::Compared && !self.acquitted && !bound => {
                 self.held = Some(Held { endpoint: Arc::clone(endpoint), drawn, chosen_at });
             }

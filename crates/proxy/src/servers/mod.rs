@@ -1,5 +1,5 @@
-//! The loop over servers, the same for requests and for connections in TCP mode: a slot, an attempt,
-//! and another server if that is safe.
+//! The retry loop, shared by requests and TCP connections: a slot, an attempt, and another server
+//! if that is safe.
 
 mod admission;
 mod judgement;
@@ -32,44 +32,44 @@ use crate::worker::Worker;
 use judgement::Judgement;
 use tries::Tries;
 
-/// What is given to a server: a request, or a connection in TCP mode.
+/// What is sent to a server: a request, or a connection in TCP mode.
 pub(crate) trait Attempt {
-    /// Who waits for a slot, and where that is recorded.
+    /// Returns the client that waits for a slot, and where the wait is recorded.
     fn place(&mut self) -> Place<'_>;
 
     /// Tries the server of `to`.
     async fn attempt(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure>;
 
-    /// Whether another attempt would be safe and possible.
+    /// Returns whether another attempt would be safe and possible.
     fn resend(&self) -> Resend;
 }
 
 /// A failed attempt: why a server gave no connection or no response head.
 pub(crate) struct Failure {
     pub(crate) reason: Reason,
-    /// The connection on which the server may still be working on the request.
+    /// The connection on which the server may still be processing the request.
     pub(crate) server: Option<ServerConnection>,
-    /// How far the request had got.
+    /// How much of the request had been sent.
     pub(crate) sent: Sent,
-    /// Who had to act next.
+    /// Which side had to act next.
     pub(crate) waiting_for: WaitingFor,
-    /// How long the client has let the attempt wait for the body.
+    /// How long the client has kept the attempt waiting for the body.
     pub(crate) waited: Duration,
-    /// The shared connection that has ended with this stream.
+    /// The shared connection that ended with this stream.
     pub(crate) ended_shared: Option<Rc<Carrier>>,
-    /// Another request that waited for the same connection has been judged for it.
+    /// Another request waited for the same connection, and its failure has already been counted.
     pub(crate) judged: bool,
-    /// The server was told who the client is before the connection was ready (PROXY protocol), and
-    /// may have refused it for that.
+    /// The client's address was sent before the connection was ready (PROXY protocol), and the
+    /// server may have refused it because of that.
     pub(crate) introduced: bool,
     /// Other requests use the same connection.
     pub(crate) shared: bool,
-    /// The client has received an informational response of this attempt.
+    /// The client has received an informational response from this attempt.
     pub(crate) informed: bool,
 }
 
 impl Failure {
-    /// A failure while Weir waited for the server.
+    /// Returns a failure that happened while Weir waited for the server.
     pub(crate) fn new(reason: impl Into<Reason>, sent: Sent) -> Failure {
         Failure {
             reason: reason.into(),
@@ -85,12 +85,12 @@ impl Failure {
         }
     }
 
-    /// Whether the server may have seen any of the request.
+    /// Returns whether the server may have seen any of the request.
     pub(crate) fn may_have_been_seen(&self) -> bool {
         matches!(self.sent, Sent::Part | Sent::Whole)
     }
 
-    /// The failure as the blame table reads it.
+    /// Returns the failure in the terms of `health::blame`.
     pub(crate) fn ended(&self) -> Ended {
         Ended {
             outcome: Outcome::Failed(self.reason.cause),
@@ -104,9 +104,9 @@ impl Failure {
     }
 }
 
-/// Whether something can be sent again.
+/// Whether a request can be sent again.
 pub(crate) struct Resend {
-    /// Sending it twice is the same as once (RFC 9110 section 9.2.2).
+    /// Sending it twice has the same effect as sending it once (RFC 9110 section 9.2.2).
     pub(crate) idempotent: bool,
     /// All of it can be sent again.
     pub(crate) kept: bool,
@@ -122,7 +122,7 @@ pub(crate) struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Whether the server has been marked down since, and another may do better.
+    /// Returns whether the server has been marked down since, and another may do better.
     pub(crate) fn is_to_leave(&self) -> bool {
         let endpoint = self.slot.endpoint();
         self.was_up
@@ -149,15 +149,15 @@ pub(crate) struct Place<'a> {
     pub(crate) watchdog: &'a mut Watchdog,
     pub(crate) entry: &'a Entry,
     pub(crate) record: &'a mut Record,
-    /// A client that has closed its sending side still waits for an answer: in TCP mode, where each
-    /// direction ends by itself.
+    /// A client that has closed its sending side still waits for an answer: in TCP mode, each
+    /// direction ends separately.
     pub(crate) half_close: bool,
 }
 
-/// Why no server serves it, or serves it any more.
+/// Why no server serves the request, or no further one.
 pub(crate) struct NoServer {
     pub(crate) reason: Reason,
-    /// When it would be worth asking again, as far as that can be predicted.
+    /// When a retry by the client would be worthwhile, as far as that can be predicted.
     pub(crate) retry_after: Option<Duration>,
 }
 
@@ -167,7 +167,7 @@ impl<R: Into<Reason>> From<R> for NoServer {
     }
 }
 
-/// A service's servers, as one request or connection goes through them.
+/// A service's servers, as one request or connection tries them.
 pub(crate) struct Servers<'a> {
     pub(crate) worker: &'a Rc<Worker>,
     pub(crate) service: &'a Service,
@@ -194,8 +194,8 @@ impl<'a> Servers<'a> {
         Servers { worker, service, live, key, affinity, tries, judgement }
     }
 
-    /// Gives `call` to servers until one has taken it: has sent a response head, or in TCP mode has
-    /// accepted the connection.
+    /// Tries `call` on servers until one has accepted it: has sent a response head, or in TCP mode
+    /// has accepted the connection.
     pub(crate) async fn reach(
         &mut self,
         call: &mut impl Attempt,
@@ -215,7 +215,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Draws the consequences of a failed attempt. Fails if there is to be no other.
+    /// Handles a failed attempt. Fails if there must be no other.
     fn failed(
         &mut self,
         call: &mut impl Attempt,
@@ -239,7 +239,7 @@ impl<'a> Servers<'a> {
         let Resend { idempotent, kept } = call.resend();
         let failed = tries::Failure { cause, sent, idempotent, kept, shared_connection };
         let again = if failure.informed {
-            // The client has seen part of an answer: a second server's would be another.
+            // The client has seen part of an answer: a second server's would be a different one.
             Err(WhyNot::NoUse)
         } else {
             self.tries.again(self.live, &endpoint, &failed, now)
@@ -257,8 +257,8 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Tells passive health how an attempt at the slot's server ended. `times`: when the server was
-    /// chosen, and when the attempt ended.
+    /// Reports to passive health checking how an attempt at the slot's server ended. `times`: when
+    /// the server was chosen, and when the attempt ended.
     pub(crate) fn judge(&mut self, slot: &Slot, ended: Ended, times: (Moment, Moment)) {
         let bound = slot.endpoint().is_named_by(self.affinity);
         self.judgement.ended(slot, ended, bound, times);

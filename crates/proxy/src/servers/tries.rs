@@ -1,4 +1,4 @@
-//! What a request, or a connection in tcp mode, remembers from one attempt to the next.
+//! What a request or TCP connection remembers from one attempt to the next.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use model::{Cause, Moment, Service};
 
 use crate::worker::Worker;
 
-/// What it has been through, and what is left to it.
+/// The attempts made and those left.
 pub(crate) struct Tries {
-    /// Servers that have failed it.
+    /// Servers on which it has failed.
     pub(crate) failed: Vec<SocketAddr>,
     /// Attempts that may still be made.
     left: u32,
-    /// Repetitions that did not count.
+    /// Replays that did not count as attempts.
     replays: u32,
-    /// The next attempt takes no kept connection.
+    /// The next attempt takes no pooled connection.
     fresh: bool,
-    /// The next attempt shares its connection with no other request: this one may have ended
-    /// the last one.
+    /// The next attempt shares its connection with no other request: this one may have ended the
+    /// last one.
     pub(crate) private: bool,
-    /// The last server could not be reached, and neither may be others of its zone.
+    /// The last server could not be reached, and others of its zone may be unreachable too.
     unreachable: Option<Arc<Endpoint>>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Failure {
     pub(crate) idempotent: bool,
     /// Whether all of it can be sent again.
     pub(crate) kept: bool,
-    /// Whether a connection ended with it that other requests used as well.
+    /// Whether a connection that other requests also used ended with it.
     pub(crate) shared_connection: bool,
 }
 
@@ -52,12 +52,12 @@ impl Tries {
         }
     }
 
-    /// Whether the next attempt may go over a connection that is there already.
+    /// Returns whether the next attempt may use a pooled connection.
     pub(crate) fn takes_kept(&self) -> bool {
         !self.fresh && !self.private
     }
 
-    /// Asks whether the request is to be sent again after `endpoint` has failed it.
+    /// Decides whether the request is sent again after failing on `endpoint`.
     pub(crate) fn again(
         &mut self,
         live: &LiveService,
@@ -79,7 +79,7 @@ impl Tries {
             Verdict::Stop { why } => Err(why),
             Verdict::Retry { fresh_connection, avoid_server, counts } => {
                 self.fresh = fresh_connection;
-                // For good: what has ended one connection may end the next.
+                // Permanently: what has ended one connection may end the next.
                 self.private |= failure.shared_connection;
                 if avoid_server {
                     self.failed.push(endpoint.row.address);
@@ -96,10 +96,9 @@ impl Tries {
         }
     }
 
-    /// A place that balancing would not choose: outside the zone whose server could not be
-    /// reached, or anywhere once every server that balancing would choose has failed. If there is
-    /// one at once.
-    /// Under `balance = "hash"`, the first in the order of the request's `key`.
+    /// Returns a slot that balancing would not choose, if one is free at once: outside the zone
+    /// whose server could not be reached, or anywhere once every server that balancing would choose
+    /// has failed. Under `balance = "hash"`, the first in the order of the request's `key`.
     pub(crate) fn elsewhere(
         &self,
         worker: &Worker,
@@ -114,12 +113,13 @@ impl Tries {
         live.elsewhere(&self.failed, outside, key, &mut worker.rng.borrow_mut())
     }
 
-    /// Whether it is worth leaving `endpoint`, which has been marked down, before it has answered.
+    /// Returns whether it is worth leaving `endpoint`, which has been marked down, before it has
+    /// answered.
     pub(crate) fn may_leave(&self, live: &LiveService, endpoint: &Endpoint) -> bool {
         self.left > 0 && self.another_server(live, endpoint)
     }
 
-    /// Whether a server is left that has not failed this request.
+    /// Returns whether there is a server left on which this request has not failed.
     fn another_server(&self, live: &LiveService, last: &Endpoint) -> bool {
         live.endpoints().all.iter().any(|endpoint| {
             endpoint.row.address != last.row.address

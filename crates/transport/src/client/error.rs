@@ -14,21 +14,21 @@ use crate::http2::PROTOCOL_VIOLATED;
 pub enum ClientError {
     /// The request cannot be sent as it is; nothing was sent.
     BadRequest(&'static str),
-    /// The server closed or reset the connection without having sent anything of a response. On a
-    /// kept connection that is the normal race with the server's idle timeout.
+    /// The server closed or reset the connection before sending anything of a response. On a kept
+    /// connection that is the normal race with the server's idle timeout.
     Closed {
         /// Whether the connection had served an exchange before.
         kept: bool,
-        /// What the system said, unless the stream simply ended.
+        /// The system's error, unless the stream simply ended.
         source: Option<io::Error>,
     },
     /// The connection ended or broke within the response.
     Incomplete(Option<io::Error>),
-    /// What came is no valid response; says which rule.
+    /// The response is not valid; contains the violated rule.
     Malformed(&'static str),
     /// The response head is larger than accepted.
     HeadTooLarge,
-    /// Not done in time.
+    /// Not complete in time.
     Timeout {
         /// Whether the response head had arrived.
         in_body: bool,
@@ -43,16 +43,17 @@ impl ClientError {
         }
     }
 
-    /// A connection that broke, before anything of a response came or (`begun`) after.
+    /// Returns the error for a connection that broke, before anything of a response arrived or
+    /// (`begun`) after.
     pub(super) fn of_break(source: Option<io::Error>, kept: bool, begun: bool) -> ClientError {
-        // What broke is the peer's word, not the network.
+        // The peer violated the protocol; the network is not at fault.
         if source.as_ref().is_some_and(|source| source.kind() == PROTOCOL_VIOLATED) {
             return ClientError::Malformed("what came is not HTTP/2");
         }
         if begun { ClientError::Incomplete(source) } else { ClientError::Closed { kept, source } }
     }
 
-    /// What the system said, or TLS, where that is what happened.
+    /// Returns the system's or TLS's error, if there is one.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             ClientError::Closed { source, .. } | ClientError::Incomplete(source) => source.as_ref(),
@@ -60,7 +61,7 @@ impl ClientError {
         }
     }
 
-    /// In the terms of an exchange's end.
+    /// Returns the corresponding cause.
     pub fn cause(&self) -> Cause {
         match self {
             ClientError::BadRequest(_) => Cause::ProxyInternalError,

@@ -1,4 +1,4 @@
-//! Against servers of HTTP/1.1 that follow a script.
+//! Tests against scripted HTTP/1.1 servers.
 
 use super::*;
 use model::Cause;
@@ -14,7 +14,8 @@ enum End {
     Hold,
 }
 
-/// A server for one connection: for each request, the next reply. Yields the requests.
+/// Starts a server for one connection: it sends the next reply for each request. Returns the
+/// requests.
 fn server(replies: &[&str], end: End) -> (SocketAddr, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -24,7 +25,7 @@ fn server(replies: &[&str], end: End) -> (SocketAddr, JoinHandle<Vec<String>>) {
         let mut requests = Vec::new();
         for reply in replies {
             requests.push(read_request(&mut stream));
-            // A client that has seen enough may be gone before the end.
+            // A client that has seen enough may close before the end.
             let _ = stream.write_all(reply.as_bytes());
         }
         match end {
@@ -37,7 +38,7 @@ fn server(replies: &[&str], end: End) -> (SocketAddr, JoinHandle<Vec<String>>) {
     (address, thread)
 }
 
-/// Up to the empty line, and as many bytes after it as Content-Length says.
+/// Reads up to the empty line, and as many bytes after it as Content-Length says.
 fn read_request(stream: &mut TcpStream) -> String {
     let mut text = String::new();
     let mut byte = [0];
@@ -62,7 +63,7 @@ async fn open(address: SocketAddr) -> Connection {
     Connection::open(address, &options).await.unwrap()
 }
 
-/// One exchange with a server that sends `reply`, then does `end`.
+/// Performs one exchange with a server that sends `reply`, then does `end`.
 async fn one(reply: &str, end: End) -> (Connection, Result<Response, ClientError>) {
     let (address, _thread) = server(&[reply], end);
     let mut connection = open(address).await;
@@ -211,7 +212,7 @@ async fn what_is_no_response_is_said_to_be_none() {
 }
 
 #[tokio::test]
-async fn a_close_between_exchanges_is_told_from_one_within() {
+async fn a_close_between_exchanges_is_distinguished_from_one_within() {
     let reply = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     for end in [End::Close, End::Reset] {
         let (address, thread) = server(&[reply], end);
@@ -220,7 +221,7 @@ async fn a_close_between_exchanges_is_told_from_one_within() {
         thread.join().unwrap();
         poll_fn(|cx| connection.link.stream().poll_read_ready(cx)).await.unwrap();
         assert!(!connection.reusable(), "seen while idle");
-        // Whoever does not ask first finds out by the error.
+        // Without checking first, the client finds out by the error.
         let error = connection.exchange(&GET, &LIMITS).await.unwrap_err();
         assert_eq!(error.cause(), Cause::ServerClosedIdleConnection, "{error}");
     }

@@ -1,4 +1,4 @@
-//! The client's role: a connection to a server, shared by many exchanges.
+//! HTTP/2 client role: a connection to a server, shared by many exchanges.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -18,15 +18,15 @@ use super::{RESET_STREAMS_MAX, SMALL_FRAMES_BUDGET, STREAM_WINDOW_BYTES, UNSENT_
 use crate::Stream;
 use wire::http1::RequestBody;
 
-/// For all streams of a connection together.
+/// Receive window of all streams of a connection together.
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
-/// For each stream.
+/// Receive window of each stream.
 const WINDOW_BYTES: u32 = STREAM_WINDOW_BYTES * 4;
 const STREAMS_MAX: usize = (CONNECTION_WINDOW_BYTES / WINDOW_BYTES) as usize;
-/// Streams at once before the server has said how many it takes: it refuses what is too much.
+/// Number of streams before the server has announced its limit: it refuses excess streams.
 const STREAMS_AT_FIRST: usize = 0;
 
-/// A connection to a server of HTTP/2.
+/// An HTTP/2 connection to a server.
 pub struct Http2Client {
     requests: Requests,
     stream: Rc<Stream>,
@@ -34,19 +34,19 @@ pub struct Http2Client {
     window: Rc<SendWindow>,
 }
 
-/// Moves the bytes of all streams of one connection. Its task ends when the connection does.
+/// Moves the bytes of all streams of one connection. Ends when the connection does.
 pub struct Http2Driver {
     connection: Connection<Io, Bytes>,
     is_open: Rc<Cell<bool>>,
 }
 
 impl Http2Client {
-    /// Begins to speak HTTP/2 on a fresh connection, and waits for the server's settings, with
-    /// which it begins as well (RFC 9113 section 3.4). There is no time limit in here.
+    /// Starts HTTP/2 on a new connection, and waits for the server's settings, with which it must
+    /// start as well (RFC 9113 section 3.4). Has no time limit of its own.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the server closed before; [`super::PROTOCOL_VIOLATED`] when what it
-    /// says is not HTTP/2.
+    /// `UnexpectedEof` when the server closed before; [`super::PROTOCOL_VIOLATED`] when its bytes
+    /// are not HTTP/2.
     pub async fn start(
         stream: Stream,
         head_max_bytes: u32,
@@ -80,41 +80,43 @@ impl Http2Client {
         Ok((Http2Client { requests, stream, is_open, window }, driver))
     }
 
-    /// Whether a further exchange may begin: the connection lives, and the server has not said that
-    /// it takes no more (GOAWAY).
+    /// Returns whether another exchange may start: the connection is alive, and the server has not
+    /// sent GOAWAY.
     pub fn is_open(&self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.is_open.get()
             && !matches!(self.requests.send.clone().poll_ready(&mut context), Poll::Ready(Err(_)))
     }
 
-    /// Exchanges under way.
+    /// Returns the exchanges in progress.
     pub fn streams(&self) -> usize {
         Rc::strong_count(&self.requests.exchanges) - 1
     }
 
-    /// Exchanges that may be under way at once: as many as the server takes and we have room for.
+    /// Returns how many exchanges may be in progress at once: as many as the server accepts and the
+    /// receive windows allow.
     pub fn streams_max(&self) -> usize {
-        // No more than may have their whole windows unread: one more would wait for its readers.
+        // No more than can have their whole windows unread: one more would block on the others'
+        // readers.
         self.requests.send.current_max_send_streams().min(STREAMS_MAX)
     }
 
-    /// Whether a request with such a body can be sent without waiting for the bodies of other
-    /// exchanges: what the server takes on the whole connection (RFC 9113 section 6.9) has room
-    /// for it.
+    /// Returns whether a request with such a body can be sent without waiting for the bodies of
+    /// other exchanges: whether the connection's send window (RFC 9113 section 6.9) has room for
+    /// it.
     pub fn has_room_for(&self, body: RequestBody) -> bool {
         self.window.has_room_for(body, self.streams() == 0)
     }
 
-    /// A stream for one exchange whose request has such a body. The request goes out with the bytes
-    /// written first.
+    /// Opens a stream for one exchange whose request has such a body. The request is sent with the
+    /// first bytes written.
     pub fn open(&self, body: RequestBody) -> Stream {
         let connection = Rc::clone(&self.stream);
         let promise = Promise::new(&self.window, body);
         Stream::from_exchange(Exchange::to_server(connection, self.requests.clone(), promise))
     }
 
-    /// The connection underneath.
+    /// Returns the underlying connection.
     pub fn connection(&self) -> &Rc<Stream> {
         &self.stream
     }

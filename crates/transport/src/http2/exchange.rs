@@ -1,4 +1,4 @@
-//! One stream: a request and its response, as bytes.
+//! One HTTP/2 stream: a request and its response, presented as bytes.
 
 use std::cell::{RefCell, RefMut};
 use std::io::{self, IoSlice};
@@ -19,8 +19,8 @@ use super::window::Promise;
 use crate::Stream;
 use crate::websocket;
 
-/// How much of a head may be written before its end: what is written are heads that were read
-/// within limits, and fields of a configuration.
+/// Maximum length of an incomplete head: heads written here were read within limits, and extended
+/// by configured fields.
 const HEAD_MAX_BYTES: usize = 1024 * 1024;
 
 /// A stream of either role.
@@ -31,50 +31,50 @@ pub(crate) struct Exchange {
 
 struct Inner {
     role: Role,
-    /// The protocol that an extended CONNECT asked for, and what a WebSocket is answered with.
+    /// The protocol of an extended CONNECT, and the value that answers a WebSocket key.
     upgrade: Option<(String, String)>,
-    /// The head as far as it has been written.
+    /// The part of the head written so far.
     head: Vec<u8>,
-    /// Once the final head has been sent.
+    /// Set once the final head has been sent.
     send: Option<SendStream<Bytes>>,
     write_ended: bool,
-    /// Once the head has come.
+    /// Set once the head has arrived.
     recv: Option<RecvStream>,
-    /// Came and was not read yet: text of a head, or body.
+    /// Received and not read yet: head text, or body.
     unread: Bytes,
     unread_is_body: bool,
     read_ended: bool,
     trailers: Vec<u8>,
-    /// Why the head could not be sent: no answer will come.
+    /// Why the head could not be sent: there will be no response.
     failed: Option<io::ErrorKind>,
 }
 
 enum Role {
-    /// Towards a client: what it asked came with the stream.
+    /// Towards a client: its request came with the stream.
     Server(SendResponse<Bytes>),
     /// Towards a server.
     Client {
         requests: Requests,
         response: Option<ResponseFuture>,
-        /// A response to HEAD ends with its head, and says nothing of a length by that.
+        /// A response to HEAD ends with its head, whatever length the head states.
         is_head: bool,
-        /// The body's part of the connection's window.
+        /// The body's reserved part of the connection's window.
         promise: Promise,
     },
 }
 
-/// Where requests to a server go out.
+/// Where requests to a server are sent.
 #[derive(Clone)]
 pub(super) struct Requests {
     pub(super) send: SendRequest<Bytes>,
     /// `http` or `https`, for `:scheme`.
     pub(super) scheme: &'static str,
-    /// One for each exchange under way, and one more.
+    /// One reference per exchange in progress, and one more.
     pub(super) exchanges: Rc<()>,
 }
 
 impl Exchange {
-    /// A client's request.
+    /// Returns the exchange of a client's request.
     pub(super) fn of_client(
         connection: Rc<Stream>,
         request: Request<RecvStream>,
@@ -97,7 +97,7 @@ impl Exchange {
         Exchange { connection, inner: RefCell::new(inner) }
     }
 
-    /// For a request to a server.
+    /// Returns an exchange for a request to a server.
     pub(super) fn to_server(
         connection: Rc<Stream>,
         requests: Requests,
@@ -107,12 +107,12 @@ impl Exchange {
         Exchange { connection, inner: RefCell::new(Inner::new(role, Bytes::new())) }
     }
 
-    /// The connection underneath.
+    /// Returns the underlying connection.
     pub(crate) fn connection(&self) -> &Rc<Stream> {
         &self.connection
     }
 
-    /// Reads text of the head, then body; nothing filled is the end of the stream.
+    /// Reads head text, then body; an empty read is the end of the stream.
     pub(crate) fn poll_read(
         &self,
         cx: &mut Context<'_>,
@@ -131,17 +131,17 @@ impl Exchange {
         Poll::Ready(Ok(()))
     }
 
-    /// Ready when a read would not wait.
+    /// Ready when a read would not block.
     pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.inner().poll_unread(cx)
     }
 
-    /// Writes text of a head or, once the final head is complete, body; yields how much was taken.
+    /// Writes head text or, once the final head is complete, body; returns how much was taken.
     pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.write(cx, bytes, false)
     }
 
-    /// The same; with these bytes, if all are taken, the stream ends.
+    /// Like `poll_write`; if all of these bytes are taken, the stream ends.
     pub(crate) fn poll_write_last(
         &self,
         cx: &mut Context<'_>,
@@ -150,7 +150,7 @@ impl Exchange {
         self.write(cx, bytes, true)
     }
 
-    /// Writes of the first slice that holds anything: each write is a frame anyway.
+    /// Writes from the first non-empty slice only: each write is a frame anyway.
     pub(crate) fn poll_write_vectored(
         &self,
         cx: &mut Context<'_>,
@@ -176,13 +176,13 @@ impl Exchange {
         let written = written.map_err(|error| inner.ended_here().map_or(error, io::Error::from));
         match written {
             Poll::Ready(Ok(taken)) => Poll::Ready(Ok(of_head + taken)),
-            // The error, if it is one, comes again.
+            // If it is an error, it will be returned again.
             _ if of_head > 0 => Poll::Ready(Ok(of_head)),
             other => other,
         }
     }
 
-    /// Ends what is sent, with these lines of trailers.
+    /// Ends the sending side with these trailer lines.
     pub(crate) fn finish(&self, trailers: &[u8]) -> io::Result<()> {
         let mut inner = self.inner();
         if inner.write_ended {
@@ -201,7 +201,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Ends what is sent; an exchange that has not come so far has nothing to end.
+    /// Ends the sending side; an exchange that has not reached its body has nothing to end.
     pub(crate) fn poll_close_write(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.finish(&[]) {
             Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
@@ -209,24 +209,24 @@ impl Exchange {
         }
     }
 
-    /// Whether something came, or the end.
+    /// Returns whether data or the end has arrived.
     pub(crate) fn closed_or_readable_hint(&self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.inner().poll_unread(&mut context).is_ready()
     }
 
-    /// Whether it is known that nothing more comes, trailers included.
+    /// Returns whether nothing more will arrive, including trailers.
     pub(crate) fn is_ended(&self) -> bool {
         let inner = self.inner();
         inner.read_ended && inner.unread.is_empty() && inner.trailers.is_empty()
     }
 
-    /// The lines of the trailers that came after the body, once it was read to its end.
+    /// Returns the trailer lines that followed the body, once it was read to its end.
     pub(crate) fn take_trailers(&self) -> Vec<u8> {
         std::mem::take(&mut self.inner().trailers)
     }
 
-    /// Ready when the peer has no interest in the exchange any more, with how that is told.
+    /// Ready when the peer has cancelled the exchange, with the error kind.
     pub(crate) fn poll_abandoned(&self, cx: &mut Context<'_>) -> Poll<io::ErrorKind> {
         let mut inner = self.inner();
         let Inner { send, role, .. } = &mut *inner;
@@ -239,7 +239,7 @@ impl Exchange {
         Poll::Ready(inner.ended_here().unwrap_or(told))
     }
 
-    /// Ends the exchange before its end, so that the peer takes nothing of it for whole.
+    /// Resets the exchange, so that the peer does not take any of it for complete.
     pub(crate) fn reset(self) {
         let Inner { role, send, .. } = self.inner.into_inner();
         match (send, role) {
@@ -252,7 +252,7 @@ impl Exchange {
     }
 
     fn inner(&self) -> RefMut<'_, Inner> {
-        // Every borrow ends within its own call, and none of those calls comes back here.
+        // Every borrow ends within its own call, and none of those calls re-enters.
         self.inner.borrow_mut()
     }
 }
@@ -274,7 +274,7 @@ impl Inner {
         }
     }
 
-    /// Ready when there is something unread, or the end.
+    /// Ready when there is unread data, or the end.
     fn poll_unread(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.unread.is_empty() && !self.read_ended {
             let Some(recv) = &mut self.recv else {
@@ -299,13 +299,13 @@ impl Inner {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits for the next head of a response.
+    /// Waits for the next response head.
     fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(kind) = self.failed {
             return Poll::Ready(Err(kind.into()));
         }
         let Role::Client { response: Some(response), is_head, .. } = &mut self.role else {
-            // Nothing was asked yet; whoever reads now is woken by what is written.
+            // Nothing was sent yet; the reader is woken by the write.
             return Poll::Pending;
         };
         let mut text = Vec::with_capacity(512);
@@ -327,11 +327,11 @@ impl Inner {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes what belongs to the head, and sends it when it is complete and it is known whether
-    /// anything follows; yields how much.
+    /// Takes the bytes that belong to the head, and sends it when it is complete and it is known
+    /// whether a body follows; returns how many.
     fn write_head(&mut self, bytes: &[u8], last: bool) -> io::Result<usize> {
         let before = self.head.len();
-        // The empty line may have come in two parts.
+        // The empty line may be split over two writes.
         let from = before.saturating_sub(3);
         self.head.extend_from_slice(bytes);
         let Some(end) = memchr::memmem::find(&self.head[from..], b"\r\n\r\n") else {
@@ -380,14 +380,14 @@ impl Inner {
         }
     }
 
-    /// How a client's stream that has ended is told, if it was ended on this side, by itself or with
-    /// its connection. The sending half does not say which side it was; the receiving half does.
+    /// Returns the error kind if a client's stream was ended on this side, separately or with its
+    /// connection. The sending half does not know which side it was; the receiving half does.
     fn ended_here(&mut self) -> Option<io::ErrorKind> {
         let (Role::Server(_), Some(recv)) = (&self.role, &mut self.recv) else {
             return None;
         };
         let mut context = Context::from_waker(Waker::noop());
-        // Nobody will read what came before the end.
+        // Data that came before the end will not be read.
         loop {
             match recv.poll_data(&mut context) {
                 Poll::Ready(Some(Ok(_))) => {}
@@ -430,7 +430,7 @@ impl Inner {
     }
 }
 
-/// Why a stream takes nothing more.
+/// Returns why a stream accepts no more data.
 fn closed(send: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> io::Error {
     match send.poll_reset(cx) {
         Poll::Ready(Ok(reason)) => of_reset(reason).into(),

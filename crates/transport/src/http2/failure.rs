@@ -1,31 +1,30 @@
-//! What failed, in the words of sockets, which the rest of the house speaks.
+//! Maps HTTP/2 errors to socket error kinds, which the rest of the program uses.
 
 use std::io::{self, ErrorKind};
 
 use h2::Reason;
 
-/// The kind of error with which a stream ends that its server has not begun to process: it says so
-/// by `REFUSED_STREAM` or by the last stream id of a GOAWAY (RFC 9113 sections 5.4.1 and 6.8), and
-/// any request may then be sent again.
+/// The error kind of a stream that its server has not begun to process: declared by
+/// `REFUSED_STREAM` or by the last stream ID of a GOAWAY (RFC 9113 sections 5.4.1 and 6.8). Any
+/// request may then be sent again.
 pub const STREAM_REFUSED: ErrorKind = ErrorKind::ResourceBusy;
 
-/// The kind of error with which streams end whose connection has ended because the peer broke the
-/// rules of HTTP/2, or speaks something else.
+/// The error kind of streams whose connection has ended because the peer violated HTTP/2, or speaks
+/// another protocol.
 pub const PROTOCOL_VIOLATED: ErrorKind = ErrorKind::InvalidInput;
 
-/// The kind of error with which a stream fails whose request HTTP/2 cannot carry: nothing of it was
-/// sent.
+/// The error kind of a request that HTTP/2 cannot carry: nothing of it was sent.
 pub const UNENCODABLE: ErrorKind = ErrorKind::InvalidFilename;
 
-/// The kind of error with which streams end whose connection was ended because its client asks for
-/// more than is good (RFC 9113 section 10.5).
+/// The error kind of streams whose connection was ended because its client causes excessive load
+/// (RFC 9113 section 10.5).
 pub const FLOODED: ErrorKind = ErrorKind::QuotaExceeded;
 
-/// How a stream's end by reset is told.
+/// Returns the error kind for a stream reset.
 pub(super) fn of_reset(reason: Reason) -> ErrorKind {
     match reason {
         Reason::REFUSED_STREAM => STREAM_REFUSED,
-        // Its peer has lost interest: what is a close where a connection carries one exchange.
+        // The peer has cancelled: the equivalent of a close of a connection with one exchange.
         Reason::CANCEL | Reason::NO_ERROR => ErrorKind::UnexpectedEof,
         _ => ErrorKind::ConnectionReset,
     }
@@ -37,7 +36,7 @@ pub(super) fn to_io(error: h2::Error) -> io::Error {
     }
     let kind = match error.reason() {
         Some(Reason::ENHANCE_YOUR_CALM) if !error.is_remote() => FLOODED,
-        // Only streams above the last id of a GOAWAY end by it.
+        // A GOAWAY only ends streams above its last ID.
         Some(_) if error.is_go_away() && error.is_remote() => STREAM_REFUSED,
         Some(reason) if error.is_reset() && error.is_remote() => of_reset(reason),
         Some(_) if error.is_library() => PROTOCOL_VIOLATED,

@@ -1,4 +1,4 @@
-//! A connection as the `h2` crate wants it, while its streams keep a hand on it.
+//! Adapts a connection for the `h2` crate, while its streams keep a reference to it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,24 +12,24 @@ use super::watch::Watch;
 use super::window::SendWindow;
 use crate::Stream;
 
-/// Reads what had been read already, then the connection.
+/// Reads what had been read already, then from the connection.
 pub(super) struct Io {
     pub(super) stream: Rc<Stream>,
     pub(super) before: Bytes,
-    /// Who sees what passes.
+    /// Observes the bytes in both directions.
     pub(super) onlooker: Option<Onlooker>,
 }
 
-/// Learns from the bytes of a connection what the `h2` crate does not tell.
+/// Extracts from a connection's bytes what the `h2` crate does not expose.
 pub(super) enum Onlooker {
     /// Towards a client: which requests were refused.
     Refusals(Rc<Watch>),
-    /// Towards a server: how much it still takes.
+    /// Towards a server: the remaining send window.
     Window(Rc<SendWindow>),
 }
 
 impl Onlooker {
-    /// These bytes have come from the peer.
+    /// Processes bytes from the peer.
     fn came(&self, bytes: &[u8]) {
         match self {
             Onlooker::Refusals(watch) => watch.came(bytes),
@@ -37,7 +37,7 @@ impl Onlooker {
         }
     }
 
-    /// These bytes have been sent to the peer.
+    /// Processes bytes sent to the peer.
     fn went(&self, bytes: &[u8]) {
         match self {
             Onlooker::Refusals(watch) => watch.went(bytes),

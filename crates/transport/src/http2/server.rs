@@ -1,4 +1,4 @@
-//! The server's role: requests come in as streams.
+//! HTTP/2 server role: requests arrive as streams.
 
 use std::io;
 use std::rc::Rc;
@@ -15,36 +15,36 @@ use super::watch::{Refusal, Watch};
 use super::{RESET_STREAMS_MAX, SMALL_FRAMES_BUDGET, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
 use crate::Stream;
 
-/// What a client is told and held to.
+/// The settings announced to a client and enforced.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerSettings {
-    /// Requests at once.
+    /// Maximum number of concurrent requests.
     pub streams_max: u32,
     /// The largest request head, in bytes as RFC 9113 section 6.5.2 counts them.
     pub head_max_bytes: u32,
 }
 
-/// A client's connection.
+/// A client's HTTP/2 connection.
 pub struct Http2Server {
     connection: Connection<Io, Bytes>,
     stream: Rc<Stream>,
     watch: Rc<Watch>,
 }
 
-/// What has become of a request that a client has begun.
+/// The fate of a request that a client has begun.
 pub enum Incoming {
-    /// It is here, as a stream of its own.
+    /// It arrived, as a stream.
     Request(Stream),
-    /// It was refused already.
+    /// It was already refused.
     Refused(Refusal),
 }
 
 impl Http2Server {
-    /// Takes a client's connection, of which `before` has been read already. Yields when the
-    /// client's preface has come.
+    /// Accepts a client's connection, of which `before` has already been read. Returns when the
+    /// client's preface has arrived.
     ///
     /// # Errors
-    /// The connection failed, or what came is not the preface of HTTP/2.
+    /// The connection failed, or the preface is not that of HTTP/2.
     pub async fn accept(
         stream: Rc<Stream>,
         before: &[u8],
@@ -61,7 +61,7 @@ impl Http2Server {
             .max_concurrent_streams(settings.streams_max)
             .max_header_list_size(settings.head_max_bytes)
             .initial_window_size(STREAM_WINDOW_BYTES)
-            // Room for all streams: one whose body nobody reads must not hold up the others.
+            // Room for all streams: one whose body is not read must not block the others.
             .initial_connection_window_size(
                 STREAM_WINDOW_BYTES.saturating_mul(settings.streams_max.max(1)).min(1 << 30),
             )
@@ -73,8 +73,8 @@ impl Http2Server {
         Ok(Http2Server { connection, stream, watch })
     }
 
-    /// The next request, or the next that was refused. Also moves the bytes of all streams: it must be
-    /// polled as long as any of them lives, and after the end until it yields `None`.
+    /// Returns the next request, or the next refused one. Also moves the bytes of all streams: it
+    /// must be polled while any of them exists, and after the end until it returns `None`.
     pub fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Incoming>>> {
         let next = self.connection.poll_accept(cx);
         if next.is_pending()
@@ -92,28 +92,29 @@ impl Http2Server {
         })
     }
 
-    /// The next refusal that [`Http2Server::poll_request`] has not told of, because the connection
-    /// ended with it.
+    /// Returns the next refusal that [`Http2Server::poll_request`] has not reported, because the
+    /// connection ended with it.
     pub fn take_refusal(&mut self) -> Option<Refusal> {
         self.watch.take_refusal()
     }
 
-    /// The connection underneath.
+    /// Returns the underlying connection.
     pub fn connection(&self) -> &Rc<Stream> {
         &self.stream
     }
 
-    /// Whether anything of a request or a response is still to be moved.
+    /// Returns whether any request or response is still in progress.
     pub fn has_streams(&self) -> bool {
         self.connection.has_streams()
     }
 
-    /// Says that no further request is taken; those that are under way end (RFC 9113 section 6.8).
+    /// Sends GOAWAY: no further requests are accepted; those in progress finish (RFC 9113 section
+    /// 6.8).
     pub fn go_away(&mut self) {
         self.connection.graceful_shutdown();
     }
 
-    /// Ends every stream: the client asks for more than is good (RFC 9113 section 10.5).
+    /// Ends every stream: the client causes excessive load (RFC 9113 section 10.5).
     pub fn refuse(&mut self) {
         self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
     }

@@ -1,6 +1,6 @@
-//! Which requests of a client were refused before anybody saw them. The `h2` crate answers or resets
-//! some streams by itself (malformed heads, heads that are too large, more streams than allowed) and
-//! does not tell; what passes on the wire does.
+//! Detects client requests that the `h2` crate refused. It answers or resets some streams itself
+//! (malformed heads, heads that are too large, more streams than allowed) without reporting them;
+//! the frames on the wire show it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,8 +10,8 @@ use wire::http2::frames::{Frame, FrameScanner, HEADERS, RST_STREAM};
 
 use super::PREFACE;
 
-/// Streams that have begun and were neither handed over nor refused. `h2` reads a few kB at a time
-/// and decides on each stream at once, so there are never as many.
+/// Maximum number of streams that have begun and were neither handed over nor refused. `h2` reads a
+/// few kB at a time and decides on each stream at once, so there are never as many.
 const UNDECIDED_MAX: usize = 4096;
 
 /// Why a request was refused before it was handed over.
@@ -19,9 +19,9 @@ const UNDECIDED_MAX: usize = 4096;
 pub enum Refusal {
     /// Its head breaks the rules of HTTP/2 (RFC 9113 section 8.1.1); the stream was reset.
     Malformed,
-    /// Its head is too large; it was answered with 431.
+    /// The client already had its maximum number of streams; the stream was reset.
     HeadTooLarge,
-    /// There were as many streams as the client may have; the stream was reset.
+    /// The client causes excessive load (RFC 9113 section 10.5); the stream was reset.
     TooManyStreams,
     /// The client asks for more than is good (RFC 9113 section 10.5); the stream was reset.
     Flood,
@@ -35,7 +35,7 @@ pub(super) struct Watch(RefCell<Inner>);
 struct Inner {
     from_client: FrameScanner,
     to_client: FrameScanner,
-    /// Ids in ascending order, as clients must choose them (RFC 9113 section 5.1.1).
+    /// IDs in ascending order, as clients must choose them (RFC 9113 section 5.1.1).
     undecided: VecDeque<u32>,
     last_begun: u32,
     refused: VecDeque<Refusal>,
@@ -52,11 +52,11 @@ impl Watch {
         }))
     }
 
-    /// These bytes have come from the client.
+    /// Processes bytes from the client.
     pub(super) fn came(&self, bytes: &[u8]) {
         let Inner { from_client, undecided, last_begun, .. } = &mut *self.0.borrow_mut();
         from_client.feed(bytes, |frame| {
-            // Trailers are HEADERS too.
+            // Trailers are HEADERS frames too.
             if frame.kind == HEADERS && frame.stream > *last_begun {
                 *last_begun = frame.stream;
                 if undecided.len() == UNDECIDED_MAX {
@@ -67,7 +67,7 @@ impl Watch {
         });
     }
 
-    /// These bytes have been sent to the client.
+    /// Processes bytes sent to the client.
     pub(super) fn went(&self, bytes: &[u8]) {
         let Inner { to_client, undecided, refused, .. } = &mut *self.0.borrow_mut();
         to_client.feed(bytes, |frame| {
@@ -77,18 +77,18 @@ impl Watch {
         });
     }
 
-    /// The stream of this id was handed over.
+    /// Records that the stream with this ID was handed over.
     pub(super) fn accepted(&self, stream: u32) {
         decided(&mut self.0.borrow_mut().undecided, stream);
     }
 
-    /// The next refusal that nobody has been told of.
+    /// Returns the next refusal that has not been reported.
     pub(super) fn take_refusal(&self) -> Option<Refusal> {
         self.0.borrow_mut().refused.pop_front()
     }
 }
 
-/// Takes a stream out of those that are undecided; whether it was among them.
+/// Removes a stream from the undecided ones; returns whether it was among them.
 fn decided(undecided: &mut VecDeque<u32>, stream: u32) -> bool {
     match undecided.binary_search(&stream) {
         Ok(at) => undecided.remove(at).is_some(),
@@ -98,7 +98,7 @@ fn decided(undecided: &mut VecDeque<u32>, stream: u32) -> bool {
 
 fn refusal(frame: Frame) -> Refusal {
     match Reason::from(frame.number) {
-        // The one thing that `h2` answers itself.
+        // The only response that `h2` sends itself.
         _ if frame.kind != RST_STREAM => Refusal::HeadTooLarge,
         Reason::REFUSED_STREAM => Refusal::TooManyStreams,
         Reason::ENHANCE_YOUR_CALM => Refusal::Flood,

@@ -1,9 +1,9 @@
-//! A connection's send window (RFC 9113 section 6.9): what the peer still takes on all streams
-//! together.
+//! Tracks a connection's send window (RFC 9113 section 6.9): how much the peer still accepts on all
+//! streams together.
 //!
-//! The `h2` crate does not expose it, but it decides whether a connection can be shared: uploads that
-//! the peer does not read use the window up, and every other upload on that connection then waits
-//! for them. So the `WINDOW_UPDATE` frames that arrive are read here in passing.
+//! The `h2` crate does not expose it, but it decides whether a connection can be shared: uploads
+//! that the peer does not read use the window up, and every other upload on that connection then
+//! waits for them. So the `WINDOW_UPDATE` frames that arrive are parsed here as well.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,20 +13,20 @@ use wire::http2::frames::{DATA, FrameScanner, WINDOW_UPDATE};
 
 use super::PREFACE;
 
-/// What a connection starts with (RFC 9113 section 6.9.2). SETTINGS do not change it.
+/// Initial window of a connection (RFC 9113 section 6.9.2). SETTINGS do not change it.
 const WINDOW_AT_FIRST_BYTES: i64 = 65_535;
-/// Set aside for a body of unknown length: such are mostly single messages of gRPC.
+/// Reserved for a body of unknown length: these are mostly single gRPC messages.
 const UNKNOWN_LENGTH_BYTES: i64 = 256;
-/// Set aside for one body at most: a longer one moves on as the peer reads. A quarter of the first
-/// window, since peers grant what they have read only from half of the window on.
+/// Maximum reserved for one body: a longer one moves on as the peer reads. A quarter of the initial
+/// window, since peers send updates only after half of the window.
 const PROMISED_MAX_BYTES: i64 = 16 * 1024;
 
-/// The window of one connection towards a server.
+/// The send window of one connection to a server.
 pub(super) struct SendWindow {
     open: Cell<i64>,
-    /// Bodies that have begun will need this much more.
+    /// Bytes still needed by bodies that have begun.
     promised: Cell<i64>,
-    /// Taken from bodies and not on its way yet.
+    /// Taken from bodies and not sent yet.
     queued: Cell<i64>,
     received: RefCell<FrameScanner>,
     sent: RefCell<FrameScanner>,
@@ -45,8 +45,8 @@ impl Default for SendWindow {
 }
 
 impl SendWindow {
-    /// Whether a request with such a body could be sent without waiting for other bodies. `idle`: no
-    /// exchange is under way.
+    /// Returns whether a request with such a body could be sent without waiting for other bodies.
+    /// `idle`: no exchange is in progress.
     pub(super) fn has_room_for(&self, body: RequestBody, idle: bool) -> bool {
         if idle {
             // What streams had queued when they were reset was never sent.
@@ -55,7 +55,7 @@ impl SendWindow {
         needed(body) <= self.open.get() - self.queued.get() - self.promised.get()
     }
 
-    /// Bytes that arrived on the connection.
+    /// Processes bytes that arrived on the connection.
     pub(super) fn received(&self, bytes: &[u8]) {
         self.received.borrow_mut().feed(bytes, |frame| {
             if frame.kind == WINDOW_UPDATE && frame.stream == 0 {
@@ -65,7 +65,7 @@ impl SendWindow {
         });
     }
 
-    /// Bytes that were sent on the connection.
+    /// Processes bytes that were sent on the connection.
     pub(super) fn sent(&self, bytes: &[u8]) {
         self.sent.borrow_mut().feed(bytes, |frame| {
             if frame.kind == DATA {
@@ -88,7 +88,7 @@ fn needed(body: RequestBody) -> i64 {
     }
 }
 
-/// A body's part of its connection's window, set aside until it is sent or given up.
+/// A body's reserved part of its connection's window, until it is sent or dropped.
 pub(super) struct Promise {
     window: Rc<SendWindow>,
     left: Cell<i64>,
@@ -101,7 +101,7 @@ impl Promise {
         Promise { window: Rc::clone(window), left: Cell::new(left) }
     }
 
-    /// So much of the body was taken to be sent.
+    /// Records that this much of the body was taken for sending.
     pub(super) fn taken(&self, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.window.queued.set(self.window.queued.get() + count);

@@ -1,8 +1,8 @@
-//! A connected stream of bytes, for use from both directions at once by one task.
+//! A connected byte stream that one task can use in both directions at once.
 //!
 //! Every request passes through here: over plain TCP nothing is allocated, and system calls are as
-//! few as the readiness model permits. What kind of stream it is concerns nobody who reads and
-//! writes; each kind has a file of its own, and this one says what they have in common.
+//! few as the readiness model permits. Readers and writers need not know the kind of stream; each
+//! kind has its own file, and this one has what they share.
 
 mod tcp;
 #[cfg(test)]
@@ -41,11 +41,11 @@ pub struct Stream {
 enum Kind {
     Tcp(Tcp),
     Tls(Box<Tls>),
-    /// A stream of HTTP/2, on a connection that is shared.
+    /// An HTTP/2 stream, on a shared connection.
     Http2(Box<Exchange>),
 }
 
-/// Calls the method of the kind at hand.
+/// Calls a method of the actual kind.
 macro_rules! of_kind {
     ($stream:expr, $kind:ident => $call:expr) => {
         match &$stream.kind {
@@ -57,21 +57,21 @@ macro_rules! of_kind {
 }
 
 impl Stream {
-    /// From a connected, **non-blocking** socket; asks the kernel for the peer's address. Must be
+    /// Wraps a connected, **non-blocking** socket; asks the kernel for the peer's address. Must be
     /// called within a runtime.
     ///
     /// # Errors
-    /// The socket is not connected any more.
+    /// The socket is no longer connected.
     pub fn from_std(tcp: std::net::TcpStream) -> io::Result<Stream> {
         let peer = tcp.peer_addr()?;
         Stream::with_peer(tcp, peer)
     }
 
-    /// As [`Stream::from_std`], when the peer's address is known already (from accept). The runtime
-    /// begins to watch it when somebody has to wait for it.
+    /// As [`Stream::from_std`], if the peer's address is already known (from accept). The socket is
+    /// registered with the runtime only when a task has to wait for it.
     ///
     /// # Errors
-    /// Does not fail today: later calls report what is wrong with the socket.
+    /// Does not fail today: later calls report errors of the socket.
     pub fn with_peer(tcp: std::net::TcpStream, peer: SocketAddr) -> io::Result<Stream> {
         Ok(Stream { kind: Kind::Tcp(Tcp::unwatched(tcp)), peer })
     }
@@ -80,13 +80,13 @@ impl Stream {
         Stream { kind: Kind::Tcp(Tcp::new(tcp)), peer }
     }
 
-    /// Speaks TLS as the server; done when the handshake is. `prefix` is what has been read from
-    /// the connection already, such as what came with a PROXY header. There is no time limit in
-    /// here, and dropping the future closes the connection.
+    /// Performs a TLS handshake as the server. `prefix` is what has already been read from the
+    /// connection, such as bytes after a PROXY header. Has no time limit of its own; dropping the
+    /// future closes the connection.
     ///
     /// # Errors
-    /// What went wrong, and the connection as it was before, for a last word and a lingering
-    /// close: what TLS has to say about it (an alert) has been sent, as far as there was room.
+    /// The TLS error, and the connection as it was before, for a last message and a lingering
+    /// close: the TLS alert has been sent, as far as there was room.
     pub async fn accept_tls(
         self,
         config: Arc<rustls::ServerConfig>,
@@ -96,12 +96,12 @@ impl Stream {
         self.handshake(session, prefix).await
     }
 
-    /// Speaks TLS as a client, with the server that `name` says, which is also what its
-    /// certificate is held against if the configuration verifies it. Otherwise as
+    /// Performs a TLS handshake as the client, with `name` as the server name, which is also what
+    /// the certificate is verified against if the configuration verifies it. Otherwise as
     /// [`Stream::accept_tls`].
     ///
     /// # Errors
-    /// The handshake failed, or the connection ended in it.
+    /// The handshake failed, or the connection ended during it.
     pub async fn connect_tls(
         self,
         config: Arc<rustls::ClientConfig>,
@@ -120,7 +120,7 @@ impl Stream {
         let refused = |kind, error| Box::new(TlsRefused { error, stream: Stream { kind, peer } });
         let tcp = match kind {
             Kind::Tcp(tcp) => tcp,
-            // TLS within something else has no user here.
+            // TLS inside another layer is not needed.
             kind @ (Kind::Tls(_) | Kind::Http2(_)) => {
                 return Err(refused(kind, TlsError::Io(io::ErrorKind::Unsupported.into())));
             }
@@ -135,7 +135,7 @@ impl Stream {
         }
     }
 
-    /// What was agreed on in the TLS handshake; `None`: this is not TLS.
+    /// Returns what the TLS handshake negotiated; `None`: this is not TLS.
     pub fn tls(&self) -> Option<&TlsFacts> {
         match &self.kind {
             Kind::Tcp(_) => None,
@@ -149,18 +149,18 @@ impl Stream {
         Stream { kind: Kind::Http2(Box::new(exchange)), peer }
     }
 
-    /// Whether it is a stream of HTTP/2: it carries one exchange, whose bodies end with the stream
-    /// whatever the heads say.
+    /// Returns whether it is an HTTP/2 stream: it carries one exchange, whose bodies end with the
+    /// stream whatever the heads say.
     pub fn is_exchange(&self) -> bool {
         matches!(self.kind, Kind::Http2(_))
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// This end's address. One system call.
+    /// Returns the local address. One system call.
     ///
     /// # Errors
     /// The socket has been closed by the kernel.
@@ -168,8 +168,8 @@ impl Stream {
         self.tcp().with(|tcp| os::socket::local_addr(&tcp))
     }
 
-    /// Whether the runtime knows when it is ready. Until then, asking for readiness alone is dearer
-    /// than reading, which says as much.
+    /// Returns whether it is registered with the runtime. Until then, asking for readiness alone is
+    /// more expensive than reading, which gives the same information.
     pub fn is_watched(&self) -> bool {
         match &self.kind {
             Kind::Tcp(tcp) => tcp.is_watched(),
@@ -178,17 +178,18 @@ impl Stream {
         }
     }
 
-    /// The runtime watches it no more, until somebody has to wait for it. For a connection that
-    /// waits beside a poller of the caller's own, by its descriptor. Not for streams of HTTP/2, whose
+    /// Deregisters it from the runtime, until a task has to wait for it. For a connection that
+    /// waits in the caller's own poller, by its descriptor. Not for HTTP/2 streams, whose
     /// connection is shared.
     ///
     /// # Errors
-    /// The runtime's, when it would not let go of it; everything afterwards is then `NotConnected`.
+    /// The runtime failed to deregister it; everything afterwards is then `NotConnected`.
     pub fn unwatch(&self) -> io::Result<()> {
         self.tcp().unwatch()
     }
 
-    /// Its descriptor, for a poller. What TLS has read and not yet handed out it does not tell of.
+    /// Passes its descriptor to `ask`, for a poller. Data that TLS has read and not yet returned
+    /// does not show on the descriptor.
     ///
     /// # Errors
     /// What `ask` returns.
@@ -199,40 +200,41 @@ impl Stream {
         self.tcp().with(ask)
     }
 
-    /// Whether nobody has had to wait for this connection, and asks so for the first time. Whoever
-    /// waits for something else and only wants to notice that the peer leaves may then do without,
-    /// provided that it asks again soon.
+    /// Returns whether no task has had to wait for this connection, and this is the first call. A
+    /// caller that waits for something else and only wants to notice that the peer leaves may then
+    /// skip registering, provided that it asks again soon.
     pub fn is_first_wait(&self) -> bool {
         matches!(&self.kind, Kind::Tcp(tcp) if tcp.is_first_wait())
     }
 
-    /// Reads into `buf`; nothing filled is the end of the stream. A read that leaves room in `buf`
+    /// Reads into `buf`; an empty read is the end of the stream. A read that leaves room in `buf`
     /// has emptied the receive queue, or nearly: the next one waits for the kernel without asking
     /// it first.
     ///
     /// # Errors
-    /// `UnexpectedEof` when TLS ends without saying so (`close_notify`): what was read may have
-    /// been cut off (RFC 8446 section 6.1).
+    /// `UnexpectedEof` when TLS ends without `close_notify`: what was read may have been truncated
+    /// (RFC 8446 section 6.1).
     pub fn poll_read(&self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         of_kind!(self, kind => kind.poll_read(cx, buf))
     }
 
-    /// Ready when a read would probably not wait: bytes, the end of the stream, or an error.
+    /// Ready when a read would probably not block: bytes, the end of the stream, or an error.
     pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         of_kind!(self, kind => kind.poll_read_ready(cx))
     }
 
-    /// Writes some of `bytes`; yields how many. Those are the kernel's: nobody has to flush.
+    /// Writes some of `bytes`; returns how many. They have been handed to the kernel: no flush is
+    /// needed.
     ///
-    /// A write that is `Pending` is to be repeated with the same bytes, or more behind them, or to
-    /// be the last: over TLS they may be encrypted and partly sent already, and are reported as
-    /// written once they are sent whole. How they are divided into slices does not matter.
+    /// A write that is `Pending` must be repeated with the same bytes, or more after them, or be
+    /// the last: over TLS they may be encrypted and partly sent already, and are reported as
+    /// written once they are completely sent. How they are divided into slices does not matter.
     pub fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         of_kind!(self, kind => kind.poll_write(cx, bytes))
     }
 
-    /// Writes some of the bytes of all `slices`, in order, with one system call (writev).
-    /// Otherwise as [`Stream::poll_write`].
+    /// Writes some of the bytes of all `slices`, in order, with one system call (writev). Otherwise
+    /// as [`Stream::poll_write`].
     pub fn poll_write_vectored(
         &self,
         cx: &mut Context<'_>,
@@ -241,8 +243,8 @@ impl Stream {
         of_kind!(self, kind => kind.poll_write_vectored(cx, slices))
     }
 
-    /// Writes some of `bytes`, after which nothing follows: if all are taken, a stream of HTTP/2
-    /// ends with them. On any other, and for the rest, as [`Stream::poll_write`].
+    /// Writes some of `bytes`, after which nothing follows: if all are taken, an HTTP/2 stream ends
+    /// with them. On any other, and otherwise, as [`Stream::poll_write`].
     pub fn poll_write_last(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &self.kind {
             Kind::Http2(exchange) => exchange.poll_write_last(cx, bytes),
@@ -250,8 +252,8 @@ impl Stream {
         }
     }
 
-    /// Ends what is sent on a stream of HTTP/2, with these lines of trailers. On any other it does
-    /// nothing: there, messages end by their framing.
+    /// Ends the sending side of an HTTP/2 stream, with these trailer lines. Does nothing on others:
+    /// there, messages end by their framing.
     ///
     /// # Errors
     /// The stream was reset, or has ended already.
@@ -262,8 +264,8 @@ impl Stream {
         }
     }
 
-    /// Whether a stream of HTTP/2 is known to bring nothing more, not even trailers. On any other
-    /// that shows in reading.
+    /// Returns whether an HTTP/2 stream will yield nothing more, not even trailers. On others,
+    /// reading shows that.
     pub fn is_ended(&self) -> bool {
         match &self.kind {
             Kind::Http2(exchange) => exchange.is_ended(),
@@ -271,7 +273,7 @@ impl Stream {
         }
     }
 
-    /// The lines of the trailers of a stream of HTTP/2 that was read to its end.
+    /// Returns the trailer lines of an HTTP/2 stream that was read to its end.
     pub fn take_trailers(&self) -> Vec<u8> {
         match &self.kind {
             Kind::Http2(exchange) => exchange.take_trailers(),
@@ -279,8 +281,8 @@ impl Stream {
         }
     }
 
-    /// Ready when the peer of a stream of HTTP/2 has lost interest in it, with how that is told
-    /// (RFC 9113 section 5.4.2). On any other connection that shows in reading.
+    /// Ready when the peer of an HTTP/2 stream has cancelled it, with the error kind (RFC 9113
+    /// section 5.4.2). On others, reading shows that.
     pub fn poll_abandoned(&self, cx: &mut Context<'_>) -> Poll<io::ErrorKind> {
         match &self.kind {
             Kind::Http2(exchange) => exchange.poll_abandoned(cx),
@@ -288,22 +290,22 @@ impl Stream {
         }
     }
 
-    /// Ready when a write would probably not wait.
+    /// Ready when a write would probably not block.
     pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.tcp().poll_write_ready(cx)
     }
 
-    /// Whether bytes can be moved inside the kernel: only where they are carried as they are.
+    /// Returns whether bytes can be moved inside the kernel: only if they are sent unchanged.
     pub fn can_splice(&self) -> bool {
         matches!(self.kind, Kind::Tcp(_))
     }
 
     /// Moves at most `max` bytes (more than 0) from this connection into an **empty** pipe, inside
-    /// the kernel; yields how many, 0 at the end of the stream.
+    /// the kernel; returns how many, 0 at the end of the stream.
     ///
     /// # Errors
-    /// `InvalidInput` when the pipe is not empty: the kernel would then not tell a full pipe from
-    /// a silent connection. `Unsupported` unless [`Stream::can_splice`].
+    /// `InvalidInput` when the pipe is not empty: the kernel could then not distinguish a full pipe
+    /// from a silent connection. `Unsupported` unless [`Stream::can_splice`].
     pub fn poll_splice_in(
         &self,
         cx: &mut Context<'_>,
@@ -316,7 +318,7 @@ impl Stream {
         }
     }
 
-    /// Moves bytes from the pipe to this connection, inside the kernel; yields how many, 0 only
+    /// Moves bytes from the pipe to this connection, inside the kernel; returns how many, 0 only
     /// when the pipe is empty. `more`: further bytes follow soon.
     ///
     /// # Errors
@@ -333,16 +335,15 @@ impl Stream {
         }
     }
 
-    /// Ends the direction towards the peer, after everything written: it reads the end of the
-    /// stream, and may still send. A connection that is gone already is no error. Over TCP it
-    /// never waits; TLS says so first (`close_notify`), and waits for room to say it, so whoever
-    /// calls it bounds it.
+    /// Shuts down the sending side after everything written: the peer reads the end of the stream,
+    /// and may still send. A connection that is already gone is no error. Over TCP it never waits;
+    /// TLS sends `close_notify` first and waits for room for it, so the caller must bound it.
     pub fn poll_close_write(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         of_kind!(self, kind => kind.poll_close_write(cx))
     }
 
-    /// Closes with a reset: nothing unsent is sent, the peer notices at once, and no `TIME_WAIT` is
-    /// left on this machine.
+    /// Closes with a reset: unsent data is discarded, the peer notices at once, and no `TIME_WAIT`
+    /// is left on this machine.
     pub fn reset(self) {
         match self.kind {
             Kind::Tcp(tcp) => tcp.reset(),
@@ -351,26 +352,26 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::reset`], once whoever else holds the connection has dropped it.
+    /// As [`Stream::reset`], once all other holders of the connection have dropped it.
     pub fn reset_when_dropped(&self) {
-        // The only error is that of a socket which is none.
+        // Only fails if the descriptor is not a socket.
         let _ = self.tcp().with(|tcp| os::socket::set_linger_zero(&tcp));
     }
 
-    /// For an idle connection: whether its peer has closed it, or sent something that nobody asked
-    /// for; either way it is no longer fit for a request. No system call while nothing has
-    /// happened; one (a peek, or over TLS a read) when something has, or when the last read just
-    /// filled its buffer. What TLS has to say for itself, such as session tickets, is no reason.
+    /// For an idle connection: returns whether its peer has closed it, or sent unsolicited data;
+    /// either way it can no longer be used for a request. No system call while nothing has
+    /// happened; one (a peek, or over TLS a read) when something has, or when the last read exactly
+    /// filled its buffer. TLS messages such as session tickets do not count.
     ///
-    /// A hint, because it knows what the runtime's last look at the kernel brought: a close that
-    /// arrives just then is found by the write or read that follows. It takes the place of a task
-    /// that waits for reading; an idle connection has none.
+    /// A hint, because it is based on the runtime's last poll: a close that arrives just then is
+    /// found by the write or read that follows. It replaces the waker of a task that waits for
+    /// reading; an idle connection has none.
     pub fn closed_or_readable_hint(&self) -> bool {
         of_kind!(self, kind => kind.closed_or_readable_hint())
     }
 
-    /// Whether an idle connection is open and has nothing to read, by the kernel's word. One
-    /// system call; a few over TLS, when something has arrived.
+    /// Returns whether an idle connection is open and has nothing to read, according to the kernel.
+    /// One system call; a few over TLS, when something has arrived.
     pub fn is_silent(&self) -> bool {
         match &self.kind {
             Kind::Tcp(tcp) => tcp.peek() == Idle::Silent,
@@ -395,7 +396,7 @@ impl Stream {
         self.tcp().with(|tcp| os::socket::set_nodelay(&tcp))
     }
 
-    /// Whether each write is sent at once. One system call.
+    /// Returns whether each write is sent at once. One system call.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -403,7 +404,7 @@ impl Stream {
         self.tcp().with(|tcp| os::socket::nodelay(&tcp))
     }
 
-    /// What the kernel knows about this connection. One system call.
+    /// Returns the kernel's TCP statistics of this connection. One system call.
     ///
     /// # Errors
     /// The kernel refuses, or this is not TCP.
@@ -411,7 +412,7 @@ impl Stream {
         self.tcp().with(|tcp| os::tcp_info::read(&tcp))
     }
 
-    /// The socket under it.
+    /// Returns the underlying socket.
     fn tcp(&self) -> &Tcp {
         match &self.kind {
             Kind::Tcp(tcp) => tcp,
@@ -459,7 +460,7 @@ impl AsyncWrite for &Stream {
         true
     }
 
-    /// Written bytes are the kernel's at once.
+    /// Written bytes are handed to the kernel at once.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

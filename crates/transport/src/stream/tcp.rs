@@ -1,4 +1,4 @@
-//! The socket under every kind of stream: bytes as TCP carries them.
+//! The TCP socket under every kind of stream.
 
 use std::cell::{Ref, RefCell, RefMut};
 use std::io::{self, IoSlice, Read, Write};
@@ -16,12 +16,12 @@ use tokio::net::TcpStream;
 pub(super) struct Tcp(RefCell<Socket>);
 
 enum Socket {
-    /// Nobody has had to wait for it. A connection that brings its request with it and ends after
-    /// the response is never watched at all, which saves telling the kernel to begin and to end.
+    /// No task has had to wait for it. A connection whose request arrives with it and which ends
+    /// after the response is never registered, which saves two system calls.
     Unwatched { tcp: std::net::TcpStream, was_asked: bool },
-    /// The runtime says when it is ready.
+    /// Registered with the runtime.
     Watched(TcpStream),
-    /// The runtime would not watch it: the kernel has no room for more.
+    /// Registration failed: the kernel has no room for more.
     Lost,
 }
 
@@ -30,12 +30,12 @@ impl Tcp {
         Tcp(RefCell::new(Socket::Watched(tcp)))
     }
 
-    /// A non-blocking socket that need not be waited for yet.
+    /// Wraps a non-blocking socket that need not be waited for yet.
     pub(super) fn unwatched(tcp: std::net::TcpStream) -> Tcp {
         Tcp(RefCell::new(Socket::Unwatched { tcp, was_asked: false }))
     }
 
-    /// What asks or sets something of the socket itself.
+    /// Runs a call that queries or configures the socket itself.
     pub(super) fn with<T>(
         &self,
         ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
@@ -58,7 +58,7 @@ impl Tcp {
         }
     }
 
-    /// The socket as the runtime watches it, from now on.
+    /// Returns the socket, registering it with the runtime.
     fn watched(&self) -> io::Result<Ref<'_, TcpStream>> {
         self.watch()?;
         Ref::filter_map(self.0.borrow(), |socket| match socket {
@@ -70,7 +70,7 @@ impl Tcp {
 
     fn watched_mut(&self) -> io::Result<RefMut<'_, TcpStream>> {
         self.watch()?;
-        // Every borrow here ends within its own call, and none of those calls comes back.
+        // Every borrow ends within its own call, and none of those calls re-enters.
         RefMut::filter_map(self.0.borrow_mut(), |socket| match socket {
             Socket::Watched(tcp) => Some(tcp),
             _ => None,
@@ -89,7 +89,7 @@ impl Tcp {
         Ok(())
     }
 
-    /// The runtime watches it no more, until somebody has to wait for it.
+    /// Deregisters it from the runtime, until a task has to wait for it.
     pub(super) fn unwatch(&self) -> io::Result<()> {
         let mut socket = self.0.borrow_mut();
         match std::mem::replace(&mut *socket, Socket::Lost) {
@@ -102,7 +102,7 @@ impl Tcp {
         Ok(())
     }
 
-    /// What `call` yields at once on a socket that is not watched; `None` when it is, or when it
+    /// Returns what `call` yields at once on a socket that is not registered; `None` if it is, or
     /// has to wait.
     fn at_once<T>(
         &self,
@@ -188,8 +188,7 @@ impl Tcp {
         }
     }
 
-    /// Ends the direction towards the peer. A connection that is gone already is no error. Never
-    /// waits.
+    /// Shuts down the sending side. A connection that is already gone is no error. Never waits.
     pub(super) fn poll_close_write(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let closed = match self.at_once(|tcp| tcp.shutdown(Shutdown::Write)) {
             Some(closed) => closed,
@@ -202,7 +201,7 @@ impl Tcp {
     }
 
     pub(super) fn reset(self) {
-        // The only error is that of a socket which is none; dropping closes it either way.
+        // Only fails if the descriptor is not a socket; dropping closes it either way.
         let _ = self.with(|tcp| os::socket::set_linger_zero(&tcp));
     }
 
@@ -224,21 +223,21 @@ impl Tcp {
         }
     }
 
-    /// What the kernel has to read, whatever the runtime knows. One system call.
+    /// Returns what the kernel has to read, whatever the runtime knows. One system call.
     pub(super) fn peek(&self) -> Idle {
         self.with(|tcp| Ok(os::socket::peek(&tcp))).unwrap_or(Idle::Closed)
     }
 
-    /// Reads without waiting, and without asking the runtime whether there is something. For what
-    /// [`Tcp::peek`] has found: the detour through a second descriptor costs system calls.
+    /// Reads without waiting, and without asking the runtime. For data that [`Tcp::peek`] has
+    /// found: going through a second descriptor costs system calls.
     pub(super) fn read_now(&self, into: &mut [u8]) -> io::Result<usize> {
         let descriptor = self.with(|tcp| tcp.try_clone_to_owned())?;
         std::net::TcpStream::from(descriptor).read(into)
     }
 }
 
-/// What `poll` says at once, with nobody to be woken. The scheduler's budget for a task must not
-/// turn the answer into "nothing happened".
+/// Returns what `poll` yields at once, with a no-op waker. The scheduler's budget for a task must
+/// not turn the answer into "nothing happened".
 pub(super) fn now<T>(poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
     let polled = tokio::task::coop::unconstrained(std::future::poll_fn(poll));
     Future::poll(std::pin::pin!(polled), &mut Context::from_waker(Waker::noop()))

@@ -1,4 +1,4 @@
-//! Streams over TCP as they are, both ends in one process.
+//! Tests of streams over plain TCP, both ends in one process.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};

@@ -1,4 +1,4 @@
-//! Dialing with TLS: within one time limit, with a cause when it fails.
+//! Tests of dialling with TLS: within one timeout, with a cause when it fails.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ async fn accept(listener: &tokio::net::TcpListener) -> Stream {
     Stream::from_std(tcp.into_std().unwrap()).unwrap()
 }
 
-/// How dialing fails with a client that believes `authority`, against a server of ours.
+/// Returns the error of dialling our server with a client that trusts `authority`.
 async fn failure(authority: &Pki) -> DialError {
     let (listener, address) = listen();
     let serve = async { accept(&listener).await.accept_tls(pki().server(), &[]).await };
@@ -92,8 +92,8 @@ async fn clear_text_and_an_alert_have_theirs() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_ends_patience() {
-    // The kernel takes the connection, nobody the handshake.
+async fn a_silent_server_runs_into_the_timeout() {
+    // The kernel accepts the connection, but nothing answers the handshake.
     let (_listener, address) = listen();
     let hasty = options(pki().client(), Duration::from_secs(1));
     let error = dial(address, &hasty).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Bytes both ways: ends, cuts, back-pressure.
+//! Tests of bytes in both directions: ends, truncation, back-pressure.
 
 use std::future::poll_fn;
 use std::io::{ErrorKind, IoSlice, Read, Write};
@@ -12,7 +12,7 @@ use transport::Stream;
 use crate::pki::{NAME, pki};
 use crate::{pair, pattern, sockets};
 
-/// As [`pair`], with send buffers that hold less than a record.
+/// As [`pair`], with send buffers smaller than a record.
 async fn narrow_pair() -> (Stream, Stream) {
     let [near, far] = sockets().map(|end| {
         SockRef::from(&end).set_send_buffer_size(4096).unwrap();
@@ -24,7 +24,7 @@ async fn narrow_pair() -> (Stream, Stream) {
     (near.unwrap(), far.unwrap())
 }
 
-/// What `stream` takes at once, without being polled again.
+/// Returns what `stream` takes at once, without being polled again.
 fn write_now(stream: &Stream, bytes: &[u8]) -> Poll<usize> {
     let cx = &mut Context::from_waker(Waker::noop());
     let write = tokio::task::coop::unconstrained(poll_fn(|cx| stream.poll_write(cx, bytes)));
@@ -159,7 +159,7 @@ async fn single_bytes_are_read_from_what_one_read_brought() {
 async fn what_was_reported_as_written_arrives_without_another_poll_of_the_writer() {
     let (near, far) = pair().await;
     let piece = pattern(50_000);
-    // Until the kernel takes no more: nobody reads.
+    // Until the kernel takes no more: nothing reads.
     let mut written = 0;
     while let Poll::Ready(count) = write_now(&near, &piece[written % piece.len()..]) {
         written += count;
@@ -179,7 +179,7 @@ async fn a_pending_write_is_reported_once_and_however_it_is_sliced_then() {
         written += count;
         assert!(written < 64 << 20, "the kernel's buffers are bounded");
     }
-    // That one is owed: as slices, then the rest of it, which must not be sent twice.
+    // Repeated as slices, then the rest of it, which must not be sent twice.
     let send = async {
         let slices = [IoSlice::new(&piece[..10]), IoSlice::new(&piece[10..1000])];
         let count = poll_fn(|cx| near.poll_write_vectored(cx, &slices)).await.unwrap();
@@ -203,7 +203,7 @@ async fn a_slow_reader_gets_everything_through_a_small_buffer() {
     let all = pattern(300_000);
     let send = async {
         (&near).write_all(&all).await.unwrap();
-        // Nobody writes, flushes or reads here any more: what was taken has left.
+        // Nothing writes, flushes or reads here any more: what was taken has been sent.
     };
     let receive = async {
         let mut read = Vec::new();
@@ -225,14 +225,14 @@ async fn new_keys_are_followed_in_both_directions() {
     let [near, far] = sockets();
     near.set_nonblocking(false).unwrap();
     let far = Stream::from_std(far).unwrap();
-    // A peer of the library's own, as the stream asks for no new keys itself.
+    // A peer that uses rustls directly, as the stream does not request key updates itself.
     let peer = std::thread::spawn(move || {
         let name = ServerName::try_from(NAME).unwrap();
         let session = rustls::ClientConnection::new(pki().client(), name).unwrap();
         let mut tls = rustls::StreamOwned::new(session, near);
         for _ in 0..10 {
             tls.write_all(b"question").unwrap();
-            // It asks for the other side's new keys too.
+            // It requests a key update from the other side too.
             tls.conn.refresh_traffic_keys().unwrap();
             tls.write_all(b" again").unwrap();
             let mut answer = [0; 6];
@@ -252,7 +252,7 @@ async fn new_keys_are_followed_in_both_directions() {
 }
 
 #[tokio::test]
-async fn closing_waits_for_room_and_says_the_end() {
+async fn closing_waits_for_room_and_sends_close_notify() {
     let (near, far) = pair().await;
     let piece = pattern(60_000);
     let mut written = 0;
@@ -266,7 +266,7 @@ async fn closing_waits_for_room_and_says_the_end() {
         (&far).read_to_end(&mut all).await.unwrap();
         all.len()
     };
-    // What was begun is ended: half a record would be a cut.
+    // A record that was begun is completed: half a record would be a truncation.
     let ((), bytes) = tokio::join!(close, receive);
     assert_eq!(bytes, written + piece.len());
 }

@@ -1,4 +1,4 @@
-//! What is agreed on, and how each refusal is told on both sides.
+//! Tests of what is negotiated, and how each refusal is reported on both sides.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn both_sides_know_what_was_agreed_on_and_go_on_with_it_later() {
             assert!(here.peer_certificate.is_some() && there.peer_certificate.is_none());
             assert_eq!((here.resumed, there.resumed), (resumed, resumed), "{name}");
             assert!(!near.can_splice());
-            // Tickets come with the answer.
+            // Tickets come with the response.
             say(&near, &far, b"question").await;
             say(&far, &near, b"answer").await;
         }
@@ -61,19 +61,19 @@ async fn a_clients_certificate_is_known() {
 }
 
 #[tokio::test]
-async fn a_client_without_the_certificate_it_needs_is_told() {
+async fn a_client_without_a_required_certificate_gets_an_alert() {
     let server = Arc::new(pki().server_config(false, true, rustls::ALL_VERSIONS));
     let (near, far) = shake(&pki().client(), &server).await;
     let refused = far.unwrap_err();
     assert!(matches!(refused.error, TlsError::CertificateMissing), "{}", refused.error);
-    // In TLS 1.3 the client is done before the server has looked.
+    // In TLS 1.3 the client is done before the server has verified it.
     let failed = (&near.unwrap()).read(&mut [0; 8]).await.unwrap_err();
     assert_eq!(failed.kind(), std::io::ErrorKind::ConnectionAborted);
     assert_eq!(failed.to_string(), "the peer requires a certificate (CertificateRequired)");
 }
 
 #[tokio::test]
-async fn an_unknown_authority_is_told_on_both_sides() {
+async fn an_unknown_authority_is_reported_on_both_sides() {
     let (near, far) = shake(&Pki::new("Another Authority").client(), &pki().server()).await;
     let near = error(near);
     assert!(matches!(near, TlsError::Certificate(CertificateError::UnknownIssuer)), "{near}");
@@ -103,7 +103,7 @@ async fn another_name_is_refused() {
 }
 
 #[tokio::test]
-async fn no_protocol_in_common_is_told_on_both_sides() {
+async fn no_common_protocol_is_reported_on_both_sides() {
     let mut client = pki().client_config();
     client.alpn_protocols = vec![b"gopher".to_vec()];
     let (near, far) = shake(&Arc::new(client), &pki().server()).await;
@@ -121,7 +121,7 @@ async fn clear_text_may_be_answered_in_clear_text() {
 }
 
 #[tokio::test]
-async fn a_server_in_clear_text_is_told_from_one_that_speaks_tls() {
+async fn a_clear_text_server_is_distinguished_from_a_tls_server() {
     let (near, far) = tcp();
     let serve = async {
         (&far).write_all(b"220 mail.test ESMTP\r\n").await.unwrap();
@@ -133,7 +133,7 @@ async fn a_server_in_clear_text_is_told_from_one_that_speaks_tls() {
 }
 
 #[tokio::test]
-async fn a_peer_that_leaves_in_the_handshake_is_told() {
+async fn a_peer_that_closes_during_the_handshake_is_reported() {
     let (near, far) = tcp();
     drop(near);
     assert!(matches!(error(far.accept_tls(pki().server(), &[]).await), TlsError::Closed));
@@ -161,7 +161,7 @@ async fn what_was_read_before_is_part_of_the_handshake() {
     let (near, far) = tcp();
     let name = ServerName::try_from(NAME).unwrap();
     let serve = async {
-        // As after a PROXY header: nobody knows how much of the hello has come along.
+        // As after a PROXY header: an unknown part of the hello has already been read.
         let mut prefix = [0; 100];
         (&far).read_exact(&mut prefix).await.unwrap();
         far.accept_tls(pki().server(), &prefix).await

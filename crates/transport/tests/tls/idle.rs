@@ -1,4 +1,4 @@
-//! Kept connections: what tells that one is no longer fit, and what does not.
+//! Tests of idle connections: what makes one unusable, and what does not.
 
 use std::future::poll_fn;
 
@@ -19,12 +19,12 @@ async fn arrived(stream: &Stream) {
     poll_fn(|cx| stream.poll_read_ready(cx)).await.unwrap();
 }
 
-/// A client's connection on which the server's tickets have arrived and nobody has read them.
+/// Returns a client's connection on which the server's tickets have arrived unread.
 async fn with_tickets() -> (Stream, Stream) {
     let (near, far) = pair().await;
     (&near).write_all(b"question").await.unwrap();
     (&far).read_exact(&mut [0; 8]).await.unwrap();
-    // A reader that waits has the tickets sent, as nothing else is to be.
+    // A waiting reader makes the tickets be sent, as there is no other data.
     let mut byte = [0];
     let reading = async { (&far).read(&mut byte).await.unwrap() };
     tokio::select! {
@@ -36,7 +36,7 @@ async fn with_tickets() -> (Stream, Stream) {
 }
 
 #[tokio::test]
-async fn tickets_are_not_what_nobody_asked_for() {
+async fn tickets_are_not_unsolicited_data() {
     let (near, _far) = with_tickets().await;
     assert!(near.tcp_info().unwrap().bytes_received > 0);
     assert!(!near.closed_or_readable_hint(), "by the runtime");

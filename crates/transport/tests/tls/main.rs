@@ -1,4 +1,4 @@
-//! TLS streams, both ends in one process, over loopback.
+//! Tests of TLS streams, both ends in one process, over loopback.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
 mod dialing;
@@ -17,7 +17,7 @@ use transport::{Stream, TlsRefused};
 
 use pki::NAME;
 
-/// Two ends of one TCP connection, as sockets: who dialled, who accepted.
+/// Returns two ends of one TCP connection, as sockets: client, server.
 pub(crate) fn sockets() -> [TcpStream; 2] {
     let bound = bind("127.0.0.1:0".parse().unwrap(), None, false).unwrap();
     bound.listener.set_nonblocking(false).unwrap();
@@ -38,7 +38,7 @@ pub(crate) fn tcp() -> (Stream, Stream) {
 
 type Shaken = Result<Stream, Box<TlsRefused>>;
 
-/// How the handshake ends for the client and for the server.
+/// Performs the handshake; returns the results of the client and of the server.
 pub(crate) async fn shake(
     client: &Arc<ClientConfig>,
     server: &Arc<ServerConfig>,
@@ -51,14 +51,14 @@ pub(crate) async fn shake(
     )
 }
 
-/// The client's end and the server's.
+/// Returns the client's end and the server's.
 pub(crate) async fn pair() -> (Stream, Stream) {
     let pki = pki::pki();
     let (client, server) = shake(&pki.client(), &pki.server()).await;
     (client.unwrap(), server.unwrap())
 }
 
-/// Bytes that differ from place to place, so that a swap or a loss is seen.
+/// Returns bytes that differ by position, so that a swap or a loss shows.
 pub(crate) fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|n| (n ^ (n >> 8) ^ (n >> 16)) as u8).collect()
 }

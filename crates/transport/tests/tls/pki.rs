@@ -1,4 +1,4 @@
-//! Certificates made for the tests, once for all of them, and what is made of them.
+//! Certificates created once for all tests, and the configurations made from them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +17,7 @@ pub(crate) struct Pki {
     authority: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// Everybody's.
+/// Returns the shared certificates.
 pub(crate) fn pki() -> &'static Pki {
     static PKI: OnceLock<Pki> = OnceLock::new();
     PKI.get_or_init(|| Pki::new("Test Authority"))

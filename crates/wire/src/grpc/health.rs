@@ -5,34 +5,34 @@
 //! message HealthCheckResponse { ServingStatus status = 1; }
 //! ```
 //!
-//! Each is preceded by a byte that says whether it is compressed, and its length in four.
+//! Each is preceded by one byte that tells whether it is compressed, and its length in four bytes.
 
-/// The longest service name that is asked for.
+/// Maximum length of a service name.
 pub const SERVICE_MAX_BYTES: usize = 1024;
 
-/// Compressed or not, and the length.
+/// The compression flag and the length.
 const PREFIX_BYTES: usize = 5;
 
 /// Field 1, a string.
 const SERVICE_TAG: u8 = 0x0a;
 
-/// What a server says of a service.
+/// The serving status of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServingStatus {
-    /// It does not know.
+    /// The server does not know.
     Unknown,
-    /// It takes requests.
+    /// The service accepts requests.
     Serving,
-    /// It takes none.
+    /// The service accepts no requests.
     NotServing,
-    /// There is no such service. (For watching; a check is answered `NOT_FOUND` instead.)
+    /// There is no such service. (Used for watching; a check is answered `NOT_FOUND` instead.)
     ServiceUnknown,
-    /// A number that the protocol does not know.
+    /// A number that the protocol does not define.
     Other,
 }
 
 impl ServingStatus {
-    /// As the protocol spells it.
+    /// Returns the protocol's name for it.
     pub fn name(self) -> &'static str {
         match self {
             ServingStatus::Unknown => "UNKNOWN",
@@ -44,19 +44,19 @@ impl ServingStatus {
     }
 }
 
-/// Why an answer cannot be read.
+/// Why a response cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthError {
-    /// It is compressed, though nothing of the kind was offered.
+    /// It is compressed, although no compression was offered.
     Compressed,
-    /// It is not one whole message.
+    /// It is not one complete message.
     Framing,
-    /// The message is no protobuf, or not of this kind.
+    /// The message is not valid protobuf, or not of this type.
     Message,
 }
 
 impl HealthError {
-    /// For people.
+    /// Returns a description.
     pub fn detail(self) -> &'static str {
         match self {
             HealthError::Compressed => "the health service answers compressed, unasked",
@@ -66,18 +66,18 @@ impl HealthError {
     }
 }
 
-/// Appends the question for the health of `service`; empty: of the server as a whole. A name
-/// beyond [`SERVICE_MAX_BYTES`] is the caller's mistake, and is sent all the same.
+/// Appends the request for the health of `service`; empty: of the server as a whole. A name longer
+/// than [`SERVICE_MAX_BYTES`] is the caller's error, and is sent all the same.
 pub fn put_check_request(out: &mut Vec<u8>, service: &str) {
     let mut message = Vec::with_capacity(service.len() + 8);
-    // A field that is empty is left out (proto3).
+    // An empty field is omitted (proto3).
     if !service.is_empty() {
         message.push(SERVICE_TAG);
         put_varint(&mut message, service.len());
         message.extend_from_slice(service.as_bytes());
     }
     out.push(0);
-    // Names are far shorter than what four bytes can say.
+    // Names are far shorter than four bytes can express.
     out.extend_from_slice(&(message.len() as u32).to_be_bytes());
     out.extend_from_slice(&message);
 }
@@ -90,10 +90,11 @@ fn put_varint(out: &mut Vec<u8>, mut value: usize) {
     out.push(value as u8);
 }
 
-/// Reads the answer, which is the whole body of a response.
+/// Parses the response, which is the whole body.
 ///
 /// # Errors
-/// Whatever is not one message of this kind; fields that the protocol may get later are skipped.
+/// Anything but one message of this type; unknown fields, which the protocol may add later, are
+/// skipped.
 pub fn read_answer(body: &[u8]) -> Result<ServingStatus, HealthError> {
     let Some((prefix, message)) = body.split_first_chunk::<PREFIX_BYTES>() else {
         return Err(HealthError::Framing);
@@ -109,7 +110,7 @@ pub fn read_answer(body: &[u8]) -> Result<ServingStatus, HealthError> {
     }
 }
 
-/// The last of several counts, none is 0 (proto3).
+/// Of several values the last counts; none means 0 (proto3).
 fn read_message(mut bytes: &[u8]) -> Option<ServingStatus> {
     let mut status = 0;
     while !bytes.is_empty() {

@@ -1,6 +1,6 @@
-//! The status in which a call ends (`grpc-status`).
+//! The status that ends a call (`grpc-status`).
 
-/// Names by code, of gRPC's `doc/statuscodes.md`.
+/// Names by code, from gRPC's `doc/statuscodes.md`.
 const NAMES: [&str; 17] = [
     "OK",
     "CANCELLED",
@@ -21,7 +21,7 @@ const NAMES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// The value of `grpc-status`: decimal digits, no sign. `None`: it is nothing of the kind.
+/// Parses `grpc-status`: decimal digits, no sign. Returns `None` for anything else.
 pub fn parse_status(value: &[u8]) -> Option<u32> {
     let digits = std::str::from_utf8(value).ok()?;
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -30,7 +30,7 @@ pub fn parse_status(value: &[u8]) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// The name of a status; `None`: it is not one of gRPC's.
+/// Returns the name of a status; `None` if gRPC does not define it.
 pub fn status_name(code: u32) -> Option<&'static str> {
     NAMES.get(usize::try_from(code).ok()?).copied()
 }

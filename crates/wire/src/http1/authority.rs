@@ -1,8 +1,8 @@
-//! The authority of a request: `host [":" port]` (RFC 3986 section 3.2), as it stands in Host and
-//! in absolute-form targets. User information is refused (RFC 9110 section 4.2.4).
+//! The authority of a request: `host [":" port]` (RFC 3986 section 3.2), as in Host and in
+//! absolute-form targets. User information is refused (RFC 9110 section 4.2.4).
 
-/// The length of the host part if `bytes` is a host with an optional port. The host is not empty:
-/// an http URI with an empty host is invalid (RFC 9110 section 4.2.1).
+/// Returns the length of the host part if `bytes` is a host with an optional port. The host must
+/// not be empty: an http URI with an empty host is invalid (RFC 9110 section 4.2.1).
 pub(super) fn host_len(bytes: &[u8]) -> Option<usize> {
     let len = if bytes.first() == Some(&b'[') { literal_len(bytes)? } else { name_len(bytes)? };
     match &bytes[len..] {

@@ -1,13 +1,13 @@
-//! `CDN-Loop` (RFC 8586): how often a request has already passed one instance. What is done about
-//! a loop is the proxy's business.
+//! `CDN-Loop` (RFC 8586): counts how often a request has already passed one instance. The proxy
+//! decides what to do about a loop.
 
 use super::grammar::{list_elements, trim_ows};
 use super::known::Known;
 use super::request::RequestHead;
 
 impl RequestHead {
-    /// Counts how often `id` stands in the CDN-Loop fields: one for each time that the instance of
-    /// that id has forwarded the request. Parameters behind an id do not matter (RFC 8586
+    /// Counts how often `id` occurs in the CDN-Loop fields: once for each time that the instance
+    /// with that ID has forwarded the request. Parameters after an ID do not matter (RFC 8586
     /// section 2).
     pub fn cdn_loop_passes(&self, id: &[u8]) -> usize {
         if self.known(Known::CdnLoop).is_none() {

@@ -1,5 +1,5 @@
-//! The chunked transfer coding, decoded (RFC 9112 section 7.1), however its bytes are split. Data
-//! is not copied: the caller is told where it lies in its own buffer. Writing chunks is `encode`.
+//! Decoder of the chunked transfer coding (RFC 9112 section 7.1), however its bytes are split. Data
+//! is not copied: the caller learns where it lies in its own buffer. `encode` writes chunks.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use super::error::ChunkError;
 use super::grammar::{is_token, is_value_byte, trim_ows};
 use super::known::Known;
 
-/// More digits than 63 bits need, so that leading zeros have a bound.
+/// More digits than 63 bits need, so that leading zeros are bounded.
 const SIZE_DIGITS_MAX: u8 = 16;
 
 /// How much a chunked body may carry besides its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkLimits {
-    /// By how much chunk extensions may exceed twice the data they came with.
+    /// How much longer chunk extensions may be than twice the data they came with.
     pub extensions_max_bytes: u32,
     /// The whole trailer section.
     pub trailers_max_bytes: u32,
@@ -27,18 +27,18 @@ impl Default for ChunkLimits {
     }
 }
 
-/// What one call of [`ChunkedDecoder::decode`] found.
+/// The result of one call of [`ChunkedDecoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Bytes of input that are done with, `data` among them.
+    /// Bytes of input that have been processed, including `data`.
     pub consumed: usize,
     /// Where body data lies in the input; may be empty.
     pub data: Range<usize>,
-    /// Whether the body is complete, trailers included. The next message begins after `consumed`.
+    /// Whether the body is complete, including trailers. The next message begins after `consumed`.
     pub end: bool,
 }
 
-/// Where in the coding the next byte stands.
+/// The position of the next byte in the coding.
 ///
 /// ```text
 /// Size ─┬──────────────┬─▶ SizeFeed ─┬─▶ Data ─▶ DataReturn ─▶ DataFeed ─▶ Size
@@ -48,7 +48,7 @@ pub struct Chunk {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In the size's digits.
+    /// In the digits of the size.
     Size,
     /// After the size, in whitespace that only an extension may follow.
     BeforeExtension,
@@ -62,7 +62,7 @@ enum State {
     DataReturn,
     /// Before the LF that follows data.
     DataFeed,
-    /// At the beginning of a trailer line, or of the empty line that ends the body.
+    /// At the start of a trailer line, or of the empty line that ends the body.
     TrailerStart,
     /// In a trailer line.
     Trailer,
@@ -72,15 +72,15 @@ enum State {
     End,
 }
 
-/// Decodes one chunked body. Allocates only when there are trailers, and keeps what it allocated.
+/// Decodes one chunked body. Allocates only if there are trailers, and keeps what it allocated.
 #[derive(Clone, Debug)]
 pub struct ChunkedDecoder {
     limits: ChunkLimits,
     state: State,
     digits: u8,
-    /// The size being read, then what is left of the chunk's data.
+    /// The size being read, then the remaining length of the chunk's data.
     left: u64,
-    /// Extension bytes in excess of what the data so far accounts for.
+    /// Extension bytes beyond those permitted by the data so far.
     extension_bytes: u64,
     trailer_bytes: usize,
     /// The trailer line being read.
@@ -89,7 +89,7 @@ pub struct ChunkedDecoder {
 }
 
 impl ChunkedDecoder {
-    /// A decoder at the beginning of a body.
+    /// Returns a decoder at the start of a body.
     pub fn new(limits: ChunkLimits) -> ChunkedDecoder {
         ChunkedDecoder {
             limits,
@@ -103,7 +103,7 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Goes back to the beginning, for another body. Capacities are kept.
+    /// Resets it for another body. Capacities are kept.
     pub fn reset(&mut self) {
         self.state = State::Size;
         self.digits = 0;
@@ -114,17 +114,17 @@ impl ChunkedDecoder {
         self.trailers.clear();
     }
 
-    /// Whether the body is complete.
+    /// Returns whether the body is complete.
     pub fn is_end(&self) -> bool {
         self.state == State::End
     }
 
-    /// Goes on with `input`, which begins where the last call's `consumed` ended. Stops after one
-    /// run of data: call again with the rest while something was consumed and the end has not
-    /// come. After an error the body is lost.
+    /// Continues with `input`, which starts where the last call's `consumed` ended. Stops after one
+    /// run of data: call again with the rest while something was consumed and the end has not been
+    /// reached. After an error the body is lost.
     ///
     /// # Errors
-    /// The chunked coding is broken or beyond its limits.
+    /// The chunked coding is invalid or exceeds its limits.
     pub fn decode(&mut self, input: &[u8]) -> Result<Chunk, ChunkError> {
         let mut at = 0;
         while self.state != State::End {
@@ -153,14 +153,14 @@ impl ChunkedDecoder {
         Ok(Chunk { consumed: at, data: at..at, end: self.state == State::End })
     }
 
-    /// The trailer fields as `name: value` lines with CRLF, ready to be forwarded; complete once
-    /// the end has come. Fields that frame, route, authenticate or describe the message, or
-    /// concern the connection, are left out (RFC 9110 section 6.5.1).
+    /// Returns the trailer fields as `name: value` lines with CRLF, ready to be forwarded; complete
+    /// once the end has been reached. Fields that frame, route, authenticate or describe the
+    /// message, or concern the connection, are left out (RFC 9110 section 6.5.1).
     pub fn trailers(&self) -> &[u8] {
         &self.trailers
     }
 
-    /// One byte that is neither data nor inside a trailer line.
+    /// Processes one byte that is neither data nor inside a trailer line.
     #[inline]
     fn step(&mut self, byte: u8) -> Result<(), ChunkError> {
         self.state = match (self.state, byte) {
@@ -232,7 +232,7 @@ impl ChunkedDecoder {
         Ok(())
     }
 
-    /// The header line is complete.
+    /// Handles a complete header line.
     #[inline]
     fn begin_chunk(&mut self) -> State {
         self.digits = 0;
@@ -243,7 +243,7 @@ impl ChunkedDecoder {
         State::Data
     }
 
-    /// Goes on with a trailer line; returns how much of `input` belongs to it.
+    /// Continues a trailer line; returns how much of `input` belongs to it.
     fn trailer(&mut self, input: &[u8]) -> Result<usize, ChunkError> {
         let feed = memchr::memchr(b'\n', input);
         let len = feed.map_or(input.len(), |feed| feed + 1);
@@ -268,10 +268,10 @@ impl ChunkedDecoder {
     }
 }
 
-/// Whether a field must not be passed on as a trailer (RFC 9110 section 6.5.1).
+/// Returns whether a field must not be forwarded as a trailer (RFC 9110 section 6.5.1).
 pub(crate) fn is_forbidden_trailer(name: &[u8]) -> bool {
-    /// Beside those that Weir knows for other reasons: request modifiers, authentication, response
-    /// control and content description.
+    /// In addition to those in `Known`: request modifiers, authentication, response control and
+    /// content description.
     const OTHERS: [&str; 19] = [
         "age",
         "cache-control",

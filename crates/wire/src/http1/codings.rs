@@ -1,9 +1,9 @@
-//! What the Transfer-Encoding fields of a message amount to (RFC 9112 sections 6.1 and 7). Which
-//! answer that deserves is `request`'s and `response`'s.
+//! Evaluates the Transfer-Encoding fields of a message (RFC 9112 sections 6.1 and 7). `request` and
+//! `response` decide how to respond.
 
 use super::grammar::{is_token, list_elements, trim_ows};
 
-/// The transfer codings of a message, all its Transfer-Encoding fields together.
+/// The transfer codings of a message, from all of its Transfer-Encoding fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TransferCodings {
     count: usize,
@@ -12,14 +12,14 @@ pub(super) struct TransferCodings {
     malformed: bool,
 }
 
-/// What the transfer codings amount to.
+/// The result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     /// No Transfer-Encoding.
     None,
     /// Exactly one coding, chunked.
     Chunked,
-    /// Others before a final chunked.
+    /// Other codings before a final chunked.
     Unknown,
     /// Anything else.
     Malformed,

@@ -1,16 +1,16 @@
-//! What is written: field lines, status lines, chunk headers. Each appends to the caller's buffer,
-//! which is kept from one message to the next; nothing is formatted through `std::fmt`.
+//! Encoding: field lines, status lines, chunk headers. Each appends to the caller's buffer, which
+//! is reused for the next message; nothing is formatted through `std::fmt`.
 
 use super::head::Version;
 
 /// The last chunk and an empty trailer section (RFC 9112 section 7.1).
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// The longest decimal form of a `u64`.
+/// The maximum decimal length of a `u64`.
 pub const DECIMAL_MAX_BYTES: usize = 20;
 
-/// The line before a chunk of `len` bytes: hexadecimal size, CRLF. A `len` of 0 would end the
-/// body, so callers write no empty chunk.
+/// Returns the line before a chunk of `len` bytes: hexadecimal size, CRLF. A `len` of 0 would end
+/// the body, so callers never write an empty chunk.
 #[inline]
 pub fn chunk_header(len: usize, out: &mut [u8; 18]) -> &[u8] {
     out[16] = b'\r';
@@ -27,7 +27,7 @@ pub fn chunk_header(len: usize, out: &mut [u8; 18]) -> &[u8] {
     }
 }
 
-/// `value` in decimal.
+/// Returns `value` in decimal.
 #[inline]
 pub fn decimal(value: u64, out: &mut [u8; DECIMAL_MAX_BYTES]) -> &[u8] {
     let mut at = DECIMAL_MAX_BYTES;
@@ -69,7 +69,7 @@ pub fn put_request_line(out: &mut Vec<u8>, method: &str, target: &str) {
     out.extend_from_slice(b" HTTP/1.1\r\n");
 }
 
-/// Appends a status line. `reason` empty means the usual phrase for the status.
+/// Appends a status line. An empty `reason` means the usual phrase for the status.
 #[inline]
 pub fn put_status_line(out: &mut Vec<u8>, version: Version, status: u16, reason: &[u8]) {
     out.extend_from_slice(match version {
@@ -83,7 +83,7 @@ pub fn put_status_line(out: &mut Vec<u8>, version: Version, status: u16, reason:
     out.extend_from_slice(b"\r\n");
 }
 
-/// The usual reason phrase (RFC 9110 section 15, RFC 6585); empty for a status without one.
+/// Returns the usual reason phrase (RFC 9110 section 15, RFC 6585); empty for a status without one.
 pub fn reason_phrase(status: u16) -> &'static str {
     match status {
         100 => "Continue",

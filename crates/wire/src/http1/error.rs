@@ -1,5 +1,5 @@
-//! Why a message was refused: one variant a rule, each with a stable name, the sentence that goes
-//! into log and answer, and (for requests) the status to answer with.
+//! Why a message was refused: one variant per rule, each with a stable name, the sentence for log
+//! and response, and (for requests) the status of the response.
 
 macro_rules! rules {
     ($(#[$top:meta])* $error:ident, $($(#[$doc:meta])+ $variant:ident = $status:literal, $name:literal, $detail:literal;)+) => {
@@ -11,17 +11,17 @@ macro_rules! rules {
             /// Every rule, in order of the enum.
             pub const ALL: &'static [$error] = &[$($error::$variant,)+];
 
-            /// The status of the answer this deserves.
+            /// Returns the status of the response.
             pub fn status(self) -> u16 {
                 match self { $($error::$variant => $status,)+ }
             }
 
-            /// The stable name: log and metric label.
+            /// Returns the stable name used in logs and metric labels.
             pub fn name(self) -> &'static str {
                 match self { $($error::$variant => $name,)+ }
             }
 
-            /// Which rule was broken, as a sentence without its full stop.
+            /// Returns the violated rule, as a sentence without its full stop.
             pub fn detail(self) -> &'static str {
                 match self { $($error::$variant => $detail,)+ }
             }
@@ -38,10 +38,10 @@ macro_rules! rules {
 }
 
 rules! {
-    /// Why a request head was refused. The connection cannot be used further: where the next
-    /// request would begin is not known.
+    /// Why a request head was refused. The connection cannot be used further: it is unknown where
+    /// the next request begins.
     RequestError,
-    /// RFC 9112 section 2.2: empty lines before a request are skipped, but not without end.
+    /// RFC 9112 section 2.2: empty lines before a request are skipped, but only a limited number.
     TooManyEmptyLines = 400, "too_many_empty_lines", "too many empty lines before the request";
     /// RFC 9112 section 2.2.
     BareLineFeed = 400, "bare_line_feed", "a line ends in LF without CR";
@@ -55,9 +55,9 @@ rules! {
     VersionNotSupported = 505, "version_not_supported", "the HTTP version is neither 1.0 nor 1.1";
     /// RFC 9110 section 9.1: a method is a token.
     BadMethod = 400, "bad_method", "the method is not a token";
-    /// RFC 9112 section 3: longer than any method that is known.
+    /// RFC 9112 section 3: longer than any known method.
     MethodTooLong = 501, "method_too_long", "the method is longer than 32 bytes";
-    /// RFC 9110 section 9.3.6: Weir is no tunnel to anywhere.
+    /// RFC 9110 section 9.3.6: Weir is not a tunnel to arbitrary hosts.
     ConnectNotSupported = 501, "connect_not_supported", "CONNECT is not served here";
     /// RFC 9112 section 3.
     TargetTooLong = 414, "target_too_long", "the request target is longer than is accepted";
@@ -91,14 +91,14 @@ rules! {
     BadFieldValue = 400, "bad_field_value", "a control character in a field value";
     /// RFC 9110 section 8.6.
     BadContentLength = 400, "bad_content_length", "Content-Length is not a decimal number that fits";
-    /// RFC 9110 section 8.6 lets a recipient merge equal lengths; Weir refuses, as no sound client
-    /// sends them and the next hop may take another of them.
+    /// RFC 9110 section 8.6 lets a recipient merge equal lengths; Weir refuses them, as no correct
+    /// client sends them and the next hop may use another one.
     RepeatedContentLength = 400, "repeated_content_length", "more than one Content-Length";
     /// RFC 9112 section 6.1.
     LengthAndTransferEncoding = 400, "length_and_transfer_encoding", "both Content-Length and Transfer-Encoding";
     /// RFC 9112 section 6.1.
     TransferEncodingIn10 = 400, "transfer_encoding_in_1_0", "Transfer-Encoding in an HTTP/1.0 request";
-    /// RFC 9112 section 6.3: chunked must be last, stand once and bear no parameter.
+    /// RFC 9112 section 6.3: chunked must be last, occur once and have no parameter.
     BadTransferEncoding = 400, "bad_transfer_encoding", "Transfer-Encoding does not end in chunked, or names it more than once";
     /// RFC 9112 section 6.1.
     UnknownTransferCoding = 501, "unknown_transfer_coding", "a transfer coding other than chunked";
@@ -109,7 +109,8 @@ rules! {
 }
 
 rules! {
-    /// Why a server's response head was refused. The status is what the client gets: always 502.
+    /// Why a server's response head was refused. The status is the one sent to the client: always
+    /// 502.
     ResponseError,
     /// RFC 9112 section 2.2.
     BareLineFeed = 502, "bare_line_feed", "a line ends in LF without CR";
@@ -141,15 +142,15 @@ rules! {
     LengthAndTransferEncoding = 502, "length_and_transfer_encoding", "both Content-Length and Transfer-Encoding";
     /// RFC 9112 section 6.1.
     TransferEncodingIn10 = 502, "transfer_encoding_in_1_0", "Transfer-Encoding in an HTTP/1.0 response";
-    /// RFC 9112 section 6.3. Weir cannot remove a coding that it does not know.
+    /// RFC 9112 section 6.3. Weir cannot decode an unknown coding.
     BadTransferEncoding = 502, "bad_transfer_encoding", "a Transfer-Encoding other than chunked";
     /// RFC 9110 section 7.6.1; the bound is Weir's.
     TooManyConnectionOptions = 502, "too_many_connection_options", "Connection lists more than 32 options";
 }
 
 rules! {
-    /// Why a chunked body was refused. The status is for a request body; in a response it means
-    /// that the body ended before its end. The connection cannot be used further.
+    /// Why a chunked body was refused. The status is for a request body; for a response the error
+    /// means that the body ended prematurely. The connection cannot be used further.
     ChunkError,
     /// RFC 9112 section 7.1: `1*HEXDIG`, nothing before it.
     BadSize = 400, "bad_chunk_size", "a chunk size is not a hexadecimal number";
@@ -167,7 +168,7 @@ rules! {
     TrailersTooLarge = 400, "trailers_too_large", "the trailer section is larger than is accepted";
 }
 
-/// What can be wrong with a head whichever way it travels.
+/// Errors of heads in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeadFault {
     BareLineFeed,

@@ -1,5 +1,5 @@
 //! Character classes and the small productions that several messages share (RFC 9110 section 5).
-//! Tables, so that a byte costs one load.
+//! Implemented as tables, so that a byte costs one load.
 
 /// `tchar` of RFC 9110 section 5.6.2.
 static TOKEN: [bool; 256] = {
@@ -18,25 +18,26 @@ static TOKEN: [bool; 256] = {
     table
 };
 
-/// Whether `b` may stand in a token.
+/// Returns whether `b` may occur in a token.
 #[inline]
 pub(super) fn is_token_byte(b: u8) -> bool {
     TOKEN[b as usize]
 }
 
-/// Whether `bytes` is a token: not empty, `tchar` only.
+/// Returns whether `bytes` is a token: not empty, `tchar` only.
 #[inline]
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| is_token_byte(b))
 }
 
-/// Whether `b` may stand in a field value (RFC 9110 section 5.5): visible, obs-text, SP or HTAB.
+/// Returns whether `b` may occur in a field value (RFC 9110 section 5.5): visible, obs-text, SP or
+/// HTAB.
 #[inline]
 pub(super) fn is_value_byte(b: u8) -> bool {
     b == b'\t' || (b >= b' ' && b != 0x7f)
 }
 
-/// `bytes` without the optional whitespace (SP, HTAB) around it.
+/// Returns `bytes` without the optional whitespace (SP, HTAB) around it.
 #[inline]
 pub(super) fn trim_ows(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
@@ -48,8 +49,8 @@ pub(super) fn trim_ows(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The elements of a comma-separated list (RFC 9110 section 5.6.1), trimmed; empty ones are
-/// yielded, so that a strict caller sees them. Quoted strings are not looked into.
+/// Returns the elements of a comma-separated list (RFC 9110 section 5.6.1), trimmed; empty ones are
+/// included, so that a strict caller sees them. Quoted strings are not parsed.
 #[inline]
 pub(super) fn list_elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(trim_ows)
@@ -68,7 +69,7 @@ pub(super) fn decimal(bytes: &[u8]) -> Option<u64> {
         }
         value = value.checked_mul(10)?.checked_add(u64::from(b - b'0'))?;
     }
-    // Lengths are also kept as signed numbers, here and behind us; half the range is plenty.
+    // Lengths are also stored as signed numbers, here and in servers; half the range is plenty.
     i64::try_from(value).ok().map(|_| value)
 }
 

@@ -1,18 +1,18 @@
-//! What request and response heads share: limits, the kept field storage, and what Connection says.
-//! Finding a head's end is `scan`; start lines are `request` and `response`.
+//! Shared by request and response heads: limits, reusable field storage, and Connection options.
+//! `scan` finds a head's end; start lines are in `request` and `response`.
 
 use super::error::HeadFault;
 use super::grammar::list_elements;
 use super::known::Known;
 
-/// No message may have more fields than this, whatever its [`HeadLimits`] say: it is what the
-/// parser keeps room for on its stack.
+/// Maximum number of fields of any message, whatever its [`HeadLimits`] say: the parser reserves
+/// room for this many on its stack.
 pub const FIELDS_MAX: usize = 256;
 
-/// Connection options that are compared with every field, so that their number has a bound.
+/// Maximum number of Connection options, since each is compared with every field.
 const CONNECTION_OPTIONS_MAX: usize = 32;
 
-/// HTTP versions that are served.
+/// Supported HTTP versions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// HTTP/1.0
@@ -23,7 +23,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version's number, as `Via` has it: `1.0`, `1.1`.
+    /// Returns the version's number as used in `Via`: `1.0`, `1.1`.
     pub fn number(self) -> &'static str {
         match self {
             Version::Http10 => "1.0",
@@ -32,7 +32,7 @@ impl Version {
     }
 }
 
-/// How large a head may be.
+/// Size limits of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
     /// The whole head: start line, fields, the empty line and every CRLF.
@@ -44,13 +44,14 @@ pub struct HeadLimits {
 }
 
 impl Default for HeadLimits {
-    /// 32 KiB, of which the target 8 KiB (RFC 9112 section 3 asks for 8000 at least), 128 fields.
+    /// 32 KiB, of which the target 8 KiB (RFC 9112 section 3 requires at least 8000 bytes), 128
+    /// fields.
     fn default() -> HeadLimits {
         HeadLimits { head_max_bytes: 32 * 1024, target_max_bytes: 8 * 1024, fields_max: 128 }
     }
 }
 
-/// What became of the input.
+/// The result of parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// The head is not complete: read more and parse again from its first byte.
@@ -65,18 +66,18 @@ pub enum Parsed {
 /// A field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldRef<'a> {
-    /// As sent; names are compared without regard to case.
+    /// As sent; names are compared ignoring case.
     pub name: &'a [u8],
     /// Without the whitespace around it. Visible ASCII, SP, HTAB and obs-text only.
     pub value: &'a [u8],
     /// The name, classified.
     pub known: Known,
-    /// Not to be forwarded as it is: it concerns this connection only (RFC 9110 section 7.6.1) or
-    /// is listed in Connection, or its name would be taken for another's behind us.
+    /// Must not be forwarded as it is: it concerns this connection only (RFC 9110 section 7.6.1) or
+    /// is listed in Connection, or a server could take its name for another's.
     pub hop_by_hop: bool,
 }
 
-/// A message's fields in the order in which they came.
+/// A message's fields in the order received.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],
@@ -98,7 +99,7 @@ impl<'a> Iterator for Fields<'a> {
 
 impl ExactSizeIterator for Fields<'_> {}
 
-/// A field as ranges of the kept bytes; 32 bits suffice, a head being far smaller than 4 GiB.
+/// A field as ranges of the stored bytes; 32 bits suffice, since a head is far smaller than 4 GiB.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     name: Span,
@@ -119,7 +120,7 @@ impl Row {
     }
 }
 
-/// A range of kept bytes.
+/// A range of stored bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -148,12 +149,13 @@ impl Span {
     }
 }
 
-/// The fields of a head: a copy of their bytes, and where each stands in it. Capacities are kept.
+/// The fields of a head: a copy of their bytes, and the position of each in it. Capacities are
+/// kept.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FieldStore {
     bytes: Vec<u8>,
     rows: Vec<Row>,
-    /// A bit for each [`Known`] that is present.
+    /// One bit for each [`Known`] that is present.
     present: u64,
 }
 
@@ -164,7 +166,7 @@ impl FieldStore {
         self.present = 0;
     }
 
-    /// Copies the bytes that the rows pushed afterwards lie in.
+    /// Copies the bytes that contain the rows pushed afterwards.
     #[inline]
     pub(super) fn start(&mut self, section: &[u8]) {
         self.clear();
@@ -194,7 +196,7 @@ impl FieldStore {
         self.present & (1 << known as u8) != 0
     }
 
-    /// The first value of that name.
+    /// Returns the first value of that name.
     #[inline]
     pub(super) fn known(&self, known: Known) -> Option<&[u8]> {
         if !self.has(known) {
@@ -204,7 +206,7 @@ impl FieldStore {
         Some(row.value.of(&self.bytes))
     }
 
-    /// The first value of a name, compared without regard to case.
+    /// Returns the first value of a name, compared ignoring case.
     pub(super) fn field(&self, name: &[u8]) -> Option<&[u8]> {
         match Known::of(name) {
             Known::Other | Known::XForwarded => self
@@ -215,31 +217,31 @@ impl FieldStore {
         }
     }
 
-    /// Pointers and capacities, to show that they stay.
+    /// Pointers and capacities, to show that they do not change.
     #[cfg(test)]
     pub(super) fn capacities(&self) -> (*const u8, usize, usize) {
         (self.bytes.as_ptr(), self.bytes.capacity(), self.rows.capacity())
     }
 
-    /// The one value of that name; `None` if there is none or more than one.
+    /// Returns the only value of that name; `None` if there is none or more than one.
     pub(super) fn only(&self, known: Known) -> Option<&[u8]> {
         let mut values = self.rows.iter().filter(|row| row.known == known);
         let first = values.next()?;
         values.next().is_none().then(|| first.value.of(&self.bytes))
     }
 
-    /// Where `part`, a slice of a field that this store yielded, stands in it.
+    /// Returns the position of `part`, a slice of a field returned by this store.
     pub(super) fn span_of(&self, part: &[u8]) -> Span {
         Span::new(part.as_ptr().addr() - self.bytes.as_ptr().addr(), part.len())
     }
 
-    /// What stands there.
+    /// Returns the bytes at a position.
     #[inline]
     pub(super) fn at(&self, span: Span) -> &[u8] {
         span.of(&self.bytes)
     }
 
-    /// Marks every field of that name as not to be forwarded, but for the first if `keep_first`.
+    /// Marks every field of that name as not to be forwarded, except the first if `keep_first`.
     pub(super) fn withhold(&mut self, known: Known, keep_first: bool) {
         let rows = self.rows.iter_mut().filter(|row| row.known == known);
         for row in rows.skip(usize::from(keep_first)) {
@@ -257,7 +259,7 @@ impl FieldStore {
         }
     }
 
-    /// Reads every Connection field and marks what it lists (RFC 9110 section 7.6.1).
+    /// Parses every Connection field and marks the fields that it lists (RFC 9110 section 7.6.1).
     #[inline]
     pub(super) fn read_connection(&mut self) -> Result<ConnectionOptions, HeadFault> {
         let mut options = ConnectionOptions::default();

@@ -1,17 +1,17 @@
-//! The field names that Weir itself looks at, classified once while parsing, so that later
-//! lookups compare a byte. Not a registry: a name that nobody here asks for is `Other`.
+//! The field names that Weir uses, classified once while parsing, so that later lookups compare a
+//! byte. Not a registry: a name that Weir does not use is `Other`.
 
 macro_rules! known {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)+) => {
-        /// A field name that Weir looks at.
+        /// A field name that Weir uses.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Known {
             /// Any other name.
             Other,
-            /// Any other name that begins with `x-forwarded-`. Proxies have made up many such names
-            /// for who a client is (`-Client-Cert`, `-User`, `-Ssl`, `-Groups`, …), so the prefix
-            /// counts, not a list.
+            /// Any other name that begins with `x-forwarded-`. Proxies have invented many such
+            /// names for a client's identity (`-Client-Cert`, `-User`, `-Ssl`, `-Groups`, …), so
+            /// the prefix counts, not a list.
             XForwarded,
             $($(#[$doc])* #[doc = concat!("`", $name, "`")] $variant,)+
         }
@@ -20,7 +20,7 @@ macro_rules! known {
             /// Every known name; `Other` and `XForwarded` are not among them.
             pub const ALL: &'static [Known] = &[$(Known::$variant,)+];
 
-            /// The name in lower case; empty for `Other` and `XForwarded`.
+            /// Returns the name in lower case; empty for `Other` and `XForwarded`.
             pub fn name(self) -> &'static str {
                 match self { Known::Other | Known::XForwarded => "", $(Known::$variant => $name,)+ }
             }
@@ -72,14 +72,14 @@ known! {
     CdnLoop = "cdn-loop";
 }
 
-/// What [`Known::XForwarded`] begins with.
+/// The prefix of [`Known::XForwarded`].
 const X_FORWARDED: &[u8] = b"x-forwarded-";
 
 impl Known {
-    /// Which known name `name` is, whatever its case.
+    /// Returns the known name that `name` is, ignoring case.
     #[inline]
     pub fn of(name: &[u8]) -> Known {
-        // Length first: it leaves at most five candidates, and the byte looked at next one or two.
+        // Length first: it leaves at most five candidates, and the byte compared next one or two.
         let candidates: &[Known] = match name.len() {
             2 => &[Known::Te],
             3 => &[Known::Via],
@@ -125,8 +125,8 @@ impl Known {
         if begins { Known::XForwarded } else { Known::Other }
     }
 
-    /// Whether the field is about one connection only and never forwarded as it is (RFC 9110
-    /// section 7.6.1).
+    /// Returns whether the field concerns one connection only and is never forwarded as it is (RFC
+    /// 9110 section 7.6.1).
     #[inline]
     pub fn is_hop_by_hop(self) -> bool {
         matches!(
@@ -141,8 +141,8 @@ impl Known {
         )
     }
 
-    /// Whether the field tells a server whence and how a request came: believed from trusted peers
-    /// only.
+    /// Returns whether the field tells a server where and how a request arrived: accepted from
+    /// trusted peers only.
     #[inline]
     pub fn is_forwarding(self) -> bool {
         matches!(
@@ -160,8 +160,8 @@ impl Known {
         )
     }
 
-    /// Whether listing the field in Connection must not remove it: the message would be framed or
-    /// routed otherwise behind us than here.
+    /// Returns whether listing the field in Connection must not remove it: servers would otherwise
+    /// frame or route the message differently from Weir.
     #[inline]
     pub(super) fn is_protected(self) -> bool {
         matches!(
@@ -172,21 +172,21 @@ impl Known {
                 | Known::Expect
                 | Known::XRequestId
                 | Known::Traceparent
-                // RFC 8586 section 2: nobody but the one who has set it up takes it out.
+                // RFC 8586 section 2: only the operator that configured it may remove it.
                 | Known::CdnLoop
         ) || self.is_forwarding()
     }
 
-    /// Whether `name` becomes a name that frames, routes or vouches for a message once `_` is read
-    /// as `-`, as servers with CGI-like environments do (`X_Forwarded_For` and `X-Forwarded-For`
-    /// are both `HTTP_X_FORWARDED_FOR`).
+    /// Returns whether `name` becomes a name that frames, routes or authenticates a message once
+    /// `_` is read as `-`, as servers with CGI-like environments do (`X_Forwarded_For` and
+    /// `X-Forwarded-For` are both `HTTP_X_FORWARDED_FOR`).
     #[inline]
     pub(super) fn is_masked(name: &[u8]) -> bool {
         const NAME_MAX_BYTES: usize = 19;
         if memchr::memchr(b'_', name).is_none() {
             return false;
         }
-        // Longer names are protected only by their beginning.
+        // Longer names are protected only by their prefix.
         if name.len() > NAME_MAX_BYTES {
             return has_prefix(name, X_FORWARDED);
         }
@@ -200,14 +200,14 @@ impl Known {
     }
 }
 
-/// Whether two field names are one behind a server that reads `_` as `-`, as CGI-like environments
-/// make it do; without regard to case.
+/// Returns whether two field names are equal to a server that reads `_` as `-`, as CGI-like
+/// environments do; ignoring case.
 #[inline]
 pub fn is_same_field(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && has_prefix(one, other)
 }
 
-/// Whether `name` begins with `prefix`, without regard to case, `_` read as `-`.
+/// Returns whether `name` begins with `prefix`, ignoring case, with `_` read as `-`.
 #[inline]
 fn has_prefix(name: &[u8], prefix: &[u8]) -> bool {
     let same = |(one, other): (&u8, &u8)| hyphened(*one).eq_ignore_ascii_case(&hyphened(*other));

@@ -1,9 +1,9 @@
-//! HTTP/1.1 messages (RFC 9112): heads, chunked bodies, and what is written in return.
+//! HTTP/1.1 messages (RFC 9112): parsing heads and chunked bodies, and encoding.
 //!
-//! Strict on purpose. Weir stands between parsers that it does not know; whatever two of them
-//! might read differently is refused here, so that nothing ambiguous is ever forwarded. Reading
-//! is [`parse_request`], [`parse_response`] and [`ChunkedDecoder`]; writing is [`encode`]. Moving
-//! bytes, timeouts and the answers to errors belong to the proxy.
+//! Strict on purpose. Weir sits between parsers that it does not know; anything that two of them
+//! might interpret differently is refused here, so that nothing ambiguous is ever forwarded.
+//! Reading is [`parse_request`], [`parse_response`] and [`ChunkedDecoder`]; writing is [`encode`].
+//! The proxy moves bytes, applies timeouts and answers errors.
 
 mod authority;
 mod cdn_loop;

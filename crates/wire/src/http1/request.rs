@@ -1,5 +1,5 @@
-//! A request head: the request line, what frames the body and where the request is meant to go
-//! (RFC 9112 sections 3, 5 and 6). Routing and forwarding are not decided here.
+//! A request head: the request line, body framing and the destination (RFC 9112 sections 3, 5 and
+//! 6). Routing and forwarding are decided elsewhere.
 
 use std::mem::MaybeUninit;
 
@@ -18,7 +18,8 @@ use crate::grpc;
 /// No registered method is longer (`UPDATEREDIRECTREF` has 17).
 pub const METHOD_MAX_BYTES: usize = 32;
 
-/// Empty lines before a request that are skipped (RFC 9112 section 2.2 asks for one at least).
+/// Maximum number of empty lines skipped before a request (RFC 9112 section 2.2 requires at least
+/// one).
 const EMPTY_LINES_MAX: usize = 4;
 
 /// Two spaces, `HTTP/1.1` and CRLF.
@@ -36,11 +37,11 @@ pub enum RequestBody {
     Chunked,
 }
 
-/// A request head in a buffer of its own. Reuse it: its capacities are kept, so that after the
-/// first few requests parsing allocates nothing.
+/// A request head with its own buffer. Reuse it: its capacities are kept, so that after the first
+/// few requests parsing allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct RequestHead {
-    /// Method, target and (if it is not the target's) authority: all ASCII, one after the other.
+    /// Method, target and (if not part of the target) authority: all ASCII, one after the other.
     text: String,
     method: Span,
     target: Span,
@@ -50,18 +51,18 @@ pub struct RequestHead {
     body: RequestBody,
     connection: ConnectionOptions,
     expects_continue: bool,
-    /// What the request asks to upgrade to; empty: nothing.
+    /// The requested upgrade; empty: none.
     upgrade: Span,
 }
 
-/// Parses the request head that `input` begins with into `head`, whose former content is lost.
-/// After [`Parsed::Partial`] call again with the same bytes and more.
+/// Parses the request head at the start of `input` into `head`, whose former content is lost. After
+/// [`Parsed::Partial`] call again with the same bytes and more.
 ///
-/// The verdict is the same however the bytes were split on their way. After an error the
-/// connection can only be answered and closed.
+/// The result is the same however the bytes were split on the way. After an error the connection
+/// can only be answered and closed.
 ///
 /// # Errors
-/// The head is refused: by which rule, and the status to answer with.
+/// The head is refused: contains the violated rule and the response status.
 pub fn parse_request(
     input: &[u8],
     limits: &HeadLimits,
@@ -92,7 +93,7 @@ pub fn parse_request(
 }
 
 impl RequestHead {
-    /// Forgets everything but the capacities.
+    /// Clears everything but the capacities.
     pub fn clear(&mut self) {
         self.text.clear();
         self.fields.clear();
@@ -106,45 +107,44 @@ impl RequestHead {
         self.upgrade = Span::default();
     }
 
-    /// The method as sent: methods are case-sensitive (RFC 9110 section 9.1).
+    /// Returns the method as sent: methods are case-sensitive (RFC 9110 section 9.1).
     #[inline]
     pub fn method(&self) -> &str {
         self.method.of_str(&self.text)
     }
 
-    /// Whether the method is HEAD.
+    /// Returns whether the method is HEAD.
     #[inline]
     pub fn is_head(&self) -> bool {
         self.method() == "HEAD"
     }
 
-    /// Whether doing it twice is as good as once (RFC 9110 section 9.2.2). Unknown methods are
-    /// not.
+    /// Returns whether the method is idempotent (RFC 9110 section 9.2.2). Unknown methods are not.
     #[inline]
     pub fn is_idempotent(&self) -> bool {
         matches!(self.method(), "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE")
     }
 
-    /// Whether it is a call of gRPC: by its media type, with or without the encoding of its
+    /// Returns whether it is a gRPC call: by its media type, with or without the encoding of its
     /// messages ("gRPC over HTTP2", Requests).
     pub fn is_grpc(&self) -> bool {
         self.known(Known::ContentType).is_some_and(grpc::is_content_type)
     }
 
-    /// The client's version.
+    /// Returns the client's version.
     #[inline]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The request target as sent, in whatever form.
+    /// Returns the request target as sent, in any form.
     #[inline]
     pub fn target(&self) -> &str {
         self.target.of_str(&self.text)
     }
 
-    /// The path without query, as sent; `*` for the asterisk form; `/` where an absolute URI has
-    /// none.
+    /// Returns the path without query, as sent; `*` for the asterisk form; `/` if an absolute URI
+    /// has none.
     #[inline]
     pub fn path(&self) -> &str {
         match self.parts.path {
@@ -154,57 +154,57 @@ impl RequestHead {
         }
     }
 
-    /// What follows the first `?` of the target.
+    /// Returns what follows the first `?` of the target.
     #[inline]
     pub fn query(&self) -> Option<&str> {
         self.parts.query.map(|span| span.of_str(&self.text))
     }
 
-    /// Host and port: those of an absolute target, which win over Host (RFC 9112 section 3.2.2),
-    /// else those of Host; empty if an HTTP/1.0 request has neither.
+    /// Returns host and port: those of an absolute target, which override Host (RFC 9112 section
+    /// 3.2.2), else those of Host; empty if an HTTP/1.0 request has neither.
     #[inline]
     pub fn authority(&self) -> &str {
         self.parts.authority.of_str(&self.text)
     }
 
-    /// The authority without its port, as sent: compare it without regard to case. An IPv6
-    /// address keeps its brackets.
+    /// Returns the authority without its port, as sent: compare it ignoring case. An IPv6 address
+    /// keeps its brackets.
     #[inline]
     pub fn host(&self) -> &str {
         self.parts.host.of_str(&self.text)
     }
 
-    /// Every field, in order.
+    /// Returns every field, in order.
     #[inline]
     pub fn fields(&self) -> Fields<'_> {
         self.fields.iter()
     }
 
-    /// The first value of that name.
+    /// Returns the first value of that name.
     #[inline]
     pub fn known(&self, known: Known) -> Option<&[u8]> {
         self.fields.known(known)
     }
 
-    /// The first value of a name, compared without regard to case.
+    /// Returns the first value of a name, compared ignoring case.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.field(name.as_bytes())
     }
 
-    /// How the body is framed.
+    /// Returns the body's framing.
     #[inline]
     pub fn body(&self) -> RequestBody {
         self.body
     }
 
-    /// Whether the client wants the connection to persist (RFC 9112 section 9.3).
+    /// Returns whether the client wants the connection to persist (RFC 9112 section 9.3).
     #[inline]
     pub fn keep_alive(&self) -> bool {
         self.connection.persists(self.version)
     }
 
-    /// Whether the client waits for 100 (Continue) before it sends its body. Never for HTTP/1.0,
-    /// where the expectation is ignored, nor without a body (RFC 9110 section 10.1.1).
+    /// Returns whether the client waits for 100 (Continue) before it sends its body. Never for
+    /// HTTP/1.0, where the expectation is ignored, nor without a body (RFC 9110 section 10.1.1).
     #[inline]
     pub fn expects_continue(&self) -> bool {
         self.expects_continue
@@ -212,11 +212,11 @@ impl RequestHead {
             && !matches!(self.body, RequestBody::None | RequestBody::Length(0))
     }
 
-    /// The Upgrade field's value if the request asks to upgrade: HTTP/1.1, `upgrade` listed in
-    /// Connection, one Upgrade field, and `h2c` not among its protocols. The last is obsolete
-    /// (RFC 9113 section 3.1), and a tunnel of HTTP/2 would take requests past every rule here;
-    /// a server may always ignore Upgrade (RFC 9110 section 7.8). After
-    /// [`RequestHead::keep_upgrade`] it is one protocol of the list, or nothing.
+    /// Returns the Upgrade field's value if the request asks to upgrade: HTTP/1.1, `upgrade` listed
+    /// in Connection, one Upgrade field, and `h2c` not among its protocols. `h2c` is obsolete (RFC
+    /// 9113 section 3.1), and an HTTP/2 tunnel would take requests past every rule here; a server
+    /// may always ignore Upgrade (RFC 9110 section 7.8). After [`RequestHead::keep_upgrade`] it is
+    /// one protocol of the list, or none.
     #[inline]
     pub fn upgrade(&self) -> Option<&[u8]> {
         if self.upgrade.is_empty() {
@@ -226,8 +226,8 @@ impl RequestHead {
         (!list_elements(value).any(is_h2c)).then_some(value)
     }
 
-    /// Leaves of the protocols that the request asks to upgrade to the first that is `allowed`, by
-    /// its whole name or by the part before a version (`name/version`), without regard to case.
+    /// Reduces the requested protocols to the first one that is `allowed`, by its whole name or by
+    /// the part before a version (`name/version`), ignoring case.
     pub fn keep_upgrade<T: AsRef<str>>(&mut self, allowed: &[T]) {
         if self.upgrade.is_empty() {
             return;
@@ -244,7 +244,7 @@ impl RequestHead {
         self.upgrade = kept.map(|kept| self.fields.span_of(kept)).unwrap_or_default();
     }
 
-    /// Whether the client said `TE: trailers` (RFC 9110 section 10.1.4).
+    /// Returns whether the client sent `TE: trailers` (RFC 9110 section 10.1.4).
     pub fn accepts_trailers(&self) -> bool {
         self.fields.has(Known::Te)
             && self.fields().filter(|field| field.known == Known::Te).any(|field| {
@@ -252,8 +252,8 @@ impl RequestHead {
             })
     }
 
-    /// The value of a cookie, as sent, from the first Cookie field that has it. Names of cookies
-    /// are case-sensitive (RFC 6265 section 5.4).
+    /// Returns the value of a cookie, as sent, from the first Cookie field that has it. Cookie
+    /// names are case-sensitive (RFC 6265 section 5.4).
     pub fn cookie(&self, name: &str) -> Option<&[u8]> {
         if !self.fields.has(Known::Cookie) {
             return None;
@@ -264,7 +264,7 @@ impl RequestHead {
             .find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
-    /// Reads a complete head: `section` ends with its empty line and has passed `scan`.
+    /// Parses a complete head: `section` ends with its empty line and has passed `scan`.
     fn read(&mut self, section: &[u8], limits: &HeadLimits) -> Result<(), RequestError> {
         let mut room = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; FIELDS_MAX];
         let mut parsed = httparse::Request::new(&mut []);
@@ -272,7 +272,7 @@ impl RequestHead {
         match status {
             Ok(httparse::Status::Complete(len)) if len == section.len() => {}
             Err(error) => return Err(diagnose(section, error)),
-            // The scan has seen the end of the head just here.
+            // The scan has just found the end of the head.
             Ok(_) => return Err(RequestError::BadFieldName),
         }
         let (Some(method), Some(target)) = (parsed.method, parsed.path) else {
@@ -302,7 +302,7 @@ impl RequestHead {
         Ok(())
     }
 
-    /// Takes the fields over and derives what frames and addresses the message.
+    /// Stores the fields and derives the message's framing and destination.
     #[inline]
     fn read_fields(
         &mut self,
@@ -356,7 +356,8 @@ impl RequestHead {
         }
     }
 
-    /// RFC 9112 section 3.2. A Host beside an absolute target must be sound too, though unused.
+    /// RFC 9112 section 3.2. A Host beside an absolute target must be valid too, although it is
+    /// unused.
     #[inline]
     fn read_host(&mut self, host: Option<&[u8]>) -> Result<(), RequestError> {
         let Some(host) = host else {
@@ -380,12 +381,12 @@ fn is_h2c(protocol: &[u8]) -> bool {
     protocol_name(protocol).eq_ignore_ascii_case(b"h2c")
 }
 
-/// The name of a protocol without its version (RFC 9110 section 7.8).
+/// Returns the name of a protocol without its version (RFC 9110 section 7.8).
 fn protocol_name(protocol: &[u8]) -> &[u8] {
     protocol.split(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
-/// The length of the empty lines that `input` begins with (RFC 9112 section 2.2).
+/// Returns the length of the empty lines at the start of `input` (RFC 9112 section 2.2).
 #[inline]
 fn skip_empty_lines(input: &[u8]) -> Result<usize, RequestError> {
     let mut at = 0;
@@ -402,7 +403,7 @@ fn skip_empty_lines(input: &[u8]) -> Result<usize, RequestError> {
     }
 }
 
-/// Judges the end of a request line, as soon as the line is there: a client of HTTP/0.9 sends
+/// Checks the end of a request line as soon as the line is complete: an HTTP/0.9 client sends
 /// nothing after it and would wait.
 #[inline]
 fn check_version(line: &[u8]) -> Result<(), RequestError> {
@@ -419,7 +420,7 @@ fn check_version(line: &[u8]) -> Result<(), RequestError> {
     }
 }
 
-/// Which rule a head breaks that the parser refused.
+/// Returns the rule violated by a head that the parser refused.
 #[cold]
 fn diagnose(section: &[u8], error: httparse::Error) -> RequestError {
     let line_len = memchr::memchr(b'\n', section).map_or(section.len(), |feed| feed + 1);

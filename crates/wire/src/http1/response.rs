@@ -1,5 +1,5 @@
-//! A response head: the status line and what frames the body (RFC 9112 sections 4 and 6). Whether
-//! the connection is kept, and what the client is sent, is the proxy's business.
+//! A response head: the status line and body framing (RFC 9112 sections 4 and 6). The proxy decides
+//! whether the connection is kept, and what the client receives.
 
 use std::mem::MaybeUninit;
 
@@ -20,11 +20,11 @@ pub enum ResponseBody {
     Length(u64),
     /// Chunked.
     Chunked,
-    /// Whatever comes until the server closes the connection.
+    /// Everything until the server closes the connection.
     UntilClose,
 }
 
-/// A response head in a buffer of its own. Reuse it: its capacities are kept.
+/// A response head with its own buffer. Reuse it: its capacities are kept.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseHead {
     status: u16,
@@ -36,14 +36,14 @@ pub struct ResponseHead {
     connection: ConnectionOptions,
 }
 
-/// Parses the response head that `input` begins with into `head`, whose former content is lost.
+/// Parses the response head at the start of `input` into `head`, whose former content is lost.
 /// After [`Parsed::Partial`] call again with the same bytes and more.
 ///
-/// The verdict is the same however the bytes were split on their way. After an error nothing
-/// further on this connection can be believed.
+/// The result is the same however the bytes were split on the way. After an error nothing further
+/// on this connection can be trusted.
 ///
 /// # Errors
-/// The head is refused: by which rule.
+/// The head is refused: contains the violated rule.
 pub fn parse_response(
     input: &[u8],
     limits: &HeadLimits,
@@ -65,7 +65,7 @@ pub fn parse_response(
 }
 
 impl ResponseHead {
-    /// Forgets everything but the capacities.
+    /// Clears everything but the capacities.
     pub fn clear(&mut self) {
         self.status = 0;
         self.reason.clear();
@@ -76,52 +76,52 @@ impl ResponseHead {
         self.connection = ConnectionOptions::default();
     }
 
-    /// The status code, 100 to 999.
+    /// Returns the status code, 100 to 999.
     #[inline]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The reason phrase; often empty.
+    /// Returns the reason phrase; often empty.
     #[inline]
     pub fn reason(&self) -> &[u8] {
         &self.reason
     }
 
-    /// The server's version.
+    /// Returns the server's version.
     #[inline]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Every field, in order. Content-Length of a response that must not have one (RFC 9110
-    /// section 8.6) and its repetitions are marked as not to be forwarded.
+    /// Returns every field, in order. Content-Length of a response that must not have one (RFC 9110
+    /// section 8.6), and its repetitions, are marked as not to be forwarded.
     #[inline]
     pub fn fields(&self) -> Fields<'_> {
         self.fields.iter()
     }
 
-    /// The first value of that name.
+    /// Returns the first value of that name.
     #[inline]
     pub fn known(&self, known: Known) -> Option<&[u8]> {
         self.fields.known(known)
     }
 
-    /// The first value of a name, compared without regard to case.
+    /// Returns the first value of a name, compared ignoring case.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.field(name.as_bytes())
     }
 
-    /// Whether the server will keep the connection, as an HTTP/1.1 client sees it (RFC 9112
-    /// section 9.3). A body framed by the connection's end also ends it; so does a 204 that
-    /// announces a body, since that server may send one.
+    /// Returns whether the server will keep the connection, from the view of an HTTP/1.1 client
+    /// (RFC 9112 section 9.3). A body framed by the connection's end also ends it; so does a 204
+    /// that announces a body, since that server may send one.
     #[inline]
     pub fn keep_alive(&self) -> bool {
         let body_announced = self.chunked || self.length.is_some_and(|length| length > 0);
         self.connection.persists(self.version) && !(self.status == 204 && body_announced)
     }
 
-    /// How the body is framed, given whether the request was HEAD.
+    /// Returns the body's framing, given whether the request was HEAD.
     #[inline]
     pub fn body(&self, request_method_is_head: bool) -> ResponseBody {
         match self.status {
@@ -132,20 +132,21 @@ impl ResponseHead {
         }
     }
 
-    /// The length that Content-Length states, whether or not a body follows (HEAD, 304).
+    /// Returns the length in Content-Length, whether or not a body follows (HEAD, 304).
     #[inline]
     pub fn content_length(&self) -> Option<u64> {
         self.length
     }
 
-    /// Whether another response to the same request follows: 1xx but 101, after which the
-    /// connection speaks another protocol.
+    /// Returns whether another response to the same request follows: 1xx except 101, after which
+    /// the connection uses another protocol.
     #[inline]
     pub fn is_informational(&self) -> bool {
         matches!(self.status, 100 | 102..=199)
     }
 
-    /// The Upgrade field's value if this is 101 (Switching Protocols) and lists it in Connection.
+    /// Returns the Upgrade field's value if this is 101 (Switching Protocols) and lists it in
+    /// Connection.
     pub fn upgrade(&self) -> Option<&[u8]> {
         if self.status != 101 || !self.connection.upgrade {
             return None;
@@ -153,32 +154,32 @@ impl ResponseHead {
         self.fields.only(Known::Upgrade)
     }
 
-    /// Reads a complete head: `section` ends with its empty line and has passed `scan`.
+    /// Parses a complete head: `section` ends with its empty line and has passed `scan`.
     fn read(&mut self, section: &[u8]) -> Result<(), ResponseError> {
         let mut room = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; FIELDS_MAX];
         let mut parsed = httparse::Response::new(&mut []);
         let status = httparse::ParserConfig::default()
-            // RFC 9112 section 5.1: whitespace before a colon is removed from responses. Fields
-            // are written anew, so it goes no further.
+            // RFC 9112 section 5.1: whitespace before a colon is removed from responses. Fields are
+            // re-encoded, so it is not forwarded.
             .allow_spaces_after_header_name_in_responses(true)
             .parse_response_with_uninit_headers(&mut parsed, section, &mut room);
         match status {
             Ok(httparse::Status::Complete(len)) if len == section.len() => {}
             Err(error) => return Err(diagnose(section, error)),
-            // The scan has seen the end of the head just here.
+            // The scan has just found the end of the head.
             Ok(_) => return Err(ResponseError::BadStatusLine),
         }
         self.version = if parsed.version == Some(0) { Version::Http10 } else { Version::Http11 };
         self.status =
             parsed.code.filter(|&code| code >= 100).ok_or(ResponseError::BadStatusLine)?;
-        // An obs-text reason comes back empty: it is a text for people, and the status stands.
+        // A reason with obs-text is returned empty: it is only for display, and the status counts.
         self.reason.extend_from_slice(parsed.reason.unwrap_or_default().as_bytes());
         self.read_fields(section, parsed.headers)?;
         self.connection = self.fields.read_connection()?;
         Ok(())
     }
 
-    /// Takes the fields over and derives what frames the message.
+    /// Stores the fields and derives the message's framing.
     fn read_fields(
         &mut self,
         section: &[u8],
@@ -230,7 +231,7 @@ impl ResponseHead {
     }
 }
 
-/// Judges the beginning of a status line as soon as the line is there.
+/// Checks the start of a status line as soon as the line is complete.
 #[inline]
 fn check_status_line(line: &[u8]) -> Result<(), ResponseError> {
     match line {
@@ -244,7 +245,7 @@ fn check_status_line(line: &[u8]) -> Result<(), ResponseError> {
     }
 }
 
-/// Which rule a head breaks that the parser refused.
+/// Returns the rule violated by a head that the parser refused.
 #[cold]
 fn diagnose(section: &[u8], error: httparse::Error) -> ResponseError {
     let line_len = memchr::memchr(b'\n', section).map_or(section.len(), |feed| feed + 1);

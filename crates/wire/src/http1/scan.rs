@@ -1,15 +1,15 @@
-//! Finding a head's end, in one pass that also refuses bare line feeds and whatever is too large;
-//! and naming the rule that a refused field section breaks.
+//! Finds a head's end, in one pass that also refuses bare line feeds and oversized heads; and names
+//! the rule that a refused field section violates.
 
 use super::error::HeadFault;
 use super::grammar::{is_token, is_value_byte, trim_ows};
 use super::head::{FIELDS_MAX, HeadLimits};
 
-/// The length of the head that `input` begins with, empty line included; `None` if its end has not
-/// come. `start_line` judges the start line (without CRLF) as soon as it is there.
+/// Returns the length of the head at the start of `input`, including the empty line; `None` if it
+/// is incomplete. `start_line` checks the start line (without CRLF) as soon as it is complete.
 ///
-/// Line by line, and every line is judged only by the bytes up to its end: so the verdict does not
-/// depend on how the bytes were split on their way.
+/// Each line is checked only by the bytes up to its end: so the result does not depend on how the
+/// bytes were split on the way.
 #[inline]
 pub(super) fn scan<E: From<HeadFault>>(
     input: &[u8],
@@ -52,8 +52,8 @@ pub(super) fn scan<E: From<HeadFault>>(
     Ok(None)
 }
 
-/// Which rule the first bad field line of `section` breaks. For the error's text only, after the
-/// parser has refused the section; `spaces_before_colon` if these are allowed.
+/// Returns the rule that the first bad field line of `section` violates. For the error's text only,
+/// after the parser has refused the section; `spaces_before_colon` if these are allowed.
 #[cold]
 pub(super) fn diagnose_fields(section: &[u8], spaces_before_colon: bool) -> HeadFault {
     for line in section.split(|&b| b == b'\n') {

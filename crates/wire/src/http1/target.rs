@@ -1,11 +1,11 @@
-//! A request target in its four forms (RFC 9112 section 3.2), taken apart. Host, which stands in
-//! where the target has no authority, is `request`'s.
+//! Parses a request target in its four forms (RFC 9112 section 3.2). `request` handles Host, which
+//! replaces a missing authority.
 
 use super::authority;
 use super::error::RequestError;
 use super::head::Span;
 
-/// The parts of a request target, as places in the head's text.
+/// The parts of a request target, as positions in the head's text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Target {
     pub(super) path: Path,
@@ -17,21 +17,21 @@ pub(super) struct Target {
     pub(super) host: Span,
 }
 
-/// Where a request's path is found.
+/// Where a request's path is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Path {
     /// A part of the target.
     At(Span),
-    /// `*`, sent as such or meant by OPTIONS with a bare absolute URI.
+    /// `*`, sent as such or implied by OPTIONS with a bare absolute URI.
     #[default]
     Asterisk,
-    /// `/`, which an absolute URI without a path means.
+    /// `/`, implied by an absolute URI without a path.
     Root,
 }
 
 impl Target {
-    /// Takes `target` apart, which stands directly behind `method` in the head's text. Spaces and
-    /// control characters cannot have come so far.
+    /// Parses `target`, which directly follows `method` in the head's text. Spaces and control
+    /// characters have already been refused.
     #[inline]
     pub(super) fn parse(method: &str, target: &str) -> Result<Target, RequestError> {
         if !target.is_ascii() || memchr::memchr(b'#', target.as_bytes()).is_some() {
@@ -67,7 +67,7 @@ impl Target {
         Ok(parts)
     }
 
-    /// Splits `path[?query]`, which stands at `at` in the text.
+    /// Splits `path[?query]` at position `at` in the text.
     #[inline]
     fn set_path(&mut self, at: usize, path_and_query: &str) {
         let path_len = match memchr::memchr(b'?', path_and_query.as_bytes()) {

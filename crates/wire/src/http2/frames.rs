@@ -1,6 +1,6 @@
-//! Frames of HTTP/2 (RFC 9113 section 4.1) as they pass by, found without being decoded: who
-//! watches a connection that another program part reads and writes wants to know which streams
-//! begin, which are reset and how windows grow. What is in them is not looked at.
+//! Scans HTTP/2 frames (RFC 9113 section 4.1) without decoding them: for observers of a connection
+//! that another component reads and writes, which need to know which streams begin, which are reset
+//! and how windows grow. Payloads are not examined.
 
 /// DATA (RFC 9113 section 6.1).
 pub const DATA: u8 = 0;
@@ -16,7 +16,7 @@ const HEAD_BYTES: usize = 9;
 /// The error code of `RST_STREAM`, the increment of `WINDOW_UPDATE`.
 const NUMBER_BYTES: usize = 4;
 
-/// A frame that has begun.
+/// The start of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Its type.
@@ -24,27 +24,27 @@ pub struct Frame {
     /// Its stream; 0: the connection.
     pub stream: u32,
     /// The error code of `RST_STREAM`, the increment of `WINDOW_UPDATE` with its reserved bit, the
-    /// length of DATA in bytes, padding included; 0 for all others.
+    /// length of DATA in bytes, including padding; 0 for all others.
     pub number: u32,
 }
 
 /// Finds frames in one direction of a connection, which is fed in pieces of any size.
 #[derive(Debug)]
 pub struct FrameScanner {
-    /// What is known of the present frame: its head, and its number.
+    /// The part of the current frame seen so far: its head, and its number.
     seen: [u8; HEAD_BYTES + NUMBER_BYTES],
     seen_len: usize,
-    /// Bytes to pass over before the next frame.
+    /// Bytes to skip before the next frame.
     skip: usize,
 }
 
 impl FrameScanner {
-    /// For a direction whose first frame begins after `skip` bytes.
+    /// Returns a scanner for a direction whose first frame begins after `skip` bytes.
     pub fn after(skip: usize) -> FrameScanner {
         FrameScanner { seen: [0; HEAD_BYTES + NUMBER_BYTES], seen_len: 0, skip }
     }
 
-    /// Takes the next bytes; calls `found` for each DATA, HEADERS, `RST_STREAM` and
+    /// Processes the next bytes; calls `found` for each DATA, HEADERS, `RST_STREAM` and
     /// `WINDOW_UPDATE` among them, as soon as it is known.
     pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Frame)) {
         loop {
@@ -59,7 +59,7 @@ impl FrameScanner {
             self.seen[self.seen_len..self.seen_len + taken].copy_from_slice(&bytes[..taken]);
             self.seen_len += taken;
             bytes = &bytes[taken..];
-            // With the head complete, more of it may be wanted.
+            // Once the head is complete, more of the frame may be needed.
             if self.seen_len < self.wanted() {
                 continue;
             }
@@ -72,9 +72,9 @@ impl FrameScanner {
         }
     }
 
-    /// How much of the present frame is to be looked at, as far as that is known.
+    /// Returns how much of the current frame must be examined, as far as known.
     fn wanted(&self) -> usize {
-        // A shorter one is an error of the connection, which ends by it.
+        // A shorter one is a connection error, which ends the connection.
         let has_number = self.seen_len >= HEAD_BYTES
             && matches!(self.seen[3], RST_STREAM | WINDOW_UPDATE)
             && self.length() >= NUMBER_BYTES;

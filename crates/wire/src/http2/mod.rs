@@ -1,11 +1,10 @@
-//! Message heads of HTTP/2 (RFC 9113 section 8) in the text of HTTP/1.1, and back.
+//! Converts HTTP/2 message heads (RFC 9113 section 8) to the text form of HTTP/1.1, and back.
 //!
-//! Everything behind the connection reads heads with one strict parser and writes them with one
-//! writer, [`crate::http1`]'s; a stream of HTTP/2 translates at its edge. What comes from a peer
-//! has passed through the types of the `http` crate, whose names and values hold no line end (but
-//! for `:protocol`, see [`is_protocol`]), so
-//! the text has the fields that the peer sent and no others; what the parser does not take is
-//! refused as it would be in HTTP/1.1.
+//! Everything above the connection uses one strict parser and one encoder for heads, those of
+//! [`crate::http1`]; an HTTP/2 stream converts at its edge. What comes from a peer has passed
+//! through the types of the `http` crate, whose names and values contain no line end (except for
+//! `:protocol`, see [`is_protocol`]), so the text has exactly the fields that the peer sent; what
+//! the parser does not accept is refused as in HTTP/1.1.
 
 pub mod frames;
 mod read;
@@ -20,8 +19,8 @@ use http::HeaderMap;
 
 use crate::http1::{Known, encode, is_forbidden_trailer};
 
-/// Appends trailers as lines of text, but those that must not be passed on as trailers (RFC 9110
-/// section 6.5.1): a server that merges them into the fields would believe them.
+/// Appends trailers as lines of text, except those that must not be forwarded as trailers (RFC 9110
+/// section 6.5.1): a server that merges them into the fields would trust them.
 pub fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
     for (name, value) in trailers {
         let name = name.as_str().as_bytes();
@@ -31,8 +30,8 @@ pub fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a field frames a message or is about one connection only: HTTP/2 says such things in
-/// other ways (RFC 9113 section 8.2.2).
+/// Returns whether a field frames a message or concerns one connection only: HTTP/2 expresses these
+/// differently (RFC 9113 section 8.2.2).
 fn is_of_the_connection(known: Known) -> bool {
     known != Known::Te && known.is_hop_by_hop()
 }

@@ -1,4 +1,4 @@
-//! Reads back the text of heads that this program has written itself.
+//! Parses the text of heads that this program has written itself.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use memchr::memchr;
 
 use crate::http1::Known;
 
-/// A text that is no message head, or holds what HTTP/2 cannot carry. Heads are made of what was
-/// parsed and of a checked configuration, so this does not happen by a peer's doing.
+/// A text that is not a message head, or contains what HTTP/2 cannot carry. Heads consist of what
+/// was parsed and of a checked configuration, so no peer can cause this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextError;
 
@@ -20,14 +20,14 @@ impl fmt::Display for TextError {
 
 impl std::error::Error for TextError {}
 
-/// The first line without its end, and the lines after it.
+/// Returns the first line without its end, and the lines after it.
 pub(super) fn first_line(text: &[u8]) -> Result<(&[u8], &[u8]), TextError> {
     let end = memchr(b'\n', text).ok_or(TextError)?;
     let line = text[..end].strip_suffix(b"\r").ok_or(TextError)?;
     Ok((line, &text[end + 1..]))
 }
 
-/// The field lines of `text`, up to an empty one: what is known of the name, name, value.
+/// Returns the field lines of `text`, up to an empty one: the classified name, name, value.
 pub(super) fn fields(mut text: &[u8]) -> impl Iterator<Item = (Known, &[u8], &[u8])> {
     std::iter::from_fn(move || {
         let (line, rest) = first_line(text).ok()?;
@@ -38,7 +38,7 @@ pub(super) fn fields(mut text: &[u8]) -> impl Iterator<Item = (Known, &[u8], &[u
     })
 }
 
-/// The fields of `text` but those to drop.
+/// Returns the fields of `text` except those to drop.
 pub(super) fn field_map(text: &[u8], drop: impl Fn(Known) -> bool) -> Result<HeaderMap, TextError> {
     let mut map = HeaderMap::with_capacity(16);
     for (known, name, value) in fields(text) {
@@ -52,15 +52,15 @@ pub(super) fn field_map(text: &[u8], drop: impl Fn(Known) -> bool) -> Result<Hea
     Ok(map)
 }
 
-/// The value of the trailer of that name in such lines.
+/// Returns the value of the trailer with that name.
 pub fn trailer<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     fields(text).find(|(_, found, _)| found.eq_ignore_ascii_case(name)).map(|(_, _, value)| value)
 }
 
-/// The trailers whose lines `text` holds.
+/// Parses trailer lines.
 ///
 /// # Errors
-/// A line is no field that may stand in trailers.
+/// A line is not a field that may occur in trailers.
 pub fn read_trailers(text: &[u8]) -> Result<HeaderMap, TextError> {
     field_map(text, super::is_of_the_connection)
 }

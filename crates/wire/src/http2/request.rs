@@ -1,4 +1,4 @@
-//! Requests.
+//! Conversion of request heads.
 
 use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use super::is_of_the_connection;
 use super::read::{TextError, field_map, fields, first_line};
 use crate::http1::{Known, encode, is_token};
 
-/// What an extended CONNECT asks for (RFC 8441 section 4), and a key for the text: HTTP/2 needs
+/// The protocol of an extended CONNECT (RFC 8441 section 4), and a key for the text: HTTP/2 needs
 /// none, HTTP/1.1 does.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol<'a> {
@@ -21,15 +21,15 @@ pub struct Protocol<'a> {
     pub key: &'a str,
 }
 
-/// Whether `:protocol` names a protocol (RFC 9110 section 7.8). It comes as any text at all, and
-/// with a line end in it would be a second field in the text.
+/// Returns whether `:protocol` is a valid protocol name (RFC 9110 section 7.8). It may be any text,
+/// and a line end in it would add a field to the text.
 pub fn is_protocol(name: &str) -> bool {
     is_token(name.as_bytes())
 }
 
 /// Appends the text of a request head. `ended`: there is no body and there are no trailers.
 ///
-/// An extended CONNECT becomes the GET with Upgrade that asks for the same (RFC 8441 section 5).
+/// An extended CONNECT becomes the equivalent GET with Upgrade (RFC 8441 section 5).
 pub fn write_request(
     head: &Request<()>,
     protocol: Option<Protocol<'_>>,
@@ -42,7 +42,7 @@ pub fn write_request(
     out.extend_from_slice(method.as_bytes());
     out.push(b' ');
     match uri.path_and_query() {
-        // Plain CONNECT has an authority only (RFC 9113 section 8.5).
+        // Plain CONNECT only has an authority (RFC 9113 section 8.5).
         _ if head.method() == Method::CONNECT && protocol.is_none() => {
             out.extend_from_slice(authority(uri, fields));
         }
@@ -53,7 +53,7 @@ pub fn write_request(
     out.extend_from_slice(authority(uri, fields));
     out.extend_from_slice(b"\r\n");
     for host in fields.get_all(HOST).iter().skip(1) {
-        // For the parser to refuse: HTTP/1.1 allows no second one (RFC 9112 section 3.2).
+        // The parser refuses this: HTTP/1.1 allows no second one (RFC 9112 section 3.2).
         encode::put_field(out, b"Host", host.as_bytes());
     }
     let mut cookies = false;
@@ -83,7 +83,7 @@ pub fn write_request(
     out.extend_from_slice(b"\r\n");
 }
 
-/// `:authority`, which wins over Host (RFC 9113 section 8.3.1).
+/// Returns `:authority`, which overrides Host (RFC 9113 section 8.3.1).
 fn authority<'a>(uri: &'a Uri, fields: &'a HeaderMap) -> &'a [u8] {
     match uri.authority() {
         Some(authority) => authority.as_str().as_bytes(),
@@ -91,7 +91,7 @@ fn authority<'a>(uri: &'a Uri, fields: &'a HeaderMap) -> &'a [u8] {
     }
 }
 
-/// Cookies may come in crumbs, one field each; HTTP/1.1 knows one (RFC 9113 section 8.2.3).
+/// Cookies may be split into several fields; HTTP/1.1 has one (RFC 9113 section 8.2.3).
 fn write_cookies(fields: &HeaderMap, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Cookie: ");
     for (index, crumb) in fields.get_all(COOKIE).iter().enumerate() {
@@ -103,14 +103,15 @@ fn write_cookies(fields: &HeaderMap, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether HTTP/2 can carry this authority, which HTTP/1.1 could. The `http` crate takes no
-/// percent-encoded host, which RFC 3986 section 3.2.2 allows and no host has.
+/// Returns whether HTTP/2 can carry this authority, which is valid in HTTP/1.1. The `http` crate
+/// refuses a percent-encoded host, which RFC 3986 section 3.2.2 allows and no real host has.
 pub fn can_carry_authority(authority: &str) -> bool {
     !authority.contains('%') || authority.parse::<Authority>().is_ok()
 }
 
-/// A request target as `:path` may hold it: bytes that RFC 3986 wants percent-encoded are, where
-/// the `http` crate does not take them as they are. The octets that they stand for stay the same.
+/// Returns a request target valid in `:path`: bytes that RFC 3986 requires to be percent-encoded
+/// are encoded, where the `http` crate does not accept them otherwise. The octets that they stand
+/// for stay the same.
 fn path_and_query(target: &[u8]) -> Result<PathAndQuery, TextError> {
     if let Ok(parsed) = PathAndQuery::try_from(target) {
         return Ok(parsed);
@@ -138,12 +139,12 @@ fn percent_encoded(target: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The request whose whole head `text` is, for a server of HTTP/2 reached over `scheme`, with the
-/// protocol that it asks to upgrade to. What frames the body in HTTP/1.1 is left out; the body and
-/// its end are the stream's.
+/// Parses a complete request head in `text`, for an HTTP/2 server reached over `scheme`; also
+/// returns the protocol that it asks to upgrade to. Body framing of HTTP/1.1 is left out; the
+/// stream delimits the body.
 ///
 /// # Errors
-/// The text is no request head that HTTP/2 can carry.
+/// The text is not a request head that HTTP/2 can carry.
 pub fn read_request<'a>(
     text: &'a [u8],
     scheme: &str,
@@ -166,7 +167,7 @@ pub fn read_request<'a>(
     let map = field_map(rest, |known| {
         known == Known::Host
             || is_of_the_connection(known)
-            // A tunnel has no length, and the key is HTTP/1.1's.
+            // A tunnel has no length, and the key belongs to HTTP/1.1.
             || (upgrade.is_some() && known == Known::ContentLength)
     })?;
     let uri = Uri::builder().scheme(scheme).authority(host).path_and_query(path_and_query(target)?);

@@ -1,4 +1,4 @@
-//! Responses.
+//! Conversion of response heads.
 
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response, StatusCode};
@@ -8,9 +8,9 @@ use super::read::{TextError, field_map, first_line};
 use crate::http1::{Known, encode};
 
 /// Appends the text of a response head. `ended`: whether there is no body and there are no
-/// trailers; `None`: it answers a HEAD, and says nothing of a body.
-/// `upgrade`: it answers an extended CONNECT for that protocol, whose consent is a 2xx
-/// (RFC 8441 section 4) and in HTTP/1.1 a 101, with `accept` for a WebSocket.
+/// trailers; `None`: it answers a HEAD, and says nothing about a body. `upgrade`: it answers an
+/// extended CONNECT for that protocol, accepted by a 2xx (RFC 8441 section 4) and in HTTP/1.1 by a
+/// 101, with `accept` for a WebSocket.
 pub fn write_response(
     status: StatusCode,
     fields: &HeaderMap,
@@ -46,11 +46,11 @@ pub fn write_response(
     out.extend_from_slice(b"\r\n");
 }
 
-/// The response whose whole head `text` is. What frames the body in HTTP/1.1 and what is about the
-/// connection is left out. `upgraded`: it answers an extended CONNECT, whose consent is 200.
+/// Parses a complete response head in `text`. Body framing of HTTP/1.1 and connection-specific
+/// fields are left out. `upgraded`: it answers an extended CONNECT, accepted by 200.
 ///
 /// # Errors
-/// The text is no response head that HTTP/2 can carry.
+/// The text is not a response head that HTTP/2 can carry.
 pub fn read_response(text: &[u8], upgraded: bool) -> Result<Response<()>, TextError> {
     let (line, rest) = first_line(text)?;
     let digits = line.split(|&byte| byte == b' ').nth(1).ok_or(TextError)?;

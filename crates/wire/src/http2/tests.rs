@@ -1,4 +1,4 @@
-//! Heads there and back, and what must not come through.
+//! Tests of conversion in both directions, and of what must be refused.
 
 use http::{Method, Request, StatusCode};
 
@@ -69,8 +69,8 @@ fn an_extended_connect_asks_for_an_upgrade() {
     assert_eq!(back.headers().len(), 1, "{:?}", back.headers());
 }
 
-/// Whatever the strict parser takes as a target or as a host can be sent on over HTTP/2, or it is
-/// known beforehand that it cannot.
+/// Every target or host that the strict parser accepts can be sent over HTTP/2, or is known in
+/// advance to be impossible.
 #[test]
 fn what_http1_accepts_http2_carries_or_refuses_beforehand() {
     for byte in 0x21..0x7f_u8 {

@@ -1,16 +1,16 @@
-//! Why a PROXY header was refused: one variant a rule, each with a stable name and the sentence for
-//! the log.
+//! Why a PROXY header was refused: one variant per rule, each with a stable name and the sentence
+//! for the log.
 
 use super::{UNIQUE_ID_MAX_BYTES, V1_MAX_BYTES, V2_MAX_BYTES};
 
 /// Why a PROXY header was refused. Sections are those of `HAProxy`'s `doc/proxy-protocol.txt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProxyError {
-    /// Section 2.2: neither version's first bytes.
+    /// Section 2.2: starts like neither version.
     NotProxy,
     /// Section 2.1.
     LineTooLong,
-    /// Section 2.1: a CR or LF alone does not end the line.
+    /// Section 2.1: a single CR or LF does not end the line.
     BareLineEnd,
     /// Section 2.1.
     BadProtocol,
@@ -26,13 +26,13 @@ pub enum ProxyError {
     BadCommand,
     /// Section 2.2.
     BadFamily,
-    /// A bound of Weir.
+    /// A bound of Weir's own.
     HeaderTooLong,
     /// Section 2.2: shorter than its family's addresses.
     AddressesCutOff,
     /// Section 2.2: a field's length exceeds what is left.
     FieldCutOff,
-    /// Two fields of one type could be understood in two ways.
+    /// Two fields of one type are ambiguous.
     RepeatedField,
     /// Sections 2.2.2 and 2.2.6.
     BadText,
@@ -43,18 +43,18 @@ pub enum ProxyError {
 }
 
 impl ProxyError {
-    /// The stable name: log and metric label.
+    /// Returns the stable name used in logs and metric labels.
     pub fn name(self) -> &'static str {
         self.parts().0
     }
 
-    /// Which rule was broken, as a sentence without its full stop.
+    /// Returns the violated rule, as a sentence without its full stop.
     pub fn detail(self) -> &'static str {
         self.parts().1
     }
 
     fn parts(self) -> (&'static str, &'static str) {
-        // The texts below name these bounds.
+        // The texts below contain these bounds.
         const { assert!(V1_MAX_BYTES == 107 && V2_MAX_BYTES == 4096 && UNIQUE_ID_MAX_BYTES == 128) };
         match self {
             ProxyError::NotProxy => (

@@ -1,5 +1,5 @@
 //! The fields of a version 2 header: type, length, value (section 2.2 of `HAProxy`'s
-//! `doc/proxy-protocol.txt`), read and written. Types that are not named here are skipped.
+//! `doc/proxy-protocol.txt`), read and written. Types not listed here are skipped.
 
 use super::{Header, ProxyError, Ssl, UNIQUE_ID_MAX_BYTES, VALUE_MAX_BYTES};
 
@@ -14,17 +14,17 @@ const SSL_VERSION: u8 = 0x21;
 const SSL_CN: u8 = 0x22;
 const SSL_CIPHER: u8 = 0x23;
 
-/// In the first byte of [`SSL`]: the client spoke TLS.
+/// In the first byte of [`SSL`]: the client used TLS.
 const CLIENT_SSL: u8 = 0x01;
-/// It showed a certificate on this connection.
+/// It presented a certificate on this connection.
 const CLIENT_CERT_CONN: u8 = 0x02;
-/// It showed one in this session.
+/// It presented one in this session.
 const CLIENT_CERT_SESS: u8 = 0x04;
 
 /// Type and length.
 const PREFIX_BYTES: usize = 3;
 
-/// Reads the fields, which begin at `at` and go to the end of `whole`, the entire header.
+/// Parses the fields, which begin at `at` and extend to the end of `whole`, the entire header.
 pub(super) fn read<'a>(
     whole: &'a [u8],
     at: usize,
@@ -51,7 +51,7 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
-/// Takes the next field off `rest`.
+/// Takes the next field from `rest`.
 fn next<'a>(rest: &mut &'a [u8]) -> Result<Option<(u8, &'a [u8])>, ProxyError> {
     let [kind, high, low, after @ ..] = *rest else {
         return if rest.is_empty() { Ok(None) } else { Err(ProxyError::FieldCutOff) };
@@ -97,8 +97,8 @@ fn ssl(value: &[u8]) -> Result<Ssl<'_>, ProxyError> {
     Ok(ssl)
 }
 
-/// Section 2.2.3: the sum of the entire header, in which the sum itself, which ends at `end`,
-/// counts as zeros.
+/// Section 2.2.3: verifies the checksum of the entire header, in which the checksum itself, which
+/// ends at `end`, counts as zeros.
 fn check(whole: &[u8], end: usize, value: &[u8]) -> Result<(), ProxyError> {
     let sent: [u8; 4] = value.try_into().map_err(|_| ProxyError::BadChecksum)?;
     // RFC 9260 appendix A; the field itself counts as zeros.
@@ -119,7 +119,7 @@ pub(super) fn write(out: &mut Vec<u8>, header: &Header<'_>) {
         put(out, SSL_VERSION, ssl.version.map(str::as_bytes), VALUE_MAX_BYTES);
         put(out, SSL_CN, ssl.common_name, VALUE_MAX_BYTES);
         put(out, SSL_CIPHER, ssl.cipher.map(str::as_bytes), VALUE_MAX_BYTES);
-        // Fits: the values above have a bound.
+        // Fits: the values above are bounded.
         let len = (out.len() - start - PREFIX_BYTES) as u16;
         out[start + 1..start + PREFIX_BYTES].copy_from_slice(&len.to_be_bytes());
     }

@@ -8,10 +8,10 @@ use super::{
     Header, OneFamily, Origin, Parsed, ProxyError, V1_MAX_BYTES, canonical, in_one_family,
 };
 
-/// With what a line begins.
+/// The start of a line.
 pub(super) const START: &[u8] = b"PROXY ";
 
-/// Reads the line at the beginning of `input`, which begins with [`START`] as far as it goes.
+/// Parses the line at the start of `input`, which begins with [`START`] as far as it goes.
 pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     let seen = &input[..input.len().min(V1_MAX_BYTES)];
     let Some(end) = memchr::memchr2(b'\r', b'\n', seen) else {
@@ -31,13 +31,13 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     Ok(Parsed::Complete { consumed: end + 2, header: Header { origin, ..Header::default() } })
 }
 
-/// What stands between [`START`] and CRLF.
+/// Parses what is between [`START`] and CRLF.
 fn origin(line: &[u8]) -> Result<Origin, ProxyError> {
     let mut words = line.split(|&byte| byte == b' ');
     let ip: fn(&str) -> Option<IpAddr> = match words.next() {
-        // What follows is to be ignored, whatever it is.
+        // What follows must be ignored, whatever it is.
         Some(b"UNKNOWN") => return Ok(Origin::Unknown),
-        // The standard library's parsers take no leading zeros and no zone.
+        // The standard library's parsers accept no leading zeros and no zone.
         Some(b"TCP4") => |word| word.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
         Some(b"TCP6") => |word| word.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
         _ => return Err(ProxyError::BadProtocol),
@@ -66,8 +66,8 @@ fn port(word: &str) -> Result<u16, ProxyError> {
     word.parse().map_err(|_| ProxyError::BadPort)
 }
 
-/// Appends the line for `origin`. Version 1 has no way to say LOCAL: UNKNOWN is the nearest, and
-/// means the same to who reads it. Addresses of two families are both written as IPv6.
+/// Appends the line for `origin`. Version 1 cannot express LOCAL: UNKNOWN is the nearest, and means
+/// the same to the receiver. Addresses of two families are both written as IPv6.
 pub fn write_v1(out: &mut Vec<u8>, origin: Origin) {
     let Origin::Tcp { source, destination } = origin else {
         out.extend_from_slice(b"PROXY UNKNOWN\r\n");

@@ -8,7 +8,7 @@ use super::{
     in_one_family, tlv,
 };
 
-/// With what a header begins.
+/// The start of a header.
 pub(super) const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// Signature, version and command, family and transport, length.
@@ -21,7 +21,7 @@ const UNSPEC: u8 = 0x00;
 const TCP4: u8 = 0x11;
 const TCP6: u8 = 0x21;
 
-/// Whatever [`write_v2`] is given, what it writes may be read.
+/// Everything that [`write_v2`] writes can be parsed.
 const _: () = {
     const ADDRESSES: usize = 36;
     const FIELDS: usize = 3 * (3 + VALUE_MAX_BYTES) + (3 + super::UNIQUE_ID_MAX_BYTES);
@@ -29,9 +29,9 @@ const _: () = {
     assert!(START_BYTES + ADDRESSES + FIELDS + SSL <= V2_MAX_BYTES);
 };
 
-/// Reads the header at the beginning of `input`, which begins with [`SIGNATURE`] as far as it goes.
+/// Parses the header at the start of `input`, which begins with [`SIGNATURE`] as far as it goes.
 pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
-    // Each byte is judged as soon as it is there, so that who sends nonsense is not waited for.
+    // Each byte is checked as soon as it arrives, so that Weir does not wait for invalid input.
     match input.get(12) {
         None | Some(&(LOCAL | PROXY)) => {}
         Some(version) if version >> 4 != 2 => return Err(ProxyError::BadVersion),
@@ -42,7 +42,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     };
     let (command, family) = (start[12], start[13]);
     let len = START_BYTES + usize::from(u16::from_be_bytes([start[14], start[15]]));
-    // A family that is not assigned is no matter in LOCAL, which says to ignore it.
+    // An unassigned family does not matter in LOCAL, which says to ignore it.
     if command == PROXY && (family >> 4 > 3 || family & 0xf > 2) {
         return Err(ProxyError::BadFamily);
     }
@@ -66,7 +66,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     if command == LOCAL {
         header.origin = Origin::Local;
     } else if family >> 4 != UNSPEC {
-        // Without a family nobody knows where the fields begin: what follows is skipped.
+        // Without a family it is unknown where the fields begin: what follows is skipped.
         let block = &whole[START_BYTES..];
         let origin = match family {
             TCP4 => tcp::<4>(block),
@@ -79,7 +79,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     Ok(Parsed::Complete { consumed: len, header })
 }
 
-/// What stands after [`START_BYTES`]: two addresses of `N` bytes each, then their ports.
+/// Parses what follows [`START_BYTES`]: two addresses of `N` bytes each, then their ports.
 fn tcp<const N: usize>(block: &[u8]) -> Option<Origin>
 where
     IpAddr: From<[u8; N]>,
@@ -95,7 +95,7 @@ where
 }
 
 /// Appends a header. Addresses of two families are both written as IPv6; a LOCAL or unknown origin
-/// is written alone, as its reader would skip whatever followed. A value longer than
+/// is written alone, as a receiver would skip anything that followed. A value longer than
 /// [`VALUE_MAX_BYTES`] (an identifier: [`super::UNIQUE_ID_MAX_BYTES`]) is left out, so that the
 /// header has at most [`V2_MAX_BYTES`]. No checksum is written: TCP has its own.
 pub fn write_v2(out: &mut Vec<u8>, header: &Header<'_>) {
@@ -115,7 +115,7 @@ pub fn write_v2(out: &mut Vec<u8>, header: &Header<'_>) {
     }
 }
 
-/// The family, room for the length, both addresses, both ports.
+/// Appends the family, room for the length, both addresses, both ports.
 fn put_addresses(out: &mut Vec<u8>, source: SocketAddr, destination: SocketAddr) {
     match in_one_family(source, destination) {
         OneFamily::V4(one, other) => {

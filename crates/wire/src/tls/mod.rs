@@ -1,4 +1,4 @@
-//! TLS as it looks from outside, without a key: what a client says in clear before it is answered.
-//! Decryption is not here.
+//! TLS as seen without keys: what a client sends in clear text before the server answers. No
+//! decryption.
 
 pub mod client_hello;

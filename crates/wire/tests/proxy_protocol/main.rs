@@ -1,5 +1,5 @@
-//! PROXY headers of real `HAProxy`s (`captured/README.md`), those of the protocol's document, those
-//! that Weir writes, and those that no proxy should send.
+//! Tests with PROXY headers of real `HAProxy`s (`captured/README.md`), those in the protocol's
+//! document, those that Weir writes, and invalid ones.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
 #[path = "../common/mod.rs"]
@@ -24,7 +24,7 @@ fn tcp(source: &str, destination: &str) -> Origin {
     Origin::Tcp { source: source.parse().unwrap(), destination: destination.parse().unwrap() }
 }
 
-/// What the header at the beginning of `input` says, and what follows it.
+/// Returns the header at the start of `input`, and what follows it.
 fn complete(input: &[u8]) -> (Header<'_>, &[u8]) {
     match parse(input) {
         Ok(Parsed::Complete { consumed, header }) => (header, &input[consumed..]),
@@ -36,7 +36,7 @@ fn origin(line: &str) -> Origin {
     complete(line.as_bytes()).0.origin
 }
 
-/// A version 2 header: command, family, then what follows the length.
+/// Returns a version 2 header: command, family, then what follows the length.
 fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
     let len = u16::try_from(rest.len()).unwrap().to_be_bytes();
     [SIGNATURE, &[command, family], &len, rest].concat()
@@ -48,7 +48,7 @@ fn field(kind: u8, value: &[u8]) -> Vec<u8> {
     [&[kind][..], &u16::try_from(value.len()).unwrap().to_be_bytes(), value].concat()
 }
 
-/// A header for TCP over IPv4 with `fields`.
+/// Returns a header for TCP over IPv4 with `fields`.
 fn with(fields: &[Vec<u8>]) -> Vec<u8> {
     v2(0x21, 0x11, &[ADDRESSES, &fields.concat()].concat())
 }
@@ -204,13 +204,13 @@ fn lines_that_are_refused() {
     ] {
         assert_eq!(parse(line.as_bytes()), Err(error), "{line:?}");
     }
-    // As long as a line may be, and only its LF is missing.
+    // The maximum length of a line, with only its LF missing.
     let line = format!("{}\r", long(V1_MAX_BYTES - 2));
     assert_eq!(parse(line.as_bytes()), Ok(Parsed::Partial));
     assert_eq!(parse(b"PROXY TCP4 \xff 2.2.2.2 1 2\r\n"), Err(ProxyError::BadLine));
 }
 
-/// Section 2.2: what is read of each command and family, and what is left to the peer's address.
+/// Section 2.2: what is used of each command and family, and when the peer's address is used.
 #[test]
 fn families() {
     let known = tcp("192.0.2.1:56324", "198.51.100.2:443");
@@ -228,7 +228,7 @@ fn families() {
         (0x21, 0x21, &six, expected),
         (0x21, 0x21, &mapped, known),
         (0x20, 0x00, b"", Origin::Local),
-        // LOCAL: whatever is there is skipped.
+        // LOCAL: anything that follows is skipped.
         (0x20, 0x11, ADDRESSES, Origin::Local),
         (0x20, 0x11, b"x", Origin::Local),
         (0x20, 0xff, &garbage, Origin::Local),
@@ -299,7 +299,7 @@ fn fields_that_are_refused() {
     assert_eq!(complete(&input).0.ssl.unwrap().common_name, Some(&b"M\xfcller"[..]));
 }
 
-/// A changed bit in what the checksum of `HAProxy` covers is seen.
+/// A changed bit in what `HAProxy`'s checksum covers is detected.
 #[test]
 fn checksums() {
     for (file, addresses) in [("haproxy_v2_tls", 16..28), ("haproxy_v2_ipv6", 16..52)] {
@@ -321,7 +321,7 @@ fn the_longest() {
     assert_eq!(input.len(), V2_MAX_BYTES);
     assert_eq!(complete(&input).1, b"");
     assert_eq!(parse(&input[..V2_MAX_BYTES - 1]), Ok(Parsed::Partial));
-    // Refused before it is there, in LOCAL, too.
+    // Refused before it has arrived, in LOCAL too.
     let longer = with(&[field(4, &vec![0; room + 1])]);
     assert_eq!(parse(&longer[..15]), Ok(Parsed::Partial));
     assert_eq!(parse(&longer[..16]), Err(ProxyError::HeaderTooLong));
@@ -338,7 +338,7 @@ fn who_is_verified() {
     assert!(!Ssl { certificate_in_connection: false, ..all }.is_verified());
 }
 
-/// Whatever stands in a header, there is a verdict, and it is not taken back.
+/// For any header there is a result that does not change.
 #[test]
 fn disturbed() {
     let mut rng = common::rng();

@@ -1,4 +1,4 @@
-//! What Weir writes: as `HAProxy` writes it, and read as it was meant.
+//! Tests that Weir writes headers as `HAProxy` does, and that they are parsed correctly.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -39,7 +39,7 @@ fn as_weir_writes_them() {
         assert_eq!(out, input);
     }
 
-    // What is too long is left out.
+    // Values that are too long are left out.
     let header = Header {
         origin: tcp("192.0.2.1:56324", "198.51.100.2:443"),
         authority: Some(&"a".repeat(VALUE_MAX_BYTES + 1)),
@@ -64,7 +64,7 @@ fn maybe<T>(rng: &mut Rng, value: T) -> Option<T> {
     rng.bool().then_some(value)
 }
 
-/// Whatever is written is read as it was meant, whole and only whole.
+/// Everything written is parsed to the same value, whole and only when complete.
 #[test]
 fn there_and_back() {
     let mut rng = common::rng();

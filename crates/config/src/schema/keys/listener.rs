@@ -110,7 +110,7 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             "proxy_status",
             Kind::Boolean,
             Absent::Boolean(true),
-            "Whether an answer that Weir makes in a server's place names its cause in `Proxy-Status` (RFC 9209). Never an address or a service.",
+            "Whether responses that Weir generates itself name their cause in `Proxy-Status` (RFC 9209). They never name an address or a service.",
         ),
     ],
 };

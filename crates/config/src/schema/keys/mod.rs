@@ -1,6 +1,6 @@
-//! Every key of the configuration: top level here, the larger tables in files of their own.
+//! Every key of the configuration: top level here, the larger tables in separate files.
 //!
-//! Bounds keep a slip from becoming a puzzle; they are wide.
+//! Bounds catch obvious mistakes; they are wide.
 
 mod listener;
 mod route;
@@ -19,7 +19,7 @@ use model::LogFormat;
 use super::spec::{Absent, Form, Kind, TableSpec, key};
 use crate::defaults;
 
-/// Longest of any duration in the file.
+/// Maximum of any duration in the file.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const MILLI: Duration = Duration::from_millis(1);
 const U32_MAX: u64 = u32::MAX as u64;
@@ -28,7 +28,7 @@ const fn duration(min: Duration, max: Duration) -> Kind {
     Kind::Duration { min, max }
 }
 
-/// A time limit: at least a millisecond, since one of none would end everything.
+/// A timeout: at least a millisecond, since zero would end everything.
 const TIMEOUT: Kind = duration(MILLI, DAY);
 
 const fn form(name: &'static str) -> Form {
@@ -39,13 +39,13 @@ const fn patterned(name: &'static str, pattern: &'static str) -> Form {
     Form { name, pattern: Some(pattern) }
 }
 
-/// A name of something in the file; it becomes a label in metrics and a word in logs.
+/// A name of something in the file; it becomes a metric label and appears in logs.
 const NAME: Kind = Kind::Text(patterned("name", NAME_PATTERN));
 const NAME_PATTERN: &str = "^[A-Za-z0-9_.:*/-]{1,128}$";
 const ADDRESS: Kind = Kind::Text(patterned("address", ":[0-9]{1,5}$"));
 const PATH: Form = patterned("path", "^/");
 const FIELD_NAME: Form = patterned("field name", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$");
-/// A part of all requests.
+/// A share of all requests.
 const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
 const TEXT: Kind = Kind::Text(form("text"));
 const HOST: Kind = Kind::Text(form("host"));
@@ -79,13 +79,13 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "request_buffers_max",
             Kind::Size { min: 0, max: 1 << 40 },
             Absent::Size(defaults::REQUEST_BUFFERS_MAX_BYTES),
-            "Memory for request bodies that are read before a server is chosen, of all requests together. In services with `in_flight_max`, a body of known length up to `retries.body_kept_max` is read first, so that a slow client holds no slot. Beyond this bound the rest of it is read while the request holds its slot; with 0, all of it.",
+            "Memory for request bodies that are read before a server is chosen, over all requests. In services with `in_flight_max`, a body of known length up to `retries.body_kept_max` is read first, so that a slow client holds no slot. Beyond this bound the rest of it is read while the request holds its slot; with 0, all of it.",
         ),
         key(
             "compression_memory_max",
             Kind::Size { min: 0, max: 1 << 40 },
             Absent::Size(defaults::COMPRESSION_MEMORY_MAX_BYTES),
-            "Memory for compressing responses, of all together; see `compress` of a route. One takes about 0.5 MB with gzip, 1.5 MB with zstd and 5 MB with br. What finds no room is passed on as it is.",
+            "Memory for compressing responses, over all responses; see `compress` of a route. One response takes about 0.5 MB with gzip, 1.5 MB with zstd and 5 MB with br. Responses beyond this bound are not compressed.",
         ),
         key(
             "drain_max",

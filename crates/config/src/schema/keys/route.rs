@@ -98,7 +98,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "compress",
             Kind::Either(&[Kind::Table(&COMPRESS), Kind::Boolean]),
             Absent::Boolean(false),
-            "Compress responses for clients that accept it; `true` for the defaults. Off by default: compressing a page that holds both a secret and something that an attacker chose lets the attacker guess the secret from the length (BREACH).",
+            "Compress responses for clients that accept it; `true` for the defaults. Off by default: compressing a page that contains both a secret and text chosen by an attacker lets the attacker guess the secret from the length (BREACH).",
         ),
         key(
             "rate_limit",
@@ -199,14 +199,14 @@ field_changes!(RESPONSE_HEADER, "response_header", "the response");
 static COMPRESS: TableSpec = TableSpec {
     heading: "compress of [[route]]",
     path: "route.compress",
-    doc: "Which responses are compressed and how. A response is left as it is if it already has a `Content-Encoding`, a digest of its content or `Cache-Control: no-transform`, if it is partial (206), or if the memory for compression (`compression_memory_max`) is in use. What the server sends is flushed as it comes, so that server-sent events do not wait. An `ETag` becomes weak, and `Vary: Accept-Encoding` is added to every variant. Clients of HTTP/1.0 get the plain variant.",
+    doc: "Which responses are compressed and how. A response is left as it is if it already has a `Content-Encoding`, a digest of its content or `Cache-Control: no-transform`, if it is partial (206), or if the memory for compression (`compression_memory_max`) is in use. Data from the server is flushed as it arrives, so that server-sent events are not delayed. An `ETag` becomes weak, and `Vary: Accept-Encoding` is added to every variant. Clients of HTTP/1.0 get the plain variant.",
     example: "[[route]]\npath = \"/\"\nservice = \"listings\"\ncompress = { codings = [\"zstd\", \"gzip\"], types = [\"text/*\", \"application/json\"], length_min = \"1kB\" }\n",
     keys: &[
         key(
             "codings",
             Kind::List(&Kind::Choice(ContentCoding::WORDS)),
             Absent::Texts(defaults::COMPRESS_CODINGS),
-            "In order of preference, for clients that like several equally. `br` costs two to four times the CPU of the others.",
+            "In order of preference, for clients that accept several equally. `br` costs two to four times the CPU of the others.",
         ),
         key(
             "types",
@@ -218,7 +218,7 @@ static COMPRESS: TableSpec = TableSpec {
             "length_min",
             Kind::Size { min: 0, max: 1 << 40 },
             Absent::Size(defaults::COMPRESS_LENGTH_MIN),
-            "A body that is known to be shorter is left as it is.",
+            "A body known to be shorter is not compressed.",
         ),
     ],
 };

@@ -235,13 +235,13 @@ static CHECK: TableSpec = TableSpec {
             "rise",
             Kind::Integer { min: 1, max: 1_000 },
             Absent::Integer(defaults::CHECK_RISE),
-            "Consecutive successes that bring a server up.",
+            "Consecutive successes that mark a server up.",
         ),
         key(
             "fall",
             Kind::Integer { min: 1, max: 1_000 },
             Absent::Integer(defaults::CHECK_FALL),
-            "Consecutive failures that take a server down.",
+            "Consecutive failures that mark a server down.",
         ),
         key(
             "reuse",
@@ -385,7 +385,7 @@ static RETRIES: TableSpec = TableSpec {
             "body_kept_max",
             Kind::Size { min: 0, max: 16 << 20 },
             Absent::Size(defaults::BODY_KEPT_MAX_BYTES),
-            "The largest request body that is kept for another attempt.",
+            "The largest request body that is buffered for another attempt.",
         ),
     ],
 };
@@ -407,7 +407,7 @@ static SERVER: TableSpec = TableSpec {
             "weight",
             Kind::Integer { min: 0, max: 1_000 },
             Absent::Integer(defaults::WEIGHT),
-            "Share of the traffic relative to its peers; 0 takes no new work.",
+            "Share of the traffic relative to the service's other servers; 0 receives no new requests.",
         ),
         key(
             "backup",

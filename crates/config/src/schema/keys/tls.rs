@@ -9,7 +9,7 @@ use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
 
 const FILE: Kind = Kind::Text(form("file path"));
-/// Every cipher suite that can be spoken, by its name at IANA: first those of TLS 1.3.
+/// Every supported cipher suite, by its IANA name: first those of TLS 1.3.
 pub(crate) const CIPHERS: &[&str] = &[
     "TLS_AES_256_GCM_SHA384",
     "TLS_AES_128_GCM_SHA256",
@@ -59,7 +59,7 @@ pub(crate) static LISTENER_TLS: TableSpec = TableSpec {
             "hsts",
             duration(Duration::ZERO, HSTS_MAX),
             Absent::Then("not sent"),
-            "For how long browsers are to use TLS alone for this host: Strict-Transport-Security (RFC 6797) on every response. `\"0s\"` takes it back.",
+            "How long browsers must use only TLS for this host: Strict-Transport-Security (RFC 6797) on every response. `\"0s\"` revokes it.",
         ),
     ],
 };

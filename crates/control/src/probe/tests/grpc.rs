@@ -1,4 +1,4 @@
-//! Probes of the gRPC health service, against one made with the `h2` crate.
+//! Tests of gRPC health probes, against a server made with the `h2` crate.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response};
@@ -21,7 +21,7 @@ fn head(status: u16, grpc_status: Option<&'static str>) -> Response<()> {
     head.body(()).expect("a head")
 }
 
-/// A call that went well, with this message.
+/// A successful call with this message.
 fn message(bytes: &'static [u8]) -> Rc<Answer> {
     Rc::new(move |_, _| {
         let trailers = HeaderMap::from_iter([(
@@ -32,7 +32,7 @@ fn message(bytes: &'static [u8]) -> Rc<Answer> {
     })
 }
 
-/// A call that failed, which is said in the head (as most servers do) or in the trailers.
+/// A failed call, with its status in the head (as most servers send it) or in the trailers.
 fn failed(status: &'static str, in_trailers: bool) -> Rc<Answer> {
     Rc::new(move |_, _| {
         let name = http::HeaderName::from_static("grpc-status");
@@ -78,7 +78,7 @@ fn the_server_as_a_whole_is_asked_for_by_no_name() {
 }
 
 #[test]
-fn whatever_is_not_serving_is_down_and_says_why() {
+fn anything_but_serving_is_down_with_a_reason() {
     block_on(async {
         let not_grpc: Rc<Answer> = Rc::new(|_, _| (head(200, None), Bytes::from("hello"), None));
         let http_status: Rc<Answer> = Rc::new(|_, _| (head(502, None), Bytes::new(), None));
@@ -102,7 +102,7 @@ fn whatever_is_not_serving_is_down_and_says_why() {
             let server = Server2::start(None, 0, answer).await;
             let said = verdict(&grpc("listings.Listings"), server.address).await;
             assert_eq!(said, (Health::Down, format!("{why} 3 times")));
-            // It answered: that is no reason to connect anew.
+            // It answered: that is no reason to reconnect.
             assert_eq!(server.seen.connections.get(), 1, "{why}");
         }
     });

@@ -1,4 +1,4 @@
-//! Probes over HTTP/2; and the server of HTTP/2 that they and those of gRPC are held against.
+//! Tests of probes over HTTP/2, and the HTTP/2 server that these and the gRPC tests use.
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -11,10 +11,10 @@ use tokio_rustls::TlsAcceptor;
 use super::pki::{self, NAME};
 use super::*;
 
-/// What is answered to a request with this body: the head, the body, the trailers.
+/// Returns the answer to a request with this body: the head, the body, the trailers.
 pub(super) type Answer = dyn Fn(&Request<()>, &[u8]) -> (Response<()>, Bytes, Option<HeaderMap>);
 
-/// A server of HTTP/2.
+/// An HTTP/2 server.
 pub(super) struct Server2 {
     pub(super) address: SocketAddr,
     pub(super) seen: Rc<Seen2>,
@@ -29,8 +29,7 @@ pub(super) struct Seen2 {
 }
 
 impl Server2 {
-    /// Over TLS if there is a configuration of it. After `goaway_after` requests a connection says
-    /// that it takes no more.
+    /// Uses TLS if configured. After `goaway_after` requests, a connection sends GOAWAY.
     pub(super) async fn start(
         tls: Option<Arc<ServerConfig>>,
         goaway_after: usize,
@@ -111,7 +110,7 @@ fn answering(status: u16, body: &'static [u8]) -> Rc<Answer> {
     })
 }
 
-/// More than is read of a probe's response.
+/// More than a probe reads of a response.
 static LONG: [u8; 100_000] = [b'x'; 100_000];
 
 fn service2(host: Option<&str>) -> Service {
@@ -147,7 +146,7 @@ fn a_status_that_is_not_expected_fails_over_http2_too() {
         let server = Server2::start(None, 0, answering(503, b"")).await;
         let said = verdict(&service2(None), server.address).await;
         assert_eq!(said, (Health::Down, "status 503 3 times".to_owned()));
-        // One whose body is longer than is read counts by its status.
+        // A response with a body longer than that counts by its status.
         let server = Server2::start(None, 0, answering(200, &LONG)).await;
         assert_eq!(verdict(&service2(None), server.address).await.0, Health::Up);
     });
@@ -166,7 +165,7 @@ fn a_connection_that_the_server_takes_back_is_no_failure() {
 }
 
 #[test]
-fn a_server_that_does_not_speak_http2_is_told_as_such() {
+fn a_server_that_does_not_speak_http2_is_reported_as_such() {
     block_on(async {
         let plain = Server::start(Mode::Answer(200)).await;
         let said = verdict(&service2(None), plain.address).await;

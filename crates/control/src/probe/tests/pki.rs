@@ -1,4 +1,4 @@
-//! Certificates made for the tests, as files would hold them.
+//! Certificates created for the tests, as files would contain them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -30,7 +30,7 @@ fn ca() -> Material {
     material("ca.pem", authority().pem())
 }
 
-/// A certificate of the authority's for `name`.
+/// Issues a certificate for `name`.
 pub(super) fn certificate(name: &str, expired: bool) -> Certificate {
     let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
     if expired {
@@ -43,7 +43,7 @@ pub(super) fn certificate(name: &str, expired: bool) -> Certificate {
     Certificate { chain: material("chain.pem", chain), key, ocsp: None }
 }
 
-/// What a server speaks TLS by.
+/// Returns the server's TLS configuration.
 pub(super) fn server(
     certificate: Certificate,
     asks_clients: bool,
@@ -60,7 +60,7 @@ pub(super) fn server(
     tls::server(&tls, alpn).expect("a server's configuration")
 }
 
-/// What a service is told of TLS: this name, and the authority.
+/// Returns a service's TLS settings: this name, and the authority.
 pub(super) fn service(name: Option<&str>) -> ServiceTls {
     ServiceTls { name: name.map(Into::into), verify: true, ca: ca(), certificate: None }
 }

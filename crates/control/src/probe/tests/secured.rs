@@ -1,4 +1,4 @@
-//! Probes over TLS, and with a PROXY protocol header before all else.
+//! Tests of probes over TLS, and with a PROXY protocol header.
 
 use model::{ProxyVersion, ServiceTls};
 use tls::rustls::{HandshakeKind, ServerConfig};
@@ -15,14 +15,14 @@ struct Secured {
     handshakes: Rc<Handshakes>,
 }
 
-/// What its handshakes were.
+/// What was seen in its handshakes.
 #[derive(Default)]
 struct Handshakes {
     done: Cell<usize>,
     resumed: Cell<usize>,
     with_certificate: Cell<usize>,
     names: RefCell<HashMap<String, usize>>,
-    /// What PROXY headers said, where they are expected.
+    /// The contents of PROXY headers, where they are expected.
     origins: RefCell<Vec<Origin>>,
 }
 
@@ -82,12 +82,12 @@ async fn read_origin(stream: &mut (impl AsyncRead + Unpin)) -> Origin {
     }
 }
 
-/// What a server with the right certificate speaks.
+/// TLS settings of a server with the right certificate.
 fn right() -> Arc<ServerConfig> {
     pki::server(pki::certificate(NAME, false), false, &[b"http/1.1"])
 }
 
-/// A service over TLS whose check asks for a page every 10 ms, or connects only.
+/// Returns a TLS service whose check requests a page every 10 ms, or only connects.
 fn over_tls(tls: ServiceTls) -> Service {
     Service { tls: Some(Arc::new(tls)), ..checked_by(http(None, true), (10, 5000)) }
 }
@@ -122,12 +122,12 @@ fn what_is_wrong_with_a_certificate_is_said() {
         let other = over_tls(pki::service(Some("other.test")));
         let said = verdict(&other, server.address).await;
         assert_eq!(said, down("the peer's certificate is for another name"));
-        // Without a name of its own a server is called by its address.
+        // Without a name, a server is verified by its address.
         let unnamed = over_tls(pki::service(None));
         let said = verdict(&unnamed, server.address).await;
         assert_eq!(said, down("the peer's certificate is for another name"));
 
-        // Nobody looks: then nothing is wrong.
+        // Without verification every certificate is accepted.
         let unverified = over_tls(ServiceTls { verify: false, ..pki::service(Some(NAME)) });
         assert_eq!(verdict(&unverified, expired.address).await.0, Health::Up);
         assert_eq!(verdict(&named, server.address).await.0, Health::Up);
@@ -183,7 +183,7 @@ fn a_tcp_check_of_a_tls_service_completes_the_handshake() {
         let said = verdict(&service, expired.address).await;
         assert_eq!(said, (Health::Down, "the peer's certificate has expired 3 times".to_owned()));
 
-        // One that takes the connection and speaks something else is down.
+        // A server that accepts the connection and does not speak TLS is down.
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of loopback");
         let address = listener.local_addr().expect("bound");
         tokio::task::spawn_local(async move {
@@ -209,7 +209,7 @@ fn a_proxy_header_that_tells_of_no_client_comes_before_tls() {
             let mut rig = Rig::new(all, 8);
             rig.until(|rig| rig.done == 15).await;
             assert_eq!(rig.failed, 0);
-            // Once a connection, not once a request.
+            // Once per connection, not per request.
             assert_eq!(*server.handshakes.origins.borrow(), [origin; 2]);
         }
     });
@@ -233,7 +233,7 @@ fn services_that_ask_for_two_names_are_probed_apart_and_of_one_name_together() {
         assert_eq!(rig.failed, 0);
         let names = server.handshakes.names.borrow();
         assert_eq!(names.len(), 2);
-        // Ten probes each, give or take the jitter.
+        // Ten probes each, plus or minus the jitter.
         assert!(names.values().all(|&count| count <= 2), "{names:?}");
         let report = rig.prober.report();
         assert_eq!(report.probes(), 2);

@@ -1,4 +1,4 @@
-//! What can go wrong with TLS, in the words of people.
+//! TLS errors, in readable words.
 
 use std::fmt;
 use std::io;
@@ -10,33 +10,34 @@ use crate::Stream;
 /// Why TLS failed.
 #[derive(Debug)]
 pub enum TlsError {
-    /// What the peer sent is no TLS, but something in clear text, say. Nothing has been sent.
+    /// The peer does not speak TLS, but clear text, for example. Nothing has been sent.
     NotTls,
-    /// The peer refused, with this alert (RFC 8446 section 6.2).
+    /// The peer refused with this alert (RFC 8446 section 6.2).
     Alert(AlertDescription),
-    /// The peer's certificate was refused.
+    /// The peer's certificate could not be verified.
     Certificate(CertificateError),
-    /// The peer has shown no certificate, which it has to.
+    /// The peer sent no certificate, which is required.
     CertificateMissing,
-    /// The two sides have nothing in common, or the peer does not follow the protocol.
+    /// The two sides have no common parameters, or the peer violates the protocol.
     Protocol(rustls::Error),
-    /// The peer closed the connection in the middle of the handshake.
+    /// The peer closed the connection during the handshake.
     Closed,
     /// The connection failed.
     Io(io::Error),
 }
 
-/// A connection on which TLS could not be begun.
+/// A connection on which the TLS handshake failed.
 #[derive(Debug)]
 pub struct TlsRefused {
-    /// Why.
+    /// The error.
     pub error: TlsError,
-    /// The connection, without TLS: what was read of it for the handshake is gone.
+    /// The connection, without TLS: what was read for the handshake is gone.
     pub stream: Stream,
 }
 
 impl TlsError {
-    /// A failure before the handshake was done, on a connection that begins with `first_byte`.
+    /// Returns the error for a failure before the handshake was done, on a connection that begins
+    /// with `first_byte`.
     pub(super) fn in_handshake(error: &rustls::Error, first_byte: Option<u8>) -> TlsError {
         let begins = first_byte.map(ContentType::from);
         let is_tls = matches!(begins, Some(ContentType::Handshake | ContentType::Alert));
@@ -44,7 +45,7 @@ impl TlsError {
         if unread && !is_tls { TlsError::NotTls } else { TlsError::from(error.clone()) }
     }
 
-    /// What happened, in a few words.
+    /// Returns a short description.
     pub fn text(&self) -> &'static str {
         match self {
             TlsError::NotTls => "the peer does not speak TLS",
@@ -128,7 +129,7 @@ impl From<rustls::Error> for TlsError {
     }
 }
 
-/// As reads and writes show it.
+/// The form in which reads and writes return it.
 impl From<TlsError> for io::Error {
     fn from(error: TlsError) -> io::Error {
         match error {
@@ -140,7 +141,7 @@ impl From<TlsError> for io::Error {
     }
 }
 
-/// The text, and what the library or the system says.
+/// The description, followed by the library's or the system's error.
 impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())?;

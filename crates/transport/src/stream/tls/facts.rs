@@ -1,28 +1,28 @@
-//! What was agreed on in a handshake, for those who log it or decide by it.
+//! What a handshake negotiated, for logs and decisions.
 
 use rustls::HandshakeKind;
 use rustls::pki_types::CertificateDer;
 
-/// What was agreed on, and what the peer has shown.
+/// The negotiated parameters, and the peer's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFacts {
     /// `TLSv1.2` or `TLSv1.3`.
     pub version: &'static str,
-    /// The cipher suite, by its name at IANA.
+    /// The cipher suite, by its IANA name.
     pub cipher: &'static str,
-    /// The protocol agreed on (ALPN, RFC 7301), such as `h2`.
+    /// The negotiated protocol (ALPN, RFC 7301), such as `h2`.
     pub alpn: Option<Box<[u8]>>,
-    /// The name that a client asked for (SNI, RFC 6066 section 3), in lower case; `None` on
+    /// The server name that the client sent (SNI, RFC 6066 section 3), in lower case; `None` on
     /// connections to servers.
     pub server_name: Option<Box<str>>,
     /// The peer's own certificate, DER, verified if the configuration says so.
     pub peer_certificate: Option<CertificateDer<'static>>,
-    /// Whether an earlier session was gone on with.
+    /// Whether an earlier session was resumed.
     pub resumed: bool,
 }
 
 impl TlsFacts {
-    /// Of a handshake that is done.
+    /// Reads the facts of a finished handshake.
     pub(super) fn of(rustls: &rustls::Connection) -> TlsFacts {
         let version = match rustls.protocol_version() {
             Some(rustls::ProtocolVersion::TLSv1_3) => "TLSv1.3",

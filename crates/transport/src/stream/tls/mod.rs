@@ -1,12 +1,12 @@
-//! TLS over a socket, on rustls: the same stream to whoever reads and writes.
+//! TLS over a socket, using rustls, with the same interface as plain TCP.
 //!
-//! System calls are as few as over plain TCP: one read brings up to a buffer full of records, one
-//! write takes all records of a piece. An idle connection holds no buffer of this file.
+//! System calls are as few as over plain TCP: one read fetches up to a buffer full of records, one
+//! write sends all records of a piece. An idle connection holds no buffer of this file.
 //!
 //! ## Writing
-//! Users take what was written for sent, and nobody flushes after the last write. So bytes are
-//! reported as written only when all that they were encrypted into is the kernel's. Until then the
-//! stream owes the report: it is `Pending`, and whoever calls again, with the same bytes, gets it.
+//! Callers treat written bytes as sent, and do not flush after the last write. So bytes are
+//! reported as written only when all of their records have been handed to the kernel. Until then
+//! the write is `Pending`, and a repeated call with the same bytes returns the count.
 
 mod error;
 mod facts;
@@ -25,8 +25,8 @@ pub use error::{TlsError, TlsRefused};
 pub use facts::TlsFacts;
 use session::Session;
 
-/// How often an idle connection is read for what TLS says for itself: session tickets are a few
-/// hundred bytes. More than this is taken for data.
+/// Maximum number of reads of an idle connection for TLS messages: session tickets are a few
+/// hundred bytes. More than this counts as data.
 const IDLE_READS_MAX: usize = 8;
 
 /// A connection whose handshake is done.
@@ -37,7 +37,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Shakes hands over `tcp`, `prefix` of which has been read already.
+    /// Performs the handshake over `tcp`, `prefix` of which has already been read.
     pub(super) async fn handshake(
         tcp: Tcp,
         rustls: rustls::Connection,
@@ -103,7 +103,7 @@ impl Tls {
         self.borrow_mut().poll_write(&self.tcp, cx, slices)
     }
 
-    /// Says that nothing more comes (RFC 8446 section 6.1), then ends the direction of TCP too.
+    /// Sends `close_notify` (RFC 8446 section 6.1), then shuts down the sending side of TCP too.
     pub(super) fn poll_close_write(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match ready!(self.borrow_mut().poll_close(&self.tcp, cx)) {
             Err(error) if !is_gone(&error) => Poll::Ready(Err(error)),
@@ -115,7 +115,7 @@ impl Tls {
         self.tcp.reset();
     }
 
-    /// As for plain TCP, but what TLS says for itself has to be read in order to know.
+    /// As for plain TCP, but TLS messages have to be read to find out.
     pub(super) fn closed_or_readable_hint(&self) -> bool {
         let session = &mut *self.borrow_mut();
         for _ in 0..IDLE_READS_MAX {
@@ -147,12 +147,12 @@ impl Tls {
     }
 
     fn borrow_mut(&self) -> RefMut<'_, Session> {
-        // Every borrow ends within its own call, and nothing in there calls back.
+        // Every borrow ends within its own call, and nothing in it re-enters.
         self.session.borrow_mut()
     }
 }
 
-/// Whether the connection is gone, so that there is nobody left to be told of its end.
+/// Returns whether the connection is gone, so that there is no peer to notify.
 fn is_gone(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(error.kind(), Kind::NotConnected | Kind::BrokenPipe | Kind::ConnectionReset)

@@ -1,4 +1,4 @@
-//! The session of rustls between a socket and its users: what is fed to it, what is taken from it.
+//! The rustls session between a socket and its users: feeds it received bytes and sends its output.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, IoSlice, Write};
@@ -11,41 +11,41 @@ use super::TlsError;
 use super::is_gone;
 use crate::stream::tcp::Tcp;
 
-/// What one read from the socket may bring, in bytes: four records of full size, with some room.
+/// Maximum bytes of one read from the socket: four full-size records, with some room.
 const READ_MAX_BYTES: usize = 65 * 1024;
-/// And what it may bring at least: a record of full size.
+/// Minimum: one full-size record.
 const READ_MIN_BYTES: usize = 17 * 1024;
-/// What the records of that many bytes of plaintext need for themselves, about.
+/// Approximate overhead of the records of that many bytes of plaintext.
 const OVERHEAD_BYTES: usize = 512;
-/// Plaintext that is encrypted at a time: a buffer full, and the head before it.
+/// Maximum plaintext encrypted at a time: a full buffer, and the head before it.
 const WRITE_MAX_BYTES: usize = 68 * 1024;
 
 thread_local! {
-    /// Where reads from sockets go: used within one call, so all connections of a thread share it.
+    /// Buffer for socket reads: used within one call, so all connections of a thread share it.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A session, and what is on its way through it.
+/// A session, and the data in transit through it.
 pub(super) struct Session {
     rustls: rustls::Connection,
-    /// Records that have been read and not yet been decrypted, because the reader had no room for
-    /// what is in those before them. At most what one read brings.
+    /// Records that have been read and not yet decrypted, because the reader had no room for the
+    /// plaintext before them. At most what one read fetched.
     held: Vec<u8>,
-    /// Plaintext that was taken and is not reported as written yet.
+    /// Plaintext that was taken and not yet reported as written.
     owed_bytes: usize,
-    /// Nothing more is read, and why.
+    /// Set when nothing more is read, with the reason.
     end: Option<End>,
-    /// The end of the direction to the peer has been said.
+    /// `close_notify` has been queued.
     closing: bool,
-    /// The first byte of all tells TLS from what is none.
+    /// The first byte of the connection tells TLS from other protocols.
     first_byte: Option<u8>,
 }
 
 /// Why nothing more is read.
 enum End {
-    /// The peer said that it has nothing more to say.
+    /// The peer sent `close_notify`.
     Closed,
-    /// TCP ended and TLS did not.
+    /// TCP ended without `close_notify`.
     Cut,
     Failed(rustls::Error),
     Io(io::ErrorKind),
@@ -62,12 +62,12 @@ impl Session {
         &self.rustls
     }
 
-    /// What had been read from the connection before.
+    /// Takes what had been read from the connection before.
     pub(super) fn begin_with(&mut self, prefix: &[u8]) {
         self.absorb(prefix, &mut ReadBuf::new(&mut []));
     }
 
-    /// Ready when both sides have shown who they are and what they speak, or one has failed to.
+    /// Ready when the handshake is complete or has failed.
     pub(super) fn poll_handshake(
         &mut self,
         tcp: &Tcp,
@@ -76,7 +76,7 @@ impl Session {
         let nothing = &mut ReadBuf::new(&mut []);
         loop {
             let done = !self.rustls.is_handshaking();
-            // What came behind the handshake, be it the end, is the reader's.
+            // Data that followed the handshake, or the end, is left to the reader.
             if done && self.has_only_tickets() {
                 return Poll::Ready(Ok(()));
             }
@@ -88,7 +88,7 @@ impl Session {
                 return Poll::Ready(Err(error));
             }
             if let Err(error) = ready!(self.poll_flush(tcp, cx)) {
-                // The peer may have said why it left.
+                // The peer may have sent an alert before it left.
                 if !done && is_gone(&error) && self.poll_fill(tcp, cx, nothing).is_ready() {
                     continue;
                 }
@@ -100,19 +100,19 @@ impl Session {
         }
     }
 
-    /// Whether nothing is left to be sent, or only what can go with the first answer.
+    /// Returns whether nothing is left to be sent, or only what can go with the first response.
     fn has_only_tickets(&self) -> bool {
         let version = self.rustls.protocol_version();
         let is_server = matches!(self.rustls, rustls::Connection::Server(_));
         !self.rustls.wants_write() || is_server && version == Some(ProtocolVersion::TLSv1_3)
     }
 
-    /// Why there is nothing more to read, once all has been read.
+    /// Returns why there is nothing more to read, once all has been read.
     pub(super) fn end(&self) -> Option<io::Result<()>> {
         self.end.as_ref().map(End::in_reading)
     }
 
-    /// Whether a read would bring something, be it the end, without asking the socket.
+    /// Returns whether a read would yield data or the end, without asking the socket.
     pub(super) fn is_readable(&mut self) -> bool {
         self.end.is_some() || !self.held.is_empty() || self.has_plaintext()
     }
@@ -121,7 +121,7 @@ impl Session {
         self.rustls.reader().fill_buf().is_ok_and(|chunk| !chunk.is_empty())
     }
 
-    /// Moves to `buf` what there is for it.
+    /// Moves available plaintext to `buf`.
     pub(super) fn take(&mut self, buf: &mut ReadBuf<'_>) {
         self.take_plaintext(buf);
         if buf.remaining() > 0 && !self.held.is_empty() {
@@ -143,8 +143,8 @@ impl Session {
         }
     }
 
-    /// Reads once from the socket, as much as `buf` has room for, about. Ready when that brought
-    /// something, which need not be plaintext.
+    /// Reads once from the socket, about as much as `buf` has room for. Ready when that yielded
+    /// anything, which need not be plaintext.
     pub(super) fn poll_fill(
         &mut self,
         tcp: &Tcp,
@@ -163,7 +163,7 @@ impl Session {
         })
     }
 
-    /// Reads once what is known to be there.
+    /// Reads once, when data is known to be there.
     pub(super) fn fill_now(&mut self, tcp: &Tcp) {
         SCRATCH.with_borrow_mut(|scratch| {
             scratch.resize(READ_MAX_BYTES, 0);
@@ -182,7 +182,7 @@ impl Session {
         }
     }
 
-    /// Decrypts `bytes` into `buf`; what it has no room for is held.
+    /// Decrypts `bytes` into `buf`; what does not fit is held.
     fn absorb(&mut self, bytes: &[u8], buf: &mut ReadBuf<'_>) {
         self.first_byte = self.first_byte.or(bytes.first().copied());
         let mut left = bytes;
@@ -190,7 +190,7 @@ impl Session {
             if let Err(error) = self.feed(&mut left) {
                 self.end = Some(End::Failed(error));
             }
-            // Also after an error: what came before it is sound.
+            // After an error too: what came before it is valid.
             self.take_plaintext(buf);
             if self.has_plaintext() {
                 self.held.extend_from_slice(left);
@@ -199,10 +199,10 @@ impl Session {
         }
     }
 
-    /// Gives rustls as much as it takes at a time, which is not much.
+    /// Feeds rustls as much as it takes at a time, which is little.
     fn feed(&mut self, left: &mut &[u8]) -> Result<(), rustls::Error> {
-        // It fails only when full: of plaintext, which is taken each time, or of a message of the
-        // handshake that does not end.
+        // It fails only when full: of plaintext, which is taken each time, or of a handshake
+        // message that does not end.
         let too_large = rustls::Error::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge);
         self.rustls.read_tls(left).map_err(|_| too_large)?;
         if self.rustls.process_new_packets()?.peer_has_closed() {
@@ -211,7 +211,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes some of the bytes of all slices; see the file above.
+    /// Writes some of the bytes of all slices; see the module documentation.
     pub(super) fn poll_write(
         &mut self,
         tcp: &Tcp,
@@ -228,7 +228,7 @@ impl Session {
         while self.owed_bytes == 0 {
             self.owed_bytes = self.rustls.writer().write_vectored(slices)?;
             if self.owed_bytes == 0 {
-                // No room beside what TLS has to say for itself.
+                // No room beside pending TLS messages.
                 ready!(self.poll_flush(tcp, cx))?;
             }
         }
@@ -238,7 +238,7 @@ impl Session {
         Poll::Ready(Ok(count))
     }
 
-    /// Ends the direction to the peer, after everything written.
+    /// Closes the sending side, after everything written.
     pub(super) fn poll_close(&mut self, tcp: &Tcp, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.closing {
             self.closing = true;
@@ -247,11 +247,10 @@ impl Session {
         self.poll_flush(tcp, cx)
     }
 
-    /// Sends what TLS has to say for itself, when nobody else is about to: alerts, tickets. Its
-    /// errors are shown by what is read or written next.
+    /// Sends pending TLS messages (alerts, tickets) when no write is about to. Errors show in the
+    /// next read or write.
     pub(super) fn speak(&mut self, tcp: &Tcp, cx: &mut Context<'_>) {
-        // A writer that waits, or one that closes, sends all of it; its place with the runtime is
-        // left to it.
+        // A pending write or close sends all of it; this must not replace its waker.
         if self.owed_bytes == 0 && !self.closing {
             let _ = self.poll_flush(tcp, cx);
         }
@@ -302,7 +301,7 @@ impl Write for Sink<'_, '_> {
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match slices {
-            // The runtime learns from a short write only in this way.
+            // The runtime learns about a short write only in this way.
             [one] => self.write(one),
             _ => or_would_block(self.tcp.poll_write_vectored(self.cx, slices)),
         }

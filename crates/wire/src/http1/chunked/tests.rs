@@ -1,11 +1,11 @@
-//! What the chunked decoder takes and refuses.
+//! Tests of what the chunked decoder accepts and refuses.
 
 use super::*;
 
-/// Data, trailers and the number of bytes consumed; `Ok(None)` if the end has not come.
+/// Data, trailers and the number of bytes consumed; `Ok(None)` if the end was not reached.
 type Decoded = Result<Option<(Vec<u8>, Vec<u8>, usize)>, ChunkError>;
 
-/// Decodes `input` handed over in pieces that end at `cuts`.
+/// Decodes `input` in pieces that end at `cuts`.
 fn decode_split(input: &[u8], cuts: &[usize], limits: ChunkLimits) -> Decoded {
     let mut decoder = ChunkedDecoder::new(limits);
     let mut data = Vec::new();

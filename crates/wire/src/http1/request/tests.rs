@@ -1,4 +1,4 @@
-//! What request heads are taken, refused, and how they read.
+//! Tests of which request heads are accepted or refused, and how they are parsed.
 
 use super::*;
 use crate::http1::FieldRef;
@@ -368,7 +368,7 @@ fn limits_are_exact() {
 }
 
 #[test]
-fn nothing_is_allocated_anew_for_the_second_request() {
+fn the_second_request_allocates_nothing() {
     let mut head = RequestHead::default();
     let input = b"GET /some/path HTTP/1.1\r\nHost: example.com\r\nAccept: */*\r\n\r\n";
     let limits = HeadLimits::default();

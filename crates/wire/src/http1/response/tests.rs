@@ -1,4 +1,4 @@
-//! What response heads are taken, refused, and how they read.
+//! Tests of which response heads are accepted or refused, and how they are parsed.
 
 use super::*;
 

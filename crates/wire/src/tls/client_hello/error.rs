@@ -1,26 +1,26 @@
-//! Why a `ClientHello` was refused: one variant a rule, each with a stable name and the sentence for
-//! the log.
+//! Why a `ClientHello` was refused: one variant per rule, each with a stable name and the sentence
+//! for the log.
 
 use super::{EXTENSIONS_MAX, PEEK_MAX_BYTES};
 
-/// Why the beginning of a stream was refused as TLS.
+/// Why the start of a stream was refused as TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HelloError {
-    /// RFC 8446 section 5.1: the first record is no handshake; SSL 2.0 is none either (RFC 6176).
+    /// RFC 8446 section 5.1: the first record is not a handshake; neither is SSL 2.0's (RFC 6176).
     NotTls,
     /// RFC 8446 section 5.1: another record within the handshake message.
     BadRecord,
     /// RFC 8446 section 5.1: empty or longer than 2^14.
     BadRecordLength,
-    /// RFC 8446 section 4: the first handshake message is another.
+    /// RFC 8446 section 4: the first handshake message is of another type.
     NotClientHello,
-    /// A bound of Weir.
+    /// A bound of Weir's own.
     TooLong,
     /// RFC 8446 section 4.1.2: a length exceeds what is left, or something is left over.
     BadMessage,
     /// RFC 8446 section 4.2.
     RepeatedExtension,
-    /// A bound of Weir.
+    /// A bound of Weir's own.
     TooManyExtensions,
     /// RFC 6066 section 3: a list of at least one name, at most one of them a host's.
     BadNameList,
@@ -31,18 +31,18 @@ pub enum HelloError {
 }
 
 impl HelloError {
-    /// The stable name: log and metric label.
+    /// Returns the stable name used in logs and metric labels.
     pub fn name(self) -> &'static str {
         self.parts().0
     }
 
-    /// Which rule was broken, as a sentence without its full stop.
+    /// Returns the violated rule, as a sentence without its full stop.
     pub fn detail(self) -> &'static str {
         self.parts().1
     }
 
     fn parts(self) -> (&'static str, &'static str) {
-        // The texts below name these bounds.
+        // The texts below contain these bounds.
         const { assert!(PEEK_MAX_BYTES == 16 * 1024 && EXTENSIONS_MAX == 256) };
         match self {
             HelloError::NotTls => (

@@ -1,5 +1,5 @@
-//! The body of a `ClientHello` (RFC 8446 section 4.1.2) as far as its extensions, and of these the
-//! server name (RFC 6066 section 3) and ALPN (RFC 7301 section 3.1).
+//! Parses the body of a `ClientHello` (RFC 8446 section 4.1.2) up to its extensions, and of these
+//! the server name (RFC 6066 section 3) and ALPN (RFC 7301 section 3.1).
 
 use std::net::IpAddr;
 
@@ -16,18 +16,18 @@ const NAME_MAX_BYTES: usize = 253;
 /// RFC 1035 section 2.3.4.
 const LABEL_MAX_BYTES: usize = 63;
 
-/// Reads a message's body, all of it.
+/// Parses a complete message body.
 pub(super) fn read(body: &[u8]) -> Result<ClientHello, HelloError> {
     extension_block(body).ok_or(HelloError::BadMessage).and_then(extensions)
 }
 
-/// What is left of the body after all that Weir does not look at; empty if there is none.
+/// Returns the extensions of the body; empty if there are none.
 fn extension_block(body: &[u8]) -> Option<&[u8]> {
     const VERSION_BYTES: usize = 2;
     const RANDOM_BYTES: usize = 32;
     const SESSION_ID_MAX_BYTES: usize = 32;
 
-    // The version is not judged: what the client speaks is for its server to accept.
+    // The version is not checked: the server decides whether to accept it.
     let mut rest = body.get(VERSION_BYTES + RANDOM_BYTES..)?;
     let session_id = take::<1>(&mut rest)?;
     let ciphers = take::<2>(&mut rest)?;
@@ -41,7 +41,7 @@ fn extension_block(body: &[u8]) -> Option<&[u8]> {
     (sound && rest.is_empty()).then_some(block)
 }
 
-/// Takes a vector off `rest`, whose length stands before it in `N` bytes, at most 2.
+/// Takes a vector from `rest`, preceded by its length in `N` bytes, at most 2.
 fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (len, after) = rest.split_first_chunk::<N>()?;
     let len = len.iter().fold(0, |len, &byte| len << 8 | usize::from(byte));
@@ -50,7 +50,7 @@ fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(value)
 }
 
-/// Each type once, those of GREASE included (RFC 8701 section 3.1).
+/// Each type may occur once, including those of GREASE (RFC 8701 section 3.1).
 fn extensions(mut rest: &[u8]) -> Result<ClientHello, HelloError> {
     let mut hello = ClientHello::default();
     let mut types = [0; EXTENSIONS_MAX];
@@ -81,7 +81,7 @@ fn server_name(value: &[u8]) -> Result<Option<Box<str>>, HelloError> {
     if name.parse::<IpAddr>().is_ok() {
         return Ok(None);
     }
-    // The RFC wants no final dot; some clients send it, and it changes nothing.
+    // The RFC does not allow a final dot; some clients send it, and it changes nothing.
     let name = name.strip_suffix('.').unwrap_or(name);
     if name.len() > NAME_MAX_BYTES || !name.split('.').all(is_label) {
         return Err(HelloError::BadServerName);
@@ -89,8 +89,8 @@ fn server_name(value: &[u8]) -> Result<Option<Box<str>>, HelloError> {
     Ok(Some(name.to_ascii_lowercase().into()))
 }
 
-/// The one host name of a `ServerNameList`; `None`: it has names of other types only. Those begin
-/// with a length, too, whatever they will be.
+/// Returns the one host name of a `ServerNameList`; `None`: it only has names of other types. Those
+/// also begin with a length, whatever they will be.
 fn host_name(value: &[u8]) -> Result<Option<&[u8]>, HelloError> {
     let mut outer = value;
     let mut list = take::<2>(&mut outer).ok_or(HelloError::BadNameList)?;
@@ -108,13 +108,13 @@ fn host_name(value: &[u8]) -> Result<Option<&[u8]>, HelloError> {
     Ok(found)
 }
 
-/// Letters, digits and hyphens; underscores are met in practice and confuse nobody.
+/// Letters, digits and hyphens; underscores occur in practice and are unambiguous.
 fn is_label(label: &str) -> bool {
     let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=LABEL_MAX_BYTES).contains(&label.len()) && label.bytes().all(is_sound)
 }
 
-/// A sound `ProtocolNameList` without its length.
+/// Returns a valid `ProtocolNameList` without its length.
 fn alpn(value: &[u8]) -> Option<&[u8]> {
     let mut outer = value;
     let list = take::<2>(&mut outer)?;

@@ -20,8 +20,8 @@ const MESSAGE_HEADER_BYTES: usize = 4;
 /// RFC 8446 section 5.1.
 const FRAGMENT_MAX_BYTES: usize = 1 << 14;
 
-/// The body of the `ClientHello` that `input` begins with, without its header; `None`: it is not
-/// complete. Nothing is copied unless it is complete and split.
+/// Returns the body of the `ClientHello` at the start of `input`, without its header; `None`: it is
+/// incomplete. Nothing is copied unless it is complete and split.
 pub(super) fn message(input: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HelloError> {
     let seen = &input[..input.len().min(PEEK_MAX_BYTES)];
     let mut header = Header::default();
@@ -44,11 +44,11 @@ pub(super) fn message(input: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HelloError>
     if seen.len() == PEEK_MAX_BYTES { Err(HelloError::TooLong) } else { Ok(None) }
 }
 
-/// Takes the next record off `rest` and returns its fragment, as much as is there; `None`: nothing
-/// is. Each byte is judged as soon as it is there.
+/// Takes the next record from `rest` and returns its fragment, as far as it has arrived; `None`:
+/// there is nothing yet. Each byte is checked as soon as it arrives.
 fn next<'a>(rest: &mut &'a [u8], is_first: bool) -> Result<Option<&'a [u8]>, HelloError> {
     let bad = if is_first { HelloError::NotTls } else { HelloError::BadRecord };
-    // Of the version only what every version has in common: RFC 8446 has the rest ignored.
+    // Of the version, only what all versions share is checked: RFC 8446 says to ignore the rest.
     if rest.first().is_some_and(|&kind| kind != HANDSHAKE)
         || rest.get(1).is_some_and(|&major| major != 3)
     {
@@ -85,7 +85,7 @@ impl Header {
         Ok(())
     }
 
-    /// The message's length, header included.
+    /// Returns the message's length, including the header.
     fn message_len(&self) -> Option<usize> {
         let [_, high, middle, low] = self.bytes;
         let len = u32::from_be_bytes([0, high, middle, low]) as usize;
@@ -93,7 +93,7 @@ impl Header {
     }
 }
 
-/// The body of a message of `len` bytes, all of which are in `seen`.
+/// Returns the body of a message of `len` bytes, all of which are in `seen`.
 fn body(seen: &[u8], len: usize) -> Result<Cow<'_, [u8]>, HelloError> {
     let mut whole = Vec::new();
     let mut rest = seen;

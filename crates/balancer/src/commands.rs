@@ -1,7 +1,7 @@
-//! Commands from other threads to the main thread: a reload, an upgrade, what a new process says.
+//! Commands from other threads to the main thread: a reload, an upgrade, a new process's message.
 //!
-//! They wait in a short queue; the sender waits for the answer. Signals ask for the same, but have
-//! nobody to answer: see [`crate::events`].
+//! They wait in a short queue; the sender waits for the answer. Signals have the same effects but get
+//! no answer: see [`crate::events`].
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 
@@ -9,13 +9,13 @@ use admin::ReloadError;
 use admin_api::receipt;
 use tokio::sync::mpsc;
 
-/// Commands that wait for the main thread. Only people and their scripts send any.
+/// Maximum number of commands in the queue. Only people and their scripts send commands.
 const COMMANDS_MAX: usize = 8;
 
 /// The result of a command: a receipt, or why it failed.
 pub(crate) type Answer<T> = Result<T, ReloadError>;
 
-/// What the main thread is asked to do.
+/// A command for the main thread.
 pub(crate) enum Command {
     /// Load the configuration again.
     Reload(Reply<receipt::Reload>),
@@ -31,7 +31,7 @@ pub(crate) struct Reply<T>(SyncSender<Answer<T>>);
 
 impl<T> Reply<T> {
     pub(crate) fn send(self, answer: Answer<T>) {
-        // The sender may have gone.
+        // The sender may have given up.
         let _ = self.0.send(answer);
     }
 }
@@ -40,7 +40,7 @@ impl<T> Reply<T> {
 #[derive(Clone)]
 pub(crate) struct CommandSender(mpsc::Sender<Command>);
 
-/// The main thread's side.
+/// Receives commands in the main thread.
 pub(crate) type CommandReceiver = mpsc::Receiver<Command>;
 
 pub(crate) fn channel() -> (CommandSender, CommandReceiver) {
@@ -59,11 +59,11 @@ impl CommandSender {
         self.ask(Command::Upgrade)
     }
 
-    /// Passes on what the new process said. Blocks while the queue is full, so it needs a thread of
-    /// its own: if the message were dropped, a process that serves would be given up.
+    /// Passes on the new process's message. Blocks while the queue is full, so it needs its own
+    /// thread: if the message were dropped, a process that serves would be ended.
     pub(crate) fn successor_said(&self, pid: u32, said: String) {
         if self.0.blocking_send(Command::SuccessorSaid(pid, said)).is_err() {
-            tracing::debug!("what the new process said comes too late: this one is ending");
+            tracing::debug!("the new process's message came too late: this process is exiting");
         }
     }
 
@@ -71,7 +71,7 @@ impl CommandSender {
         let (reply, answer) = sync_channel(1);
         self.0.try_send(command(Reply(reply))).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => {
-                ReloadError::Failed("too much is asked at once; try again".to_owned())
+                ReloadError::Failed("too many pending commands; try again".to_owned())
             }
             mpsc::error::TrySendError::Closed(_) => stopping(),
         })?;

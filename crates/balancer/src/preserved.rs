@@ -1,5 +1,5 @@
 //! Counts what a reload preserves: connections, requests in flight, and the state of servers that
-//! stay. For the receipt; nothing is preserved by this file.
+//! stay. Only for the receipt; nothing is preserved here.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use admin_api::receipt::Carried;
 use decide::{Endpoint, Endpoints, LiveService, Published};
 use model::{Administrative, Health};
 
-/// The servers of a configuration, to be compared with those of the next one.
+/// The servers of a configuration, for comparison with the next one.
 pub(crate) struct Before(Vec<(Arc<LiveService>, Arc<Endpoints>)>);
 
 /// What was preserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Preserved {
-    /// Client connections that are open.
+    /// Open client connections.
     pub(crate) connections: usize,
     /// Requests in flight at servers that stay.
     pub(crate) in_flight: u64,
-    /// Requests that wait for one of them.
+    /// Requests that wait for one of these servers.
     pub(crate) waiting: u64,
-    /// Servers (each once for every service that names it) that stay.
+    /// Servers that stay, counted once for each service that names them.
     pub(crate) servers: usize,
-    /// Those of them of which checks have said something.
+    /// Those of them with a result of health checks.
     pub(crate) verdicts: usize,
     /// Those that passive health has ejected.
     pub(crate) ejected: usize,
@@ -36,7 +36,7 @@ impl Before {
         Before(services.map(|service| (Arc::clone(service), service.endpoints())).collect())
     }
 
-    /// Counts what of it is still there under `published`.
+    /// Counts what `published` still contains.
     pub(crate) fn kept_in(self, published: &Published, connections: usize) -> Preserved {
         let mut preserved = Preserved { connections, ..Preserved::default() };
         let mut addresses = HashSet::new();
@@ -58,7 +58,7 @@ impl Before {
 }
 
 impl Preserved {
-    /// `first`: no other service has named its address yet, whose count all of them share.
+    /// With `first`, no service before has named its address; all of them share its count.
     fn add(&mut self, endpoint: &Endpoint, first: bool) {
         let state = &endpoint.state;
         self.servers += 1;
@@ -71,7 +71,7 @@ impl Preserved {
         self.set_by_hand += usize::from(set_aside || state.weight_set().is_some());
     }
 
-    /// For the receipt.
+    /// Returns the counts for the receipt.
     pub(crate) fn to_receipt(self) -> Carried {
         let Preserved { connections, in_flight, waiting, servers, verdicts, ejected, set_by_hand } =
             self;

@@ -1,8 +1,8 @@
-//! The state of servers, on its way from one process to the next.
+//! The state of servers that an upgrade hands to the new process.
 //!
-//! Times are told as how long ago or how much longer: each process has a clock of its own. What is
-//! not handed over: requests in flight (they end in the old process), rate limits' buckets, how far a
-//! slow start has come, what was learned of when servers close idle connections.
+//! Times are durations, since each process has its own clock. Not handed over: requests in flight
+//! (they end in the old process), rate limit buckets, the progress of slow starts, and the learned
+//! idle timeouts of servers.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,7 +29,7 @@ struct Row {
 }
 
 impl ServerStates {
-    /// Of all servers of a configuration, at `now`.
+    /// Collects the state of all servers of a configuration, at `now`.
     pub(crate) fn of(published: &Published, now: Moment) -> ServerStates {
         let rows = published.services.iter().flat_map(|service| {
             let endpoints = service.endpoints();
@@ -41,13 +41,12 @@ impl ServerStates {
         ServerStates(rows.collect())
     }
 
-    /// Of how many servers.
+    /// Returns the number of servers.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Makes it known of the servers that are there; what is known of others stays here, for
-    /// another call.
+    /// Restores the state of the servers that exist; keeps the rest for another call.
     pub(crate) fn restore(&mut self, published: &Published, now: Moment) {
         for service in &published.services {
             let endpoints = service.endpoints();

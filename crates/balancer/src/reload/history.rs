@@ -1,4 +1,4 @@
-//! The last reloads and how they ended, for whoever asks later.
+//! Keeps the receipts of the last reloads, for the admin API and metrics.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,17 +9,17 @@ use decide::FirstUse;
 use model::Moment;
 use observe::exposition::ReloadGauges;
 
-/// Receipts that are kept; the oldest goes first.
+/// Maximum number of receipts; the oldest is dropped first.
 const RECEIPTS_MAX: usize = 50;
 
-/// When a reload was asked for, and when its configuration was first used.
+/// When a reload was requested, and when its configuration was first used.
 #[derive(Clone, Debug)]
 pub(crate) struct Use {
     pub(crate) asked: Moment,
     pub(crate) first: Arc<FirstUse>,
 }
 
-/// Written by the main thread, read by any.
+/// The receipts: written by the main thread, read by any thread.
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<Kept>);
 
@@ -30,8 +30,8 @@ struct Kept {
 }
 
 impl History {
-    /// Keeps a receipt, and what will be known of the use of its configuration. `at` is the time
-    /// since 1970-01-01 UTC.
+    /// Adds a receipt, and the handle that learns when its configuration is first used. `at` is the
+    /// time since 1970-01-01 UTC.
     pub(crate) fn add(
         &self,
         result: ReloadResult,
@@ -54,7 +54,7 @@ impl History {
         gauges.last_at = Some(at);
     }
 
-    /// The receipts, the latest first.
+    /// Returns the receipts, the latest first.
     pub(crate) fn receipts(&self) -> Reloads {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let receipts = kept.receipts.iter().rev().map(|(receipt, used)| {
@@ -71,7 +71,8 @@ impl History {
 }
 
 impl Use {
-    /// From the wish to the first connection or request that was served by it, in milliseconds.
+    /// Returns the time from the request to the first connection or request served with the new
+    /// configuration, in milliseconds.
     fn first_after_ms(&self) -> Option<f64> {
         let after = self.first.at()?.since(self.asked);
         Some((after.as_secs_f64() * 1e6).round() / 1e3)

@@ -1,6 +1,7 @@
-//! Loading the configuration anew: checked first, then put into force whole; and the receipt.
+//! Reloads the configuration: checks the whole file, then applies all of it or nothing, and writes the
+//! receipt.
 //!
-//! What putting into force means is the balancer's; here is when, and what is said about it.
+//! `instance` applies a configuration; this module decides when, and reports the result.
 
 mod history;
 mod receipt;
@@ -21,25 +22,24 @@ use crate::service_manager;
 use history::{History, Use};
 use watch::Watch;
 
-/// Loads one file again and again.
+/// Reloads one configuration file.
 pub(crate) struct Reloader {
     watch: Watch,
     history: Arc<History>,
 }
 
 impl Reloader {
-    /// For the configuration in `file`.
+    /// Returns a reloader for the configuration in `file`.
     pub(crate) fn new(file: &Path) -> Reloader {
         Reloader { watch: Watch::new(file), history: Arc::default() }
     }
 
-    /// The configuration and the files that it names were read; what `seen` tells of them is no
-    /// news any more.
+    /// Records that the configuration and the files that it names were read in the state `seen`.
     pub(crate) fn has_read(&mut self, seen: Vec<Seen>) {
         self.watch.has_read(seen);
     }
 
-    /// What the admin API does and shows of reloads and upgrades.
+    /// Returns the functions with which the admin API reloads, upgrades and shows receipts.
     pub(crate) fn sources(&self, commands: &CommandSender) -> admin::Sources {
         let (reload, upgrade) = (commands.clone(), commands.clone());
         let (receipts, gauges) = (Arc::clone(&self.history), Arc::clone(&self.history));
@@ -52,13 +52,13 @@ impl Reloader {
         }
     }
 
-    /// Whether the file, or one that it names, has changed since it was read last, if they are
-    /// watched at all.
+    /// Returns whether the file, or a file that it names, has changed since it was last read; always
+    /// false unless `watched`.
     pub(crate) fn has_changed(&mut self, watched: bool) -> bool {
         watched && self.watch.has_settled()
     }
 
-    /// Loads the file and puts it into force, or leaves everything as it is and says why.
+    /// Loads the file and applies it, or changes nothing and returns why.
     pub(crate) fn reload(&mut self, balancer: &mut Balancer, trigger: Trigger) -> Answer<Reload> {
         service_manager::notify(os::notify::reloading());
         let began = os::clock::now();
@@ -74,7 +74,7 @@ impl Reloader {
             },
         };
         if trigger == Trigger::Signal {
-            // Whoever rotates logs sends it too.
+            // Log rotation sends SIGHUP too.
             balancer.reopen_access_log();
         }
         service_manager::notify(os::notify::ready());
@@ -106,19 +106,19 @@ impl Reloader {
         }
     }
 
-    /// Loads nothing: a new process is about to take over, and may have read the file already. A
-    /// signal does at once what cannot wait, and is made up for; whoever else asks is told.
+    /// Refuses a reload during an upgrade, because the new process may have read the file already. A
+    /// signal reopens the log at once and is repeated after the upgrade; other callers get an error.
     pub(crate) fn put_off(balancer: &Balancer, trigger: Trigger) -> Answer<Reload> {
         if trigger == Trigger::Signal {
             balancer.reopen_access_log();
         }
-        let why = "an upgrade is under way; try again when it has ended";
+        let why = "an upgrade is in progress; try again when it has ended";
         tracing::warn!(trigger = trigger.as_str(), "not reloaded: an upgrade is in progress");
         Err(ReloadError::Failed(why.to_owned()))
     }
 }
 
-/// The part of the receipt that only a new configuration has.
+/// Returns the members of the receipt that only a new configuration has.
 fn changes(applied: &Applied) -> Reload {
     Reload {
         changes: Some(receipt::changes(&applied.diff)),
@@ -128,7 +128,7 @@ fn changes(applied: &Applied) -> Reload {
     }
 }
 
-/// One line, whatever came of it; the mistakes of a refused file, and warnings, below it.
+/// Logs the result in one line, followed by the errors of a refused file and warnings.
 fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Applied>, String>, warnings: &str) {
     let trigger = trigger.as_str();
     match outcome {
@@ -164,7 +164,7 @@ fn log(trigger: Trigger, took_ms: f64, outcome: &Result<Option<Applied>, String>
     }
 }
 
-/// The wall clock as text.
+/// Returns the current time as text.
 fn now_text() -> String {
     TimestampCache::default().at(os::clock::wall()).to_string()
 }

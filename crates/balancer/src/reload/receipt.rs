@@ -1,4 +1,4 @@
-//! What a reload has done, as a receipt for programs and as one line for the log.
+//! Describes what a reload changed and preserved: a receipt for programs, one line for the log.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use config::{Changes, Diff};
 
 use crate::preserved::Preserved;
 
-/// Names of one kind that a log line holds; the receipt has all.
+/// Maximum number of names of one kind in a log line; the receipt lists all.
 const NAMES_SHOWN_MAX: usize = 8;
 
-/// What changed.
+/// Returns the changes, for the receipt.
 pub(super) fn changes(diff: &Diff) -> receipt::Changes {
     receipt::Changes {
         settings: diff.settings.clone(),
@@ -34,7 +34,7 @@ fn of_kind(changes: &Changes) -> receipt::KindChanges {
     }
 }
 
-/// What changed, in one line.
+/// Returns the changes in one line, for the log.
 pub(super) fn line(diff: &Diff) -> String {
     let mut parts = Vec::new();
     if !diff.settings.is_empty() {
@@ -63,12 +63,12 @@ pub(super) fn line(diff: &Diff) -> String {
     }
     match parts.len() {
         // Such as another order of the same servers.
-        0 => "nothing that a name or a value would tell".to_owned(),
+        0 => "no named setting changed".to_owned(),
         _ => parts.join("; "),
     }
 }
 
-/// The first few, then how many more.
+/// Returns the first few names and the number of the others.
 fn some(names: &[String]) -> String {
     let mut text = names.iter().take(NAMES_SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
     if let Some(more @ 1..) = names.len().checked_sub(NAMES_SHOWN_MAX) {
@@ -78,7 +78,7 @@ fn some(names: &[String]) -> String {
     text
 }
 
-/// What was preserved, in one line.
+/// Returns what was preserved in one line, for the log.
 pub(super) fn preserved(preserved: &Preserved) -> String {
     let Preserved { connections, in_flight, waiting, servers, verdicts, ejected, set_by_hand } =
         preserved;
@@ -123,7 +123,7 @@ mod tests {
             "drain_max: 30s → 1m; 1 listener added (s1); 1 service changed (app in_flight_max: 4 → \
              8); 1000 servers removed (s1, s2, s3, s4, s5, s6, s7, s8 and 992 more)"
         );
-        assert_eq!(line(&Diff::default()), "nothing that a name or a value would tell");
+        assert_eq!(line(&Diff::default()), "no named setting changed");
     }
 
     #[test]

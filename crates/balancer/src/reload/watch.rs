@@ -1,27 +1,27 @@
-//! Whether the configuration file, or one of the files that it names, has changed.
+//! Detects changes of the configuration file and of the files that it names.
 //!
-//! Their stamps are looked at now and then. That is a system call each, needs no descriptor, and
-//! works where notifications do not: for a link that comes to point elsewhere (as Kubernetes
-//! exchanges a `ConfigMap`), on network file systems, for editors that write a new file and rename
-//! it. A change counts once all stamps have stayed the same from one look to the next, so that files
-//! that are still being written are left alone: a certificate and its key are renewed together.
+//! It polls the files' stamps. Each poll is one system call per file, needs no descriptor, and works
+//! where inotify does not: for a symbolic link that is replaced (as Kubernetes does for a
+//! `ConfigMap`), on network file systems, for editors that write a new file and rename it. A change
+//! counts once all stamps are equal in two consecutive polls, so that a reload does not read files
+//! that are still being written, such as a certificate whose key is renewed with it.
 
 use std::path::{Path, PathBuf};
 
 use control::load::{Seen, Stamp};
 
-/// Looks at the configuration and what it names.
+/// Polls the configuration file and the files that it names.
 #[derive(Debug)]
 pub(crate) struct Watch {
     file: PathBuf,
-    /// As they were when they were read last.
+    /// Their stamps when they were last read.
     read: Vec<Seen>,
-    /// Other stamps, in the same order, that were seen at the last look.
+    /// Different stamps seen by the last poll, in the same order.
     changed: Option<Vec<Option<Stamp>>>,
 }
 
 impl Watch {
-    /// Watches `file`, which is about to be read.
+    /// Returns a watch of `file`, which is about to be read.
     pub(crate) fn new(file: &Path) -> Watch {
         Watch { read: vec![Seen::now(file)], changed: None, file: file.to_path_buf() }
     }
@@ -30,17 +30,17 @@ impl Watch {
         &self.file
     }
 
-    /// These were read: what they are is no news any more, and no others are watched.
+    /// Records that exactly these files were read; from now on only they are watched.
     pub(crate) fn has_read(&mut self, seen: Vec<Seen>) {
         self.read = seen;
         self.changed = None;
     }
 
-    /// Whether any has changed since it was read, and all have been left alone since the last call.
+    /// Returns whether a file has changed since it was read and none has changed since the last call.
     pub(crate) fn has_settled(&mut self) -> bool {
         let now: Vec<_> = self.read.iter().map(|seen| Stamp::of(&seen.path)).collect();
         let pairs = || self.read.iter().zip(&now);
-        // One that is gone is about to be put there anew.
+        // A missing file is about to be replaced.
         let is_gone = pairs().any(|(read, now)| read.stamp.is_some() && now.is_none());
         if is_gone || pairs().all(|(read, now)| read.stamp == *now) {
             self.changed = None;

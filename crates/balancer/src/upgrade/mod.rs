@@ -1,14 +1,14 @@
-//! A new process takes over from this one without a connection being refused.
+//! Upgrades: a new process takes over from this one without refusing a connection.
 //!
 //! ```text
-//! old: starts the program ──▶ new: reads the file, takes the sockets, begins to accept
-//!      hears "ready"      ◀──      says so on a pipe
-//!      accepts no more, finishes what runs, ends
+//! old: starts the program ──▶ new: reads the file, takes the sockets, starts to accept
+//!      reads "ready"      ◀──      writes to a pipe
+//!      stops accepting, finishes its requests, exits
 //! ```
 //!
-//! Both hold the same sockets, so that there is no moment at which nobody listens, and the sockets'
-//! number never shrinks. If the new process fails, whatever the reason, the old one has changed
-//! nothing. Which program is started is not up to whoever asks: it is this one's own path and words.
+//! Both processes hold the same sockets, so there is always a listener, and no queued connection is
+//! lost. If the new process fails for any reason, the old one has changed nothing. The caller cannot
+//! choose the program: it is this process's own path and arguments.
 
 mod predecessor;
 mod program;

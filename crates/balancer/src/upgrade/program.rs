@@ -1,4 +1,4 @@
-//! Which program a new process runs: the one at our own path, with our own words.
+//! Finds the program of a new process: the one at this process's path, with the same arguments.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program and its words.
+/// A program and its arguments.
 #[derive(Clone, Debug)]
 pub struct Program {
     path: PathBuf,
@@ -14,8 +14,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// How this process was started. To be asked at its start: later there may be another program
-    /// at that path, which is the one that is meant.
+    /// Returns how this process was started. Call it at startup: later another version may be
+    /// installed at that path, which is then the one to start.
     pub fn this() -> Program {
         let mut words = std::env::args_os();
         let name = words.next().unwrap_or_default();
@@ -37,8 +37,8 @@ impl fmt::Display for Program {
     }
 }
 
-/// Where a shell would have found `name`. Links stay what they are: one that comes to point at
-/// another version is followed by then.
+/// Returns where a shell would have found `name`. Symbolic links are kept, so that a link that is
+/// changed to another version is followed.
 fn find(name: &OsStr, search: Option<&OsStr>) -> Option<PathBuf> {
     if name.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! A new process takes over from this one: the old one's side.
+//! The old process's side of an upgrade.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
@@ -22,22 +22,22 @@ use crate::server_states::ServerStates;
 use crate::service_manager;
 use crate::sockets::Sockets;
 
-/// How long a new process may take until it serves: it resolves names first.
+/// Maximum time until a new process serves; it resolves names first.
 const READY_MAX: Duration = Duration::from_secs(30);
 
-/// The longest message of a new process.
+/// Maximum length of a new process's message, in bytes.
 const MESSAGE_MAX_BYTES: u64 = 256 * 1024;
 
-/// Longer than `drain_max`, a new process that was given up is not left to end by itself.
+/// Time beyond `drain_max` after which a new process that failed is killed.
 const END_MARGIN: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether it has ended.
+/// Interval at which its exit is polled.
 const END_LOOK: Duration = Duration::from_millis(50);
 
 /// A new process that is not ready yet.
 pub(crate) struct Successor {
     process: Child,
-    /// How long it may take to end if it is given up.
+    /// Maximum time to exit after it has failed.
     end_max: Duration,
     switches: admin::Switches,
     began: Moment,
@@ -45,7 +45,7 @@ pub(crate) struct Successor {
     reply: Option<Reply<Upgrade>>,
 }
 
-/// Starts a new process, unless there is one already, or says why not.
+/// Starts a new process, or returns why it cannot: for instance because one is starting already.
 pub(crate) fn begin(
     successor: &mut Option<Successor>,
     balancer: &Balancer,
@@ -54,13 +54,13 @@ pub(crate) fn begin(
     reply: Option<Reply<Upgrade>>,
 ) {
     let started = if successor.is_some() {
-        Err("an upgrade is under way already".to_owned())
+        Err("an upgrade is already in progress".to_owned())
     } else if std::process::id() == 1 {
         Err("this process is number 1: when it ends, so does its whole container; start a new \
              container in its place"
             .to_owned())
     } else {
-        // Before it is told of the servers: what is said of them later, it would not hear.
+        // Before the servers' state is collected: the new process would not learn of later changes.
         balancer.switches().hold();
         start(balancer, commands, program).inspect_err(|_| balancer.switches().release())
     };
@@ -80,7 +80,7 @@ pub(crate) fn begin(
     }
 }
 
-/// Starts the program with everything that it is to take over.
+/// Starts the program with everything that it takes over.
 fn start(
     balancer: &Balancer,
     commands: &CommandSender,
@@ -100,11 +100,11 @@ fn start(
         }),
         servers: states.to_handover(),
         instance: Some(balancer.identity().id().to_string()),
-        // A secret: it goes this way alone, in memory that only the new process has.
+        // A secret: it is passed only here, in memory that only the new process has.
         affinity_key: balancer.registry.affinity_key().map(AffinityKey::to_text),
     };
-    let manifest = serde_json::to_vec(&manifest)
-        .map_err(|error| cannot("describe what is handed over", &error))?;
+    let manifest =
+        serde_json::to_vec(&manifest).map_err(|error| cannot("write the manifest", &error))?;
     let memory = os::handover::memory_file("weir-handover", &manifest)
         .map_err(|error| cannot("make a file in memory", &error))?;
     let mut descriptors: Vec<BorrowedFd<'_>> = vec![says.as_fd(), memory.as_fd()];
@@ -114,7 +114,7 @@ fn start(
     command.env(VARIABLE, memory.as_raw_fd().to_string());
     let process = os::handover::spawn(command, &descriptors)
         .map_err(|error| format!("cannot start {program}: {error}"))?;
-    // Ours is closed, so that the pipe ends with the new process.
+    // Closes this process's end, so that the pipe ends when the new process exits.
     drop(says);
     let (commands, pid) = (commands.clone(), process.id());
     let listening = std::thread::Builder::new()
@@ -134,7 +134,7 @@ fn start(
     }
 }
 
-/// Numbers of the descriptors, by listener.
+/// Returns the numbers of the descriptors, by listener.
 fn listeners(sockets: &Sockets) -> Vec<handover::Listener> {
     let groups = sockets.groups().iter().map(|group| {
         let sockets = group.sockets.iter().map(AsRawFd::as_raw_fd).collect();
@@ -143,29 +143,29 @@ fn listeners(sockets: &Sockets) -> Vec<handover::Listener> {
     groups.collect()
 }
 
-/// What the new process says: one line, or nothing if it ends before.
+/// Reads the new process's message: one line, or nothing if it exits first.
 fn hear(pipe: PipeReader) -> String {
     let mut said = Vec::new();
     let mut reader = BufReader::new(pipe.take(MESSAGE_MAX_BYTES));
     if let Err(error) = reader.read_until(b'\n', &mut said) {
-        tracing::debug!(%error, "the new process cannot be heard");
+        tracing::debug!(%error, "cannot read from the new process");
     }
     String::from_utf8_lossy(&said).into_owned()
 }
 
 impl Successor {
-    /// Whether it has taken longer than any start should.
+    /// Returns whether it has exceeded the maximum time to start.
     pub(crate) fn is_late(&self) -> bool {
         os::clock::now() - self.began > READY_MAX
     }
 
-    /// Whether it is the process of that number.
+    /// Returns whether it has this process id.
     pub(crate) fn is_process(&self, pid: u32) -> bool {
         self.process.id() == pid
     }
 
-    /// Hears what the new process has to say, answers whoever asked for it, and yields its number if
-    /// it serves. If it does not, it is ended.
+    /// Handles the new process's message: answers the caller that requested the upgrade, and returns
+    /// the process id if it serves. If it does not, ends it.
     pub(crate) fn takes_over(self, said: &str) -> Option<u32> {
         let (pid, version) = match serde_json::from_str(said) {
             Ok(Message::Ready { ready, version }) => (ready, version),
@@ -174,14 +174,14 @@ impl Successor {
                 return None;
             }
             Err(_) => {
-                self.give_up("it ended before it was ready; its last words are in the log");
+                self.give_up("it exited before it was ready; see its messages in the log");
                 return None;
             }
         };
         let version = version.unwrap_or_else(|| "unknown".to_owned());
         let handed = serde_json::json!(self.handed);
         let took = os::clock::now() - self.began;
-        tracing::info!(pid, %version, ?took, %handed, "upgrade: a new process serves");
+        tracing::info!(pid, %version, ?took, %handed, "upgrade: the new process serves");
         service_manager::notify(os::notify::main_process(pid));
         if let Some(reply) = self.reply {
             let predecessor =
@@ -198,7 +198,7 @@ impl Successor {
         Some(pid)
     }
 
-    /// Ends it; this process goes on.
+    /// Ends it; this process continues to serve.
     pub(crate) fn give_up(self, why: &str) {
         end(self.process, self.end_max);
         self.switches.release();
@@ -206,7 +206,7 @@ impl Successor {
     }
 }
 
-/// Passes SIGHUP on to the process that serves now.
+/// Forwards SIGHUP to the process that serves now.
 pub(crate) fn hang_up(pid: u32) {
     if let Err(error) = os::process::signal(pid, Ask::HangUp) {
         tracing::error!(%error, pid, "cannot forward SIGHUP to the new process");
@@ -217,17 +217,17 @@ fn end_max(balancer: &Balancer) -> Duration {
     balancer.published().snapshot.drain_max + END_MARGIN
 }
 
-/// Has it end, beside whatever else happens here. It may serve already, unheard: so it is asked to
-/// finish what it has, and killed only when it has had `end_max` for that.
+/// Ends it in the background. It may already serve although its message was lost, so it is asked to
+/// drain, and killed only after `end_max`.
 fn end(process: Child, end_max: Duration) -> Option<JoinHandle<io::Result<ExitStatus>>> {
     let pid = process.id();
     let ending = move || wait_for_end(process, end_max);
     match std::thread::Builder::new().name("weir-successor-end".to_owned()).spawn(ending) {
         Ok(thread) => Some(thread),
         Err(error) => {
-            // Its number stays its own: nobody has waited for its end.
+            // Its process id cannot be reused, because it has not been waited for.
             let asked = os::process::signal(pid, Ask::Terminate);
-            tracing::warn!(%error, ?asked, pid, "cannot watch for the end of the new process");
+            tracing::warn!(%error, ?asked, pid, "cannot wait for the new process to exit");
             None
         }
     }
@@ -247,7 +247,7 @@ fn wait_for_end(mut process: Child, end_max: Duration) -> io::Result<ExitStatus>
         std::thread::park_timeout(END_LOOK);
     }
     let status = process.wait();
-    tracing::debug!(?status, "the new process has ended");
+    tracing::debug!(?status, "the new process has exited");
     status
 }
 

@@ -182,9 +182,9 @@ mod tests {
             (real, 5, "has more than 5 bytes"),
             (folder.join("absent"), 5, "cannot read the key file"),
         ] {
-            let line = read(&path, bytes_max, Links::Refused).unwrap_err().line("key file", &path);
-            assert!(line.contains(said), "{line}");
-            assert_eq!(line.lines().count(), 1);
+            let message = read(&path, bytes_max, Links::Refused).unwrap_err().line("key file", &path);
+            assert!(message.contains(said), "{message}");
+            assert_eq!(message.lines().count(), 1);
         }
         assert_eq!(read(&link, 6, Links::Followed).unwrap().bytes, b"secret");
         fs::remove_dir_all(folder).unwrap();

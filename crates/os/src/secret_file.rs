@@ -182,7 +182,8 @@ mod tests {
             (real, 5, "has more than 5 bytes"),
             (folder.join("absent"), 5, "cannot read the key file"),
         ] {
-            let message = read(&path, bytes_max, Links::Refused).unwrap_err().line("key file", &path);
+            let message =
+                read(&path, bytes_max, Links::Refused).unwrap_err().line("key file", &path);
             assert!(message.contains(said), "{message}");
             assert_eq!(message.lines().count(), 1);
         }

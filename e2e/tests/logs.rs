@@ -33,13 +33,13 @@ fn a_pipe_without_a_reader_holds_up_neither_start_nor_reload_nor_stop() {
     let file = scene.file("pipe.toml", &with_pipe);
     let finished = run(&scene, &["serve", &file.to_string_lossy()]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.stderr.contains("nobody reads"), "{finished:?}");
+    assert!(finished.stderr.contains("without a reader"), "{finished:?}");
 
     let mut weir = Weir::start(&scene, &config(&scene, &app, &scene.folder().join("log")));
     scene.file("weir.toml", &with_pipe);
     let answer = weir.ask("/api/v1/reload");
     assert_eq!(answer.status, 422, "{}", answer.text());
-    assert!(answer.text().contains("nobody reads"), "{}", answer.text());
+    assert!(answer.text().contains("without a reader"), "{}", answer.text());
     assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
     weir.begin_to_stop();
     assert_eq!(weir.wait(SOON).code, Some(0));
@@ -63,7 +63,7 @@ fn a_pipe_whose_reader_leaves_holds_up_no_rotation_and_no_stop() {
     drop(reader);
     let from = weir.log().len();
     weir.hang_up();
-    weir.wait_for_log_from(from, &["nobody reads"], SOON);
+    weir.wait_for_log_from(from, &["without a reader"], SOON);
     assert_eq!(http::get(weir.front(), "/unread").unwrap().status, 200);
     weir.begin_to_stop();
     assert_eq!(weir.wait(SOON).code, Some(0));

@@ -126,7 +126,7 @@ impl Balancer {
         let explain_token = ExplainToken::new(door.as_ref());
         let may_explain = explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
         drop_privileges(&snapshot)?;
-        sockets.say_shortfalls();
+        sockets.log_shortfalls();
 
         // Then the configuration comes into force, and probes and lookups start. Clients wait in
         // the listen queue until every name has been looked up.
@@ -211,7 +211,7 @@ impl Balancer {
         }
         let (added, removed) = self.sockets.adopt(change);
         self.proxy.apply(added, &removed, os::clock::now() + snapshot.drain_max);
-        self.sockets.say_shortfalls();
+        self.sockets.log_shortfalls();
 
         // Counters no longer in use are dropped.
         self.counters.retain(
@@ -240,7 +240,7 @@ impl Balancer {
                     }
                 }
                 Err(error) => {
-                    tracing::error!(%error, "cannot reopen the access log; continuing to write to the old one");
+                    tracing::error!(%error, "cannot reopen the access log; writing to the old one");
                 }
             }
         }

@@ -29,11 +29,11 @@ pub(crate) fn parse(text: &str) -> Syntax<'_> {
     found.sort_by_key(|(span, _)| (span.start, span.end));
     let mut mistakes: Vec<Diagnostic> = Vec::new();
     let mut unread_from = text.len() + 1;
-    let mut told_until = 0;
+    let mut reported_until = 0;
     for (span, error) in found {
         // After the first mistake of a line, or of an unclosed list, the parser guesses: its
         // further reports concern its guess.
-        if span.start < told_until {
+        if span.start < reported_until {
             continue;
         }
         if mistakes.len() == MISTAKES_MAX {
@@ -41,11 +41,11 @@ pub(crate) fn parse(text: &str) -> Syntax<'_> {
             break;
         }
         if let Some(open) = unclosed_around(tree.get_ref(), text, &span) {
-            told_until = text.len() + 1;
+            reported_until = text.len() + 1;
             unread_from = line_start(text, open.start);
             mistakes.push(never_closed(text, open));
         } else {
-            told_until = line_end(text, span.start);
+            reported_until = line_end(text, span.start);
             mistakes.push(describe(text, tree.get_ref(), span, error));
         }
     }

@@ -79,7 +79,7 @@ impl Loop {
                 command = commands.recv() => match command {
                     Some(Command::Prepare(snapshot, reply)) => {
                         self.discovery.expect(&snapshot, os::clock::now());
-                        self.tell();
+                        self.publish_discovered();
                         // The receiver may be gone.
                         let _ = reply.send(());
                     }
@@ -134,7 +134,7 @@ impl Loop {
             self.follow_servers(now);
         }
         self.log_unresolved();
-        self.tell();
+        self.publish_discovered();
     }
 
     fn publish(&mut self, snapshot: Arc<Snapshot>, now: Moment) -> Arc<Published> {
@@ -156,7 +156,7 @@ impl Loop {
             }
         }
         self.follow_servers(now);
-        self.tell();
+        self.publish_discovered();
         published
     }
 
@@ -197,7 +197,7 @@ impl Loop {
         self.status.set_plan(self.prober.report());
     }
 
-    fn tell(&self) {
+    fn publish_discovered(&self) {
         self.status.set_discovered(self.discovery.status(), self.discovery.all_tried());
     }
 }

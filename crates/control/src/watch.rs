@@ -62,7 +62,7 @@ impl Watches {
                     self.ids_given += 1;
                     ConsumerId(self.ids_given)
                 });
-                let verdict = carried(before.remove(&id), endpoint, &check, &probe);
+                let verdict = carry_over(before.remove(&id), endpoint, &check, &probe);
                 self.ids.insert(key, id);
                 self.by_id.insert(
                     id,
@@ -181,7 +181,7 @@ impl Watch {
 
 /// Keeps the verdict if the same server of the same service was watched before; its state may be a
 /// new one (the service was absent for a while), and then that state's health counts.
-fn carried(
+fn carry_over(
     before: Option<Watch>,
     endpoint: &Endpoint,
     check: &Check,

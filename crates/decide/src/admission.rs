@@ -118,8 +118,8 @@ impl LiveService {
         if endpoints.eligible.is_empty() {
             return Admission::Refused(Refusal::NoServerReady);
         }
-        let nobody_else = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
-        let avoid = if nobody_else { &[] } else { ask.avoid };
+        let none_untried = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
+        let avoid = if none_untried { &[] } else { ask.avoid };
         // Waiting requests come first.
         if !self.queue.has_unbound()
             && let Some(slot) = endpoints.take(avoid, self.order(ask.key, now), rng, now)

@@ -157,8 +157,8 @@ impl LiveService {
     /// Returns what a request with these properties finds at `now`.
     pub fn explain(&self, ask: &Ask<'_>, now: Moment) -> Decision {
         let endpoints = self.endpoints();
-        let nobody_else = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
-        let avoid = if nobody_else { &[] } else { ask.avoid };
+        let none_untried = !ask.avoid.is_empty() && endpoints.are_all(ask.avoid);
+        let avoid = if none_untried { &[] } else { ask.avoid };
         let bound = ask.affinity.and_then(|token| endpoints.by_token(token));
         let mut decision = Decision {
             service: Arc::clone(self.name()),

@@ -88,14 +88,14 @@ impl LiveService {
         table: Arc<SlotTable>,
         first_turn: u64,
     ) -> Arc<LiveService> {
-        let mut nobody =
+        let mut empty =
             Endpoints::new(Vec::new(), &spec, zone.as_deref(), Tier::OwnZone, Moment::ZERO);
         // An empty tier would make the first servers look like a recovery.
-        nobody.tier = Tier::OwnZone;
+        empty.tier = Tier::OwnZone;
         Arc::new_cyclic(|me| LiveService {
             name: Arc::clone(&spec.name),
             settings: ArcSwap::from_pointee(Settings { spec, zone, affinity_key }),
-            endpoints: ArcSwap::from_pointee(nobody),
+            endpoints: ArcSwap::from_pointee(empty),
             queue: Queue::new(Arc::clone(&table.tickets)),
             retries: RetryBudget::new(),
             turn: Turn::starting_at(first_turn),

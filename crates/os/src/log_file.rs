@@ -67,7 +67,7 @@ fn explained(error: io::Error) -> io::Error {
         }
         // Sockets and devices without a driver give the same number as a FIFO without a reader.
         Some(libc::ENXIO) => {
-            "it is a pipe that nobody reads, or a socket; start the program that reads the pipe \
+            "it is a pipe without a reader, or a socket; start the program that reads the pipe \
              first, or name a regular file"
         }
         Some(libc::EISDIR) => return not_a_log(),
@@ -196,7 +196,7 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         for owner in [Some(owner()), None] {
             for (path, said) in [
-                (pipe.as_path(), "nobody reads"),
+                (pipe.as_path(), "without a reader"),
                 (&socket, "a socket"),
                 (&folder, "neither a regular file"),
                 (Path::new("/dev/null"), "neither a regular file"),

@@ -182,9 +182,10 @@ mod tests {
             (real, 5, "has more than 5 bytes"),
             (folder.join("absent"), 5, "cannot read the key file"),
         ] {
-            let told = read(&path, bytes_max, Links::Refused).unwrap_err().line("key file", &path);
-            assert!(told.contains(said), "{told}");
-            assert_eq!(told.lines().count(), 1);
+            let message =
+                read(&path, bytes_max, Links::Refused).unwrap_err().line("key file", &path);
+            assert!(message.contains(said), "{message}");
+            assert_eq!(message.lines().count(), 1);
         }
         assert_eq!(read(&link, 6, Links::Followed).unwrap().bytes, b"secret");
         fs::remove_dir_all(folder).unwrap();

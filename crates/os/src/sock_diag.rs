@@ -353,9 +353,9 @@ mod tests {
         let [socket] = found.as_slice() else { panic!("{found:?}") };
         assert!(socket.is_ipv6);
         assert_eq!(socket.peer, client.peer_addr().unwrap());
-        let (told, asked) = (socket.info.unwrap(), crate::tcp_info::read(&client).unwrap());
-        assert_eq!((told.state, told.snd_mss_bytes), (asked.state, asked.snd_mss_bytes));
-        assert_eq!(told.total_retrans, asked.total_retrans);
+        let (listed, asked) = (socket.info.unwrap(), crate::tcp_info::read(&client).unwrap());
+        assert_eq!((listed.state, listed.snd_mss_bytes), (asked.state, asked.snd_mss_bytes));
+        assert_eq!(listed.total_retrans, asked.total_retrans);
         let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
         assert_eq!(socket.congestion_control.unwrap().as_str(), default.trim());
         let accepted = of(server.local_addr().unwrap().port(), Wanted::others());

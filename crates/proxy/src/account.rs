@@ -147,11 +147,11 @@ impl Record {
     /// Reads the TCP statistics of the server connection. Called when little or nothing more will
     /// be sent or received on it.
     pub(crate) fn ask_tcp(&mut self, connection: &mut ServerConnection, endpoint: &Endpoint) {
-        let ServerConnection { stream, told, .. } = connection;
+        let ServerConnection { stream, counted, .. } = connection;
         if self.asks_tcp {
-            self.tcp_server = tcp_sample::server(stream, told, endpoint);
+            self.tcp_server = tcp_sample::server(stream, counted, endpoint);
         } else if self.raises_tcp {
-            tcp_sample::server_extra(stream, told, endpoint, os::clock::now());
+            tcp_sample::server_extra(stream, counted, endpoint, os::clock::now());
         }
     }
 
@@ -254,7 +254,7 @@ pub(crate) fn refused(
 }
 
 /// Records a connection that ended before or outside its exchanges, for `reason`.
-pub(crate) fn ungreeted(worker: &Worker, via: &Via, peer: SocketAddr, reason: Reason) {
+pub(crate) fn ended_before_exchange(worker: &Worker, via: &Via, peer: SocketAddr, reason: Reason) {
     let id = RequestId::new(worker.rng.borrow_mut().u128(..));
     let mut record = Record::new(os::clock::now(), id);
     record.detail = reason.detail;

@@ -8,7 +8,7 @@ use observe::{InFlightTold, InFlightWanted};
 /// A request for a worker's report.
 pub(crate) struct Waiting {
     pub(crate) wanted: Arc<InFlightWanted>,
-    pub(crate) told: Sender<InFlightTold>,
+    pub(crate) reply: Sender<InFlightTold>,
 }
 
 /// The pending requests for a worker's report.
@@ -18,8 +18,8 @@ pub(crate) struct Asking(Mutex<Vec<Waiting>>);
 impl Asking {
     /// Requests a report of the exchanges in flight that match `wanted`.
     pub(crate) fn ask(&self, wanted: &Arc<InFlightWanted>) -> Receiver<InFlightTold> {
-        let (told, receiver) = channel();
-        let waiting = Waiting { wanted: Arc::clone(wanted), told };
+        let (reply, receiver) = channel();
+        let waiting = Waiting { wanted: Arc::clone(wanted), reply };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
         receiver
     }

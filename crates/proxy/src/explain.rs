@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 pub type MayExplain = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// Maximum number of choices recorded per request; later ones are left out.
-const TOLD_MAX: usize = 8;
+const CHOICES_MAX: usize = 8;
 
 /// The server choices made for one request.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Explanation {
 impl Explanation {
     /// Starts the record of a choice.
     pub(crate) fn considers(&mut self, live: &LiveService, ask: &Ask<'_>, now: Moment) {
-        if self.decisions.len() < TOLD_MAX {
+        if self.decisions.len() < CHOICES_MAX {
             self.decisions.push(live.explain(ask, now));
         }
     }
@@ -154,14 +154,14 @@ pub(crate) mod tests {
             explanation.decided(chosen.as_ref(), false, now);
             held.extend(chosen);
         }
-        let told: Value = serde_json::from_str(&explanation.to_json()).unwrap();
-        assert_eq!(told.as_array().unwrap().len(), TOLD_MAX);
-        assert_eq!(told[0]["by"], "round_robin");
-        assert_eq!(told[0]["chosen"], json!(held[0].0.row.address));
-        assert_eq!(told[0]["servers"][0]["zone"], "a");
-        assert_eq!(told[0]["servers"][0]["in_flight_max"], 1);
+        let choices: Value = serde_json::from_str(&explanation.to_json()).unwrap();
+        assert_eq!(choices.as_array().unwrap().len(), CHOICES_MAX);
+        assert_eq!(choices[0]["by"], "round_robin");
+        assert_eq!(choices[0]["chosen"], json!(held[0].0.row.address));
+        assert_eq!(choices[0]["servers"][0]["zone"], "a");
+        assert_eq!(choices[0]["servers"][0]["in_flight_max"], 1);
         let whys = |at: usize| {
-            let servers = told[at]["servers"].as_array().unwrap();
+            let servers = choices[at]["servers"].as_array().unwrap();
             let mut whys: Vec<_> = servers.iter().map(|one| one["why"].as_str().unwrap()).collect();
             whys.sort_unstable();
             whys
@@ -169,7 +169,7 @@ pub(crate) mod tests {
         assert_eq!(whys(0), ["chosen", "not_its_turn"]);
         assert_eq!(whys(1), ["chosen", "full"]);
         // The remaining choices were refused, and stay so.
-        assert_eq!((&told[2]["chosen"], &told[7]["by"]), (&Value::Null, &Value::Null));
+        assert_eq!((&choices[2]["chosen"], &choices[7]["by"]), (&Value::Null, &Value::Null));
         assert_eq!(whys(7), ["full", "full"]);
     }
 }

@@ -60,7 +60,7 @@ pub(crate) async fn greet(
             }
             Err(detail) => {
                 let reason = Reason { cause: Cause::ProxyProtocolError, detail };
-                account::ungreeted(worker, &accepted.via, accepted.peer, reason);
+                account::ended_before_exchange(worker, &accepted.via, accepted.peer, reason);
                 return Greeted::Gone;
             }
         }
@@ -83,7 +83,7 @@ async fn handshake(
     let Some(config) = config else {
         let detail = "no TLS configuration";
         let reason = Reason { cause: Cause::ProxyInternalError, detail };
-        account::ungreeted(worker, &via, peer, reason);
+        account::ended_before_exchange(worker, &via, peer, reason);
         return Greeted::Gone;
     };
     let before = buffer.to_vec();
@@ -102,7 +102,7 @@ async fn handshake(
         Some(Err(refused)) => {
             let detail = refused.error.text();
             let reason = Reason { cause: Cause::ClientTlsError, detail };
-            account::ungreeted(worker, &via, peer, reason);
+            account::ended_before_exchange(worker, &via, peer, reason);
             // The alert has been sent. Closing with unread bytes would reset the connection, and
             // the client might never read it.
             let until = os::clock::now() + ALERT_MAX;
@@ -114,7 +114,7 @@ async fn handshake(
         None => {
             let detail = "the TLS handshake was not complete in time";
             let reason = Reason { cause: Cause::ClientTlsError, detail };
-            account::ungreeted(worker, &via, peer, reason);
+            account::ended_before_exchange(worker, &via, peer, reason);
             Greeted::Gone
         }
     }

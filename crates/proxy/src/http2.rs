@@ -90,7 +90,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
     let accepted = watchdog.until(os::clock::now() + patience, accepting).await;
     match accepted {
         Some(Ok(connection)) => streams(worker, connection, &common, &mut watchdog).await,
-        Some(Err(error)) => tell_error(worker, &common, &error),
+        Some(Err(error)) => record_error(worker, &common, &error),
         // The preface did not arrive in time: there was no request.
         None => {}
     }
@@ -126,24 +126,24 @@ async fn streams(
         let now = os::clock::now();
         let since = if tally.open.get() == 0 { tally.idle_since.get() } else { now };
         match watchdog.until(ends.unwrap_or(since + idle_max), next).await {
-            Some(Some(Ok(Incoming::Refused(refusal)))) => tell_refusal(worker, common, refusal),
+            Some(Some(Ok(Incoming::Refused(refusal)))) => record_refusal(worker, common, refusal),
             Some(Some(Ok(Incoming::Request(stream)))) => {
                 tally.begins();
                 begin(worker, stream, common, &tally);
             }
             Some(None) if tally.is_flooded() => {
-                tell_refusals(worker, common, &mut connection);
-                tell_end(worker, common, Cause::EnhanceYourCalm);
+                record_refusals(worker, common, &mut connection);
+                record_end(worker, common, Cause::EnhanceYourCalm);
                 connection.refuse();
                 break;
             }
             Some(Some(Err(error))) => {
-                tell_refusals(worker, common, &mut connection);
-                tell_error(worker, common, &error);
+                record_refusals(worker, common, &mut connection);
+                record_error(worker, common, &error);
                 return;
             }
             Some(None) => {
-                tell_refusals(worker, common, &mut connection);
+                record_refusals(worker, common, &mut connection);
                 return;
             }
             None if tally.open.get() > 0 => ends = ends.map(|_| os::clock::now() + LINGER_MAX),
@@ -167,14 +167,14 @@ async fn streams(
 }
 
 /// Records refusals that have not been recorded yet.
-fn tell_refusals(worker: &Worker, common: &Common, connection: &mut Http2Server) {
+fn record_refusals(worker: &Worker, common: &Common, connection: &mut Http2Server) {
     while let Some(refusal) = connection.take_refusal() {
-        tell_refusal(worker, common, refusal);
+        record_refusal(worker, common, refusal);
     }
 }
 
 /// Records a request that was refused before it was complete.
-fn tell_refusal(worker: &Worker, common: &Common, refusal: Refusal) {
+fn record_refusal(worker: &Worker, common: &Common, refusal: Refusal) {
     let (cause, status, detail) = match refusal {
         Refusal::Malformed => (Cause::Http2ProtocolError, 0, "malformed request head"),
         Refusal::HeadTooLarge => {
@@ -188,17 +188,17 @@ fn tell_refusal(worker: &Worker, common: &Common, refusal: Refusal) {
 }
 
 /// Records the end of a connection by `error`, if Weir ended it.
-fn tell_error(worker: &Worker, common: &Common, error: &io::Error) {
+fn record_error(worker: &Worker, common: &Common, error: &io::Error) {
     match error.kind() {
-        FLOODED => tell_end(worker, common, Cause::EnhanceYourCalm),
-        PROTOCOL_VIOLATED => tell_end(worker, common, Cause::Http2ProtocolError),
+        FLOODED => record_end(worker, common, Cause::EnhanceYourCalm),
+        PROTOCOL_VIOLATED => record_end(worker, common, Cause::Http2ProtocolError),
         _ => {}
     }
 }
 
 /// Records the end of a connection that Weir ended.
-fn tell_end(worker: &Worker, common: &Common, cause: Cause) {
-    account::ungreeted(worker, &common.via, common.origin.peer, cause.into());
+fn record_end(worker: &Worker, common: &Common, cause: Cause) {
+    account::ended_before_exchange(worker, &common.via, common.origin.peer, cause.into());
 }
 
 /// Returns whether the client has acknowledged more since the last call.

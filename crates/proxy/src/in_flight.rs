@@ -19,11 +19,11 @@ use crate::shared::Shared;
 
 /// Maximum number of exchanges reported per worker: of those asked for, the longest-running.
 /// Copying so many takes about a millisecond.
-const TOLD_MAX: usize = 2048;
+const REPORTED_MAX: usize = 2048;
 /// Maximum bytes reported of a host, a path or a request ID.
 pub(crate) const TEXT_MAX_BYTES: usize = 256;
 /// How long a worker may take to report.
-const TELL_MAX: Duration = Duration::from_secs(1);
+const REPORT_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Copies the reported fields of `flight`.
 fn describe(flight: &Flight, phase: Phase) -> InFlight {
@@ -61,7 +61,7 @@ fn stage(phase: Phase) -> Stage {
 }
 
 /// Reports a worker's exchanges that match `wanted`; all of them are counted.
-fn tell(roster: &Roster, wanted: &InFlightWanted, now: Moment) -> InFlightTold {
+fn report(roster: &Roster, wanted: &InFlightWanted, now: Moment) -> InFlightTold {
     let mut seats = roster.flying();
     let in_flight = seats.len();
     // Filtered before the longest-running are selected: those asked for may not be among the
@@ -72,9 +72,9 @@ fn tell(roster: &Roster, wanted: &InFlightWanted, now: Moment) -> InFlightTold {
         seat.flight(is_wanted).unwrap_or(false)
     });
     let matching = seats.len();
-    if matching > TOLD_MAX {
-        seats.select_nth_unstable_by_key(TOLD_MAX, |(since, _)| *since);
-        seats.truncate(TOLD_MAX);
+    if matching > REPORTED_MAX {
+        seats.select_nth_unstable_by_key(REPORTED_MAX, |(since, _)| *since);
+        seats.truncate(REPORTED_MAX);
     }
     let requests = seats.iter().filter_map(|(_, seat)| seat.flight(describe)).collect();
     InFlightTold { in_flight, matching, requests, workers_silent: 0 }
@@ -82,9 +82,9 @@ fn tell(roster: &Roster, wanted: &InFlightWanted, now: Moment) -> InFlightTold {
 
 /// Answers all pending requests for a report of `roster`.
 pub(crate) fn answer(asking: &Asking, roster: &Roster) {
-    for Waiting { wanted, told } in asking.take() {
+    for Waiting { wanted, reply } in asking.take() {
         // The receiver may have stopped waiting.
-        let _ = told.send(tell(roster, &wanted, os::clock::now()));
+        let _ = reply.send(report(roster, &wanted, os::clock::now()));
     }
 }
 
@@ -96,7 +96,7 @@ impl Onlooker {
     /// worker, the longest-running. Waits up to a second for the workers; those that do not answer
     /// in time are counted.
     pub fn in_flight(&self, wanted: InFlightWanted) -> InFlightTold {
-        let deadline = os::clock::now() + TELL_MAX;
+        let deadline = os::clock::now() + REPORT_WAIT_MAX;
         let wanted = Arc::new(wanted);
         let asked: Vec<_> = self.0.peers.iter().map(|peer| peer.asking.ask(&wanted)).collect();
         self.0.signal();
@@ -123,8 +123,8 @@ impl Onlooker {
 fn gather(asked: &[Receiver<InFlightTold>], deadline: Moment) -> InFlightTold {
     let mut all = InFlightTold::default();
     for worker in asked {
-        let told = worker.recv_timeout(deadline - os::clock::now());
-        all.add(told.unwrap_or(InFlightTold { workers_silent: 1, ..InFlightTold::default() }));
+        let reply = worker.recv_timeout(deadline - os::clock::now());
+        all.add(reply.unwrap_or(InFlightTold { workers_silent: 1, ..InFlightTold::default() }));
     }
     all
 }
@@ -215,13 +215,13 @@ mod tests {
 
     /// With no filter, long after.
     fn all(roster: &Roster) -> InFlightTold {
-        tell(roster, &InFlightWanted::default(), Moment::from_millis(1_000_000))
+        report(roster, &InFlightWanted::default(), Moment::from_millis(1_000_000))
     }
 
     #[test]
     fn what_is_wanted_is_chosen_before_the_longest_are() {
         let (plane, roster) = (plane(), Rc::new(Roster::default()));
-        let total = TOLD_MAX as u64 + 10;
+        let total = REPORTED_MAX as u64 + 10;
         let entries: Vec<Entry> = (0..total).map(|_| enter(&roster)).collect();
         for (entry, since) in entries.iter().zip(0..total) {
             // Only the youngest have found their service.
@@ -230,21 +230,21 @@ mod tests {
         }
         let now = Moment::from_millis(total);
         let app = InFlightWanted { service: Some("app".into()), longer_than: Duration::ZERO };
-        let told = tell(&roster, &app, now);
-        assert_eq!((told.in_flight, told.matching, told.requests.len()), (total as usize, 3, 3));
+        let reply = report(&roster, &app, now);
+        assert_eq!((reply.in_flight, reply.matching, reply.requests.len()), (total as usize, 3, 3));
         let other = InFlightWanted { service: Some("other".into()), ..app.clone() };
-        assert_eq!(tell(&roster, &other, now).matching, 0);
+        assert_eq!(report(&roster, &other, now).matching, 0);
         let longer_than = Duration::from_millis(2);
-        let told = tell(&roster, &InFlightWanted { longer_than, ..app }, now);
-        assert_eq!(told.matching, 2, "the last one has been under way for 1 ms");
+        let reply = report(&roster, &InFlightWanted { longer_than, ..app }, now);
+        assert_eq!(reply.matching, 2, "the last one has been in flight for 1 ms");
     }
 
     #[test]
     fn a_worker_that_does_not_answer_is_counted() {
         let silent = Asking::default();
-        let (told, one) = (channel(), InFlightTold { in_flight: 2, ..InFlightTold::default() });
-        told.0.send(one).unwrap();
-        let asked = [silent.ask(&Arc::default()), told.1];
+        let (reply, one) = (channel(), InFlightTold { in_flight: 2, ..InFlightTold::default() });
+        reply.0.send(one).unwrap();
+        let asked = [silent.ask(&Arc::default()), reply.1];
         let all = gather(&asked, os::clock::now());
         assert_eq!((all.in_flight, all.workers_silent), (2, 1));
     }
@@ -253,17 +253,17 @@ mod tests {
     fn reports_the_longest_running_and_truncates_long_texts() {
         let (plane, roster) = (plane(), Rc::new(Roster::default()));
         let path = "x".repeat(3_000);
-        let total = TOLD_MAX as u64 + 500;
+        let total = REPORTED_MAX as u64 + 500;
         let entries: Vec<Entry> = (0..total).map(|_| enter(&roster)).collect();
         for (entry, since) in entries.iter().zip((0..total).rev()) {
             entry.begin(flight(&plane, since, &path, false));
         }
-        let told = all(&roster);
-        assert_eq!((told.in_flight, told.matching), (total as usize, total as usize));
-        let told = told.requests;
-        assert_eq!(told.len(), TOLD_MAX);
-        assert!(told.iter().all(|one| one.since < Moment::from_millis(TOLD_MAX as u64)));
-        assert!(told.iter().all(|one| one.path.len() == TEXT_MAX_BYTES));
+        let reply = all(&roster);
+        assert_eq!((reply.in_flight, reply.matching), (total as usize, total as usize));
+        let reply = reply.requests;
+        assert_eq!(reply.len(), REPORTED_MAX);
+        assert!(reply.iter().all(|one| one.since < Moment::from_millis(REPORTED_MAX as u64)));
+        assert!(reply.iter().all(|one| one.path.len() == TEXT_MAX_BYTES));
     }
 
     #[test]
@@ -282,9 +282,9 @@ mod tests {
             assert_eq!(all(&roster).requests[0].stage, stage);
         }
         entry.attempt(client());
-        let told = all(&roster).requests;
-        assert_eq!((told[0].server, told[0].attempts, told.len()), (Some(client()), 1, 1));
-        assert_eq!(told[0].request_id.len(), 32, "who is not trusted has no say");
+        let reply = all(&roster).requests;
+        assert_eq!((reply[0].server, reply[0].attempts, reply.len()), (Some(client()), 1, 1));
+        assert_eq!(reply[0].request_id.len(), 32, "an untrusted client's ID is not used");
         entry.end();
         assert!(all(&roster).requests.is_empty());
         idle.begin(flight(&plane, 5, "b", true));

@@ -23,7 +23,7 @@ use crate::buffer::{Buffer, BufferPool};
 use crate::carrier::Carrier;
 use crate::failure::server_failed;
 use crate::server_connection::{Key, NoConnection, Reach, ServerConnection, dial};
-use crate::tcp_sample::Told;
+use crate::tcp_sample::Counts;
 use crate::watchdog::Watchdog;
 
 /// The largest response head accepted, in bytes as RFC 9113 section 6.5.2 counts them.
@@ -76,7 +76,7 @@ impl Connection {
             busy: self.busy,
             reused,
             brought_bulk: false,
-            told: Told::default(),
+            counted: Counts::default(),
             carrier: Some(Rc::clone(&self.carrier)),
         }
     }

@@ -36,7 +36,7 @@ pub(crate) async fn begin(worker: &Rc<Worker>, stream: Stream, peer: SocketAddr,
 fn park(worker: &Rc<Worker>, parked: Parked) {
     // One that the poller cannot watch waits in a task, for a short time each.
     if let Some(parked) = worker.parking.enter(parked) {
-        go_on(worker, parked);
+        resume_in_task(worker, parked);
     }
 }
 
@@ -44,13 +44,13 @@ fn park(worker: &Rc<Worker>, parked: Parked) {
 pub(crate) async fn attend(worker: Rc<Worker>) {
     let error = loop {
         match worker.parking.speaking().await {
-            Ok(places) => go_on_from(&worker, places),
+            Ok(places) => resume_places(&worker, places),
             Err(error) => break error,
         }
     };
     tracing::error!(worker = worker.id, %error, "cannot poll idle connections any more");
     worker.parking.give_up();
-    go_on_from(&worker, worker.parking.places(usize::MAX, |_| true));
+    resume_places(&worker, worker.parking.places(usize::MAX, |_| true));
 }
 
 /// Closes connections whose timeout has passed.
@@ -82,21 +82,21 @@ fn close_some(worker: &Rc<Worker>, such: impl Fn(&Worker, &Parked) -> bool) -> u
         if parked.stream.is_silent() {
             client::close(&parked.stream);
         } else {
-            go_on(worker, parked);
+            resume_in_task(worker, parked);
         }
     }
     count
 }
 
 /// Resumes the connections at these places.
-fn go_on_from(worker: &Rc<Worker>, places: Vec<usize>) {
+fn resume_places(worker: &Rc<Worker>, places: Vec<usize>) {
     for parked in places.into_iter().filter_map(|place| worker.parking.leave(place)) {
-        go_on(worker, parked);
+        resume_in_task(worker, parked);
     }
 }
 
 /// Resumes a connection, in a task that is large enough to serve requests.
-fn go_on(worker: &Rc<Worker>, parked: Parked) {
+fn resume_in_task(worker: &Rc<Worker>, parked: Parked) {
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
         if let Some(parked) = connection::resume(&worker, parked).await {

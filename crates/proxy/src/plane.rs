@@ -54,7 +54,7 @@ impl Plane {
             let presented = request?.known(Known::WeirExplain)?;
             self.may_explain.as_ref().filter(|may_explain| may_explain(presented))
         };
-        let told = self.sampling.tells_decisions(id) || asks().is_some();
-        told.then(Box::default)
+        let is_recorded = self.sampling.records_decisions(id) || asks().is_some();
+        is_recorded.then(Box::default)
     }
 }

@@ -18,7 +18,7 @@ use wire::proxy_protocol::{self, Header, Origin, Ssl};
 
 use crate::buffer::{Buffer, BufferPool};
 use crate::carrier::Carrier;
-use crate::tcp_sample::{self, Told};
+use crate::tcp_sample::{self, Counts};
 
 /// Minimum of how long the kernel retransmits to a server that acknowledges nothing, beyond the
 /// response timeout. A server whose host vanished is detected by `TCP_USER_TIMEOUT`, not by
@@ -35,7 +35,7 @@ pub(crate) struct ServerConnection {
     /// Whether its last response was bulk data, as the next one may be.
     pub(crate) brought_bulk: bool,
     /// Which of its TCP statistics have been counted.
-    pub(crate) told: Told,
+    pub(crate) counted: Counts,
     /// The HTTP/2 connection that this is a stream of.
     pub(crate) carrier: Option<Rc<Carrier>>,
 }
@@ -209,7 +209,7 @@ pub(crate) async fn dial(
     match dialled {
         Ok(stream) => {
             let buffer = Buffer::new(Rc::clone(buffers));
-            let told = tcp_sample::connected(&stream, endpoint, now - begun);
+            let counted = tcp_sample::connected(&stream, endpoint, now - begun);
             let busy = learner.connected(now - begun);
             Ok(ServerConnection {
                 stream,
@@ -217,7 +217,7 @@ pub(crate) async fn dial(
                 busy,
                 reused: false,
                 brought_bulk: false,
-                told,
+                counted,
                 carrier: None,
             })
         }

@@ -32,7 +32,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
         Greeted::ClearText(accepted) => {
             let detail = "clear text where TLS is spoken";
             let reason = Reason { cause: Cause::ClientTlsError, detail };
-            return account::ungreeted(worker, &accepted.via, accepted.peer, reason);
+            return account::ended_before_exchange(worker, &accepted.via, accepted.peer, reason);
         }
         Greeted::Gone => return,
     };
@@ -42,7 +42,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted) {
     }
     match service(&mut accepted, &mut watchdog).await {
         Ok(id) => passed(worker, accepted, watchdog, id).await,
-        Err(reason) => account::ungreeted(worker, &accepted.via, accepted.peer, reason),
+        Err(reason) => account::ended_before_exchange(worker, &accepted.via, accepted.peer, reason),
     }
 }
 
@@ -113,7 +113,7 @@ async fn passed(
         attempts: 0,
     });
     let cause = {
-        let carried = Carried {
+        let forwarding = TcpForwarding {
             worker,
             accepted: &accepted,
             buffer: &mut buffer,
@@ -122,12 +122,12 @@ async fn passed(
             record: &mut record,
             id,
         };
-        let mut carry = pin!(carried.carry());
+        let mut run = pin!(forwarding.run());
         poll_fn(|cx| {
             if worker.shared.stopped() {
                 return Poll::Ready(Cause::ShuttingDown);
             }
-            carry.as_mut().poll(cx)
+            run.as_mut().poll(cx)
         })
         .await
     };
@@ -140,7 +140,7 @@ async fn passed(
 }
 
 /// A connection being forwarded to a service.
-struct Carried<'a> {
+struct TcpForwarding<'a> {
     worker: &'a Rc<Worker>,
     accepted: &'a Accepted,
     buffer: &'a mut Buffer,
@@ -150,9 +150,9 @@ struct Carried<'a> {
     id: ServiceId,
 }
 
-impl Carried<'_> {
+impl TcpForwarding<'_> {
     /// Finds a server that accepts a connection, and moves bytes both ways.
-    async fn carry(mut self) -> Cause {
+    async fn run(mut self) -> Cause {
         let (worker, accepted, now) = (self.worker, self.accepted, self.record.started);
         let service = accepted.via.plane.published.snapshot.service(self.id);
         self.record.to_end = service.timeouts.total.map(|total| (now + total, Cause::TotalTimeout));
@@ -166,7 +166,7 @@ impl Carried<'_> {
         let accepts = Ended::alone(Outcome::Answered(200), WaitingFor::Server, Sent::Connecting);
         servers.judge(&slot, accepts, (self.record.begun_at(), os::clock::now()));
         drop(servers);
-        let Carried { buffer, watchdog, entry, record, .. } = self;
+        let TcpForwarding { buffer, watchdog, entry, record, .. } = self;
         entry.set(Phase::Tunnel);
         let near = End { stream: &accepted.stream, buffer };
         let far = End { stream: &server.stream, buffer: &mut server.buffer };
@@ -181,16 +181,16 @@ impl Carried<'_> {
     }
 }
 
-impl Attempt for Carried<'_> {
+impl Attempt for TcpForwarding<'_> {
     fn place(&mut self) -> Place<'_> {
-        let Carried { accepted, buffer, watchdog, entry, record, .. } = self;
+        let TcpForwarding { accepted, buffer, watchdog, entry, record, .. } = self;
         Place { stream: &accepted.stream, buffer, watchdog, entry, record, half_close: true }
     }
 
     /// Connects to the server of `to`, until the client has reset its own connection or the
     /// service's `timeouts.total` has passed.
     async fn attempt(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure> {
-        let Carried { worker, accepted, buffer, watchdog, entry, record, id } = self;
+        let TcpForwarding { worker, accepted, buffer, watchdog, entry, record, id } = self;
         entry.set(Phase::Connecting);
         let limits = Limits::default();
         if let Some((at, cause)) = record.to_end {

@@ -50,29 +50,29 @@ impl Sampling {
     }
 
     /// Returns whether its decisions are recorded.
-    pub(crate) fn tells_decisions(self, id: u128) -> bool {
+    pub(crate) fn records_decisions(self, id: u128) -> bool {
         u64::from((id >> 32) as u32) < self.decisions_below
     }
 }
 
 /// Which statistics of a server connection have already been counted, so that none counts twice.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Counts {
     sent: u32,
     sent_again: u32,
     reordered: u32,
 }
 
-impl Told {
+impl Counts {
     /// The state after the handshake, before any data.
-    fn after_handshake(info: &TcpInfo) -> Told {
-        Told { sent_again: info.total_retrans, ..Told::default() }
+    fn after_handshake(info: &TcpInfo) -> Counts {
+        Counts { sent_again: info.total_retrans, ..Counts::default() }
     }
 
     /// Returns what has been added since the last call.
     fn since(&mut self, info: &TcpInfo) -> TcpSample {
         let reordered = info.reordering_seen.unwrap_or(0);
-        let now = Told { sent: info.data_segs_out, sent_again: info.total_retrans, reordered };
+        let now = Counts { sent: info.data_segs_out, sent_again: info.total_retrans, reordered };
         let before = std::mem::replace(self, now);
         TcpSample {
             round_trip: info.rtt,
@@ -84,28 +84,37 @@ impl Told {
 }
 
 /// Records a connection to `endpoint` that took `took` to open.
-pub(crate) fn connected(stream: &Stream, endpoint: &Endpoint, took: Duration) -> Told {
+pub(crate) fn connected(stream: &Stream, endpoint: &Endpoint, took: Duration) -> Counts {
     let info = (took >= SYN_RETRY_MIN).then(|| stream.tcp_info().ok()).flatten();
     endpoint.state.tcp.note_dial(info.map_or(0, |info| info.total_retrans));
-    info.map_or_else(Told::default, |info| Told::after_handshake(&info))
+    info.map_or_else(Counts::default, |info| Counts::after_handshake(&info))
 }
 
 /// Samples the connection to a server, and records what is new.
-pub(crate) fn server(stream: &Stream, told: &mut Told, endpoint: &Endpoint) -> Option<TcpSide> {
+pub(crate) fn server(
+    stream: &Stream,
+    counted: &mut Counts,
+    endpoint: &Endpoint,
+) -> Option<TcpSide> {
     let info = stream.tcp_info().ok()?;
     // A stream's connection is shared: its statistics do not belong to one exchange.
     if !stream.is_exchange() {
-        endpoint.state.tcp.note(&told.since(&info));
+        endpoint.state.tcp.note(&counted.since(&info));
     }
     Some(side(&info))
 }
 
 /// Samples the connection to a server beyond the configured share, for the server's metrics only,
 /// unless it was sampled within the last [`EXTRA_EVERY`].
-pub(crate) fn server_extra(stream: &Stream, told: &mut Told, endpoint: &Endpoint, now: Moment) {
+pub(crate) fn server_extra(
+    stream: &Stream,
+    counted: &mut Counts,
+    endpoint: &Endpoint,
+    now: Moment,
+) {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     if endpoint.state.tcp.claims_extra(millis(now.since(Moment::ZERO)), millis(EXTRA_EVERY)) {
-        server(stream, told, endpoint);
+        server(stream, counted, endpoint);
     }
 }
 
@@ -129,7 +138,7 @@ mod tests {
             let mut rng = fastrand::Rng::with_seed(7);
             let ids: Vec<u128> = (0..100_000).map(|_| rng.u128(..)).chain([0, u128::MAX]).collect();
             let tcp = ids.iter().filter(|id| sampling.asks_tcp(**id)).count();
-            (tcp, ids.iter().filter(|id| sampling.tells_decisions(**id)).count())
+            (tcp, ids.iter().filter(|id| sampling.records_decisions(**id)).count())
         };
         assert_eq!(drawn(0.0), (0, 0));
         assert_eq!(drawn(1.0), (100_002, 100_002));
@@ -147,12 +156,12 @@ mod tests {
             ..TcpInfo::default()
         };
         // A repeated SYN does not count as a retransmitted segment.
-        let mut told = Told::after_handshake(&info(0, 2, Some(0)));
-        let first = told.since(&info(10, 3, Some(1)));
+        let mut counted = Counts::after_handshake(&info(0, 2, Some(0)));
+        let first = counted.since(&info(10, 3, Some(1)));
         assert_eq!((first.sent, first.sent_again, first.reordered), (10, 1, 1));
-        assert_eq!(told.since(&info(10, 3, Some(1))), TcpSample::default());
+        assert_eq!(counted.since(&info(10, 3, Some(1))), TcpSample::default());
         // The kernel's counters wrap.
-        let mut told = Told { sent: u32::MAX, ..Told::default() };
-        assert_eq!(told.since(&info(4, 0, None)).sent, 5);
+        let mut counted = Counts { sent: u32::MAX, ..Counts::default() };
+        assert_eq!(counted.since(&info(4, 0, None)).sent, 5);
     }
 }

@@ -19,7 +19,7 @@ use transport::Stream;
 use crate::buffer::{Buffer, BufferPool};
 use crate::multiplex::Multiplexed;
 use crate::server_connection::{Key, NoConnection, Reach, ServerConnection, Want, dial};
-use crate::tcp_sample::Told;
+use crate::tcp_sample::Counts;
 
 /// Maximum number of pooled connections examined before a new one is opened.
 const LOOKED_AT_MAX: usize = 16;
@@ -28,7 +28,7 @@ struct Idle {
     stream: Stream,
     rest: reuse::Idle,
     brought_bulk: bool,
-    told: Told,
+    counted: Counts,
     /// The longest keep-alive of the service that used it last.
     keep_alive: Duration,
 }
@@ -37,8 +37,16 @@ impl Idle {
     fn take_up(self, learner: &Learner, buffers: &Rc<BufferPool>, now: Moment) -> ServerConnection {
         let buffer = Buffer::new(Rc::clone(buffers));
         let busy = learner.take(self.rest, now);
-        let Idle { stream, brought_bulk, told, .. } = self;
-        ServerConnection { stream, buffer, busy, reused: true, brought_bulk, told, carrier: None }
+        let Idle { stream, brought_bulk, counted, .. } = self;
+        ServerConnection {
+            stream,
+            buffer,
+            busy,
+            reused: true,
+            brought_bulk,
+            counted,
+            carrier: None,
+        }
     }
 }
 
@@ -48,7 +56,7 @@ struct Kept {
     /// The newest last.
     idle: VecDeque<Idle>,
     /// How many there were when the slots were last updated.
-    told: u32,
+    reported: u32,
 }
 
 /// A worker's idle server connections, and its HTTP/2 connections, which are shared.
@@ -133,7 +141,7 @@ impl Pool {
         idle_max: usize,
         now: Moment,
     ) {
-        let ServerConnection { stream, buffer, busy, brought_bulk, told, .. } = connection;
+        let ServerConnection { stream, buffer, busy, brought_bulk, counted, .. } = connection;
         if stream.is_exchange() || !reach.is_shared() {
             return;
         }
@@ -153,11 +161,11 @@ impl Pool {
         let kept = kept.entry(reach.key(endpoint)).or_insert_with(|| Kept {
             slots: Arc::clone(&endpoint.slots),
             idle: VecDeque::new(),
-            told: 0,
+            reported: 0,
         });
         let has_room = kept.idle.len() < reach.service.idle_connections_max as usize;
         if has_room && self.idle.get() < idle_max {
-            kept.idle.push_back(Idle { stream, rest, brought_bulk, told, keep_alive });
+            kept.idle.push_back(Idle { stream, rest, brought_bulk, counted, keep_alive });
             self.idle.set(self.idle.get() + 1);
         }
     }
@@ -183,8 +191,8 @@ impl Pool {
                 }
             }
             let count = kept.idle.len() as u32;
-            kept.slots.idle_changed(kept.told, count);
-            kept.told = count;
+            kept.slots.idle_changed(kept.reported, count);
+            kept.reported = count;
             all += kept.idle.len();
             count > 0
         });

@@ -26,7 +26,7 @@ const PARKED_EVERY: Duration = Duration::from_secs(1);
 /// How often memory not needed recently is freed.
 const TRIM_EVERY: Duration = Duration::from_secs(5);
 /// How long exchanges that are cut off may take to answer their clients.
-const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
+const LAST_ANSWERS_MAX: Duration = Duration::from_millis(500);
 /// The longest that an access line waits in a worker before it is handed to the writer.
 const ACCESS_FLUSH_EVERY: Duration = Duration::from_millis(50);
 
@@ -48,7 +48,7 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     let mut acceptors: Vec<Acceptor> = Vec::new();
     while !worker.shared.leaving() {
         take_sockets(&worker, &mut acceptors);
-        heed(&worker);
+        handle_signal(&worker);
         worker.peer().signalled().await;
     }
     take_sockets(&worker, &mut acceptors);
@@ -56,7 +56,7 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
         acceptor.finish(&worker);
     }
     while worker.peer().connections.load(Relaxed) > 0 && !worker.shared.stopped() {
-        heed(&worker);
+        handle_signal(&worker);
         if worker.shared.draining() {
             close_idle(&worker);
         }
@@ -70,13 +70,13 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
         }
     };
     // Clients that have not received their answer by then do not receive one.
-    let _ = tokio::time::timeout(LAST_WORDS_MAX, ended).await;
+    let _ = tokio::time::timeout(LAST_ANSWERS_MAX, ended).await;
     flush(&worker);
 }
 
 /// Makes exchanges that wait for a server check whether it is still up, if any was marked down, and
 /// answers requests for reports of exchanges in flight.
-fn heed(worker: &Rc<Worker>) {
+fn handle_signal(worker: &Rc<Worker>) {
     if worker.peer().take_servers_changed() {
         worker.roster.wake(Phase::awaits_server);
     }
@@ -115,7 +115,7 @@ async fn housekeeping(worker: Rc<Worker>) {
     loop {
         tokio::select! {
             // One worker logs what all have learned.
-            _ = news.tick(), if worker.id == 0 => tell_news(&worker.plane().published),
+            _ = news.tick(), if worker.id == 0 => log_news(&worker.plane().published),
             _ = sweep.tick() => worker.pool.sweep(os::clock::now()),
             _ = flush_due.tick() => flush(&worker),
             _ = parked_due.tick() => parked::close_due(&worker, os::clock::now()),
@@ -135,7 +135,7 @@ fn flush(worker: &Worker) {
 }
 
 /// Logs what has been learned about servers since the last call.
-fn tell_news(published: &Published) {
+fn log_news(published: &Published) {
     let now = os::clock::now();
     for (service, live) in published.snapshot.services.iter().zip(&published.services) {
         for endpoint in &live.endpoints().all {

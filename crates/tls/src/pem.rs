@@ -54,8 +54,8 @@ pub(crate) fn key(material: &Material) -> Result<PrivateKeyDer<'static>, Mistake
 fn no_key(material: &Material) -> Mistake {
     if has(material, "-----BEGIN ENCRYPTED PRIVATE KEY-----") {
         return Mistake::new(Part::Key, "the private key is encrypted").help(
-            "nobody is there to type the password: decrypt it (openssl pkey -in … -out …) and let \
-             nobody else read the file",
+            "Weir cannot ask for the password: decrypt it (openssl pkey -in … -out …) and let \
+             no other user read the file",
         );
     }
     let mistake = Mistake::new(Part::Key, "no private key in this file");

@@ -246,15 +246,15 @@ fn a_certificates_facts_are_read() {
     params.not_before = date_time_ymd(2024, 1, 1);
     params.not_after = date_time_ymd(2024, 3, 1);
     let certificate = signed(&ca, &params, &KeyPair::generate().unwrap());
-    let told = super::certificate(&certificate).unwrap();
-    assert_eq!(told, facts(&certificate.chain).unwrap());
-    assert_eq!(told.names, ["a.test", "*.b.test", "192.0.2.1", "2001:db8::1"]);
-    assert_eq!((told.not_before, told.not_after), (1_704_067_200, 1_709_251_200));
-    assert_eq!((told.issuer.as_str(), told.key), ("CN=ca", KeyKind::Ecdsa));
-    assert_eq!(told.validity(1_704_067_199), Validity::NotYet);
-    assert_eq!(told.validity(1_704_067_200), Validity::Valid { left_s: 5_184_000 });
-    assert_eq!(told.validity(1_709_251_201), Validity::Expired);
-    assert_eq!(told.followed_by_stranger, None);
+    let found = super::certificate(&certificate).unwrap();
+    assert_eq!(found, facts(&certificate.chain).unwrap());
+    assert_eq!(found.names, ["a.test", "*.b.test", "192.0.2.1", "2001:db8::1"]);
+    assert_eq!((found.not_before, found.not_after), (1_704_067_200, 1_709_251_200));
+    assert_eq!((found.issuer.as_str(), found.key), ("CN=ca", KeyKind::Ecdsa));
+    assert_eq!(found.validity(1_704_067_199), Validity::NotYet);
+    assert_eq!(found.validity(1_704_067_200), Validity::Valid { left_s: 5_184_000 });
+    assert_eq!(found.validity(1_709_251_201), Validity::Expired);
+    assert_eq!(found.followed_by_stranger, None);
 
     let chained = |next: &Issuer| {
         let text = format!("{}{}", String::from_utf8_lossy(&certificate.chain.bytes), next.pem());
@@ -269,7 +269,7 @@ fn unusable_files_are_reported_with_a_remedy() {
     let ca = authority("ca");
     let good = leaf(&ca, &["a.test"]);
     let other = leaf(&ca, &["b.test"]);
-    let told = |certificate: &Certificate| {
+    let found = |certificate: &Certificate| {
         let mistake = super::certificate(certificate).unwrap_err();
         (mistake.about, mistake.to_string())
     };
@@ -309,7 +309,7 @@ fn unusable_files_are_reported_with_a_remedy() {
         ),
     ];
     for (certificate, part, words) in cases {
-        let (about, text) = told(&certificate);
+        let (about, text) = found(&certificate);
         assert!(about == part && text.contains(words), "{about:?}: {text}");
     }
     assert!(authorities(&material("", ca.pem().as_bytes())).is_ok_and(|count| count == 1));

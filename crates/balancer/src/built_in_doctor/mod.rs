@@ -132,7 +132,7 @@ fn look(
         (seen.board.update(report, now), seen.looks)
     };
     for finding in said.iter().filter(|finding| finding.has_weight()) {
-        say(finding);
+        log(finding);
     }
     if looks.is_multiple_of(RENEW_EVERY) {
         collector.renew();
@@ -140,7 +140,7 @@ fn look(
 }
 
 /// Logs one finding: what, the evidence, and the remedy.
-fn say(finding: &Finding) {
+fn log(finding: &Finding) {
     let evidence: Vec<String> = finding
         .evidence
         .iter()

@@ -65,8 +65,8 @@ pub struct OpenError {
 }
 
 impl OpenError {
-    fn add(&mut self, whose: &str, address: SocketAddr, error: &(dyn Error + 'static)) {
-        self.lines.push(format!("{whose}: {error}"));
+    fn add(&mut self, subject: &str, address: SocketAddr, error: &(dyn Error + 'static)) {
+        self.lines.push(format!("{subject}: {error}"));
         if error.downcast_ref().is_some_and(ListenError::is_address_in_use) {
             self.in_use.push(address);
         }
@@ -98,7 +98,7 @@ pub(crate) fn open(
         };
         match opened {
             Ok(group) => sockets.groups.push(group),
-            Err(error) => errors.add(&whose(listener), listener.address, &*error),
+            Err(error) => errors.add(&listener_label(listener), listener.address, &*error),
         }
     }
     let mut door = None;
@@ -163,7 +163,7 @@ impl Sockets {
         for listener in &next.listeners {
             match self.group_for(listener, workers, &mut change.shortfalls) {
                 Ok(group) => change.groups.push(group),
-                Err(error) => errors.add(&whose(listener), listener.address, &*error),
+                Err(error) => errors.add(&listener_label(listener), listener.address, &*error),
             }
         }
         if !errors.lines.is_empty() {
@@ -238,7 +238,7 @@ impl Sockets {
             return Ok(Group::of(listener, sockets));
         }
         Group::bind(listener, workers, shortfalls).map_err(|error| {
-            match self.in_the_way(listener) {
+            match self.overlapping(listener) {
             Some(own) => format!(
                 "cannot listen on {}: this balancer itself listens on {} (listener {:?}), which \
                  includes it, until the next configuration is in force; remove that listener \
@@ -252,7 +252,7 @@ impl Sockets {
     }
 
     /// Returns one of our own groups whose address overlaps with a new one.
-    fn in_the_way(&self, listener: &Listener) -> Option<&Group> {
+    fn overlapping(&self, listener: &Listener) -> Option<&Group> {
         let wanted = listener.address;
         self.groups.iter().find(|group| {
             let any = group.address.ip().is_unspecified() || wanted.ip().is_unspecified();
@@ -261,18 +261,18 @@ impl Sockets {
     }
 
     /// Logs limits that were granted only in part, unless already logged.
-    pub(crate) fn say_shortfalls(&mut self) {
+    pub(crate) fn log_shortfalls(&mut self) {
         let shortfalls = std::mem::take(&mut self.shortfalls);
         for shortfall in &shortfalls {
             if !self.said.iter().any(|said| shortfall.is_known_from(said)) {
-                shortfall.say();
+                shortfall.log();
             }
         }
         self.said = shortfalls;
     }
 }
 
-fn whose(listener: &Listener) -> String {
+fn listener_label(listener: &Listener) -> String {
     format!("listener {:?}", listener.name)
 }
 

@@ -17,7 +17,7 @@ pub(super) enum Shortfall {
 
 impl Shortfall {
     /// Logs it, with both numbers.
-    pub(super) fn say(&self) {
+    pub(super) fn log(&self) {
         match self {
             Shortfall::Backlog { listener, asked, granted } => tracing::warn!(
                 %listener,

@@ -115,7 +115,7 @@ fn admin(document: &Document, problems: &Problems) {
             clash.other(span.clone(), "by the admin API")
         } else {
             clash.help(format!(
-                "the admin API is on {own} unless told otherwise: write [admin] with another address, or \"off\""
+                "the admin API is on {own} by default: write [admin] with another address, or \"off\""
             ))
         });
     }
@@ -151,10 +151,7 @@ fn limits(document: &Document, problems: &Problems) {
                 "never reached",
             );
             problems.report(if all.span == (0..0) {
-                warning.help(format!(
-                    "the top level's connections_max is {} unless told otherwise",
-                    all.value
-                ))
+                warning.help(format!("the top level's connections_max is {} by default", all.value))
             } else {
                 warning.other(all.span.clone(), "all together")
             });

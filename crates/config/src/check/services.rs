@@ -81,14 +81,14 @@ fn limits(document: &Document, problems: &Problems) {
             continue;
         };
         // Once for two services, however many addresses they share.
-        let mut told: HashSet<&str> = HashSet::new();
+        let mut reported: HashSet<&str> = HashSet::new();
         for server in &raw.service.servers {
             let first = *first_limited.entry(&server.target).or_insert(raw);
             let (Some(other), Some(there)) = (first.service.in_flight_max, &first.in_flight_max)
             else {
                 continue;
             };
-            if other == max || !told.insert(&first.service.name) {
+            if other == max || !reported.insert(&first.service.name) {
                 continue;
             }
             problems.report(

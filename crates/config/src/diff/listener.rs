@@ -71,7 +71,7 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
 
 fn networks_or_none(networks: &[IpNet]) -> String {
     let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
-    if networks.is_empty() { "nobody".to_owned() } else { networks.join(" ") }
+    if networks.is_empty() { "none".to_owned() } else { networks.join(" ") }
 }
 
 fn protocol_name(protocol: &Protocol, of: &Snapshot) -> String {

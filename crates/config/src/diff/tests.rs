@@ -162,18 +162,18 @@ fn each_change_is_reported_once() {
         .replace("path = \"/status\"", "path = \"/other\", interval = \"5s\", expect = 204");
     let found = diff(&snapshot(BEFORE), &snapshot(&text));
     let key = |what: &String| what.split(':').next().unwrap_or_default().to_owned();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for changes in [&found.listeners, &found.routes, &found.services, &found.servers] {
         for Changed { name, what } in &changes.changed {
             let mut keys: Vec<_> = what.iter().map(key).collect();
-            told.extend(keys.clone());
+            reported.extend(keys.clone());
             keys.sort_unstable();
             keys.dedup();
             assert_eq!(keys.len(), what.len(), "{name}: {what:?}");
         }
     }
     for key in ["timeouts.total", "timeouts.head", "queue.wait_max", "check", "http"] {
-        assert!(told.iter().any(|it| it == key), "{key} is missing in {told:?}");
+        assert!(reported.iter().any(|it| it == key), "{key} is missing in {reported:?}");
     }
 }
 

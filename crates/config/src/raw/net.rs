@@ -51,7 +51,7 @@ pub(crate) fn dns_server(text: &str) -> Result<SocketAddr, Wrong> {
     }
     match text.parse::<SocketAddr>() {
         Ok(address) if address.port() > 0 => Ok(address),
-        Ok(_) => Err(Wrong::new("nobody can be reached on port 0")),
+        Ok(_) => Err(Wrong::new("port 0 cannot be connected to")),
         Err(_) => Err(Wrong::new("not an IP address").help(
             "a DNS server is named by its address, as in \"10.0.0.53\" or \"127.0.0.1:5353\"",
         )),
@@ -62,7 +62,7 @@ pub(crate) fn dns_server(text: &str) -> Result<SocketAddr, Wrong> {
 pub(crate) fn server_target(text: &str) -> Result<ServerTarget, Wrong> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         if address.port() == 0 {
-            return Err(Wrong::new("nobody can be reached on port 0"));
+            return Err(Wrong::new("port 0 cannot be connected to"));
         }
         return Ok(ServerTarget::Address(canonical(address)));
     }

@@ -155,7 +155,7 @@ impl Run {
         let started = os::clock::now();
         let result = self.wait(started).await;
         let event = ProbeEvent::Done { elapsed: result.0, result: result.1 };
-        self.tell(started, event, true).await;
+        self.send(started, event, true).await;
     }
 
     /// Waits for the result, reporting at each consumer's timeout that there is none yet. A result
@@ -183,7 +183,7 @@ impl Run {
         (last, Err(Failure::Timeout))
     }
 
-    async fn tell(self, started: Moment, event: ProbeEvent, last: bool) {
+    async fn send(self, started: Moment, event: ProbeEvent, last: bool) {
         let lane = last.then_some(self.lane);
         let _ = self.messages.send(Message { id: self.id, started, event, lane }).await;
     }

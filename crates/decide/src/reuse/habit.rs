@@ -74,7 +74,7 @@ impl fmt::Display for View {
             }
             Habit::ClosesAt { age } => write!(f, "closes idle connections at {}", Age(age))?,
             Habit::ClosesAtOnce => {
-                f.write_str("closes connections after its responses without saying so")?;
+                f.write_str("closes connections after its responses without announcing it")?;
             }
             Habit::Erratic { youngest, oldest } => {
                 let (youngest, oldest) = (Age(youngest), Age(oldest));
@@ -126,7 +126,7 @@ mod tests {
             (
                 Habit::ClosesAtOnce,
                 0.0,
-                "closes connections after its responses without saying so; none are kept",
+                "closes connections after its responses without announcing it; none are kept",
             ),
             (
                 Habit::Erratic { youngest: s(0.41), oldest: s(3.1) },

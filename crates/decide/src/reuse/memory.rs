@@ -81,7 +81,7 @@ pub(super) struct Memory {
     /// Nothing has been learned since the server's last restart.
     pub(super) is_new_life: bool,
     /// What was last logged.
-    pub(super) told: Habit,
+    pub(super) reported: Habit,
 }
 
 /// The conclusions.
@@ -281,7 +281,7 @@ impl Memory {
     }
 
     /// Forgets all observations.
-    pub(super) fn begin_anew(&mut self, now: Moment) {
+    pub(super) fn reset(&mut self, now: Moment) {
         *self = Memory {
             generation_began: now,
             restart_guessed: self.restart_guessed,

@@ -311,7 +311,7 @@ impl Learner {
     /// down. What was learned is forgotten, and connections from before are no longer used.
     pub fn restarted(&self, now: Moment) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        self.begin_anew(&mut memory, now);
+        self.reset(&mut memory, now);
         self.publish(&memory, now);
     }
 
@@ -336,8 +336,8 @@ impl Learner {
             return None;
         }
         let view = self.view_of(&memory, keep_alive);
-        let is_new = view.habit.differs(memory.told);
-        memory.told = view.habit;
+        let is_new = view.habit.differs(memory.reported);
+        memory.reported = view.habit;
         (is_new && view.habit != Habit::Unknown).then_some(view)
     }
 
@@ -385,16 +385,16 @@ impl Learner {
     /// Draws the conclusions from the time that has passed.
     fn think(&self, memory: &mut Memory, now: Moment) {
         if memory.judge_burst(now) {
-            self.begin_anew(memory, now);
+            self.reset(memory, now);
         }
         memory.forget_old(now);
         // Not while a burst is under examination that may turn out to be a restart.
-        if memory.is_settled() && self.view_habit(memory).differs(memory.told) {
+        if memory.is_settled() && self.view_habit(memory).differs(memory.reported) {
             self.has_news.store(true, Relaxed);
         }
     }
 
-    fn begin_anew(&self, memory: &mut Memory, now: Moment) {
+    fn reset(&self, memory: &mut Memory, now: Moment) {
         if memory.is_blank() && self.promised_us.load(Relaxed) == NEVER {
             // A server that is down refuses many connections; only the first counts as a restart.
             if !memory.is_new_life {
@@ -406,7 +406,7 @@ impl Learner {
         self.safe_us.store(0, Relaxed);
         self.epoch.fetch_add(1, Relaxed);
         self.promised_us.store(NEVER, Relaxed);
-        memory.begin_anew(now);
+        memory.reset(now);
     }
 
     fn publish(&self, memory: &Memory, now: Moment) {

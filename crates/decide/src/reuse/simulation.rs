@@ -119,7 +119,7 @@ struct Tally {
     posts_lost: u64,
     gets_replayed: u64,
     /// What the learner reported.
-    told: Vec<String>,
+    reported: Vec<String>,
 }
 
 impl Tally {
@@ -321,7 +321,7 @@ impl World {
             }
         }
         if let Some(view) = self.learner.news(self.scene.keep_alive, now) {
-            self.tally.told.push(view.to_string());
+            self.tally.reported.push(view.to_string());
         }
         self.at(SWEEP_US, Event::Sweep(worker));
     }
@@ -449,7 +449,7 @@ fn share(part: u64, of: u64) -> f64 {
 fn a_server_that_closes_nothing_is_reused_by_all() {
     play("never", SCENE, 0, |tally| {
         assert!(tally.posts_reused() > 0.99 && tally.reused() > 0.99);
-        assert!(tally.told.is_empty());
+        assert!(tally.reported.is_empty());
     });
 }
 
@@ -458,7 +458,7 @@ fn a_fixed_timeout_is_learned_and_kept_below() {
     let five = Scene { closes: Closes::Between(5 * S, 5 * S), ..SCENE };
     play("5 s, busy", five, 0, |tally| {
         assert!(tally.posts_reused() > 0.95 && tally.reused() > 0.95);
-        assert_eq!(tally.told, ["closes idle connections at 5.0 s; pool kept to 4.0 s"]);
+        assert_eq!(tally.reported, ["closes idle connections at 5.0 s; pool kept to 4.0 s"]);
     });
     // Idle ages straddle the close, so that it is always near.
     let traffic = Traffic::Paced(1_500 * MS, 2_500 * MS);
@@ -468,7 +468,7 @@ fn a_fixed_timeout_is_learned_and_kept_below() {
     play("2 s, paced", two, 50, |tally| {
         // Of pauses up to 1.6 s.
         assert!((0.08..0.12).contains(&tally.posts_reused()));
-        assert_eq!(tally.told, ["closes idle connections at 2.0 s; pool kept to 1.6 s"]);
+        assert_eq!(tally.reported, ["closes idle connections at 2.0 s; pool kept to 1.6 s"]);
     });
     let traffic = Traffic::Rate(5.0);
     let until = 3_000 * S;
@@ -495,7 +495,7 @@ fn random_timeouts_leave_kept_connections_to_what_may_be_repeated() {
         assert!(tally.posts_reused() < 0.05);
         assert!(share(tally.gets_reused, tally.gets) > 0.5);
         assert!(share(tally.gets_replayed, tally.gets) < 0.005);
-        assert!(tally.told.iter().any(|told| told.contains("at any age")));
+        assert!(tally.reported.iter().any(|reported| reported.contains("at any age")));
     };
     play("1 to 5 s", scene, 1, check);
     play("1 to 5 s, 80 to 160 ms away", Scene { delay_us: 40 * MS, ..scene }, 100, check);
@@ -506,8 +506,9 @@ fn a_server_that_closes_after_every_response_keeps_nothing() {
     for closes in [Closes::Between(0, 0), Closes::Between(0, MS), Closes::Between(0, 20 * MS)] {
         play("at once", Scene { closes, ..SCENE }, 1_000, |tally| {
             assert!(tally.posts_reused() < 0.001 && tally.reused() < 0.01);
-            let told = "closes connections after its responses without saying so; none are kept";
-            assert_eq!(tally.told, [told]);
+            let reported =
+                "closes connections after its responses without announcing it; none are kept";
+            assert_eq!(tally.reported, [reported]);
         });
     }
 }
@@ -534,7 +535,7 @@ fn a_restart_is_no_timeout() {
     let scene = Scene { restart_every, until, ..SCENE };
     let check = |tally: &Tally| {
         assert!(tally.posts_reused() > 0.99);
-        assert!(tally.told.is_empty());
+        assert!(tally.reported.is_empty());
     };
     play("restarts that nobody notices", scene, 0, check);
     let scene = Scene { restart_every: Some(61 * S), refuses: true, ..scene };
@@ -542,7 +543,12 @@ fn a_restart_is_no_timeout() {
     // Learned again after each: that is the server's timeout, not an effect of its restarts.
     play("of a 5 s server", Scene { closes: Closes::Between(5 * S, 5 * S), ..scene }, 0, |tally| {
         assert!(tally.posts_reused() > 0.9);
-        assert!(tally.told.iter().all(|told| told.starts_with("closes idle connections at 5.0 s")));
+        assert!(
+            tally
+                .reported
+                .iter()
+                .all(|reported| reported.starts_with("closes idle connections at 5.0 s"))
+        );
     });
 }
 
@@ -553,11 +559,11 @@ fn a_promise_serves_from_the_first_connection_on_until_it_is_broken() {
     let scene = Scene { closes, traffic, promise, until, ..SCENE };
     play("5 s promised", scene, 0, |tally| {
         assert!(tally.posts_reused() > 0.95);
-        assert_eq!(tally.told.len(), 1);
+        assert_eq!(tally.reported.len(), 1);
     });
     let (closes, traffic) = (Closes::Between(2 * S, 2 * S), Traffic::Paced(1_500 * MS, 2_500 * MS));
     play("5 s promised, 2 s kept", Scene { closes, traffic, workers: 1, ..scene }, 5, |tally| {
-        let last = tally.told.last().map(String::as_str);
+        let last = tally.reported.last().map(String::as_str);
         assert_eq!(last, Some("closes idle connections at 2.0 s; pool kept to 1.6 s"));
     });
 }
@@ -569,7 +575,7 @@ fn a_changed_habit_is_noticed_without_a_restart() {
     let scene = |closes| Scene { closes, traffic, until, ..SCENE };
     // A request sent at the very moment of the first change can be lost: one in 60 seeds.
     play("5 s, then 2 s", scene(Closes::Until(5 * S, change, 2 * S)), 0, |tally| {
-        let last = tally.told.last().map(String::as_str);
+        let last = tally.reported.last().map(String::as_str);
         assert_eq!(last, Some("closes idle connections at 2.0 s; pool kept to 1.6 s"));
     });
     play("at once, then 90 s", scene(Closes::Until(200, change, 90 * S)), 5, |tally| {

@@ -122,12 +122,12 @@ fn closes_that_agree_are_a_timeout_and_are_reported_once() {
         assert!(!may_post(&learner, 10_100 + n * 1_000, 1_000) || n == 4, "what is it up to?");
     }
     let now_ms = 20_000;
-    let told = learner.news(KEEP, at(now_ms)).expect("news");
-    assert_eq!(told.to_string(), "closes idle connections at 5.0 s; pool kept to 4.0 s");
+    let reported = learner.news(KEEP, at(now_ms)).expect("news");
+    assert_eq!(reported.to_string(), "closes idle connections at 5.0 s; pool kept to 4.0 s");
     assert_eq!(learner.news(KEEP, at(now_ms)), None);
-    assert_eq!(learner.view(KEEP), told);
+    assert_eq!(learner.view(KEEP), reported);
     assert_eq!(learner.keep_for(ms(3_000)), ms(3_000), "never above what is configured");
-    let kept = told.kept.as_millis() as u64;
+    let kept = reported.kept.as_millis() as u64;
     assert!(may_post(&learner, now_ms, kept - 1));
     let idle = rest(&learner, now_ms);
     assert!(!learner.may_reuse(&idle, true, KEEP, at(now_ms + kept)));
@@ -144,9 +144,9 @@ fn a_promise_is_believed_less_a_fifth_until_it_is_broken() {
     assert!(learner.may_reuse(&idle, false, KEEP, at(3_999)));
     assert!(!learner.may_reuse(&idle, false, KEEP, at(4_000)));
     assert!(!learner.may_reuse(&idle, true, KEEP, at(4_000)), "nor is it kept for longer");
-    let told = learner.news(KEEP, at(100)).map(|view| view.to_string());
+    let reported = learner.news(KEEP, at(100)).map(|view| view.to_string());
     let text = "promises to keep idle connections for 5.0 s; pool kept to 4.0 s";
-    assert_eq!(told.as_deref(), Some(text));
+    assert_eq!(reported.as_deref(), Some(text));
     assert!(rest("timeout=0", 0).is_none());
     assert!(rest("timeout=5, max=0", 0).is_none());
 
@@ -165,8 +165,8 @@ fn after_at_once_closes_one_by_one_nothing_is_kept_but_observers_until_they_last
         learner.saw_closed(rest(&learner, n * 200), at(n * 200 + 30));
     }
     assert_eq!(learner.keep_for(KEEP), Duration::ZERO);
-    let told = learner.news(KEEP, at(1_000)).unwrap();
-    assert_eq!(told.habit, Habit::ClosesAtOnce);
+    let reported = learner.news(KEEP, at(1_000)).unwrap();
+    assert_eq!(reported.habit, Habit::ClosesAtOnce);
 
     let mut observers = 0;
     for second in 1..=120 {
@@ -204,7 +204,7 @@ fn many_closed_at_once_at_different_ages_are_a_restart() {
     assert!(!learner.saw_open(&mut old, KEEP, at(10_400)), "what is left from before is closed");
     assert_eq!(learner.view(KEEP).habit, Habit::Unknown);
     assert!(learner.rest(busy_before, Promise::NONE, KEEP, at(10_500)).is_none());
-    assert!(!may_post(&learner, 10_500, 100), "learning begins anew");
+    assert!(!may_post(&learner, 10_500, 100), "learning restarts");
     seen_open(&learner, 11_000, 1_000);
     assert!(may_post(&learner, 12_100, 900));
     assert_eq!(learner.news(KEEP, at(13_000)), None);
@@ -218,8 +218,8 @@ fn closed_at_once_at_one_age_is_a_timeout_and_beside_a_survivor_an_oddity() {
         learner.saw_open(&mut idle, KEEP, at(5_950));
         learner.saw_closed(idle, at(6_050));
     }
-    let told = learner.news(KEEP, at(7_000)).unwrap();
-    assert!(matches!(told.habit, Habit::ClosesAt { .. }), "{told}");
+    let reported = learner.news(KEEP, at(7_000)).unwrap();
+    assert!(matches!(reported.habit, Habit::ClosesAt { .. }), "{reported}");
 
     let learner = Learner::new();
     let mut survivor = rest(&learner, 0);
@@ -230,8 +230,8 @@ fn closed_at_once_at_one_age_is_a_timeout_and_beside_a_survivor_an_oddity() {
     }
     assert!(learner.saw_open(&mut survivor, KEEP, at(10_200)), "still a witness");
     assert!(!learner.saw_open(&mut survivor, KEEP, at(10_400)), "it is too old for such a server");
-    let told = learner.news(KEEP, at(10_500)).unwrap();
-    assert!(matches!(told.habit, Habit::Erratic { .. }), "{told}");
+    let reported = learner.news(KEEP, at(10_500)).unwrap();
+    assert!(matches!(reported.habit, Habit::Erratic { .. }), "{reported}");
     assert!(!may_post(&learner, 11_000, 100));
 }
 

@@ -96,7 +96,7 @@ fn stress(services: &[Arc<LiveService>], meanwhile: impl Fn(&mut fastrand::Rng) 
     println!("{tallies:?}");
     let all: u64 = tallies.iter().map(|t| t.went + t.waited + t.left + t.refused).sum();
     assert_eq!(all, THREADS * REQUESTS);
-    assert!(tallies.iter().map(|tally| tally.waited).sum::<u64>() > 0, "nobody ever waited");
+    assert!(tallies.iter().map(|tally| tally.waited).sum::<u64>() > 0, "no request ever waited");
     for live in services {
         let view = live.view(NOW);
         assert_eq!(view.queue_length, 0);

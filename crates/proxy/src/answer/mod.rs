@@ -80,7 +80,7 @@ impl Answer {
             let facts = Facts {
                 status: self.status,
                 cause: self.cause,
-                detail: self.told_detail(),
+                detail: self.public_detail(),
                 request_id: occasion.request_id,
             };
             body::write(form, &facts, out);
@@ -149,7 +149,7 @@ impl Answer {
         if let Some(status) = self.received_status {
             let _ = write!(Bytes(out), "; received-status={status}");
         }
-        let detail = self.told_detail();
+        let detail = self.public_detail();
         if !detail.is_empty() {
             out.extend_from_slice(b"; details=\"");
             for byte in detail.bytes().filter(|byte| (b' '..=b'~').contains(byte)) {
@@ -165,7 +165,7 @@ impl Answer {
 
     /// Returns the detail that the client may see. What is wrong with its request is shown to the
     /// client; what is wrong behind Weir appears only in the access log.
-    fn told_detail(&self) -> &'static str {
+    fn public_detail(&self) -> &'static str {
         if self.cause.fault() == Fault::Client { self.detail } else { "" }
     }
 }

@@ -140,7 +140,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         }
         let times = (record.begun_at(), now);
         let is_done = self.upload.pump.is_done();
-        let outcome = if self.is_unasked_upgrade() {
+        let outcome = if self.is_unexpected_upgrade() {
             Outcome::Failed(Cause::HttpUpgradeFailed)
         } else {
             Outcome::Answered(status)

@@ -40,7 +40,7 @@ impl Forwarding<'_, '_> {
         if self.exchange.scratch.response.status() == 101 {
             return self.upgrade(slot, server).await;
         }
-        if self.is_false_consent() {
+        if self.is_mistakable_success() {
             return self.refuse_upgrade("the server answered without an upgrade").await;
         }
         let mut response = self.begin_response(slot, server);
@@ -127,11 +127,11 @@ impl Forwarding<'_, '_> {
             }
             if upload.pump.bytes() > before {
                 // The server may be waiting for exactly this data.
-                download.wait_anew(limits);
+                download.restart_wait(limits);
             }
             if download.bytes() > bytes_down {
                 // A conversation continues as long as either side sends.
-                upload.pump.wait_anew(limits);
+                upload.pump.restart_wait(limits);
             }
             Poll::Pending
         });

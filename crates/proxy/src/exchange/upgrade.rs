@@ -16,7 +16,7 @@ use crate::tunnel::{self, End};
 impl Forwarding<'_, '_> {
     /// Returns whether the response is a 101 that the request does not allow. The two sides must
     /// agree on where the request ends and the new protocol begins.
-    pub(super) fn is_unasked_upgrade(&self) -> bool {
+    pub(super) fn is_unexpected_upgrade(&self) -> bool {
         let scratch = &*self.exchange.scratch;
         scratch.response.status() == 101
             && !(head::agrees(&scratch.request, &scratch.response) && self.upload.pump.is_done())
@@ -24,7 +24,7 @@ impl Forwarding<'_, '_> {
 
     /// Returns whether the response is a success without an upgrade, which an HTTP/2 client would
     /// take for one (RFC 8441 section 4).
-    pub(super) fn is_false_consent(&self) -> bool {
+    pub(super) fn is_mistakable_success(&self) -> bool {
         let Exchange { client, scratch, .. } = &*self.exchange;
         client.stream.is_exchange()
             && scratch.request.upgrade().is_some()
@@ -35,7 +35,7 @@ impl Forwarding<'_, '_> {
     /// tunnel occupies its server as a request does.
     pub(super) async fn upgrade(&mut self, slot: Slot, mut server: ServerConnection) -> After {
         self.exchange.record.body_in = self.upload.pump.bytes();
-        if self.is_unasked_upgrade() {
+        if self.is_unexpected_upgrade() {
             return self
                 .refuse_upgrade(
                     "101 without the Upgrade that was asked for, or before the end of the request",

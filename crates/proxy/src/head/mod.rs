@@ -86,7 +86,7 @@ pub(crate) fn write_request(
                 true
             }
             Known::Expect => changes.continued || field.hop_by_hop,
-            known if tells_origin(known) => !origin.trusted || extended(known, origin.fields),
+            known if is_origin_field(known) => !origin.trusted || extended(known, origin.fields),
             _ => field.hop_by_hop,
         };
         if !drop && !request_changed(changes.fields, field.name) {
@@ -142,7 +142,7 @@ pub(crate) fn agrees(request: &RequestHead, response: &ResponseHead) -> bool {
 
 /// Returns whether this is a field in which proxies state the origin of a request. Anyone can write
 /// these.
-fn tells_origin(known: Known) -> bool {
+fn is_origin_field(known: Known) -> bool {
     known.is_forwarding()
         || matches!(known, Known::XRequestId | Known::Traceparent | Known::Tracestate)
 }

@@ -224,8 +224,8 @@ impl Pump {
 
     /// Returns whether the whole message has been handed to the kernel.
     pub(crate) fn is_done(&self) -> bool {
-        let is_told = self.finished || self.framing != Framing::Stream;
-        self.ended && self.run == 0 && self.pending.is_empty() && is_told
+        let end_is_sent = self.finished || self.framing != Framing::Stream;
+        self.ended && self.run == 0 && self.pending.is_empty() && end_is_sent
     }
 
     /// Returns whether any of the message has been handed to the kernel.
@@ -354,7 +354,7 @@ impl Pump {
     }
 
     /// Restarts the timeout of the current wait.
-    pub(crate) fn wait_anew(&mut self, limits: &Limits) {
+    pub(crate) fn restart_wait(&mut self, limits: &Limits) {
         let on = self.unblock();
         if on != Blocked::No {
             self.wait(on, limits);

@@ -65,14 +65,14 @@ impl<'a> Judgement<'a> {
         match self.held.take() {
             // The same server has answered the same request: it was not at fault, or only briefly.
             Some(held) if blame == Blame::Good && held.is_at(endpoint) => {
-                self.tell(held.at(), Blame::None, now);
-                self.tell(here, blame, now);
+                self.report(held.at(), Blame::None, now);
+                self.report(here, blame, now);
             }
             // The request fails on another server too.
             Some(held) if blame == Blame::Compared && !held.is_at(endpoint) => {
                 self.acquitted = true;
-                self.tell(held.at(), Blame::None, now);
-                self.tell(here, Blame::None, now);
+                self.report(held.at(), Blame::None, now);
+                self.report(here, Blame::None, now);
             }
             // A request bound to a server by its cookie has no other server to compare with.
             None if blame == Blame::Compared && !self.acquitted && !bound => {
@@ -80,13 +80,13 @@ impl<'a> Judgement<'a> {
             }
             held => {
                 self.held = held;
-                let told = if blame == Blame::Compared { Blame::None } else { blame };
-                self.tell(here, told, now);
+                let reported = if blame == Blame::Compared { Blame::None } else { blame };
+                self.report(here, reported, now);
             }
         }
     }
 
-    fn tell(&self, at: Pick<'_>, blame: Blame, now: Moment) {
+    fn report(&self, at: Pick<'_>, blame: Blame, now: Moment) {
         let Some(policy) = &self.service.passive else { return };
         let Pick { endpoint, drawn, chosen_at } = at;
         let attempt = Attempt {
@@ -130,7 +130,7 @@ impl Held {
 impl Drop for Judgement<'_> {
     fn drop(&mut self) {
         if let Some(held) = self.held.take() {
-            self.tell(held.at(), Blame::Compared, os::clock::now());
+            self.report(held.at(), Blame::Compared, os::clock::now());
         }
     }
 }

@@ -235,8 +235,8 @@ impl Exchange {
             (None, Role::Server(respond)) => ready!(respond.poll_reset(cx)),
             (None, Role::Client { .. }) => return Poll::Pending,
         };
-        let told = reset.map_or_else(|error| to_io(error).kind(), of_reset);
-        Poll::Ready(inner.ended_here().unwrap_or(told))
+        let kind = reset.map_or_else(|error| to_io(error).kind(), of_reset);
+        Poll::Ready(inner.ended_here().unwrap_or(kind))
     }
 
     /// Resets the exchange, so that the peer does not take any of it for complete.

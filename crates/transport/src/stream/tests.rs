@@ -87,7 +87,7 @@ async fn a_short_read_makes_the_next_wait_without_asking_the_kernel() {
     (&far).write_all(b"abc").await.unwrap();
     let mut buffer = [0; 16];
     assert_eq!((&near).read(&mut buffer).await.unwrap(), 3);
-    assert!(!is_read_ready(&near), "the readiness is gone although nobody saw EAGAIN");
+    assert!(!is_read_ready(&near), "the readiness is gone although no call saw EAGAIN");
     (&far).write_all(b"d").await.unwrap();
     assert_eq!((&near).read(&mut buffer).await.unwrap(), 1);
 }
@@ -109,7 +109,7 @@ async fn an_idle_connection_tells_when_it_is_no_longer_fit() {
     assert!(!near.closed_or_readable_hint());
     (&far).write_all(b"full").await.unwrap();
     read_ready(&near).await;
-    assert!(near.closed_or_readable_hint(), "bytes nobody asked for");
+    assert!(near.closed_or_readable_hint(), "unsolicited bytes");
     // Fills the buffer exactly: the runtime cannot know that nothing is left.
     (&near).read_exact(&mut [0; 4]).await.unwrap();
     assert!(!near.closed_or_readable_hint(), "the peek found nothing");

@@ -51,7 +51,7 @@ async fn an_idle_connection_tells_when_it_is_no_longer_fit() {
     assert!(!near.closed_or_readable_hint());
     (&far).write_all(b"full").await.unwrap();
     arrived(&near).await;
-    assert!(near.closed_or_readable_hint(), "bytes nobody asked for");
+    assert!(near.closed_or_readable_hint(), "unsolicited bytes");
     assert!(!near.is_silent());
     // They are still there for a reader.
     let mut text = [0; 4];

@@ -1,6 +1,6 @@
-//! The API's connections: bounded in number, in idleness, and in the time that one may take to
-//! present an allowed request. When all are taken, an idle one makes room for a new one, so that
-//! connections that ask for nothing cannot lock out those that do.
+//! Limits the API's connections: their number, their idle time, and the time until their first allowed
+//! request. When all are in use, a new connection evicts an idle one, so that idle connections cannot
+//! lock out active clients.
 
 use std::io;
 use std::pin::Pin;
@@ -15,25 +15,25 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
-/// Connections at once. One more may have been accepted and wait for its place; further ones wait
-/// in the kernel's backlog.
+/// Maximum number of connections. One more may have been accepted and wait; further ones wait in the
+/// listen backlog.
 const CONNECTIONS_MAX: usize = 64;
 
-/// What a connection may do with its time.
+/// Time limits of a connection.
 #[derive(Clone, Copy)]
 struct Times {
-    /// A connection on which nothing moved for this long is closed.
+    /// A connection without any I/O for this long is closed.
     idle_max: Duration,
-    /// How long a connection may take, from being accepted, until a request on it has been allowed
-    /// (it meant this server, and presented the token if there is one).
+    /// Maximum time from accepting a connection until a request on it has been allowed (right Host
+    /// and Origin, and the token if there is one).
     unknown_max: Duration,
-    /// A connection without an allowed request is not evicted before this: its first may be on its
-    /// way.
+    /// A connection without an allowed request is not evicted before this time, since its first
+    /// request may be on its way.
     unknown_evicted_after: Duration,
-    /// A connection with an allowed request is not evicted before it has been idle for this long:
-    /// its response may still be on its way.
+    /// A connection with an allowed request is not evicted before it has been idle for this long,
+    /// since its response may still be on its way.
     evicted_after: Duration,
-    /// The same while a response is being sent: its client may be slow to read it.
+    /// The same while a response is being sent, since its client may read slowly.
     sending_evicted_after: Duration,
 }
 
@@ -45,13 +45,13 @@ const TIMES: Times = Times {
     sending_evicted_after: Duration::from_secs(10),
 };
 
-/// How often a connection without a place looks for one that can be evicted.
+/// Interval at which a waiting connection looks for one that can be evicted.
 const EVICT_EVERY: Duration = Duration::from_millis(50);
 
 /// How long accepting pauses after it failed (no descriptor, no memory).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// A socket of either kind that listens.
+/// A listening socket of either kind.
 pub(crate) enum Socket {
     Tcp(TcpListener),
     Unix(UnixListener),
@@ -73,24 +73,23 @@ pub(crate) trait ReadWrite: AsyncRead + AsyncWrite + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Send> ReadWrite for T {}
 
-/// What is known of a connection: shared by the connection itself, the requests on it, and the
-/// listener, which may evict it.
+/// State of a connection, shared by the connection, its requests, and the listener, which may evict it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     accepted: Instant,
-    /// When bytes moved last, or a request ended.
+    /// Time of the last I/O or of the end of the last request.
     moved: Instant,
     /// Whether a request on it has been allowed.
     allowed: bool,
-    /// Allowed requests that are being answered.
+    /// Number of allowed requests in progress.
     requests: u32,
-    /// A write waits for the client to read.
+    /// Whether a write waits for the client to read.
     sending: bool,
     evicted: bool,
-    /// Bytes that crossed with its eviction have saved it once.
+    /// Whether bytes that arrived during its eviction have saved it once.
     reprieved: bool,
     /// Wakes the connection's task.
     waker: Option<Waker>,
@@ -110,7 +109,7 @@ impl Seat {
         })))
     }
 
-    /// Counts an allowed request, until the result is dropped.
+    /// Counts an allowed request until the returned guard is dropped.
     pub(crate) fn request(&self) -> Working {
         let mut state = self.state();
         state.allowed = true;
@@ -132,13 +131,13 @@ impl Seat {
 }
 
 impl State {
-    /// When the connection is closed unless something happens first.
+    /// Returns when the connection is closed unless there is I/O first.
     fn ends(&self, times: &Times) -> Instant {
         if self.allowed { self.moved + times.idle_max } else { self.accepted + times.unknown_max }
     }
 
-    /// The order in which connections are evicted: those without an allowed request first, and of
-    /// either kind the one that has been idle for longest. `None`: it is not idle.
+    /// Returns its rank for eviction: connections without an allowed request first, then those that
+    /// have been idle for longest. `None`: it is not idle.
     fn eviction_order(&self, times: &Times, now: Instant) -> Option<(bool, Instant)> {
         let (since, after) = match (self.allowed, self.sending) {
             (true, true) => (self.moved, times.sending_evicted_after),
@@ -150,7 +149,7 @@ impl State {
     }
 }
 
-/// A request that is being answered.
+/// A request in progress.
 pub(crate) struct Working(Seat);
 
 impl Drop for Working {
@@ -181,14 +180,14 @@ impl Bounded {
         Bounded { listener, free, seats: Vec::new(), times: TIMES }
     }
 
-    /// A place for one more connection; if there is none, one is made by evicting an idle
-    /// connection. Waits while all are at work.
+    /// Returns a slot for one more connection, evicting an idle one if all are in use. Waits while all
+    /// are active.
     async fn place(&mut self) -> OwnedSemaphorePermit {
         loop {
             if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
                 return permit;
             }
-            // A connection holds its seat for as long as it lives.
+            // A connection holds its permit until it ends.
             self.seats.retain(|seat| Arc::strong_count(&seat.0) > 1);
             let now = Instant::now();
             let idle = self.seats.iter().filter_map(|seat| {
@@ -208,7 +207,7 @@ impl Bounded {
 
 impl Listener for Bounded {
     type Io = Connection;
-    // Who connects is not asked (all are of this machine), but which connection a request is on.
+    // The peer's address is irrelevant (all are of this machine); the connection's state is needed.
     type Addr = Seat;
 
     async fn accept(&mut self) -> (Connection, Seat) {
@@ -240,7 +239,7 @@ impl Listener for Bounded {
     }
 }
 
-/// A connection that fails once its time is over or it is evicted.
+/// A connection whose I/O fails once its time is over or it is evicted.
 pub(crate) struct Connection {
     stream: Stream,
     timer: Pin<Box<Sleep>>,
@@ -250,7 +249,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Passes `polled` on; progress moves the time at which an idle connection is closed.
+    /// Returns `polled`; progress defers the time at which an idle connection is closed.
     fn timed<T>(
         &mut self,
         polled: Poll<io::Result<T>>,
@@ -259,8 +258,8 @@ impl Connection {
         let mut state = self.seat.state();
         if polled.is_ready() {
             state.moved = Instant::now();
-            // What crossed with its eviction is served: it was not idle. Once only without an
-            // allowed request: bytes that trickle in would keep its place.
+            // Bytes that arrive during its eviction show that it was not idle, so it is served. Only
+            // once without an allowed request: otherwise trickling bytes would keep its slot.
             if state.evicted && (state.allowed || !state.reprieved) {
                 (state.evicted, state.reprieved) = (false, !state.allowed);
             }
@@ -284,7 +283,7 @@ impl Connection {
         self.timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// The same for a write.
+    /// Does the same for a write.
     fn sent(
         &mut self,
         polled: Poll<io::Result<usize>>,

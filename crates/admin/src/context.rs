@@ -1,4 +1,4 @@
-//! What the handlers of the API work with.
+//! The state shared by the API's handlers.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +7,7 @@ use decide::{Published, Registry};
 
 use crate::Sources;
 
-/// What handlers need.
+/// The handlers' state.
 pub(crate) struct Context {
     pub(crate) registry: Arc<Registry>,
     pub(crate) counters: Arc<observe::Registry>,
@@ -15,12 +15,12 @@ pub(crate) struct Context {
     pub(crate) ready: Arc<AtomicBool>,
     pub(crate) workers: usize,
     pub(crate) version: &'static str,
-    /// Held while a configuration is being loaded.
+    /// Locked while a configuration is being loaded.
     pub(crate) reloading: tokio::sync::Mutex<()>,
 }
 
 impl Context {
-    /// The configuration in force.
+    /// Returns the configuration in force.
     pub(crate) fn published(&self) -> Arc<Published> {
         self.registry.load_full()
     }

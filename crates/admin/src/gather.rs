@@ -1,5 +1,5 @@
-//! What simply is so at this moment, gathered from where it is known: for `/metrics` and for what
-//! is pushed. Names and formats are `observe`'s.
+//! Collects counters and gauges from where they are kept, for `/metrics` and for pushed metrics. `observe`
+//! defines their names and formats.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use observe::exposition::{
 use crate::context::Context;
 use crate::process;
 
-/// Everything, in `format`.
+/// Returns all metrics in `format`.
 pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> String {
     let published = context.registry.load_full();
     let views = views(&published, now);
@@ -38,7 +38,7 @@ pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> Stri
     text
 }
 
-/// Every service as it is now.
+/// Returns the current state of every service.
 pub(crate) fn views(published: &Published, now: Moment) -> Vec<ServiceView> {
     published.services.iter().map(|service| service.view(now)).collect()
 }
@@ -47,7 +47,7 @@ fn listener(listener: &model::Listener) -> ListenerGauges<'_> {
     ListenerGauges { name: &listener.name, connections_max: u64::from(listener.connections_max) }
 }
 
-/// Those that a listener shows. What was checked once is read again, which takes microseconds.
+/// Returns the certificates that listeners present. Parsing them again takes microseconds.
 fn certificates(listener: &model::Listener) -> impl Iterator<Item = CertificateGauges<'_>> {
     let shown = listener.tls.iter().flat_map(|tls| &tls.certificates);
     shown.filter_map(|certificate| {
@@ -91,8 +91,8 @@ fn servers<'a>(
     })
 }
 
-/// Whether it could take work, as `model::ServerState::is_ready` says it; whether it gets any is
-/// a matter of its zone too.
+/// Returns whether the server is ready, as `model::ServerState::is_ready`; whether it receives requests
+/// also depends on its zone.
 pub(crate) fn is_ready(endpoint: &EndpointView) -> bool {
     endpoint.health != Health::Down
         && endpoint.ejected_for.is_none()

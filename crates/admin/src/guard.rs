@@ -1,12 +1,12 @@
-//! Who may talk to the API: this machine's own programs, with the token if there is one, and no web
-//! page that a browser here has open.
+//! Access control of the API: programs on this machine may use it (with the token, if there is one), web
+//! pages in a browser on this machine may not.
 //!
-//! The API listens on this machine only, but a browser on this machine reaches loopback too, on behalf
-//! of any page. Two checks keep pages out. A page whose *name* was made to point at 127.0.0.1 (DNS
-//! rebinding) still sends its own name in Host, so Host must be a loopback name or address with
-//! our port. A page of another origin sends that origin in Origin, so Origin must be absent or
-//! ours. There is no CORS, so no page reads an answer either. No browser reaches a Unix socket:
-//! there any Host is good, and no Origin.
+//! The API listens only on this machine, but a browser here can reach loopback on behalf of any page. Two
+//! checks keep pages out. A page whose *name* was made to resolve to 127.0.0.1 (DNS rebinding) still
+//! sends its own name in Host, so Host must be a loopback name or address with our port. A page of
+//! another origin sends that origin in Origin, so Origin must be absent or ours. There is no CORS, so no
+//! page can read an answer. Browsers cannot reach a Unix socket: there any Host is accepted, and no
+//! Origin.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,8 +22,7 @@ use crate::bounded::Seat;
 use crate::door::Token;
 use crate::problem::Problem;
 
-/// Refuses requests that did not mean this server. `port` is the one it listens on; `None`: a Unix
-/// socket.
+/// Refuses requests with a foreign Host or Origin. `port` is the listener's; `None`: a Unix socket.
 pub(crate) async fn refuse_strangers(
     State(port): State<Option<u16>>,
     request: Request,
@@ -64,8 +63,8 @@ pub(crate) async fn ask_for_token(
     response
 }
 
-/// Notes on its connection that a request has come this far, and how long it is being answered:
-/// the connection is not closed meanwhile to make room for another.
+/// Marks the connection as allowed and active while the request is in progress, so that it is not
+/// evicted.
 pub(crate) async fn note_allowed(request: Request, next: Next) -> Response {
     let seat = request.extensions().get::<ConnectInfo<Seat>>();
     let working = seat.map(|ConnectInfo(seat)| seat.request());
@@ -74,7 +73,7 @@ pub(crate) async fn note_allowed(request: Request, next: Next) -> Response {
     response
 }
 
-/// What is presented as a bearer token. A scheme's case does not matter (RFC 9110 section 11.1).
+/// Returns the bearer token. The scheme is case-insensitive (RFC 9110 section 11.1).
 fn bearer(credentials: &HeaderValue) -> Option<&[u8]> {
     let (scheme, token) = credentials.as_bytes().split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
@@ -87,7 +86,7 @@ fn check(request: &Request, port: Option<u16>) -> Result<(), Problem> {
     };
     let mut hosts = request.headers().get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
-    // RFC 9112 section 3.2.2: the authority of an absolute-form target stands above Host.
+    // RFC 9112 section 3.2.2: the authority of an absolute-form target takes precedence over Host.
     let authority = request.uri().authority().map(Authority::as_str);
     let foreign = [Some(host), authority].into_iter().flatten().find(|name| !is_ours(name, port));
     if foreign.is_some() || hosts.next().is_some() {
@@ -117,10 +116,10 @@ fn is_our_origin(origin: &HeaderValue, port: u16) -> bool {
         .is_some_and(|authority| is_ours(authority, port))
 }
 
-/// Whether an authority (`host[:port]`) is a loopback name or address with our port.
+/// Returns whether an authority (`host[:port]`) is a loopback name or address with our port.
 fn is_ours(authority: &str, port: u16) -> bool {
     let (host, asked_port) = match authority.rsplit_once(':') {
-        // The colons of a bracketed IPv6 address without a port are no separator.
+        // The colons of a bracketed IPv6 address without a port are not separators.
         Some((host, asked)) if !asked.ends_with(']') => (host, asked.parse().ok()),
         _ => (authority, Some(80)),
     };

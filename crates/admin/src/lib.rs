@@ -1,11 +1,10 @@
-//! The admin API: metrics, what every service and server is doing, the probe plan, causes, and the
-//! switches that put a server aside, give it another weight or load the configuration anew. Beside
-//! it, the pushing of metrics to statsd and graphite ([`push`]).
+//! The admin API: metrics, the state of services and servers, the probe plan, causes, and operations
+//! that drain a server, change its weight or reload the configuration. Also pushes metrics to statsd
+//! and graphite ([`push`]).
 //!
-//! It runs on a thread and a runtime of its own, so that nobody who looks slows down a request. It
-//! is served to this machine only ([`Door`]), with a token if one is configured. What it shows is
-//! made elsewhere: in `decide` (services), `observe` (metrics) and by whoever starts it
-//! ([`Sources`]).
+//! It runs on its own thread and runtime, so that API clients never slow down a request. It is served
+//! only to this machine ([`Door`]), with a token if one is configured. Its data come from `decide`
+//! (services), `observe` (metrics) and the caller's [`Sources`].
 
 mod api;
 mod bounded;

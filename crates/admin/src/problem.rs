@@ -1,10 +1,10 @@
-//! What the API answers when it cannot do what was asked: a status, a stable name, a sentence.
+//! Error answers of the API: a status, a stable name, a sentence.
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-/// An answer that is no success. `error` is for programs, `message` for people.
+/// An error answer.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,

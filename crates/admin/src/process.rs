@@ -1,11 +1,11 @@
-//! This process as the kernel sees it, from /proc.
+//! This process's resource usage, from /proc.
 
 use std::fs;
 use std::time::Duration;
 
 use observe::exposition::ProcessGauges;
 
-/// The numbers of now; `None` where /proc does not tell them.
+/// Returns the current figures; `None` if /proc does not have them.
 pub(crate) fn gauges() -> Option<ProcessGauges> {
     let uptime = Duration::from_micros(os::clock::now().as_micros());
     let (fds_max, _) = os::limits::nofile();
@@ -13,17 +13,17 @@ pub(crate) fn gauges() -> Option<ProcessGauges> {
         start_time: os::clock::wall().saturating_sub(uptime),
         cpu: cpu(&fs::read_to_string("/proc/self/stat").ok()?)?,
         resident_bytes: resident_bytes(&fs::read_to_string("/proc/self/statm").ok()?)?,
-        // The directory that is being read is one of them, and closed by then.
+        // Reading the directory opens one descriptor, which is closed afterwards.
         open_fds: (fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1),
         fds_max,
     })
 }
 
-/// User and system time of /proc/self/stat. Fields are counted from the last parenthesis, since
-/// the program's name stands in them and may hold anything.
+/// Returns user and system time from /proc/self/stat. Fields are counted from the last parenthesis,
+/// because the program's name comes before and may contain anything.
 fn cpu(stat: &str) -> Option<Duration> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    // proc(5): utime and stime are fields 14 and 15; what follows the name begins with field 3.
+    // proc(5): utime and stime are fields 14 and 15; the name is followed by field 3.
     let mut times = after_name.split_ascii_whitespace().skip(11);
     let user: u64 = times.next()?.parse().ok()?;
     let system: u64 = times.next()?.parse().ok()?;

@@ -1,9 +1,9 @@
-//! What tests of this room share.
+//! Helpers for this crate's tests.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// A directory of its own, removed with everything in it.
+/// A temporary directory that is removed with its contents.
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {

@@ -9,7 +9,7 @@ use super::Api;
 
 const DOCUMENT: &str = include_str!("openapi.json");
 
-/// What stands in the file where the program's version belongs.
+/// Placeholder in the file for the program's version.
 const VERSION: &str = "VERSION";
 
 pub(super) async fn openapi(State(api): Api) -> Response {

@@ -1,6 +1,5 @@
-//! The routes: every one of them, and what handlers share. JSON is indented, since people read it
-//! through curl. What each answer holds is written down in `openapi.json`; tests keep the two
-//! together.
+//! The API's routes, and what their handlers share. JSON is indented, since people read it through curl.
+//! The answers' types are in `admin_api`.
 
 mod causes;
 mod document;
@@ -33,11 +32,10 @@ use crate::door::Token;
 use crate::problem::Problem;
 use crate::{gather, guard, page};
 
-/// The largest request body. The only ones that mean anything are `{"state": "maintenance"}` and
-/// its like.
+/// Maximum size of a request body. The largest valid one is like `{"state": "maintenance"}`.
 const BODY_MAX_BYTES: usize = 4096;
 
-/// Every route: path, method, who answers.
+/// Every route: path, method, handler.
 const ROUTES: [(&str, &str, Answerer); 17] = [
     ("/", "get", || get(page::index)),
     ("/metrics", "get", || get(metrics)),
@@ -62,7 +60,7 @@ type Answerer = fn() -> MethodRouter<Arc<Context>>;
 
 type Api = State<Arc<Context>>;
 
-/// The API on a server that listens on `port` (`None`: on a Unix socket) and asks for `token`.
+/// Returns the API for a server that listens on `port` (`None`: a Unix socket) and requires `token`.
 pub(crate) fn router(context: Context, port: Option<u16>, token: Option<Arc<Token>>) -> Router {
     let mut router = Router::new();
     for (path, _, answerer) in ROUTES {
@@ -79,7 +77,7 @@ pub(crate) fn router(context: Context, port: Option<u16>, token: Option<Arc<Toke
         .layer(from_fn(harden))
 }
 
-/// Fields that every answer bears: it is the present state, and it is what it says it is.
+/// Adds the fields of every answer: not to be cached, and not to be sniffed for another type.
 async fn harden(request: Request, next: Next) -> Response {
     const FIELDS: [(HeaderName, HeaderValue); 2] = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -124,7 +122,7 @@ fn find_service<'a>(published: &'a Published, name: &str) -> Result<&'a Arc<Live
 }
 
 async fn nothing_here(request: Request) -> Problem {
-    let message = format!("nothing is at {}; / says what there is", request.uri().path());
+    let message = format!("nothing is at {}; / lists the paths", request.uri().path());
     Problem::not_found("not_found", message)
 }
 
@@ -141,22 +139,20 @@ fn unreadable_query(rejection: QueryRejection) -> Problem {
     Problem::new(rejection.status(), "query_not_readable", rejection.body_text())
 }
 
-/// A body that is not what `wanted` says.
+/// Returns the error for a body that is not as `wanted`.
 fn unreadable_body(rejection: &JsonRejection, wanted: &str) -> Problem {
-    let message = format!(
-        "{}; wanted is, with Content-Type: application/json, {wanted}",
-        rejection.body_text()
-    );
+    let message =
+        format!("{}; send, with Content-Type: application/json, {wanted}", rejection.body_text());
     Problem::new(rejection.status(), "body_not_readable", message)
 }
 
-/// Something that this process has nobody to ask for.
+/// Returns the error for a feature that this process does not have.
 fn not_available(what: &str) -> Problem {
     let message = format!("{what} is not available in this process");
     Problem::new(StatusCode::NOT_IMPLEMENTED, "not_available", message)
 }
 
-/// Asks a source that may take its time, off the API's own thread.
+/// Calls a source that may block, outside the API's thread.
 async fn ask<T: Send + 'static>(source: &crate::Source<T>) -> Result<T, Problem> {
     let source = Arc::clone(source);
     tokio::task::spawn_blocking(move || source()).await.map_err(|error| {
@@ -170,7 +166,7 @@ fn internal_error() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
 }
 
-/// JSON for people too.
+/// Indented JSON.
 struct Indented<T>(T);
 
 impl<T: Serialize> IntoResponse for Indented<T> {

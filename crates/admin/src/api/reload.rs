@@ -1,6 +1,5 @@
-//! `/api/v1/reload` and what stands beside it: loads the configuration anew, shows how that went
-//! before, lets a new process take over. Who does it, and what the receipts hold, is the verb's
-//! affair.
+//! `/api/v1/reload`, `/api/v1/reloads` and `/api/v1/upgrade`. The process that runs the API does the work
+//! and writes the receipts.
 
 use admin_api::receipt::{Reload, Reloads, Upgrade};
 use axum::extract::State;
@@ -12,7 +11,7 @@ use crate::problem::Problem;
 
 pub(super) async fn reload(State(api): Api) -> Result<Indented<Reload>, Problem> {
     let source = api.sources.reload.as_ref().ok_or_else(|| not_available("a reload"))?;
-    // One after the other, so that each receipt is about its own reload.
+    // One at a time, so that each receipt is about its own reload.
     let _reloading = api.reloading.lock().await;
     match ask(source).await? {
         Ok(receipt) => Ok(Indented(receipt)),

@@ -21,12 +21,12 @@ const SHOWN_MAX: usize = 10_000;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
-    /// Only those of this service.
+    /// Only requests to this service.
     service: Option<String>,
-    /// Only those under way for at least this long.
+    /// Only requests in flight for at least this long.
     #[serde(default)]
     longer_than_ms: u64,
-    /// How many are shown.
+    /// Maximum number of requests in the answer.
     limit: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn in_flight(
 ) -> Result<Indented<Requests>, Problem> {
     let Query(wanted) = wanted.map_err(unreadable_query)?;
     let source = api.sources.in_flight.clone();
-    let source = source.ok_or_else(|| not_available("what is in flight"))?;
+    let source = source.ok_or_else(|| not_available("the list of requests in flight"))?;
     let asked = InFlightWanted {
         service: wanted.service,
         longer_than: Duration::from_millis(wanted.longer_than_ms),

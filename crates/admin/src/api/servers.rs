@@ -1,5 +1,5 @@
-//! What a person may change about a server while it runs: whether it takes work, and its weight.
-//! Both stay through reloads, until somebody says otherwise or the process ends.
+//! Changes an operator may make to a server at run time: its state and its weight. Both survive reloads
+//! and upgrades, until they are changed again or the process stops.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use model::Administrative;
 use super::{Api, Context, Indented, find_service, services, unreadable_body, unreadable_path};
 use crate::problem::Problem;
 
-/// As in the configuration.
+/// Maximum weight, as in the configuration.
 const WEIGHT_MAX: u16 = 1_000;
 
 type ServerPath = Result<Path<(String, String)>, PathRejection>;
@@ -55,7 +55,7 @@ pub(super) async fn set_weight(
     let Json(WeightRequest { weight }) =
         body.map_err(|rejection| unreadable_body(&rejection, wanted))?;
     if weight.is_some_and(|weight| weight > WEIGHT_MAX) {
-        let message = format!("a weight is at most {WEIGHT_MAX}; wanted is {wanted}");
+        let message = format!("a weight is at most {WEIGHT_MAX}; send {wanted}");
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         return Err(Problem::new(status, "body_not_readable", message));
     }
@@ -72,8 +72,8 @@ pub(super) async fn set_weight(
     })
 }
 
-/// Changes something about the service's server of that name or address (a name may stand for
-/// several addresses), and lets it count at once.
+/// Changes the service's server of that name or address (a name may stand for several addresses). The
+/// change takes effect at once.
 fn change(
     api: &Context,
     service: &LiveService,

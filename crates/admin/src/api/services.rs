@@ -1,4 +1,4 @@
-//! `/api/v1/services`: services and their servers. Times are milliseconds.
+//! `/api/v1/services`: services and their servers. Times are in milliseconds.
 
 use std::time::Duration;
 

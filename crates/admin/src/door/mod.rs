@@ -1,5 +1,5 @@
-//! The way in: the socket that the API listens on, and the token that it asks for. Opened while
-//! the program may still be root; what comes in is `guard`'s affair.
+//! The API's listening socket and its token. Opened while the program may still be root; `guard` checks
+//! the requests.
 
 mod token;
 mod unix;
@@ -15,7 +15,7 @@ pub use token::{Token, TokenError};
 pub(crate) use unix::SocketFile;
 pub use unix::{UnixError, UnixSocket};
 
-/// A socket that listens where it may, and the token to ask for.
+/// A listening socket on an allowed address, and the token to require.
 #[derive(Debug)]
 pub struct Door {
     listener: Listener,
@@ -23,8 +23,8 @@ pub struct Door {
 }
 
 impl Door {
-    /// Opens the door that a configuration asks for: reads the token, binds the address. `owner`
-    /// (user and group ids) gets the Unix socket's file; `None`: whoever we are.
+    /// Opens the socket of a configuration: reads the token, binds the address. `owner` (user and group
+    /// ids) owns the Unix socket's file; `None`: the current user.
     ///
     /// # Errors
     /// The token cannot be read, or the address or path cannot be listened on.
@@ -46,8 +46,8 @@ impl Door {
         Ok(Door { listener, token })
     }
 
-    /// Whether [`Door::open`] could open the door, short of binding its address: the token file can
-    /// be read and is kept from others, and a Unix socket's directory takes a new file.
+    /// Checks whether [`Door::open`] would succeed, without binding the address: the token file is
+    /// readable and protected, and a Unix socket's directory is writable.
     ///
     /// # Errors
     /// As [`Door::open`].
@@ -67,13 +67,13 @@ impl Door {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    /// A door on a socket that is bound already, such as one that another process handed over.
-    /// Whether its address is one to listen on is found out by [`crate::start`].
+    /// Uses a socket that is already bound, such as one that another process handed over.
+    /// [`crate::start`] checks its address.
     pub fn of(listener: Listener, token: Option<Token>) -> Door {
         Door { listener, token }
     }
 
-    /// The token it asks for.
+    /// The required token.
     pub fn token(&self) -> Option<&Token> {
         self.token.as_ref()
     }
@@ -83,7 +83,7 @@ impl Door {
     }
 }
 
-/// For whoever hands the socket over to another process.
+/// For handing the socket over to another process.
 impl AsFd for Door {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.listener {
@@ -98,25 +98,25 @@ impl AsFd for Door {
 pub enum Listener {
     /// On a loopback address.
     Tcp(TcpListener),
-    /// In the file system.
+    /// In the file system: a Unix socket.
     Unix(UnixSocket),
 }
 
-/// Why the door could not be opened. Prints as one line: what, why, how to mend it.
+/// Why the socket could not be opened. Prints as one line: what, why, how to fix it.
 #[derive(Debug)]
 pub enum OpenError {
-    /// The address is one that other machines reach.
+    /// Other machines could reach the address.
     NotLoopback(NotLoopback),
     /// The address cannot be bound.
     Listen(ListenError),
     /// The Unix socket cannot be bound.
     Unix(UnixError),
-    /// There is no good token in the file.
+    /// The file does not contain a valid token.
     Token(TokenError),
 }
 
 impl OpenError {
-    /// Whether somebody else listens there.
+    /// Returns whether another process listens there.
     pub fn is_address_in_use(&self) -> bool {
         match self {
             OpenError::Listen(error) => error.is_address_in_use(),
@@ -157,7 +157,7 @@ impl fmt::Display for NotLoopback {
 
 impl std::error::Error for NotLoopback {}
 
-/// Whether the API may listen on `address`: only loopback, as long as it does not speak TLS.
+/// Checks whether the API may listen on `address`: only loopback, as long as it does not support TLS.
 ///
 /// # Errors
 /// The address is not a loopback address.

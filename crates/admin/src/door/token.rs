@@ -1,4 +1,4 @@
-//! The token: a secret in a file, and how what a client presents is compared with it.
+//! The API's token: reads it from a file, and compares it with what a client presents.
 
 use std::fmt;
 use std::io;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use os::secret_file::{self, Links, SecretError};
 use subtle::ConstantTimeEq;
 
-/// Shorter ones can be guessed.
+/// Minimum length: shorter tokens can be guessed.
 const LENGTH_MIN_BYTES: usize = 16;
 
-/// Longer ones are no tokens.
+/// Maximum length.
 const LENGTH_MAX_BYTES: usize = 512;
 
-/// Room for a line end, and for white space around it.
+/// Allowance for a line end and surrounding white space.
 const FILE_MAX_BYTES: u64 = LENGTH_MAX_BYTES as u64 + 8;
 
-/// A secret that every request must bear. Kept with zeros up to its largest length, so that
-/// comparing takes the same time whatever is presented.
+/// A secret that every request must present. Padded with zeros to the maximum length, so that a
+/// comparison always takes the same time.
 #[derive(Clone)]
 pub struct Token {
     padded: [u8; LENGTH_MAX_BYTES],
@@ -25,8 +25,8 @@ pub struct Token {
 }
 
 impl Token {
-    /// The token in the file at `path`, without white space around it. Refused if users other than
-    /// the owner and the group may read or change the file.
+    /// Reads the token from the file at `path`, without surrounding white space. Refuses a file that
+    /// users other than the owner and the group may read or change.
     ///
     /// # Errors
     /// The file cannot be read, others may read or change it, or it holds no usable token.
@@ -37,8 +37,8 @@ impl Token {
         Token::parse(text.trim_ascii()).ok_or_else(|| error(Why::NoToken))
     }
 
-    /// A token of 16 to 512 of the characters that may stand in an Authorization field (RFC 6750
-    /// section 2.1); `None` if `text` is no such.
+    /// Parses a token: 16 to 512 of the characters allowed in an Authorization field (RFC 6750 section
+    /// 2.1).
     pub fn parse(text: &[u8]) -> Option<Token> {
         let allowed = |b: &u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(b);
         if !(LENGTH_MIN_BYTES..=LENGTH_MAX_BYTES).contains(&text.len()) || !text.iter().all(allowed)
@@ -48,7 +48,7 @@ impl Token {
         Some(Token { padded: padded(text), length: text.len() })
     }
 
-    /// Whether `presented` is this token. Takes the same time whatever is presented.
+    /// Returns whether `presented` is this token, in constant time.
     pub fn is(&self, presented: &[u8]) -> bool {
         let same_length = (presented.len() as u64).ct_eq(&(self.length as u64));
         let same_bytes = padded(presented).ct_eq(&self.padded);
@@ -56,7 +56,7 @@ impl Token {
     }
 }
 
-/// As many bytes of `text` as a token may have, and zeros after them.
+/// Returns the bytes of `text` padded with zeros to a token's maximum length.
 fn padded(text: &[u8]) -> [u8; LENGTH_MAX_BYTES] {
     let mut padded = [0; LENGTH_MAX_BYTES];
     let length = text.len().min(LENGTH_MAX_BYTES);
@@ -64,14 +64,14 @@ fn padded(text: &[u8]) -> [u8; LENGTH_MAX_BYTES] {
     padded
 }
 
-/// It is a secret.
+/// Prints nothing: it is a secret.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-/// Why a file yields no token. Prints as one line.
+/// Why no token could be read from a file. Prints as one line.
 #[derive(Debug)]
 pub struct TokenError {
     path: PathBuf,

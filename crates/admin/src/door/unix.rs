@@ -1,5 +1,5 @@
-//! A listening Unix socket: made so that nobody else may ever connect, and so that the file which
-//! a crash left behind is no obstacle, while a balancer that runs is never pushed aside.
+//! A listening Unix socket to which only its owner can connect at any time. Replaces a file left behind
+//! by a crash, but never the socket of a running balancer.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,13 +14,13 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-/// Its owner alone may connect.
+/// Only the owner may connect.
 const MODE: u32 = 0o600;
 
-/// Connections that wait to be accepted.
+/// Listen backlog.
 const BACKLOG: i32 = 128;
 
-/// A socket that listens, and its file.
+/// A listening socket and its file.
 #[derive(Debug)]
 pub struct UnixSocket {
     listener: UnixListener,
@@ -42,19 +42,19 @@ impl FileId {
 }
 
 impl UnixSocket {
-    /// Listens at `path`, with a file that `owner` (user and group ids; `None`: ourselves) alone
-    /// may use. A socket there that nobody listens on is replaced in one step; one on which
-    /// somebody does, and a file of another kind, are left alone.
+    /// Listens at `path`, with a file that only `owner` (user and group ids; `None`: the current user)
+    /// may use. Replaces a stale socket atomically; leaves a socket on which a process listens, and a
+    /// file of another kind, alone.
     ///
     /// # Errors
-    /// A process listens there, a file of another kind stands there, or the system refuses.
+    /// A process listens there, a file of another kind exists there, or the system refuses.
     pub fn bind(path: &Path, owner: Option<(u32, u32)>) -> Result<UnixSocket, UnixError> {
         let error = |why| UnixError { path: path.to_path_buf(), why };
         let failed = |source| error(Why::Failed(source));
         refuse_unless_stale(path).map_err(error)?;
 
-        // Made under another name, so that it can replace a stale one, and has its permissions
-        // before it has its name.
+        // Created under another name, so that it can replace a stale socket and has its permissions
+        // before it has its final name.
         let new = with_suffix(path, ".new");
         match fs::symlink_metadata(&new) {
             Ok(left) if left.file_type().is_socket() => fs::remove_file(&new).map_err(failed)?,
@@ -74,15 +74,15 @@ impl UnixSocket {
                 Ok(UnixSocket { listener, path: path.to_path_buf(), file })
             }
             Err(source) => {
-                // It is ours, and of no use; that it cannot be removed changes nothing.
+                // It is ours and useless; failing to remove it changes nothing.
                 let _ = fs::remove_file(&new);
                 Err(failed(source))
             }
         }
     }
 
-    /// Whether [`UnixSocket::bind`] could bind `path`, short of doing so. A socket that listens there
-    /// already is no obstacle: it may be that of the balancer which runs.
+    /// Checks whether [`UnixSocket::bind`] would succeed, without binding. A socket on which a process
+    /// listens is accepted: it may belong to the running balancer.
     pub(crate) fn check(path: &Path) -> Result<(), UnixError> {
         let error = |why| UnixError { path: path.to_path_buf(), why };
         match refuse_unless_stale(path) {
@@ -93,16 +93,16 @@ impl UnixSocket {
         os::folder::takes_new_files(folder).map_err(|source| error(Why::Failed(source)))
     }
 
-    /// A socket that another process has bound to `path` and handed over.
+    /// Uses a socket that another process bound to `path` and handed over.
     ///
     /// # Errors
-    /// There is no file at `path` any more.
+    /// The file at `path` does not exist any more.
     pub fn adopt(socket: OwnedFd, path: &Path) -> io::Result<UnixSocket> {
         let file = FileId::of(&fs::symlink_metadata(path)?);
         Ok(UnixSocket { listener: UnixListener::from(socket), path: path.to_path_buf(), file })
     }
 
-    /// The listening socket and the file to remove at the end.
+    /// Returns the listening socket, and the file to remove at the end.
     pub(crate) fn into_parts(self) -> (UnixListener, SocketFile) {
         (self.listener, SocketFile { path: self.path, file: self.file })
     }
@@ -122,7 +122,7 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Removes the file, unless another socket has taken its name meanwhile.
+    /// Removes the file, unless another socket has replaced it.
     pub(crate) fn remove(self) {
         let ours = fs::symlink_metadata(&self.path)
             .is_ok_and(|metadata| FileId::of(&metadata) == self.file);
@@ -138,18 +138,18 @@ fn open() -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
-/// A socket bound to `path`, whose file has its permissions from its first moment on.
+/// Binds a socket to `path`; its file has the final permissions from the start.
 fn bound(path: &Path) -> io::Result<OwnedFd> {
     let socket = open()?;
-    // Linux makes the file with the mode that the socket has by then. Changed afterwards, by name,
-    // it could be another file's.
+    // Linux creates the file with the socket's mode. Changing it afterwards by name could affect another
+    // file.
     rustix::fs::fchmod(&socket, Mode::from_raw_mode(MODE))?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
 
-/// Gives the socket's file to `owner`. Where the directory is somebody else's, they can put another
-/// file in its place at any time: no link is followed, and what is no socket is left alone.
+/// Changes the owner of the socket's file. If the directory belongs to another user, that user can
+/// replace the file at any time: no link is followed, and other kinds of files are left alone.
 fn give_to(path: &Path, owner: Option<(u32, u32)>) -> io::Result<FileId> {
     let file =
         rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
@@ -165,7 +165,7 @@ fn give_to(path: &Path, owner: Option<(u32, u32)>) -> io::Result<FileId> {
     Ok(FileId::of(&metadata))
 }
 
-/// Nothing at `path`, or a socket that nobody listens on.
+/// Checks that nothing is at `path`, or a socket on which no process listens.
 fn refuse_unless_stale(path: &Path) -> Result<(), Why> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -179,7 +179,7 @@ fn refuse_unless_stale(path: &Path) -> Result<(), Why> {
     };
     match asked() {
         Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(()),
-        // Its queue is full: somebody listens all the same.
+        // Its queue is full, so a process listens.
         Ok(()) | Err(Errno::AGAIN) => Err(Why::InUse),
         Err(error) => Err(Why::Failed(error.into())),
     }
@@ -191,7 +191,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Why a Unix socket cannot be listened on. Prints as one line.
+/// Why listening on a Unix socket failed. Prints as one line.
 #[derive(Debug)]
 pub struct UnixError {
     path: PathBuf,
@@ -206,7 +206,7 @@ enum Why {
 }
 
 impl UnixError {
-    /// Whether another program listens there.
+    /// Returns whether another program listens there.
     pub fn is_address_in_use(&self) -> bool {
         matches!(self.why, Why::InUse)
     }
@@ -223,7 +223,7 @@ impl fmt::Display for UnixError {
             ),
             Why::NotASocket => write!(
                 f,
-                "cannot listen on unix:{path}: a file that is no socket has that name; move it away"
+                "cannot listen on unix:{path}: a file with that name exists that is not a socket; move it away"
             ),
             Why::Failed(source) => {
                 write!(f, "cannot listen on unix:{path}: {source}")?;
@@ -271,7 +271,7 @@ mod tests {
         let file = directory.path("file");
         fs::write(&file, "kept").unwrap();
         let taken = UnixSocket::check(&file).unwrap_err();
-        assert!(taken.to_string().contains("a file that is no socket"), "{taken}");
+        assert!(taken.to_string().contains("that is not a socket"), "{taken}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! graphite: the plaintext protocol of carbon, over a connection that is kept. What cannot be
-//! delivered waits within a bound; every line bears its time, so late ones are as good.
+//! Pushes to graphite: carbon's plaintext protocol over a persistent connection. Undelivered metrics are
+//! buffered up to a limit; every line has its own time, so late delivery loses nothing.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 
 use super::{Moment, Reached, Sample, resolve, within};
 
-/// Bytes that wait for a receiver which cannot be reached. The newest batch waits whatever its
-/// size.
+/// Maximum number of buffered bytes while the receiver is unreachable. The newest batch is buffered
+/// whatever its size.
 const WAITING_MAX_BYTES: usize = 1 << 20;
 
 /// A graphite server.
@@ -21,7 +21,7 @@ const WAITING_MAX_BYTES: usize = 1 << 20;
 pub(super) struct Graphite {
     target: ServerTarget,
     stream: Option<TcpStream>,
-    /// An interval's lines each, oldest first.
+    /// The lines of one interval each, oldest first.
     waiting: VecDeque<String>,
     waiting_bytes: usize,
     reached: Reached,
@@ -38,12 +38,12 @@ impl Graphite {
         }
     }
 
-    /// Sends `batch` and whatever waited, as far as it gets in the time that is allowed.
+    /// Sends the buffered batches and `batch`, as far as the time allows.
     pub(super) async fn push(&mut self, batch: String, allowed: Duration) {
         self.wait(batch);
         let sent = within(allowed, self.send()).await;
         if sent.is_err() {
-            // A line may be cut: carbon throws away what has no end, and gets all of it again.
+            // A line may be cut: carbon discards incomplete lines, and receives all of it again.
             self.stream = None;
         }
         self.reached.note("graphite", &self.target, &sent);
@@ -78,8 +78,8 @@ impl Graphite {
     }
 }
 
-/// Whether the receiver has not closed it yet, as far as the kernel has said. A first write on a
-/// closed connection would vanish without an error.
+/// Returns whether the receiver has not closed the connection, as far as the kernel knows. A first
+/// write to a closed connection would be lost without an error.
 fn is_open(stream: &TcpStream) -> bool {
     match stream.try_read(&mut [0; 64]) {
         Ok(read) => read > 0,
@@ -87,7 +87,7 @@ fn is_open(stream: &TcpStream) -> bool {
     }
 }
 
-/// The numbers of a moment as lines; `wall` is the time since 1970.
+/// Formats samples as lines; `wall` is the time since 1970.
 pub(super) fn encode(moment: &Moment<'_>, prefix: &str, wall: Duration) -> String {
     let mut lines = String::new();
     let at = wall.as_secs();
@@ -101,7 +101,7 @@ pub(super) fn encode(moment: &Moment<'_>, prefix: &str, wall: Duration) -> Strin
     lines
 }
 
-/// A number with three decimals at most.
+/// Formats a number with at most three decimals.
 pub(super) fn number(value: f64) -> String {
     let mut text = format!("{value:.3}");
     let length = text.trim_end_matches('0').trim_end_matches('.').len();

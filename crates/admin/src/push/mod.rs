@@ -1,8 +1,8 @@
-//! Metrics pushed to statsd and graphite, for whoever does not fetch them.
+//! Pushes metrics to statsd and graphite.
 //!
-//! Every interval the difference to the last one is taken: counts, quantiles of what took its time
-//! in it, and a few numbers that simply are so. It runs on a thread of its own with low priority;
-//! nothing on a request's path knows of it. Which numbers there are is `samples`' affair.
+//! At every interval it computes the difference from the last one: counts, quantiles of durations, and
+//! gauges. It runs on its own thread with low priority, outside the path of requests. `samples` defines
+//! the metrics.
 
 mod graphite;
 mod samples;
@@ -27,22 +27,22 @@ use graphite::Graphite;
 use samples::{Moment, Sample};
 use statsd::Statsd;
 
-/// How long one push may take, if the interval is not shorter.
+/// Maximum duration of a push, if the interval is not shorter.
 const PUSH_MAX: Duration = Duration::from_secs(5);
 
-/// How long the last push may take once this is told to stop.
+/// Maximum duration of the last push, after a stop was requested.
 const STOP_MAX: Duration = Duration::from_secs(1);
 
-/// Added to the thread's nice value: whoever else wants the processor comes first.
+/// Added to the thread's nice value, so that other threads run first.
 const NICER: i32 = 10;
 
-/// What is pushed, and where to.
+/// What is pushed, and where.
 pub struct Options {
-    /// Where to, how often, under which prefix.
+    /// Targets, interval and prefix.
     pub metrics: Metrics,
-    /// Services and servers as they live.
+    /// Services and servers.
     pub registry: Arc<Registry>,
-    /// What is counted.
+    /// The counters.
     pub counters: Arc<observe::Registry>,
 }
 
@@ -54,8 +54,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Pushes what has been counted since the last time (within a second), and returns when the
-    /// thread has ended.
+    /// Pushes the last partial interval (within a second), and returns when the thread has ended.
     pub fn stop(self) {
         self.stop.send_replace(true);
         if self.thread.join().is_err() {
@@ -64,10 +63,10 @@ impl Handle {
     }
 }
 
-/// Starts pushing; `None` if there is nowhere to push to. What was counted before is not pushed.
+/// Starts pushing; `None` without a target. Earlier counts are not pushed.
 ///
 /// # Errors
-/// The system grants no thread or socket.
+/// The system refuses a thread or socket.
 pub fn start(options: Options) -> io::Result<Option<Handle>> {
     if options.metrics.statsd.is_none() && options.metrics.graphite.is_none() {
         return Ok(None);
@@ -76,7 +75,7 @@ pub fn start(options: Options) -> io::Result<Option<Handle>> {
     let before = options.counters.totals();
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new().name("weir-metrics".to_owned()).spawn(move || {
-        // Of this thread alone. Refused: then it runs as everybody else does.
+        // Only of this thread. If refused, it runs with normal priority.
         if let Err(error) = rustix::process::nice(NICER) {
             tracing::debug!(%error, "the thread that pushes metrics keeps its priority");
         }
@@ -85,8 +84,8 @@ pub fn start(options: Options) -> io::Result<Option<Handle>> {
     Ok(Some(Handle { stop, thread }))
 }
 
-/// Runs `work`, and waits for nothing beside it: a name that is still being looked up, on a thread
-/// of its own that cannot be told to stop, may take the system half a minute.
+/// Runs `work` without waiting for its blocking threads: a name lookup cannot be cancelled and may take
+/// half a minute.
 fn to_its_end(runtime: Runtime, work: impl Future<Output = ()>) {
     runtime.block_on(work);
     runtime.shutdown_background();
@@ -102,7 +101,7 @@ async fn run(options: Options, mut before: Totals, mut stopped: watch::Receiver<
     while !last {
         tokio::select! {
             _ = ticks.tick() => {}
-            // An error means that the handle is gone, which is the same wish.
+            // An error means that the handle was dropped, which also requests a stop.
             _ = stopped.wait_for(|stop| *stop) => last = true,
         }
         let totals = options.counters.totals();
@@ -130,7 +129,7 @@ async fn run(options: Options, mut before: Totals, mut stopped: watch::Receiver<
     }
 }
 
-/// The addresses of a target, looked up anew each time, so that a change of them is followed.
+/// Resolves a target's addresses; called for each push, so that changes are followed.
 async fn resolve(target: &ServerTarget) -> io::Result<Vec<SocketAddr>> {
     match target {
         ServerTarget::Address(address) => Ok(vec![*address]),
@@ -140,12 +139,12 @@ async fn resolve(target: &ServerTarget) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// Runs `push` for as long as it is allowed.
+/// Runs `push` within its time limit.
 async fn within<T>(allowed: Duration, push: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     timeout(allowed, push).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Says once that a receiver cannot be reached, and once that it can again.
+/// Logs once that a receiver is unreachable, and once that it is reachable again.
 #[derive(Debug, Default)]
 struct Reached {
     lost: bool,

@@ -1,4 +1,4 @@
-//! Which numbers are pushed, and what they are called. docs/metrics.md lists them for people.
+//! Defines the pushed metrics and their names. docs/metrics.md lists them.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use observe::{HistogramTotals, ListenerTotals, ServiceTotals, Totals};
 
 use crate::gather::is_ready;
 
-/// All that is known at the end of an interval.
+/// All data at the end of an interval.
 pub(super) struct Moment<'a> {
     pub(super) totals: &'a Totals,
-    /// The totals at the interval's beginning.
+    /// The totals at the start of the interval.
     pub(super) before: &'a Totals,
     pub(super) services: &'a [ServiceView],
     pub(super) process: Option<ProcessGauges>,
 }
 
-/// A number.
+/// A value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Sample {
-    /// How often something happened in the interval.
+    /// Number of events in the interval.
     Count(u64),
-    /// What simply is so, or was over the interval.
+    /// A state, or a figure over the interval.
     Gauge(f64),
 }
 
 const CLASSES: [&str; STATUS_CLASSES] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// What quantiles of durations are called.
+/// Quantiles of durations and their names.
 const QUANTILES: [(f64, &str); 3] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99")];
 
 type Counter = (&'static str, fn(&ServiceTotals) -> u64);
@@ -57,7 +57,7 @@ const DURATIONS: [Durations; 4] = [
 ];
 
 impl Moment<'_> {
-    /// Tells every number there is, with its name behind `prefix`.
+    /// Calls `tell` with every sample, its name prefixed with `prefix`.
     pub(super) fn each(&self, prefix: &str, tell: &mut dyn FnMut(&str, Sample)) {
         let mut names = Names { name: prefix.to_owned(), tell };
         let nothing = ServiceTotals::default();
@@ -86,14 +86,14 @@ impl Moment<'_> {
     }
 }
 
-/// Tells numbers under names that are put together from words.
+/// Builds names from words and passes samples on.
 struct Names<'t> {
     name: String,
     tell: &'t mut dyn FnMut(&str, Sample),
 }
 
 impl Names<'_> {
-    /// Everything that `tell` tells stands below `words`.
+    /// Runs `tell` with `words` added to the name.
     fn below(&mut self, words: &[&str], tell: impl FnOnce(&mut Self)) {
         let length = self.name.len();
         for word in words {
@@ -113,7 +113,7 @@ impl Names<'_> {
     }
 
     fn count(&mut self, word: &str, now: u64, before: u64) {
-        // What was forgotten and is counted anew has less than before.
+        // A counter that was dropped and created again has less than before.
         self.tell(word, Sample::Count(now.saturating_sub(before)));
     }
 
@@ -126,7 +126,7 @@ impl Names<'_> {
             let durations = durations(totals).since(durations(before));
             self.below(&[word], |names| {
                 for (q, word) in QUANTILES {
-                    // Of nothing there is no quantile.
+                    // There is no quantile without values.
                     if let Some(duration) = durations.quantile(q) {
                         names.gauge(word, duration.as_secs_f64() * 1e3);
                     }
@@ -153,8 +153,8 @@ impl Names<'_> {
         self.gauge("connections_open", totals.connections_open() as f64);
     }
 
-    /// By class of status and by cause: what ever happened, so that a line goes on when it happens
-    /// no more.
+    /// Samples by status class and by cause: all that ever occurred, so that a series continues with
+    /// zeros.
     fn exchanges(&mut self, now: &ExchangeTotals, before: &ExchangeTotals) {
         self.below(&["requests"], |names| {
             for (class, word) in CLASSES.into_iter().enumerate() {
@@ -176,7 +176,7 @@ impl Names<'_> {
     }
 }
 
-/// A name as one word of a path: neither statsd nor graphite knows how to quote.
+/// Returns a name as one word of a path; neither statsd nor graphite supports quoting.
 fn word(name: &Arc<str>) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     name.chars().map(|c| if allowed(c) { c } else { '_' }).collect()

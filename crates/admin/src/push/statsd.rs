@@ -1,5 +1,5 @@
-//! statsd: one line a number, as many lines in a UDP datagram as fit. Who receives them, if
-//! anybody, is not known.
+//! Pushes to statsd: one line per sample, as many lines per UDP datagram as fit. Delivery is not
+//! confirmed.
 
 use std::fmt::Write as _;
 use std::io;
@@ -11,10 +11,10 @@ use tokio::net::UdpSocket;
 
 use super::{Moment, Reached, Sample, resolve, within};
 
-/// What passes through Ethernet in one piece, tunnels on the way included.
+/// Maximum size of a datagram that fits an Ethernet frame, with an allowance for tunnels.
 const DATAGRAM_MAX_BYTES: usize = 1_432;
 
-/// Datagrams sent in a row before a pause, so that a receiver with a small buffer keeps up.
+/// Datagrams per burst before a pause, so that a receiver with a small buffer keeps up.
 const BURST: usize = 16;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -30,7 +30,7 @@ impl Statsd {
         Statsd { target, reached: Reached::default() }
     }
 
-    /// Sends the datagrams, as far as it gets in the time that is allowed.
+    /// Sends the datagrams, as far as the time allows.
     pub(super) async fn push(&mut self, datagrams: &[String], allowed: Duration) {
         let sent = within(allowed, send(&self.target, datagrams)).await;
         self.reached.note("statsd", &self.target, &sent);
@@ -44,7 +44,7 @@ async fn send(target: &ServerTarget, datagrams: &[String]) -> io::Result<()> {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    // Not connected: that nobody listens would only make every second send fail.
+    // Not connected: without a listener, every second send would fail.
     let socket = UdpSocket::bind(from).await?;
     for burst in datagrams.chunks(BURST) {
         for datagram in burst {
@@ -55,7 +55,7 @@ async fn send(target: &ServerTarget, datagrams: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// The numbers of a moment as datagrams.
+/// Formats samples as datagrams.
 pub(super) fn encode(moment: &Moment<'_>, prefix: &str) -> Vec<String> {
     let mut datagrams = vec![String::new()];
     let mut line = String::new();
@@ -63,10 +63,10 @@ pub(super) fn encode(moment: &Moment<'_>, prefix: &str) -> Vec<String> {
         line.clear();
         // Writing to a String cannot fail.
         let _ = match sample {
-            // Nothing happened: statsd says zero by itself.
+            // statsd sends zeros for counters without events by itself.
             Sample::Count(0) => return,
             Sample::Count(count) => write!(line, "{name}:{count}|c"),
-            // None is negative: a sign would make it a difference.
+            // No gauge is negative; statsd would read a sign as a difference.
             Sample::Gauge(value) => write!(line, "{name}:{}|g", super::graphite::number(value)),
         };
         let Some(last) = datagrams.last_mut() else { return };

@@ -176,13 +176,13 @@ impl Place {
     pub(crate) fn meaning(&self) -> &'static str {
         match self {
             Place::Servers(_) => {
-                "It slows down a part of the requests only, which hides in averages. Others are reached well, so it is these servers or the way to them alone."
+                "Only a part of the requests is slow, which averages hide. Other servers are not affected, so these servers or the path to them are at fault."
             }
             Place::Zone(_) => {
-                "It slows down a part of the requests only, which hides in averages. Other zones are reached well, so it is the way to this zone."
+                "Only a part of the requests is slow, which averages hide. Other zones are not affected, so the path to this zone is at fault."
             }
             Place::Everywhere => {
-                "It is the same towards all of them, so its cause is near this host: its interface, its instance's limits, its provider."
+                "All servers are affected, so the cause is near this host: its interface, its instance's limits, its provider."
             }
         }
     }

@@ -25,7 +25,7 @@ impl Change {
     /// From two readings `seconds` apart.
     pub(crate) fn between(before: u64, after: u64, seconds: f64) -> Result<Change, String> {
         if seconds <= 0.0 {
-            return Err("two samples are needed, some time apart".to_owned());
+            return Err("two samples are needed, at different times".to_owned());
         }
         let by = after
             .checked_sub(before)
@@ -233,7 +233,7 @@ pub(crate) fn host_both<'a, T>(
         return None;
     };
     if last.at_ms <= first.at_ms {
-        out.could_not(what, "two samples are needed, some time apart");
+        out.could_not(what, "two samples are needed, at different times");
         return None;
     }
     let (first, last) = (out.want(what, fact(first)), out.want(what, fact(last)));

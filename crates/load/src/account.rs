@@ -1,4 +1,4 @@
-//! From a run's figures to the [`Run`] that files and tables are made of. Pure.
+//! Computes a run's figures into the [`Run`] that files and tables are made of. Pure.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is asked of a run: `p99<200ms,errors<0.1%`. Read, and held against figures. Pure.
+//! Objectives of a run: parses `p99<200ms,errors<0.1%` and compares it with the figures. Pure.
 
 use std::fmt;
 

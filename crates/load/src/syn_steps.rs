@@ -1,5 +1,5 @@
-//! Connect times that are those of a lost SYN: the kernel sends it again by a schedule of its own,
-//! so that such connections take a step's length longer than others. Pure.
+//! Detects connect times caused by a lost SYN: the kernel retransmits it after fixed intervals, so
+//! such connections take one of these intervals longer than others. Pure.
 
 use hdrhistogram::Histogram;
 

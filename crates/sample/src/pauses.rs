@@ -1,5 +1,5 @@
-//! Waits that end when they should: tokio's timer counts in milliseconds and rounds up, which is an
-//! error of a percent for a work of 100 ms. One timer of the kernel serves all who wait.
+//! Precise sleeps: tokio's timer counts in milliseconds and rounds up, which is an error of a
+//! percent for a work time of 100 ms. One kernel timer serves all sleepers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

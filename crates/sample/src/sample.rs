@@ -1,4 +1,4 @@
-//! The server's application: what it is told to be, and what it has counted.
+//! The server's application: its configured behaviour and its counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};

@@ -1,4 +1,4 @@
-//! The sample server's connections: HTTP/1.1, one request after the other.
+//! The sample server's connections: HTTP/1.1, one request after another.
 
 use std::future::poll_fn;
 use std::io;

@@ -1,4 +1,4 @@
-//! The server's workers: so many requests at once, the others in order of their arrival.
+//! The server's workers: a limited number of concurrent requests, the others in order of arrival.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

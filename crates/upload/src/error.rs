@@ -1,5 +1,4 @@
-//! Why an upload, or one request of it, failed: one line for people, and whether another attempt
-//! may help.
+//! Why an upload, or one request of it, failed: one line for people, and whether a retry may help.
 
 use std::fmt;
 use std::time::Duration;

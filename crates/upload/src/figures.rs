@@ -1,4 +1,4 @@
-//! What uploads came to: the JSON file of `weir bench upload --json`. Names end in their unit.
+//! The results of uploads: the JSON file of `weir bench upload --json`. Names end in their unit.
 
 use std::fmt::Write as _;
 

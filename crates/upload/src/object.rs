@@ -1,4 +1,4 @@
-//! One object, from its begin to its end: create, all parts, complete; or abort.
+//! One object, from start to end: create, all parts, complete; or abort.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! The parts: so many at once, each timed, each tried again where that may help.
+//! The parts: a limited number at once, each timed, each retried if that may help.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What is uploaded, and how; and what the caller hears of it.
+//! What is uploaded, and how; and the events that the caller receives.
 
 use std::time::Duration;
 

@@ -181,7 +181,7 @@ fn three_in_a_hundred_are_lost() {
             let one = all.iter().find(|one| one["name"] == name).expect(name);
             one["figure"].as_u64().unwrap_or_else(|| panic!("{one}"))
         };
-        let (here, before) = ("lost behind the place of the capture", "lost before it");
+        let (here, before) = ("lost after the place of the capture", "lost before it");
         let report = path.judge(dump, &["capture_loss"]);
         assert_eq!(finding(&report, "capture_loss")["certainty"], "likely");
         assert!(evidence(&report, here) > 10 * evidence(&report, before), "{report:#}");

@@ -11,7 +11,7 @@ use crate::text::cgroup::{self, Files};
 /// Folders looked at. A host of thousands of containers is looked at in part.
 const FOLDERS_MAX: usize = 4096;
 
-/// Names of programs told for each.
+/// Program names reported for each.
 const PROGRAMS_MAX: usize = 5;
 
 /// Those to look at, found once: others are not worth a read at each sample.

@@ -4,7 +4,7 @@ use diagnose::facts::Known;
 
 use crate::file::read;
 
-/// Its name where it is told; `Some("unknown")` where only that there is one; `None` on bare metal.
+/// Returns its name if known, `Some("unknown")` if only its presence is known, `None` on bare metal.
 pub(crate) fn hypervisor() -> Known<Option<String>> {
     let cpuinfo = match read("/proc/cpuinfo") {
         Ok(text) => text,

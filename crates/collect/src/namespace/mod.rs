@@ -17,7 +17,7 @@ use crate::text::{counters, tables};
 const NET: &str = "/proc/thread-self/net";
 
 /// The calling thread's namespace as it is now; `at_ms` is stamped by the caller, so that all that
-/// is read for one moment bears the same time.
+/// is read for one moment has the same timestamp.
 pub(crate) fn sample(at_ms: u64) -> NamespaceSample {
     let net = Files::of(NET);
     NamespaceSample {

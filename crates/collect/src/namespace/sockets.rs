@@ -18,11 +18,11 @@ use rustc_hash::FxHashMap;
 
 use crate::file::reason;
 
-/// Peers told one by one: those with most sockets, and those to which most was sent again.
+/// Peers reported individually: those with the most sockets, and those with the most retransmissions.
 const PEERS_BY_SOCKETS_MAX: usize = 48;
 const PEERS_BY_LOSS_MAX: usize = 16;
 
-/// Destinations told one by one, fullest first.
+/// Destinations reported individually, fullest first.
 const PORTS_MAX: usize = 32;
 
 /// Peers, and destinations, that are kept while sockets stream by. Later ones are counted only.

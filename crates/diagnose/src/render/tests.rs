@@ -18,7 +18,7 @@ fn overflow() -> Finding {
     .why("Clients wait whole seconds.")
     .remedy("Raise the backlog", &["listen 80 backlog=4096;"], "a restart")
     .remedy("Accept faster", &[], "none")
-    .verify("nstat -az TcpExtListenOverflows rises no more")
+    .verify("nstat -az TcpExtListenOverflows no longer rises")
     .source(&["sock_diag", "/proc/net/netstat"])
 }
 
@@ -37,7 +37,7 @@ do        1. Raise the backlog.
              Risk: a restart.
           2. Accept faster.
              Risk: none.
-verify    nstat -az TcpExtListenOverflows rises no more
+verify    nstat -az TcpExtListenOverflows no longer rises
 source    sock_diag, /proc/net/netstat
 ";
     assert_eq!(finding(&overflow(), 60), expected);
@@ -138,14 +138,14 @@ harms     net.ipv4.tcp_mem
           = 32 GiB
           default: 98304 131072 196608
           set by x.conf line 1
-          It counts pages: 32 GiB of the machine's 8 GiB for TCP alone, so that
-          memory runs out before sockets slow down.
+          It is in pages: 32 GiB of the machine's 8 GiB for TCP alone, so memory
+          runs out before sockets slow down.
 
 dead      net.ipv4.tcp_tw_recycle
           = 1
           default: 0
           set by x.conf line 2
-          Gone since Linux 4.12: it broke clients behind NAT. The line does
+          Removed in Linux 4.12: it broke clients behind NAT. The line does
           nothing and should go.
 
 2 settings: 1 harms, 1 dead.
@@ -158,7 +158,7 @@ dead      net.ipv4.tcp_tw_recycle
 fn a_setting_has_a_page() {
     let setting = Setting::by_name("net.core.somaxconn").unwrap();
     let text = setting_page(setting, &Machine::usual(), 80);
-    let start = "net.core.somaxconn\n\nThe largest listen backlog that the kernel grants.\n\n\
-                 unit      connections\ndefault   4,096 connections (Linux 6.18)\n\nWhat a program";
+    let start = "net.core.somaxconn\n\nThe largest listen backlog that the kernel allows.\n\n\
+                 unit      connections\ndefault   4,096 connections (Linux 6.18)\n\nThe kernel silently";
     assert!(text.starts_with(start), "{text}");
 }

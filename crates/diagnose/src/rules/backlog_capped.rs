@@ -1,13 +1,14 @@
-//! A busy socket's backlog is as large as somaxconn, which is probably what limits it.
+//! A busy socket's listen backlog equals `somaxconn`, which is probably what limits it.
 //!
-//! **When.** A socket's backlog equals `net.core.somaxconn`, and it shows that it matters: more
-//! than half of the queue is taken, or the socket has dropped packets.
+//! **When.** A socket's backlog equals `net.core.somaxconn`, and the socket is under pressure: its
+//! queue has been more than half full, or it has dropped packets.
 //!
-//! **Why.** The kernel silently cuts what a program asks for at `listen()` down to `somaxconn`
-//! (4,096 since Linux 5.4, 128 before). How much the program asked for can't be seen.
+//! **Why.** The kernel silently reduces the backlog that a program passes to `listen()` to
+//! `somaxconn` (4,096 since Linux 5.4, 128 before). The value that the program requested is not
+//! visible.
 //!
-//! **What to do.** Raise `net.core.somaxconn`, then restart the program: the limit is fixed at
-//! `listen()`.
+//! **What to do.** Raise `net.core.somaxconn`, then restart the program: the limit is fixed when
+//! the program calls `listen()`.
 
 use crate::backlog::{is_under_pressure, raise_backlog};
 use crate::finding::{Certainty, Evidence, Severity};
@@ -26,14 +27,14 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 Severity::Advice,
                 Certainty::Likely,
                 format!(
-                    "The backlog of {} is held down to {} by somaxconn.",
+                    "somaxconn limits the listen backlog of {} to {}.",
                     listening.name(),
                     words::thousands(somaxconn)
                 ),
             )
             .evidence(Evidence::count("backlog", listening.backlog().into(), "connections"))
             .evidence(Evidence::count("net.core.somaxconn", somaxconn, "connections"))
-            .why("Bursts beyond it are dropped, however large a backlog the program asks for.");
+            .why("Bursts beyond it are dropped, however large a backlog the program requests.");
         out.push(
             raise_backlog(finding, &listening, view)
                 .verify(format!(

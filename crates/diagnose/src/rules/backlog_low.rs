@@ -1,21 +1,21 @@
-//! A program asked for a shorter listen backlog than the kernel would grant.
+//! A program requested a smaller listen backlog than the kernel allows.
 //!
-//! **When.** A socket's backlog is smaller than `net.core.somaxconn`, and the socket shows that it
-//! matters: more than half of it has been seen taken, or it has dropped packets; or the program is
-//! known to ask for little unless told otherwise and serves the public (nginx: 511).
+//! **When.** A socket's backlog is smaller than `net.core.somaxconn`, and either the socket is
+//! under pressure (its queue has been more than half full, or it has dropped packets), or its
+//! program is known for a small default (nginx: 511) and does not listen on a loopback address.
 //!
-//! **Why.** The smaller of the two numbers counts, so raising `somaxconn` changes nothing for this
-//! program. Both the accept queue and the SYN queue have this length: a burst of SYNs beyond it is
-//! answered with SYN cookies, which the kernel's log calls "possible SYN flooding". At a company
-//! with `somaxconn` at 16,384, nginx's own 511 kept connections being dropped, and clients waited 3
-//! s and then 9 s.
+//! **Why.** The smaller of the two values applies, so raising `somaxconn` has no effect on this
+//! program. The backlog limits both the accept queue and the SYN queue. A burst of SYNs beyond it
+//! is answered with SYN cookies, which the kernel log calls "possible SYN flooding". At one
+//! company, `somaxconn` was 16,384, but nginx's default of 511 still caused dropped connections,
+//! and clients waited 3 s and then 9 s.
 //!
-//! **What to do.** Raise the program's own setting (nginx: `listen 80 backlog=4096`; HAProxy:
-//! `backlog 4096`; Apache: `ListenBacklog 4096`; redis: `tcp-backlog 4096`), then restart it: a
-//! reload opens no new socket in most programs.
+//! **What to do.** Raise the backlog in the program's own configuration (nginx: `listen 80
+//! backlog=4096`; HAProxy: `backlog 4096`; Apache: `ListenBacklog 4096`; redis: `tcp-backlog
+//! 4096`), then restart it: most programs do not open a new socket on a reload.
 //!
-//! **See also.** `backlog_stale` where the backlog looks like the somaxconn of old,
-//! `backlog_capped` where the kernel is what limits.
+//! **See also.** `backlog_stale` for a backlog that equals the old default of `somaxconn`,
+//! `backlog_capped` for a backlog that the kernel limits.
 
 use crate::backlog::{habit, is_under_pressure, raise_backlog};
 use crate::finding::{Certainty, Evidence, Severity};
@@ -41,7 +41,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 Severity::Advice,
                 if is_habit { Certainty::Certain } else { Certainty::Likely },
                 format!(
-                    "{} asked for a backlog of {} only; the kernel would grant {}.",
+                    "{} requested a listen backlog of only {}; the kernel allows {}.",
                     listening.name(),
                     words::thousands(backlog),
                     words::thousands(somaxconn)
@@ -50,8 +50,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             .evidence(Evidence::count("backlog", backlog, "connections"))
             .evidence(Evidence::count("net.core.somaxconn", somaxconn, "connections"))
             .why(
-                "A burst of more connections than that is dropped or answered with SYN cookies, \
-                 whatever somaxconn says: the smaller number counts.",
+                "Larger bursts of connections are dropped or answered with SYN cookies: the smaller \
+                 of the two values applies, so a larger somaxconn has no effect.",
             );
         out.push(
             raise_backlog(finding, &listening, view)

@@ -1,15 +1,16 @@
-//! A socket has the backlog that somaxconn used to grant: it was opened before the change, or asks
-//! for that number itself.
+//! A socket still has the old `somaxconn` default as its backlog: it was opened before the change,
+//! or its program requests that value.
 //!
-//! **When.** A socket's backlog is 128, which was the default of `net.core.somaxconn` before Linux
-//! 5.4, while `somaxconn` is larger now; and the program is not one that always asks for 128
-//! (sshd). Loopback addresses count too: balancers talk to them.
+//! **When.** A socket's backlog is 128, the default of `net.core.somaxconn` before Linux 5.4,
+//! although `somaxconn` is larger now, and the program is not one that always requests 128 (sshd).
+//! Loopback addresses are included, because balancers connect to them.
 //!
-//! **Why.** The backlog is fixed at `listen()`. A new `somaxconn` changes nothing for sockets that
-//! are open: the administrator believes the limit raised, and bursts are dropped as before.
+//! **Why.** The backlog is fixed when a program calls `listen()`. A new `somaxconn` does not change
+//! sockets that are already open: the administrator expects the new limit, but bursts are still
+//! dropped.
 //!
-//! **What to do.** Restart the program, and look again. If the backlog is still 128, the program
-//! asks for 128: raise its own setting.
+//! **What to do.** Restart the program, and check again. If the backlog is still 128, the program
+//! requests 128 itself: raise the backlog in its configuration.
 
 use crate::backlog::{habit, is_under_pressure, raise_backlog};
 use crate::finding::{Certainty, Evidence, Severity};
@@ -39,7 +40,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 if pressed { Severity::Warning } else { Severity::Advice },
                 Certainty::Possible,
                 format!(
-                    "{} has a backlog of 128, although somaxconn allows {}.",
+                    "{} has a listen backlog of 128, although somaxconn allows {}.",
                     listening.name(),
                     words::thousands(somaxconn)
                 ),
@@ -47,13 +48,13 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             .evidence(Evidence::count("backlog", u64::from(OLD_SOMAXCONN), "connections"))
             .evidence(Evidence::count("net.core.somaxconn", somaxconn, "connections"))
             .why(
-                "A backlog is fixed when a program begins to listen: either this socket was opened before \
-                 somaxconn was raised, or its program asks for 128 itself.",
+                "A backlog is fixed when a program calls listen(): either this socket was opened before \
+                 somaxconn was raised, or its program requests 128 itself.",
             )
             .remedy(
-                format!("Restart {}, so that it listens again", listening.program()),
+                format!("Restart {} to open the socket again", listening.program()),
                 &[],
-                "a restart closes the socket for a moment",
+                "a restart briefly closes the socket",
             );
         out.push(
             raise_backlog(finding, &listening, view)

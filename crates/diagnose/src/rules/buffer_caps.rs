@@ -1,15 +1,15 @@
-//! A buffer limit caps what one connection can carry over the distances it has.
+//! A socket buffer limit caps the throughput of a connection below the link's speed.
 //!
 //! **When.** The maximum of `tcp_rmem` or `tcp_wmem` was lowered below the kernel's default (6 MiB
-//! and 4 MiB), and over the longest round trip seen to a peer it allows less than half of the
-//! fastest interface's speed. About half of a receive buffer is window (the rest is the kernel's
-//! accounting).
+//! and 4 MiB), and with the longest round-trip time seen to a peer it allows less than half of the
+//! fastest interface's speed. About half of a receive buffer becomes the window (the rest is the
+//! kernel's overhead).
 //!
-//! **Why.** A connection can have no more on its way than the window: throughput is window per
-//! round trip, and no faster link helps.
+//! **Why.** A connection can have no more data in flight than its window. Its throughput is at most
+//! one window per round trip, whatever the link's speed.
 //!
-//! **What to do.** Raise the maximum to the bandwidth times the round trip, and half as much again;
-//! sockets take only what they need. Short distances need nothing.
+//! **What to do.** Raise the maximum to the bandwidth-delay product (bandwidth times round-trip
+//! time), plus half as much again. Sockets use only what they need. Short paths need no change.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};
@@ -48,7 +48,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 Severity::Advice,
                 Certainty::Likely,
                 format!(
-                    "{name} caps a connection at {} Mbit/s over {} ms; the link has {}.",
+                    "{name} limits a connection to {} Mbit/s over {} ms; the link has {}.",
                     words::number(cap_mbit),
                     words::number(rtt_us as f64 / 1000.0),
                     words::thousands(mbit)
@@ -56,16 +56,16 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             )
             .evidence(Evidence::text(name, format!("{whole} (maximum {})", words::bytes(max))))
             .evidence(Evidence::number(
-                format!("round trip to {peer}"),
+                format!("round-trip time to {peer}"),
                 rtt_us as f64 / 1000.0,
                 "ms",
             ))
             .evidence(Evidence::count(format!("speed of {interface}"), mbit, "Mbit/s"))
-            .why("A connection carries one window per round trip, however fast the link.")
+            .why("A connection carries at most one window per round trip, however fast the link.")
             .remedy(
                 "Raise the maximum",
                 &[&format!("sysctl -w {name}='{}'", parts.join(" "))],
-                "each socket that needs it may take that much memory",
+                "each socket that needs it may use that much memory",
             )
             .verify("ss -tin shows a larger rcv_space or cwnd on long transfers")
             .source(&["/proc/sys/net/ipv4", "sock_diag (TCP_INFO: rtt)", "ethtool"]),
@@ -86,7 +86,7 @@ fn fastest<'a>(view: View<'a>, out: &mut Out) -> Option<(u64, &'a str)> {
         interfaces.iter().filter_map(|one| Some((*one.speed_mbit.get()?, one.name.as_str())));
     let fastest = speeds.max_by_key(|&(speed, _)| speed);
     if fastest.is_none() {
-        out.could_not("whether buffers fit the link", "no interface tells its speed");
+        out.could_not("whether buffers fit the link", "no interface reports its speed");
     }
     fastest
 }

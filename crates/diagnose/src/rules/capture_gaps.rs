@@ -1,14 +1,14 @@
-//! The capture itself has holes: data was acknowledged that it does not show.
+//! The capture is incomplete: it lacks data that was acknowledged.
 //!
-//! **When.** Acknowledgements cover at least 10,000 bytes that are not in the capture, or whoever captured
-//! says that packets were dropped.
+//! **When.** Acknowledgements cover at least 10,000 bytes that are not in the capture, or the
+//! capturing program reports dropped packets.
 //!
-//! **Why.** What was acknowledged had arrived, so it was not lost on the network: the capture missed it, for
-//! want of buffer, disk or processor, or since part of the traffic went another way. Lost segments and
-//! out-of-order ones that tshark reports there say nothing about the network.
+//! **Why.** Acknowledged data arrived, so it was not lost on the network. The capture missed it,
+//! for lack of buffer, disk or processor time, or because part of the traffic took another path. In
+//! these places, tshark's labels for lost and out-of-order segments say nothing about the network.
 //!
-//! **What to do.** Capture less of each packet (`tcpdump -s 128`), filter, give it a larger buffer
-//! (`-B 65536`), write to memory.
+//! **What to do.** Capture less of each packet (`tcpdump -s 128`), filter, use a larger buffer (`-B
+//! 65536`), write to memory.
 
 use crate::captured::{found, frames, needs_both, sum};
 use crate::facts::Capture;
@@ -34,21 +34,21 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Advice,
             Certainty::Certain,
             format!(
-                "{} were acknowledged that the capture does not have, {} dropped while capturing.",
+                "The capture lacks {} that were acknowledged; {} were dropped while capturing.",
                 words::plural(unseen, "byte"),
                 words::thousands(dropped)
             ),
         )
-        .evidence(Evidence::count("acknowledged and not captured", unseen, "bytes"))
+        .evidence(Evidence::count("acknowledged but not captured", unseen, "bytes"))
         .evidence(Evidence::count("dropped while capturing", dropped, "packets"))
         .evidences(frames(&found, "lost_segment"))
-        .why("What is missing was not lost on the network, and conclusions from this capture are weaker.")
+        .why("The missing data was not lost on the network, and conclusions from this capture are less reliable.")
         .remedy(
             "Capture less of each packet, with a larger buffer",
             &["tcpdump -s 128 -B 65536 -w FILE"],
             "none",
         )
-        .verify("tcpdump says: 0 packets dropped by kernel")
+        .verify("tcpdump reports: 0 packets dropped by kernel")
         .source(&["the capture"]),
     );
 }

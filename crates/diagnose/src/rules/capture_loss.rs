@@ -1,19 +1,20 @@
-//! Packets are lost: data is sent again that is missing.
+//! Packet loss: segments are lost and retransmitted.
 //!
-//! **When.** A capture shows on a connection with SACK, or of which nobody knows, at least ten segments that
-//! were sent again and had been missing, and one in a hundred: the same bytes twice, or late and with a
-//! newer IP identification than what came before. What had arrived (by
-//! acknowledgements, selective ones among them, or by a D-SACK), the timer's for a last segment, and what was
-//! captured twice does not count; tshark's label does not either, since near a fast sender it calls what is
-//! sent again "out of order".
+//! **When.** A capture shows, on a connection with SACK or whose handshake is not in the capture,
+//! at least ten retransmissions of missing segments, and at least one in a hundred. The capture
+//! shows the same bytes twice, or it shows them late and with a newer IP identification than the
+//! segments before. It does not count segments that had arrived (as acknowledgements, SACK or
+//! D-SACK show), last segments that the timer retransmits, and packets captured twice. tshark's
+//! label is not used, because near a fast sender it labels retransmissions "out of order".
 //!
-//! **Why.** Each loss makes a sender slow down, and whoever waits for the data behind it waits a round trip
-//! longer. Where it happens can be told by the place of the capture: what the capture shows twice was lost
-//! behind it, on the way to the receiver; what it shows late and once was lost before it.
+//! **Why.** Each loss makes a sender slow down, and the data behind it is delayed by a round trip.
+//! The place of the capture shows where packets are lost: segments that appear twice were lost
+//! after this place, on the way to the receiver; segments that appear once and late were lost
+//! before it.
 //!
-//! **What to do.** Capture at another place on the path, and see on which side of it the loss is. A queue
-//! that is too short before a slow link loses in bursts; a bad cable or radio link loses evenly; a shaped
-//! interface loses what is above its rate.
+//! **What to do.** Capture at another place on the path, to find the side on which packets are
+//! lost. A queue that is too short in front of a slow link loses packets in bursts; a bad cable or
+//! radio link loses them evenly; traffic shaping drops what exceeds its rate.
 
 use crate::captured::{Flow, certainty, found, frames, needs_both, sum, which};
 use crate::facts::{Capture, CaptureSide};
@@ -41,32 +42,32 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Warning,
             certainty(&found, Certainty::Likely),
             format!(
-                "{} of {} were lost and sent again, {}.",
+                "{} of {} were lost and retransmitted, {}.",
                 words::thousands(again),
                 words::plural(segments, "segment"),
                 words::percent(again as f64 / segments.max(1) as f64)
             ),
         )
         .evidences(which(&found))
-        .evidence(Evidence::count("lost behind the place of the capture", again - before, "segments"))
+        .evidence(Evidence::count("lost after the place of the capture", again - before, "segments"))
         .evidence(Evidence::count("lost before it", before, "segments"))
-        .evidence(Evidence::count("sent again though they had arrived", sum(&found, needless), "segments"))
-        .evidence(Evidence::count("not lost, but overtaken", sum(&found, |side| side.overtaken_segments), "segments"))
+        .evidence(Evidence::count("retransmitted although they had arrived", sum(&found, needless), "segments"))
+        .evidence(Evidence::count("not lost, but reordered", sum(&found, |side| side.overtaken_segments), "segments"))
         .evidence(Evidence::count("sent once", sum(&found, |side| side.unique_bytes), "bytes"))
-        .evidence(Evidence::count("sent in all", sum(&found, |side| side.payload_bytes), "bytes"))
+        .evidence(Evidence::count("sent in total", sum(&found, |side| side.payload_bytes), "bytes"))
         .evidences(frames(&found, "retransmission").or_else(|| frames(&found, "out_of_order")))
-        .why("The sender slows down with each loss, and what comes behind it waits a round trip or more.")
+        .why("The sender slows down with each loss, and the data behind it waits a round trip or more.")
         .remedy(
-            "Capture nearer to the other end: the loss is where data is shown twice on one side and late on the other",
+            "Capture nearer to the other end: the loss is between a place that shows the data twice and a place that shows it late",
             &[],
             "none",
         )
         .remedy(
-            "Look at drops where the path narrows: queues, shapers, interfaces",
+            "Look for drops at the bottlenecks of the path: queues, shapers, interfaces",
             &["tc -s qdisc", "ip -s link", "weir doctor"],
             "none",
         )
-        .verify("a new capture shows fewer than one segment in a hundred sent again")
+        .verify("a new capture shows fewer than one segment in a hundred retransmitted")
         .source(&["the capture"]),
     );
 }

@@ -1,17 +1,18 @@
 //! Full-size segments never arrive: an MTU black hole.
 //!
-//! **When.** A capture shows that a segment of 1,000 bytes or more is sent again at least twice and is not
-//! acknowledged before the capture ends, while shorter ones arrive. They do if the receiver acknowledged less
-//! data than that at a time; or if the handshake was completed, and the receiver was heard afterwards, on any
-//! connection, or the same is seen on at least two connections. If shorter segments are stuck as well, or a
-//! segment as long has arrived between these hosts, `capture_dead_peer` says what is left to say.
+//! **When.** A capture shows that a segment of 1,000 bytes or more is retransmitted at least twice
+//! and not acknowledged before the capture ends, while shorter segments arrive. Shorter segments
+//! count as arriving if the receiver acknowledged less data than that at a time; or if the
+//! handshake was completed and the receiver sent packets afterwards, on any connection, or the same
+//! is seen on at least two connections. If shorter segments are stuck as well, or an equally long
+//! segment has arrived between these hosts, `capture_dead_peer` applies instead.
 //!
-//! **Why.** Somewhere the path takes only smaller packets, and the ICMP message that says so is filtered.
-//! The handshake and short answers pass, long ones never do: a page hangs after its first bytes. Tunnels
-//! (VPN, VXLAN, `PPPoE`) are the usual place.
+//! **Why.** Part of the path accepts only smaller packets, and the ICMP message that reports this
+//! is filtered. The handshake and short responses arrive, long ones never do: a page hangs after
+//! its first bytes. Tunnels (VPN, VXLAN, `PPPoE`) are the usual cause.
 //!
-//! **What to do.** Let ICMP "fragmentation needed" and "packet too big" through. Or have the sender find
-//! out by itself: `net.ipv4.tcp_mtu_probing = 1`. Or clamp the MSS where the tunnel begins.
+//! **What to do.** Allow ICMP "fragmentation needed" and "packet too big". Or let the sender find
+//! the MTU by probing: `net.ipv4.tcp_mtu_probing = 1`. Or clamp the MSS at the tunnel's entrance.
 
 use std::collections::BTreeMap;
 
@@ -41,27 +42,27 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Critical,
             most,
             format!(
-                "Segments of {} bytes do not arrive, shorter ones do: the path takes only smaller packets.",
+                "MTU black hole: segments of {} bytes do not arrive, shorter ones do.",
                 words::thousands(worst.repeated_bytes)
             ),
         )
         .evidences(which(&found))
-        .evidence(Evidence::count("sent again in a row", worst.repeats_max, "times"))
-        .evidence(Evidence::count("most bytes acknowledged at once", worst.advance_max_bytes, "bytes"))
+        .evidence(Evidence::count("retransmissions in a row", worst.repeats_max, "times"))
+        .evidence(Evidence::count("largest acknowledgement", worst.advance_max_bytes, "bytes"))
         .evidence(Evidence::count("only the handshake acknowledged", unanswered, "connections"))
         .evidences(frames(&found, "retransmission"))
-        .why("Long answers never arrive, and no message says why: connections hang.")
+        .why("Long responses never arrive, and no error message explains it: connections hang.")
         .remedy(
-            "Let ICMP's messages through that tell the size, or have the sender find it out",
+            "Allow the ICMP messages that report the MTU, or let the sender probe for it",
             &["sysctl -w net.ipv4.tcp_mtu_probing=1"],
             "probing costs a few timeouts on each new path",
         )
         .remedy(
-            "Clamp the MSS where a tunnel begins",
+            "Clamp the MSS at the entrance of a tunnel",
             &["nft add rule inet filter forward tcp flags syn tcp option maxseg size set rt mtu"],
             "none",
         )
-        .verify("ping -M do -s 1472 from the sender passes, or says the size; transfers finish")
+        .verify("ping -M do -s 1472 from the sender succeeds or reports the MTU; transfers finish")
         .source(&["the capture"]),
     );
 }

@@ -1,15 +1,15 @@
-//! SYN-ACKs are sent again though the client has answered: the server's accept queue is full.
+//! SYN-ACKs are retransmitted although the client has answered: the server's accept queue is full.
 //!
-//! **When.** A capture shows a server's SYN-ACK at least twice, half a second apart or more: nearer ones are
-//! one that was captured twice.
+//! **When.** A capture shows a server's SYN-ACK at least twice, at least half a second apart.
+//! Closer ones are one packet that was captured twice.
 //!
-//! **Why.** Linux throws away the handshake's last ACK when the accept queue is full, and sends its
-//! SYN-ACK again. If the client's ACK, or its data, stands in the capture between the two SYN-ACKs,
-//! the server had it and did not take it; if not, the ACK may have been lost on its way.
+//! **Why.** When the accept queue is full, Linux drops the last ACK of the handshake and
+//! retransmits its SYN-ACK. If the capture shows the client's ACK or data between the two SYN-ACKs,
+//! the server received it and dropped it; otherwise the ACK may have been lost on the path.
 //!
-//! **What to do.** On the server: `ss -lnt` shows the queue (Recv-Q) and its limit (Send-Q). Raise the
-//! limit on both sides, the program's backlog and `net.core.somaxconn`, and find out why it does not
-//! accept faster.
+//! **What to do.** On the server, `ss -lnt` shows the queue length (Recv-Q) and its limit (Send-Q).
+//! Raise both limits, the program's backlog and `net.core.somaxconn`, and find out why the program
+//! accepts slowly.
 
 use crate::captured::{SYN_GAP_MIN_MS, certainty, found, frames, needs_both, sum, which};
 use crate::facts::Capture;
@@ -39,24 +39,24 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Warning,
             certainty(&found, most),
             format!(
-                "SYN-ACKs are sent again {}: the accept queue is full, or ACKs are lost.",
+                "SYN-ACKs are retransmitted {}: the accept queue is full, or ACKs are lost.",
                 words::plural(again, "time")
             ),
         )
         .evidences(which(&found))
         .evidence(Evidence::count(
-            "of them with the client's answer in the capture",
+            "with the client's answer in the capture",
             answered as u64,
             "connections",
         ))
         .evidences(frames(&found, "retransmission"))
-        .why("The client believes that it is connected and waits for an answer that does not come.")
+        .why("The client considers itself connected and waits for a response that does not arrive.")
         .remedy(
-            "On the server, compare the queue with its limit, and raise both limits",
+            "On the server, compare the queue with its limit, and raise backlog and somaxconn",
             &["ss -lnt", "sysctl -w net.core.somaxconn=4096"],
-            "a longer queue holds more clients that wait",
+            "more clients wait in a longer queue",
         )
-        .verify("nstat TcpExtListenOverflows on the server rises no more")
+        .verify("nstat TcpExtListenOverflows on the server no longer rises")
         .source(&["the capture"]),
     );
 }

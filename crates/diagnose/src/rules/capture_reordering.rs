@@ -1,18 +1,19 @@
-//! Segments overtake each other on the way.
+//! Packets of a connection are reordered on the path.
 //!
-//! **When.** A capture near the receiver shows at least ten segments, and one in a thousand, that came after
-//! newer ones of the same connection: their bytes come late and for the first time, and their IP
-//! identification is older than what came before them. What is sent again for nothing because of it is told
-//! by selective acknowledgements and D-SACKs (RFC 2883).
+//! **When.** A capture near the receiver shows at least ten segments, and at least one in a
+//! thousand, that arrived after newer ones of the same connection: their bytes appear late and for
+//! the first time, and their IP identification is older than that of the packets before them.
+//! Selective acknowledgements and D-SACKs (RFC 2883) show how much was retransmitted unnecessarily
+//! because of it.
 //!
-//! **Why.** Several links or queues share a connection's packets. Nothing is lost, but the receiver's
-//! duplicate acknowledgements look like loss to the sender: it sends again what has arrived, and may slow
-//! down. tshark labels such segments "out of order", or "retransmission" where they come later than a round
-//! trip.
+//! **Why.** Several links or queues share a connection's packets. Nothing is lost, but to the
+//! sender the receiver's duplicate acknowledgements look like loss: it retransmits data that has
+//! arrived, and may slow down. tshark labels such segments "out of order", or "retransmission" if
+//! they are more than a round trip late.
 //!
-//! **What to do.** Keep SACK, D-SACK and timestamps on at both ends: with them Linux learns how far the path
-//! reorders and waits for it. Look for what reorders: links bundled packet by packet, several queues
-//! without flow hashing. In a provider's network it is often something to live with.
+//! **What to do.** Keep SACK, D-SACK and timestamps on at both ends: with them, Linux learns how
+//! far the path reorders, and waits accordingly. Look for the source: links bonded per packet,
+//! several queues without flow hashing. In a provider's network you may not be able to remove it.
 
 use crate::captured::{Flow, certainty, found, frames, needs_both, sum, which};
 use crate::facts::Capture;
@@ -43,21 +44,21 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Advice,
             certainty(&found, Certainty::Likely),
             format!(
-                "{} of {} were overtaken by newer ones, and {} sent again for nothing.",
+                "{} of {} arrived after newer ones, and {} were retransmitted unnecessarily.",
                 words::thousands(overtaken),
                 words::plural(segments, "segment"),
                 words::thousands(needless)
             ),
         )
         .evidences(which(&found))
-        .evidence(Evidence::count("overtaken", overtaken, "segments"))
-        .evidence(Evidence::count("sent again though they had arrived", needless, "segments"))
+        .evidence(Evidence::count("reordered", overtaken, "segments"))
+        .evidence(Evidence::count("retransmitted although they had arrived", needless, "segments"))
         .evidence(Evidence::count("reported by D-SACK", sum(&found, |side| side.duplicate_sacks), "times"))
-        .evidence(Evidence::count("sent again in all", sum(&found, |side| side.repeated_segments), "segments"))
+        .evidence(Evidence::count("retransmitted in total", sum(&found, |side| side.repeated_segments), "segments"))
         .evidences(frames(&found, "out_of_order").or_else(|| frames(&found, "retransmission")))
-        .why("Reordering looks like loss to the sender: it sends again what has arrived, and may slow down.")
+        .why("To the sender, reordering looks like loss: it retransmits data that has arrived, and may slow down.")
         .remedy(
-            "Keep on what tells late from lost, at both ends",
+            "Keep SACK, D-SACK and timestamps on at both ends",
             &[
                 "sysctl -w net.ipv4.tcp_sack=1",
                 "sysctl -w net.ipv4.tcp_dsack=1",

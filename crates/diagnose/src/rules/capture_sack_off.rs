@@ -1,15 +1,16 @@
-//! Segments overtake each other or are lost, and without SACK too much is sent again.
+//! Segments are reordered or lost, and without SACK too much data is retransmitted.
 //!
-//! **When.** A capture shows data out of order or sent again, at least ten times on a connection whose
-//! handshake has no SACK on one side or the other.
+//! **When.** A capture shows data out of order or retransmitted at least ten times on connections
+//! whose handshake lacks SACK on at least one side.
 //!
-//! **Why.** Without selective acknowledgements a receiver can only say where the first hole is. The
-//! sender then sends again what had arrived, one hole a round trip, or all of it after its timer. Where
-//! the network reorders, that happens without any loss. At a company, uploads of 200 MB over a path that
-//! reordered took 130 seconds without SACK and 6 with it.
+//! **Why.** Without selective acknowledgements, a receiver can report only the first gap. The
+//! sender then retransmits data that has already arrived, one gap per round trip, or all of it
+//! after its timer. On a network that reorders packets, this happens without any loss. At one
+//! company, uploads of 200 MB over a path with reordering took 130 seconds without SACK and 6 with
+//! it.
 //!
-//! **What to do.** Turn SACK on again. It was often turned off in 2019 against SACK Panic
-//! (CVE-2019-11477), which kernels since then have mended.
+//! **What to do.** Turn SACK on. Many administrators turned it off in 2019 because of SACK Panic
+//! (CVE-2019-11477), which newer kernels have fixed.
 
 use crate::captured::{certainty, found, frames, needs_both, sum, which};
 use crate::facts::Capture;
@@ -50,7 +51,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Warning,
             certainty(&found, Certainty::Likely),
             format!(
-                "{} sent again and {} out of order on connections without SACK.",
+                "{} retransmitted and {} out of order on connections without SACK.",
                 words::plural(again, "segment"),
                 words::thousands(ahead)
             ),
@@ -58,15 +59,15 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
         .evidences(which(&found))
         .evidence(Evidence::text("SACK is not permitted by", by.join(", ")))
         .evidence(Evidence::count("sent once", sum(&found, |side| side.unique_bytes), "bytes"))
-        .evidence(Evidence::count("sent in all", sum(&found, |side| side.payload_bytes), "bytes"))
+        .evidence(Evidence::count("sent in total", sum(&found, |side| side.payload_bytes), "bytes"))
         .evidences(frames(&found, "retransmission"))
-        .why("Without SACK a sender sends again what has arrived, one hole a round trip or all after a timer.")
+        .why("Without SACK a sender retransmits data that has arrived, one gap per round trip or all after a timer.")
         .remedy(
-            "Turn SACK on where it is off",
+            "Turn SACK on",
             &["sysctl -w net.ipv4.tcp_sack=1"],
-            "kernels older than June 2019 can be made to crash by it (CVE-2019-11477)",
+            "attackers can crash kernels older than June 2019 (CVE-2019-11477)",
         )
-        .verify("a new capture: both SYNs carry SACK permitted, and less is sent again")
+        .verify("a new capture: both SYNs carry SACK permitted, and less is retransmitted")
         .source(&["the capture"]),
     );
 }

@@ -1,13 +1,13 @@
-//! A receiver's window is shut: its program does not read.
+//! A receiver advertises a zero window: its program does not read.
 //!
-//! **When.** A capture shows a window of zero, for at least 100 ms in all on a connection.
+//! **When.** A capture shows a zero window, for at least 100 ms in total on a connection.
 //!
-//! **Why.** The window is the room in the receiver's buffer. It shuts when the program behind does not
-//! take what has arrived: it is busy, blocked, or reads slower than the sender sends. Neither the network
-//! nor the sender can do anything about it.
+//! **Why.** The window is the free space in the receiver's buffer. It closes when the program does
+//! not read the data that has arrived: it is busy, blocked, or reads slower than the sender sends.
+//! The network and the sender cannot change this.
 //!
-//! **What to do.** Look at the receiving program, not at the network: what it waits for while its
-//! window is shut. A larger buffer helps only where it pauses for moments.
+//! **What to do.** Examine the receiving program, not the network: find what it waits for while its
+//! window is closed. A larger buffer helps only if the program pauses briefly.
 
 use crate::captured::{found, frames, needs_both, sum, which};
 use crate::facts::Capture;
@@ -34,7 +34,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Warning,
             Certainty::Certain,
             format!(
-                "{} does not read what arrives: its window is shut for {} s.",
+                "{} does not read received data: it advertises a zero window for {} s.",
                 worst.from,
                 words::number(worst.sent.window_shut_ms as f64 / 1e3)
             ),
@@ -46,9 +46,9 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             "segments",
         ))
         .evidences(frames(&found, "zero_window"))
-        .why("The sender may send nothing until the receiving program reads.")
+        .why("The sender has to wait until the receiving program reads.")
         .remedy(
-            "See what the receiving program does meanwhile; the network is not at fault",
+            "Find out what the receiving program waits for; the network is not at fault",
             &["ss -tinm"],
             "none",
         )

@@ -1,13 +1,15 @@
-//! Data is sent again that had arrived.
+//! Spurious retransmissions: data is retransmitted although it had arrived.
 //!
-//! **When.** A capture shows at least ten retransmissions of data that was acknowledged before, or for which
-//! the receiver reports by DSACK that it came twice; and they are at least a third of all.
+//! **When.** A capture shows at least ten retransmissions of data that was already acknowledged, or
+//! that the receiver reports as duplicate by DSACK; and they are at least a third of all
+//! retransmissions.
 //!
-//! **Why.** The sender took late segments or acknowledgements for lost: they overtook each other, were
-//! delayed by more than its timer, or the acknowledgements were lost. It then slows down for nothing.
+//! **Why.** The sender took late segments or acknowledgements for lost: they were reordered,
+//! delayed by more than its timer, or the acknowledgements were lost. It then slows down
+//! unnecessarily.
 //!
-//! **What to do.** Keep timestamps, SACK and DSACK on: with them Linux notices and undoes it. Look for
-//! what reorders, and for delays that jump.
+//! **What to do.** Keep timestamps, SACK and DSACK on: with them, Linux detects and undoes it. Look
+//! for reordering, and for sudden changes in delay.
 
 use crate::captured::{certainty, found, frames, needs_both, sum, which};
 use crate::facts::Capture;
@@ -43,7 +45,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Advice,
             certainty(&found, Certainty::Likely),
             format!(
-                "{} of {} sent again had arrived.",
+                "{} of {} retransmitted had already arrived.",
                 words::thousands(times),
                 words::plural(all, "segment")
             ),
@@ -60,13 +62,13 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             "segments",
         ))
         .evidences(frames(&found, "spurious_retransmission"))
-        .why("The sender takes late packets for lost, sends them again and slows down.")
+        .why("The sender takes late packets for lost, retransmits them and slows down.")
         .remedy(
-            "Keep on what tells late from lost, at both ends",
+            "Keep SACK, DSACK and timestamps on at both ends",
             &["sysctl -w net.ipv4.tcp_timestamps=1", "sysctl -w net.ipv4.tcp_dsack=1"],
             "none",
         )
-        .verify("nstat TcpExtTCPDSACKRecv at the sender rises less")
+        .verify("nstat TcpExtTCPDSACKRecv at the sender rises more slowly")
         .source(&["the capture"]),
     );
 }

@@ -1,15 +1,17 @@
-//! SYNs are sent again: the peer, or the path to it, drops them.
+//! SYNs are retransmitted: the peer, or the path to it, drops them.
 //!
-//! **When.** A capture shows a client's SYN at least twice, and no answer between.
+//! **When.** A capture shows a client's SYN at least twice, with no answer in between.
 //!
-//! **Why.** The spacing tells who waits: 1, 1, 1, 1, 1, 2, 4 seconds is Linux 6.5 and later, 1, 2, 4
-//! seconds is older Linux and most others. Each of these seconds is one that a user waits. A closed port
-//! would have answered with a reset, so somebody throws the SYNs away: a listener whose queues are full,
-//! a firewall, connection tracking that is full, a provider's limit on new connections.
+//! **Why.** The spacing shows which system retransmits: 1, 1, 1, 1, 1, 2, 4 seconds is Linux 6.5
+//! and later; 1, 2, 4 seconds is older Linux and most other systems. The user waits for all of
+//! these seconds. A closed port would have answered with a reset, so something drops the SYNs: a
+//! listener with full queues, a firewall, a full connection tracking table, or a provider's limit
+//! on new connections.
 //!
-//! **What to do.** Capture at the server too. If the SYNs arrive there, the server drops them: `weir
-//! doctor` says which queue. If they do not, the path does: security groups, connection tracking,
-//! limits of the instance type. Many clients that check health open the most connections of all.
+//! **What to do.** Capture at the server too. If the SYNs arrive there, the server drops them, and
+//! `weir doctor` shows which queue is full. If they do not arrive, the path drops them: security
+//! groups, connection tracking, limits of the instance type. Many clients that run health checks
+//! open the most connections.
 
 use crate::captured::{SYN_GAP_MIN_MS, certainty, found, frames, needs_both, sum, which};
 use crate::facts::{Capture, CaptureConnection};
@@ -46,23 +48,23 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             severity,
             certainty(&found, Certainty::Likely),
             format!(
-                "SYNs are sent again {}: the peer, or the path to it, drops them.",
+                "SYNs are retransmitted {}: the peer, or the path to it, drops them.",
                 words::plural(again, "time")
             ),
         )
         .evidences(which(&found))
         .evidence(Evidence::count("never answered", never, "connections"))
         .evidence(Evidence::count("answered by the same server", answered, "connections"))
-        .evidence(Evidence::text("seconds between SYNs of the worst", gaps.join(", ")))
+        .evidence(Evidence::text("seconds between SYNs, worst connection", gaps.join(", ")))
         .evidences(frames(&found, "retransmission"))
-        .why("Each SYN that is lost costs whoever connects a second, then more.")
+        .why("Each lost SYN delays the connection by a second, then more.")
         .remedy(
             "Capture at the server at the same time: if the SYNs arrive, look at its queues",
             &["weir doctor"],
             "none",
         )
         .remedy(
-            "If they do not arrive, look at what is between: firewalls, connection tracking, a provider's limits",
+            "If they do not arrive, examine the path: firewalls, connection tracking, a provider's limits",
             &[],
             "none",
         )

@@ -1,14 +1,14 @@
-//! The last segment of a burst is lost, and only the timer sends it again.
+//! Tail loss: the last segment of a burst is lost, and only the retransmission timer resends it.
 //!
-//! **When.** A capture shows at least three times that the last segment sent is sent again after 150 ms
-//! or more.
+//! **When.** A capture shows at least three times that the last segment sent is retransmitted after
+//! 150 ms or more.
 //!
-//! **Why.** A loss in the middle is told by duplicate acknowledgements within a round trip. Behind the last
-//! segment comes nothing, so the sender waits for its timer: 200 ms at least on Linux, where tail loss
-//! probes need SACK. Short answers are all tail.
+//! **Why.** Duplicate acknowledgements reveal a loss in the middle within a round trip. After the
+//! last segment nothing follows, so the sender waits for its timer: at least 200 ms on Linux, where
+//! tail loss probes need SACK. Short responses consist only of tail.
 //!
-//! **What to do.** Find the loss. Keep SACK and `net.ipv4.tcp_early_retrans = 3` (tail loss probes, the
-//! default) on at the sender.
+//! **What to do.** Find the cause of the loss. Keep SACK and `net.ipv4.tcp_early_retrans = 3` (tail
+//! loss probes, the default) on at the sender.
 
 use crate::captured::{certainty, found, frames, needs_both, sum, which};
 use crate::facts::Capture;
@@ -39,20 +39,20 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Warning,
             certainty(&found, Certainty::Likely),
             format!(
-                "The last segment of a burst waits for the timer {}.",
+                "Tail loss: the last segment of a burst waits for the retransmission timer {}.",
                 words::plural(times, "time")
             ),
         )
         .evidences(which(&found))
-        .evidence(Evidence::count("last segments sent again by the timer", times, "segments"))
+        .evidence(Evidence::count("last segments retransmitted by the timer", times, "segments"))
         .evidences(frames(&found, "retransmission"))
-        .why("Nothing behind a last segment tells that it is lost: each costs 200 ms or more.")
+        .why("No duplicate acknowledgements report a lost last segment: each costs 200 ms or more.")
         .remedy(
-            "Keep tail loss probes and SACK on at the sender, and look for what loses packets",
+            "Keep tail loss probes and SACK on at the sender, and find the cause of the loss",
             &["sysctl -w net.ipv4.tcp_early_retrans=3", "sysctl -w net.ipv4.tcp_sack=1"],
             "none",
         )
-        .verify("nstat TcpExtTCPTimeouts at the sender rises less")
+        .verify("nstat TcpExtTCPTimeouts at the sender rises more slowly")
         .source(&["the capture"]),
     );
 }

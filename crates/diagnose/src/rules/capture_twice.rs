@@ -1,13 +1,14 @@
-//! The capture shows packets twice, and tshark takes the second for retransmissions.
+//! The capture contains packets twice, and tshark labels the copies as retransmissions.
 //!
-//! **When.** At least ten frames, and one in fifty, show a segment of the same IP identification, numbers and
-//! length as one within the millisecond before.
+//! **When.** At least ten frames, and one in fifty, repeat a segment with the same IP
+//! identification, sequence numbers and length within a millisecond.
 //!
-//! **Why.** A mirror port that copies both the way in and the way out, a capture on `any`, on a bridge and
-//! its ports: each packet is there twice. tshark's labels stay in the counts, so that they are the same
-//! as tshark's, but these retransmissions and duplicate acknowledgements did not happen.
+//! **Why.** A mirror port that copies both directions, a capture on `any`, or on a bridge and its
+//! ports records each packet twice. tshark's labels remain in the counts, so that they equal
+//! tshark's, but these retransmissions and duplicate acknowledgements did not happen.
 //!
-//! **What to do.** Capture on one interface, mirror one direction, or take duplicates out: `editcap -d`.
+//! **What to do.** Capture on one interface, mirror one direction, or remove the duplicates:
+//! `editcap -d`.
 
 use crate::captured::{found, frames, needs_both, sum, which};
 use crate::facts::Capture;
@@ -38,7 +39,7 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
             Severity::Advice,
             Certainty::Certain,
             format!(
-                "{} show a segment a second time; {} of them are counted as sent again or out of order.",
+                "{} repeat a segment; {} of them are counted as retransmitted or out of order.",
                 words::plural(twice, "frame"),
                 words::thousands(flagged)
             ),
@@ -49,11 +50,11 @@ pub(super) fn check(capture: &Capture, out: &mut Out) {
         .evidences(frames(&found, "retransmission"))
         .why("These retransmissions did not happen: the same packet was captured at two places.")
         .remedy(
-            "Capture on one interface, or take the duplicates out and look again",
+            "Capture on one interface, or remove the duplicates and analyse again",
             &["editcap -d FILE clean.pcap"],
-            "editcap also takes out what was really sent twice within its window",
+            "editcap also removes segments that were really sent twice within its window",
         )
-        .verify("weir trace of the new capture says nothing of frames captured twice")
+        .verify("weir trace reports no frames captured twice in the new capture")
         .source(&["the capture"]),
     );
 }

@@ -1,15 +1,14 @@
-//! A CPU quota stops programs in the middle of their work.
+//! CPU throttling: a cgroup uses up its CPU quota, and its programs are paused.
 //!
 //! **When.** Between the samples, a cgroup used up its quota before its period ended
-//! (`nr_throttled` of `cpu.stat` rises, cgroup v1 and v2). Advice when seldom, a warning when in 5
-//! % of its periods, critical when in 25 %.
+//! (`nr_throttled` of `cpu.stat` rises, cgroup v1 and v2). Advice if this is rare, a warning if it
+//! happens in 5 % of the periods, critical from 25 %.
 //!
-//! **Why.** All threads of the cgroup stand still for the rest of the period, usually up to 100 ms.
-//! It looks like latency: the machine's CPU seems idle, and the slow requests are random ones.
-//! Several threads use up a quota in a fraction of the period: with 8 threads and a quota of two
-//! CPUs, in 25 ms.
+//! **Why.** All threads of the cgroup are paused for the rest of the period, usually up to 100 ms.
+//! This looks like random latency on a machine whose CPUs seem idle. Several threads use up a quota
+//! in a fraction of the period: 8 threads with a quota of two CPUs need 25 ms.
 //!
-//! **What to do.** Raise the quota, or leave it out and give weights (requests) instead; run as
+//! **What to do.** Raise the quota, or remove it and use weights (CPU requests) instead; run as
 //! many threads as the quota has CPUs; shorten the period. In Kubernetes the quota is `limits.cpu`.
 
 use crate::facts::{Cgroup, CgroupVersion, Facts};
@@ -81,23 +80,23 @@ fn push(
             path.clone(),
             severity,
             Certainty::Certain,
-            format!("{whom} is stopped by its CPU quota in {} of its periods.", words::percent(share)),
+            format!("CPU throttling: {whom} exceeds its CPU quota in {} of its periods.", words::percent(share)),
         )
         .evidence(throttled.evidence("nr_throttled"))
         .evidences(periods.map(|one| one.evidence("nr_periods")))
         .evidences(stood_still.map(|one| {
-            Evidence::number("threads stood still", one.per_s() / 1000.0, "ms per second, added up over threads")
+            Evidence::number("threads paused", one.per_s() / 1000.0, "ms per second, summed over threads")
         }))
         .evidences(cpus.map(|cpus| Evidence::number("quota", cpus, "CPUs")))
         .evidences(cgroup.period_us.get().map(|&us| Evidence::number("period", us as f64 / 1000.0, "ms")))
-        .why("All its threads stand still until the period ends, which looks like random latency while CPUs are idle.")
+        .why("All its threads are paused until the period ends, which looks like random latency while CPUs are idle.")
         .remedy(
             "Raise the quota, here to four CPUs; in Kubernetes `limits.cpu`, in systemd `CPUQuota=400%`",
             &[&raise],
-            "the programs may then take that much CPU from others",
+            "the programs can then take that much CPU from others",
         )
-        .remedy("Run as many threads as the quota has CPUs", &[], "less throughput if it was never used up")
-        .verify("nr_throttled in cpu.stat rises no more under the same load")
+        .remedy("Run as many threads as the quota has CPUs", &[], "less throughput if the quota was never used up")
+        .verify("nr_throttled in cpu.stat no longer rises under the same load")
         .source(&[file]),
     );
 }

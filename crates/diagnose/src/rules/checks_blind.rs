@@ -1,15 +1,16 @@
 //! A server passes its health check while requests to it fail.
 //!
-//! **When.** Between the samples no probe of a server failed and some passed, while of at least 20
-//! attempts more than 5 % failed (warning), or more than 30 % (critical).
+//! **When.** Between the samples, a server's probes passed and none failed, while more than 5 %
+//! (warning) or 30 % (critical) of at least 20 attempts failed.
 //!
-//! **Why.** The check looks at something else than what fails: it only connects, or asks for a page
-//! that needs no database; or it has a way of its own to the server. So the balancer keeps sending
-//! requests there.
+//! **Why.** The check does not test what fails: it only connects, or requests a page that needs no
+//! database, or it reaches the server over another path. So the balancer continues to send requests
+//! to the server.
 //!
-//! **What to do.** Let the check ask for what requests need (`check.path`), and let failures of
-//! real requests count (passive health). If the failures are resets or unanswered SYNs, look at the
-//! network: probes are few, and get through.
+//! **What to do.** Let the check request something that needs what real requests need
+//! (`check.path`), and enable passive health checks (outlier ejection), so that failures of real
+//! requests count. If the failures are resets or unanswered SYNs, examine the network: probes are
+//! few and often get through.
 
 use super::server_failing::with_causes;
 use crate::facts::Facts;
@@ -46,18 +47,18 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         out.push(
             with_causes(finding, &[server], seconds)
                 .evidence(Evidence::count("probes passed", passed, "none failed"))
-                .why("The balancer goes on sending requests there: the check does not see what fails.")
+                .why("The balancer continues to send requests to it: the check does not test what fails.")
                 .remedy(
-                    "Let the check ask for what requests need",
+                    "Let the check request what real requests need",
                     &["check = { path = \"/health\", expect = 200 }"],
-                    "a check that asks more takes servers out for what they share, such as a database",
+                    "a deeper check also removes all servers when a shared dependency fails, such as a database",
                 )
                 .remedy(
-                    "Take it out meanwhile",
+                    "Drain the server until then",
                     &[&format!("weir drain {} {}", server.now.service, server.now.address)],
-                    "the other servers get its load",
+                    "the other servers take its load",
                 )
-                .verify("its probes fail when its requests do")
+                .verify("its probes fail when its requests fail")
                 .source(&["the balancer's counters by server, probes and cause"]),
         );
     }

@@ -1,19 +1,19 @@
-//! Established connections are dead: what this host sends on them is never acknowledged.
+//! Established connections are dead: data sent on them is never acknowledged.
 //!
-//! **When.** Connections whose oldest segment was sent again by two timeouts in a row, with no
-//! acknowledgement since (`TCP_INFO`), prove that more than 1 % of the connections to a server are
-//! affected, or more than 20 % of those of clients, some of whom always vanish. Each connection counts
-//! once; the bound allows one false alarm a month.
+//! **When.** The evidence shows that more than 1 % of the connections to a server are stalled, or
+//! more than 20 % of those from clients, some of which always disappear. A connection is stalled if
+//! its oldest segment was retransmitted by two timeouts in a row, with no acknowledgement since
+//! (`TCP_INFO`). Each connection counts once; the bound allows one false alarm a month.
 //!
-//! **Why.** The peer, or everything sent to it, is gone, and nothing says so: no reset arrives. Programs
-//! wait until their own timeout, or about 15 minutes (`net.ipv4.tcp_retries2`). If only segments of full
-//! size are lost, the path carries less than both ends believe, and the ICMP messages that would say so
-//! are dropped: an MTU black hole. The finding calls that possible where no segment of full size was ever
+//! **Why.** The peer, or the path to it, is gone, and no reset arrives. Programs wait until their
+//! own timeout, or about 15 minutes (`net.ipv4.tcp_retries2`). If only full-size segments are lost,
+//! the path's MTU is smaller than both ends assume, and the ICMP messages that report it are
+//! dropped: an MTU black hole. The finding calls this possible if no full-size segment was ever
 //! acknowledged on most of these connections.
 //!
-//! **What to do.** See whether the peer answers at all (`ping`), then with large packets (`ping -M do -s
-//! 1472`). Look for a firewall that lost its state, a host that died, a route that changed. Against an MTU
-//! black hole let ICMP type 3 code 4 pass, or set `net.ipv4.tcp_mtu_probing = 1`.
+//! **What to do.** Check whether the peer answers at all (`ping`), then with large packets (`ping
+//! -M do -s 1472`). Look for a firewall that lost its state, a host that crashed, or a route that
+//! changed. For an MTU black hole, allow ICMP type 3 code 4, or set `net.ipv4.tcp_mtu_probing = 1`.
 
 use crate::evidence::Units;
 use crate::facts::{Direction, PeerSockets};
@@ -82,7 +82,7 @@ fn push(mut peers: Vec<Peer<'_>>, out: &mut Out) {
         )
     } else {
         format!(
-            "{} with {named} are dead: nothing that is sent on them is acknowledged.",
+            "{} with {named} are dead: data sent on them is never acknowledged.",
             words::plural(all.affected, "connection")
         )
     };
@@ -104,16 +104,16 @@ fn push(mut peers: Vec<Peer<'_>>, out: &mut Out) {
             )
         }))
         .evidence(Evidence::count("never had a full segment acknowledged", full, "connections"))
-        .why("No reset arrives, so programs wait until their own timeout, or for a quarter of an hour.")
+        .why("No reset arrives, so programs wait until their own timeout, or for about 15 minutes.")
         .remedy(
-            "See whether the peer answers at all, and with large packets",
+            "Check whether the peer answers at all, and with large packets",
             &["ping -c 3 ADDRESS", "ping -c 3 -M do -s 1472 ADDRESS", "ss -tino state established | grep -B1 backoff"],
             "none",
         )
         .remedy(
-            "If only large packets are lost, let the kernel probe for the size that gets through",
+            "If only large packets are lost, let the kernel probe for the path's MTU",
             &["sysctl -w net.ipv4.tcp_mtu_probing=1"],
-            "probing begins after several timeouts; the path should let ICMP type 3 code 4 pass instead",
+            "probing starts only after several timeouts; it is better to allow ICMP type 3 code 4 on the path",
         )
         .verify("ss -tino state established shows no connection with backoff")
         .source(&["sock_diag (TCP_INFO: retransmits, unacked)"]),

@@ -1,19 +1,19 @@
-//! Connections that this host begins are refused: nothing listens where it asks.
+//! Connections that this host opens are refused: nothing listens at their destination.
 //!
-//! **When.** Connections prove that more than 5 % of those begun between the samples failed at once
-//! (`TcpAttemptFails` of `TcpActiveOpens`), with at most one false alarm a month; 6 of 6 are enough. Those
-//! that ran into a timeout (`TcpExtTCPAbortOnTimeout`) are not counted, since nothing answered them.
-//! Critical from half of them on.
+//! **When.** The evidence shows that more than 5 % of the connections opened between the samples
+//! failed immediately (`TcpAttemptFails` of `TcpActiveOpens`), with at most one false alarm a
+//! month; 6 of 6 are enough. Connections that timed out (`TcpExtTCPAbortOnTimeout`) are not
+//! counted, because nothing answered them. Critical from 50 % on.
 //!
-//! **Why.** The server's host answers with a reset, or a firewall with ICMP: the program there does not
-//! run, listens elsewhere, or is not allowed to be reached. A program that tries again at once can make
-//! tens of thousands of attempts a second of it.
+//! **Why.** The server's host answers with a reset, or a firewall answers with ICMP: the program is
+//! not running, listens elsewhere, or is blocked. A program that retries immediately can make tens
+//! of thousands of attempts a second.
 //!
-//! **What to do.** See where the attempts go, and whether a program listens there. Let the client wait
-//! between attempts.
+//! **What to do.** Find the destination of the attempts, and check whether a program listens there.
+//! Let the client wait between attempts.
 //!
-//! **Not to be confused with.** Handshakes that clients break off here count in `TcpAttemptFails` too.
-//! Where this host accepts connections as well, the finding is *possible*.
+//! **Not to be confused with.** Handshakes that clients abort on this host count in
+//! `TcpAttemptFails` too. If this host also accepts connections, the finding is *possible*.
 
 use crate::evidence::Units;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -42,7 +42,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             if is_critical { Severity::Critical } else { Severity::Warning },
             if accepts { Certainty::Possible } else { Certainty::Likely },
             format!(
-                "{} connections a second are refused, {} of those that this host begins.",
+                "{} connections a second are refused, {} of those that this host opens.",
                 words::number(per_s),
                 words::percent(units.share())
             ),
@@ -51,13 +51,13 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         .evidence(begun.evidence("TcpActiveOpens"))
         .evidences(icmp.map(|one| one.evidence("IcmpInDestUnreachs")))
         .evidences(accepts.then(|| Evidence::count("TcpPassiveOpens", any("TcpPassiveOpens"), "between the samples")))
-        .why("The other host answers at once that nothing listens there, or that it may not be reached.")
+        .why("The other host answers immediately that nothing listens there, or a firewall rejects the connection.")
         .remedy(
-            "See where the attempts go, and start what should listen there",
+            "Find the destination of the attempts, and start the program that should listen there",
             &["tcpdump -nn -c 20 'tcp[tcpflags] & tcp-rst != 0 or icmp[0] == 3'", "ss -ltn"],
             "a capture costs a little processor time while it runs",
         )
-        .verify("nstat -az TcpAttemptFails rises no more")
+        .verify("nstat -az TcpAttemptFails no longer rises")
         .source(&["/proc/net/snmp", "/proc/net/netstat"]),
     );
 }

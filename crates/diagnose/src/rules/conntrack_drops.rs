@@ -61,7 +61,7 @@ fn says(
     failed: Option<Change>,
     is_full: bool,
 ) -> Option<Said> {
-    const LOST: &str = "After a dropped packet, a client waits a second before it retransmits, and a DNS resolver about 5 s.";
+    const LOST: &str = "After a dropped packet, a client waits a second before it retransmits, a DNS resolver about 5 s.";
     let rising = |one: Option<Change>| one.filter(|one| one.is_rising());
     Some(match (rising(dropped), rising(early), rising(failed)) {
         (Some(dropped), early, _) if is_full || early.is_some() => (

@@ -2,16 +2,18 @@
 //!
 //! **When.** `nf_conntrack_count` is above 75 % (warning) or 90 % (critical) of `nf_conntrack_max`.
 //!
-//! **Why.** When the table is full, the kernel evicts entries that have seen no reply yet. If there are none,
-//! it drops packets of new connections. Clients then see a server that does not respond. Only the kernel's
-//! log and the table's own counters show the cause.
+//! **Why.** When the table is full, the kernel evicts entries that have seen no reply yet. If there
+//! are none, it drops packets of new connections. To clients, the server does not respond. Only the
+//! kernel log ("nf_conntrack: table full, dropping packet") and the table's own counters show the
+//! cause.
 //!
-//! **What to do.** Exclude traffic that needs no tracking (`notrack` for the balancer's own traffic and for
-//! DNS), shorten timeouts, or enlarge the table together with its number of buckets. An entry takes about 400
-//! bytes.
+//! **What to do.** Exclude traffic that needs no tracking (`notrack` for the balancer's own traffic
+//! and for DNS), shorten timeouts, or enlarge the table together with its number of buckets. An
+//! entry takes about 400 bytes.
 //!
-//! **See also.** `conntrack_drops` reports evictions and drops. `conntrack_timeout` reports entries that are
-//! kept for five days. In a container `nf_conntrack_max` is read-only: change it on the host.
+//! **See also.** `conntrack_drops` reports evictions and drops. `conntrack_timeout` reports entries
+//! that are kept for five days. In a container `nf_conntrack_max` is read-only: change it on the
+//! host.
 
 use crate::facts::Conntrack;
 use crate::finding::{Certainty, Evidence, Finding, Severity};

@@ -1,14 +1,16 @@
-//! The hypervisor gives this machine's processor time to others.
+//! CPU steal: the hypervisor gives this machine's processor time to other machines.
 //!
 //! **When.** Steal (`/proc/stat`, eighth field) is above 5 % of all processor time between the
 //! samples (warning), or above 10 % (critical).
 //!
-//! **Why.** The machine wanted to run and was not let: a neighbour takes too much, or an instance
-//! of a burstable kind has spent its credits. Programs that show CPU without steal hide it: a
-//! machine at "80 %" may have nothing left. A company's graphs did exactly that.
+//! **Why.** The machine was ready to run, but the hypervisor did not schedule it: another virtual
+//! machine uses too much, or a burstable instance has spent its CPU credits. Tools that show CPU
+//! usage without steal hide this: a machine at "80 %" may have no capacity left, as the graphs of
+//! one company showed.
 //!
-//! **What to do.** Look at the credit balance at the provider (the machine itself can't see it),
-//! choose a kind without credits, or move. Steal of 0 does not prove that credits remain.
+//! **What to do.** Check the credit balance at the provider (it is not visible from the machine),
+//! choose an instance type without credits, or move to another host. Steal of 0 does not prove that
+//! credits remain.
 //!
 //! **Burst credits.** A burstable instance whose credits are spent is held to its baseline: steal
 //! rises while what the machine gets stays near a share that its type fixes. Where the firmware
@@ -67,7 +69,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
     let near = |at: f64| (given - at).abs() <= at * NEAR_BASELINE;
     let is_held = share > idle && baseline.is_some_and(near);
     let credits = if is_held {
-        " It gets its type's baseline, as one whose burst credits are spent."
+        " It gets only its type's baseline, so its burst credits are probably spent."
     } else {
         ""
     };
@@ -77,7 +79,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             if share > CRITICAL_SHARE { Severity::Critical } else { Severity::Warning },
             Certainty::Likely,
             format!(
-                "{} of the processor time is given to other machines.{credits}",
+                "CPU steal: {} of the processor time is given to other machines.{credits}",
                 words::percent(share)
             ),
         )
@@ -104,9 +106,9 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
                 ),
             )
         }))
-        .why("Requests wait while the machine is stopped, and no program on it can see why.")
+        .why("Requests wait while the hypervisor pauses the machine, and programs on it cannot detect why.")
         .remedy(
-            "Look at the credit balance at the provider; choose a kind without credits, or move",
+            "Check the credit balance at the provider; choose an instance type without credits, or move to another host",
             &["vmstat 1 5"],
             "a larger instance costs more",
         )

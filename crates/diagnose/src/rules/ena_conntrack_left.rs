@@ -1,13 +1,13 @@
-//! The provider's table of tracked connections for this instance runs out.
+//! The provider's connection tracking table for this instance is nearly full.
 //!
 //! **When.** `conntrack_allowance_available`, a gauge of the ENA driver, falls so fast that it
-//! reaches zero within an hour, or is below a tenth of what it was in the first sample.
+//! reaches zero within an hour, or is below a tenth of its value in the first sample.
 //!
-//! **Why.** At zero the provider drops the packets of new connections (`ena_shaped`), and nothing
-//! on this machine shows it.
+//! **Why.** At zero, the provider drops packets of new connections (`ena_shaped`), and no counter
+//! of the kernel shows it.
 //!
-//! **What to do.** Fewer and longer connections, security-group rules that need no tracking, or a
-//! larger instance.
+//! **What to do.** Use fewer and longer connections, security-group rules that need no tracking, or
+//! a larger instance.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};
@@ -40,7 +40,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 Severity::Warning,
                 Certainty::Possible,
                 format!(
-                    "At this pace the provider tracks no further connection on {} in {} minutes.",
+                    "At this rate, the provider's connection tracking table for {} is full in {} minutes.",
                     now.name,
                     words::number(zero_in_s / 60.0)
                 ),
@@ -53,7 +53,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 &[],
                 "an open security group protects less",
             )
-            .verify(format!("ethtool -S {} | grep {NAME} falls no more", now.name))
+            .verify(format!("ethtool -S {} | grep {NAME} no longer falls", now.name))
             .source(&["ethtool statistics"]),
         );
     }

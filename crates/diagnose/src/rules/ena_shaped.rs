@@ -1,19 +1,18 @@
-//! The cloud provider shapes or drops this instance's traffic, which no counter of the kernel
-//! shows.
+//! The cloud provider limits this instance's traffic, which no kernel counter shows.
 //!
 //! **When.** One of the ENA driver's `*_allowance_exceeded` statistics rises (driver 2.2.10 and
 //! later): `bw_in`, `bw_out` bandwidth; `pps` packets per second; `conntrack` tracked connections;
 //! `linklocal` packets to the provider's own services (DNS, metadata, time).
 //!
-//! **Why.** Each counts packets that were queued or dropped outside this machine. `conntrack_`
-//! drops SYNs: connections stall and one gets through each time a SYN is sent again. A company
-//! whose health checks made some 500 connections a second to a small instance saw exactly that,
-//! over a whole zone.
+//! **Why.** These statistics count packets that were queued or dropped outside this machine. If
+//! `conntrack_` rises, SYNs are dropped: new connections stall until a retransmitted SYN gets
+//! through. A company saw this across a whole zone: its health checks opened about 500 connections
+//! a second to a small instance.
 //!
-//! **What to do.** A larger instance has larger allowances. For `conntrack_`: security-group rules
-//! that allow all traffic both ways are not tracked; fewer, longer connections (share health
-//! checks: `weir doctor checks`). For `linklocal_`: cache DNS on this machine. For `bw_` and
-//! `pps_`: spread the load.
+//! **What to do.** Larger instances have larger allowances. For `conntrack_`: security-group rules
+//! that allow all traffic in both directions are not tracked; use fewer, longer connections (share
+//! health checks: `weir doctor checks`). For `linklocal_`: cache DNS on this machine. For `bw_` and
+//! `pps_`: spread the load over more instances.
 
 use crate::finding::{Certainty, Finding, Severity};
 use crate::view::{Change, Out, View};
@@ -40,7 +39,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             rising.extend(change.filter(|one| one.is_rising()).map(|one| (name.as_str(), one)));
         }
         if !is_told {
-            out.could_not(&what, "the ENA driver tells them from version 2.2.10 on");
+            out.could_not(&what, "the ENA driver reports them from version 2.2.10 on");
         }
         for (name, change) in rising {
             out.push(finding(&now.name, name, change, out));
@@ -75,8 +74,8 @@ fn finding(interface: &str, name: &str, change: Change, out: &Out) -> Finding {
         format!("The provider limits {of} on {interface}."),
     )
     .evidence(change.evidence(name))
-    .why("The packets wait or vanish outside this machine, where netstat and tcpdump see nothing.")
+    .why("The packets are queued or dropped outside this machine, where netstat and tcpdump see nothing.")
     .remedy(action, commands, "a larger instance costs more; an open security group protects less")
-    .verify(format!("ethtool -S {interface} | grep {name} rises no more"))
+    .verify(format!("ethtool -S {interface} | grep {name} no longer rises"))
     .source(&["ethtool statistics"])
 }

@@ -1,17 +1,17 @@
-//! A wave of failures, and what the kernel saw meanwhile.
+//! A burst of failures, with the kernel counters that rose at the same time.
 //!
-//! **When.** Between some of at least four samples, and not between most of them, at least five
-//! attempts a second failed, and five times as many as between the median two. A counter of the kernel is
-//! named only if it fits the failures' cause, rose in at least half of these times, or just before, and
-//! five times as fast as in the others. That it belongs to the wave is likely if there are nine samples
-//! or more; with fewer it is possible.
+//! **When.** There are at least four samples. In some intervals between them, but not in most, at
+//! least five attempts a second failed, and five times as many as in the median interval. A kernel
+//! counter is named only if it fits the cause of the failures, rose in at least half of these
+//! intervals or just before, and rose five times as fast as in the others. The connection is
+//! *likely* from nine samples on, and *possible* with fewer.
 //!
-//! **Why.** Things that rise on the same host at the same time belong together; things that merely
-//! happen often do not. If counters fit and none rose, the finding says so: then the cause is most
-//! likely not on this host.
+//! **Why.** Counters that rise on the same host at the same time as the failures point to the
+//! cause; counters that rise often do not. If counters fit the cause but none rose, the finding
+//! says so: the cause is then most likely not on this host.
 //!
-//! **What to do.** If a counter is named, follow the rule that stands for it. If none is, look at
-//! the servers' logs for those seconds.
+//! **What to do.** If a counter is named, see the rule for that counter. Otherwise look at the
+//! servers' logs for those seconds.
 
 use std::collections::BTreeMap;
 
@@ -158,33 +158,33 @@ fn push(facts: &Facts, steps: &[Step<'_>], wave: &[bool], usual: f64, out: &mut 
     let is_likely = !connected.is_empty() && steps.len() >= STEPS_LIKELY;
     let with = match connected.first() {
         Some((counter, _)) => format!("{counter} rose with it"),
-        None if fitting(main).is_empty() => "no counter of the kernel's fits this cause".to_owned(),
-        None if is_seen => "of the kernel's counters that fit, none rose with it".to_owned(),
-        None => "what the kernel saw meanwhile is not known".to_owned(),
+        None if fitting(main).is_empty() => "no kernel counter fits this cause".to_owned(),
+        None if is_seen => "no kernel counter that fits this cause rose with it".to_owned(),
+        None => "the kernel's counters for that time are not known".to_owned(),
     };
     out.push(
         out.finding(
             main,
             Severity::Warning,
             if is_likely { Certainty::Likely } else { Certainty::Possible },
-            format!("A wave of {} ({main}): {with}.", words::plural(failed, "failure")),
+            format!("A burst of {} ({main}): {with}.", words::plural(failed, "failure")),
         )
         .evidence(Evidence::number("lasted", seconds, "s"))
         .evidences(when(facts, inside().next(), inside().next_back()))
         .evidence(Evidence::number("usual failures", usual, "per second"))
         .evidences(causes.iter().take(CAUSES_SHOWN_MAX).map(|(cause, count)| Evidence::count(*cause, *count, "failures")))
         .evidences(connected.iter().map(|(counter, rise)| Evidence::count(*counter, *rise, "meanwhile")))
-        .why("What rises on one host at the same time belongs together; a counter that did not is not named here.")
+        .why("Counters that rise on the same host at the same time point to the cause; other counters are not named here.")
         .remedy(
             if connected.is_empty() {
-                "Look into the logs of the servers for those seconds"
+                "Look at the servers' logs for those seconds"
             } else {
-                "Look at what the counter stands for, and at the finding about it, if there is one"
+                "See what the counter means, and the finding about it, if there is one"
             },
             &["weir doctor --for 10s"],
             "none",
         )
-        .verify("no further wave in the log")
+        .verify("the log shows no further burst of failures")
         .source(&["the balancer's counters and the kernel's, second by second"]),
     );
 }

@@ -1,14 +1,15 @@
-//! One processor does most of the network's work.
+//! One processor handles most of the network traffic.
 //!
-//! **When.** Between the samples one processor processed more than three times as many packets as
-//! the median one (`/proc/net/softnet_stat`), more than 10,000 a second, on a machine with three or
-//! more. The queues whose interrupts go there (`/proc/interrupts`) are named.
+//! **When.** Between the samples, one processor handled more than three times as many packets as
+//! the median processor (`/proc/net/softnet_stat`), and more than 10,000 a second, on a machine
+//! with at least three processors. The finding names the queues whose interrupts that processor
+//! handles (`/proc/interrupts`).
 //!
-//! **Why.** That processor is the limit for packets: it drops while the others idle, and programs
-//! that share it are slow.
+//! **Why.** That processor limits the packet rate: it drops packets while the others are idle, and
+//! slows down the programs that share it.
 //!
-//! **What to do.** More queues on the interface (`ethtool -L`), `irqbalance`, or RPS where it has
-//! one queue only.
+//! **What to do.** Use more queues on the interface (RSS, `ethtool -L`), `irqbalance`, or RPS if
+//! the interface has only one queue.
 
 use crate::facts::{Facts, HostSample, NetworkInterrupt};
 use crate::finding::{Certainty, Evidence, Severity};
@@ -45,7 +46,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             Severity::Advice,
             Certainty::Likely,
             format!(
-                "Processor {cpu} processes {} packets a second, the median one {}.",
+                "Processor {cpu} handles {} packets a second, the median processor {}.",
                 words::number(most),
                 words::number(median)
             ),
@@ -54,13 +55,13 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         .evidence(Evidence::number("median processor", median, "packets per second"))
         .evidence(Evidence::count("processors", work.len() as u64, "online"))
         .evidences(queues_of(facts, cpu))
-        .why("It is the limit for packets, while the others idle.")
+        .why("It limits the packet rate while the others are idle.")
         .remedy(
-            "Use more queues, and spread their interrupts",
+            "Use more queues (RSS), and spread their interrupts",
             &["ethtool -l eth0", "ethtool -L eth0 combined 4", "systemctl enable --now irqbalance"],
-            "changing queues interrupts the interface for a moment",
+            "changing queues briefly interrupts the interface",
         )
-        .verify("the first column of /proc/net/softnet_stat rises alike on all processors")
+        .verify("the first column of /proc/net/softnet_stat rises equally on all processors")
         .source(&["/proc/net/softnet_stat", "/proc/interrupts"]),
     );
 }

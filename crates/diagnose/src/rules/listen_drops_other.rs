@@ -1,14 +1,14 @@
-//! Listening sockets drop SYNs for another reason than a full accept queue.
+//! Listening sockets drop SYNs for a reason other than a full accept queue.
 //!
 //! **When.** `TcpExtListenDrops` rises faster than `TcpExtListenOverflows`, which it includes.
 //!
-//! **Why.** Each is a connection that its client has to ask for once more, after a second. The
-//! reasons are a SYN queue that is full, no memory for the new socket, no route back to the client,
-//! or a security module that refuses.
+//! **Why.** The client of each dropped SYN retransmits it after a second. Possible reasons: the SYN
+//! queue is full, there is no memory for the new socket, there is no route to the client, or a
+//! security module denies the connection.
 //!
-//! **What to do.** `TcpExtTCPReqQFullDrop` beside it means the SYN queue; `TcpExtPruneCalled` or
-//! `TCPAbortOnMemory` memory. Otherwise look at routes and rules towards the clients (`ip route get
-//! ADDRESS`).
+//! **What to do.** If `TcpExtTCPReqQFullDrop` rises too, the SYN queue is full; if
+//! `TcpExtPruneCalled` or `TCPAbortOnMemory` rises, memory is short. Otherwise check the routes and
+//! rules towards the clients (`ip route get ADDRESS`).
 
 use crate::finding::{Certainty, Severity};
 use crate::view::{Change, Out, View};
@@ -48,9 +48,9 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 .filter(|(_, change)| change.is_rising())
                 .map(|(name, change)| change.evidence(name)),
         )
-        .why("Each dropped SYN costs its client a second at least.")
+        .why("Each dropped SYN costs its client at least a second.")
         .remedy(
-            "See which of the usual reasons it is: the SYN queue, memory, or the route back",
+            "Find the reason: the SYN queue, memory, or the route back",
             &["nstat -az TcpExtTCPReqQFullDrop TcpExtTCPAbortOnMemory IpOutNoRoutes"],
             "none",
         )

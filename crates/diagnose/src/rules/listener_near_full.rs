@@ -1,14 +1,15 @@
 //! An accept queue is nearly full in every sample.
 //!
-//! **When.** More than 70 % of a listening socket's backlog is taken in every sample, and at least
-//! two connections wait.
+//! **When.** In every sample, more than 70 % of a listening socket's backlog is in use, and at
+//! least two connections wait.
 //!
-//! **Why.** The next burst overflows it, and clients then wait whole seconds. Connections that wait
-//! here are already established for the client: its time to the first byte includes the wait.
+//! **Why.** The next burst overflows the queue, and its clients wait for whole seconds. Connections
+//! in the queue are already established for their clients, so the wait adds to their time to first
+//! byte.
 //!
-//! **What to do.** Find out why the program accepts so slowly (one thread that accepts and works,
-//! all workers busy, a stopped process). More listeners (`SO_REUSEPORT`) or more workers help; a
-//! larger backlog only makes room for bursts.
+//! **What to do.** Find out why the program accepts slowly (a single thread that accepts and works,
+//! all workers busy, a stopped process). More listeners (`SO_REUSEPORT`) or more workers help. A
+//! larger backlog only absorbs bursts.
 
 use crate::backlog::raise_backlog;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -39,7 +40,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 Severity::Warning,
                 certainty,
                 format!(
-                    "{} lets {} connections wait, of {} that may.",
+                    "The accept queue of {} is nearly full: {} of {} connections.",
                     listening.name(),
                     words::thousands(waiting.into()),
                     words::thousands(u64::from(backlog) + 1)
@@ -47,10 +48,10 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             )
             .evidence(Evidence::count("waiting", waiting.into(), "connections"))
             .evidence(Evidence::count("backlog", backlog.into(), "connections"))
-            .evidence(Evidence::count("samples", listening.samples as u64, "in which it was so"))
-            .why("The next burst overflows it, and clients then wait whole seconds to try again.")
+            .evidence(Evidence::count("samples", listening.samples as u64, "with a nearly full queue"))
+            .why("The next burst overflows it, and its clients wait whole seconds before they retransmit.")
             .remedy(
-                "Look at why the program accepts so slowly: all workers busy, or blocked",
+                "Find out why the program accepts slowly: all workers busy, or blocked",
                 &[],
                 "none",
             );

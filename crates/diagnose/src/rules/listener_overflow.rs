@@ -2,24 +2,24 @@
 //!
 //! **When.** More connections wait in a socket's accept queue than its backlog says (it holds one
 //! more than that), or the socket's drops and `TcpExtListenOverflows` rise together between two
-//! samples. Where the drops of other sockets could explain every overflow, it is *possible*. Drops of
-//! the past, none now, are said as advice, where the namespace has counted overflows. Drops of a socket
-//! alone prove nothing: they also count SYNs that were repeated because an answer was lost.
+//! samples. Where the drops of other sockets could explain every overflow, it is *possible*. Drops
+//! of the past, none now, are said as advice, where the namespace has counted overflows. Drops of a
+//! socket alone prove nothing: they also count SYNs that were repeated because an answer was lost.
 //!
 //! **Why.** A connection that finds the queue full is dropped without a word. The client sends its
 //! SYN again after 1 s (3 s before Linux 3.1), then after 1, 2 or 4 s more, so users see waits of
 //! whole seconds while the server's own response times look fine.
 //!
-//! **What to do.** A queue that stays full is a program that does not accept: look at what it does
-//! (blocked, stopped, all workers busy). One that overflows in bursts needs faster accepting or
-//! more listeners (`SO_REUSEPORT`), then a larger backlog: the program's own `listen` setting and
-//! `net.core.somaxconn`, of which the smaller counts, and only from the next `listen()` on. So
-//! restart the program after a change. A longer queue only makes connections wait longer if the
-//! program is too slow on average.
+//! **What to do.** If the queue stays full, the program does not accept: check whether it is
+//! blocked or stopped, or whether all its workers are busy. If the queue overflows in bursts, let
+//! the program accept faster or use more listeners (`SO_REUSEPORT`), then raise the backlog: both
+//! the program's own `listen` setting and `net.core.somaxconn`. The smaller of the two applies, and
+//! only from the next `listen()` on, so restart the program after a change. If the program is too
+//! slow on average, a larger backlog only makes connections wait longer.
 //!
-//! **See also.** `ss -ltn` shows the queue as Recv-Q and its limit as Send-Q; `nstat -az
-//! TcpExtListenOverflows` the drops of the namespace. `listener_near_full` speaks before it
-//! happens.
+//! **See also.** `ss -ltn` shows the queue length as Recv-Q and its limit as Send-Q; `nstat -az
+//! TcpExtListenOverflows` shows the drops of the namespace. `listener_near_full` warns before the
+//! queue overflows.
 
 use crate::backlog::raise_backlog;
 use crate::finding::{Certainty, Evidence, Finding, Severity};
@@ -66,7 +66,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             );
         let finding = if listening.is_full() {
             finding.remedy(
-                "Look at what the program does instead of accepting: stopped, blocked, or all \
+                "Find out why the program does not accept: stopped, blocked, or all \
                  workers busy",
                 &[&format!("ss -ltnp 'sport = :{}'", listening.address.port())],
                 "none",
@@ -77,7 +77,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         out.push(
             raise_backlog(finding, &listening, view)
                 .verify(format!(
-                    "nstat -az TcpExtListenOverflows rises no more under the same load; ss -ltn \
+                    "nstat -az TcpExtListenOverflows no longer rises under the same load; ss -ltn \
                      'sport = :{}' shows Recv-Q well below Send-Q",
                     listening.address.port()
                 ))
@@ -122,7 +122,7 @@ fn now(
     .evidence(drops.evidence("drops of this socket"))
     .evidence(overflows.evidence("TcpExtListenOverflows"))
     .why(
-        "Clients whose connection is dropped wait whole seconds before they try again; the \
+        "Clients whose connection is dropped wait whole seconds before they retransmit; the \
          program's own response times do not show it.",
     )
 }
@@ -136,7 +136,7 @@ fn full(listening: &Listening<'_>, out: &Out) -> Finding {
     )
     .evidences(listening.drops.map(|drops| drops.evidence("drops of this socket")))
     .why(
-        "Every further connection is dropped without a word, and its client tries again only \
+        "Every further connection is silently dropped, and its client retransmits only \
          after whole seconds.",
     )
 }
@@ -148,7 +148,7 @@ fn past(listening: &Listening<'_>, overflows: Change, out: &Out) -> Finding {
         Severity::Advice,
         Certainty::Possible,
         format!(
-            "{} may have dropped up to {} since it began to listen, none just now.",
+            "{} may have dropped up to {} since it was opened, none during this measurement.",
             listening.name(),
             words::plural(drops.min(overflows.in_all), "new connection")
         ),
@@ -156,7 +156,7 @@ fn past(listening: &Listening<'_>, overflows: Change, out: &Out) -> Finding {
     .evidence(Evidence::count("drops of this socket", drops, "packets"))
     .evidence(overflows.evidence("TcpExtListenOverflows"))
     .why(
-        "Accept queues of this namespace have overflowed, perhaps this one, in a burst; clients \
+        "Accept queues of this namespace have overflowed in a burst, perhaps this one; clients \
          waited whole seconds. Repeated SYNs count among the drops too.",
     )
 }

@@ -1,23 +1,24 @@
-//! Segments have to be sent again: packets are lost on the way.
+//! Packet loss: segments are lost on the path and retransmitted.
 //!
-//! **When.** Loss episodes prove that more than a third of a per cent of the segments are lost. An
-//! episode is a fast recovery (`TcpExtTCPSackRecovery`, `TCPRenoRecovery`, `TCPLossProbeRecovery`) or a
-//! run of timeouts of one connection, less those that the kernel took back (`TCPFullUndo`,
-//! `TCPLossUndo`, `TCPDSACKUndo`). The bound allows one false alarm a month, and asks for no smallest
-//! number of segments. A warning from 1 %, critical from 5 % of the segments: `TcpRetransSegs`, less
-//! repeated SYNs and what the peers reported as received twice (`TcpExtTCPDSACKRecvSegs`), of all
-//! transmissions.
+//! **When.** Loss episodes prove that more than 0.33 % of the segments are lost. An episode is a
+//! fast recovery (`TcpExtTCPSackRecovery`, `TCPRenoRecovery`, `TCPLossProbeRecovery`) or a series
+//! of timeouts of one connection, without those that the kernel has undone (`TCPFullUndo`,
+//! `TCPLossUndo`, `TCPDSACKUndo`). The bound allows one false alarm a month and needs no minimum
+//! number of segments. A warning from 1 %, critical from 5 % of all transmissions. The lost
+//! segments are `TcpRetransSegs` without repeated SYNs and without the segments that peers reported
+//! as duplicates (`TcpExtTCPDSACKRecvSegs`).
 //!
-//! **Why.** Each lost segment costs a round trip at least, a lost last one a timeout of 200 ms or
-//! more; cubic halves its speed, roughly, for each episode. With 1 % of loss a cubic connection
-//! over 70 ms carries about 2 MB/s, however fast the link.
+//! **Why.** Each lost segment costs at least a round trip; if it is the last of a response, it
+//! costs a timeout of 200 ms or more. cubic roughly halves its speed for each episode. With 1 %
+//! loss, a cubic connection over 70 ms carries about 2 MB/s, however fast the link.
 //!
-//! **What to do.** See whether it is one peer, one zone or everybody: the finding lists the worst.
-//! One peer: its way or its host. Everybody: this host's interface, its instance's limits
-//! (`ena_shaped`, `nic_drops`) or its provider. BBR bears loss better than cubic.
+//! **What to do.** The finding lists the worst peers: check whether one peer, one zone or all peers
+//! are affected. If it is one peer, examine its path and its host. If it is all peers, examine this
+//! host's interface, its instance's limits (`ena_shaped`, `nic_drops`) or its provider. BBR
+//! tolerates loss better than cubic.
 //!
-//! **Not to be confused with.** Reordering, which makes senders repeat what was not lost:
-//! `reordering` says so, and then this rule is silent.
+//! **Not to be confused with.** Reordering, which makes senders retransmit segments that were not
+//! lost: then `reordering` is reported instead of this rule.
 
 use crate::facts::{Direction, PeerSockets};
 use crate::finding::{Certainty, Evidence, Severity};
@@ -60,13 +61,13 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             "TcpRetransSegs",
             severity,
             if is_sack_off(view) { Certainty::Possible } else { Certainty::Likely },
-            format!("{} of the segments sent were lost and had to be sent again.", words::percent(share)),
+            format!("Packet loss: {} of the segments sent were lost and retransmitted.", words::percent(share)),
         )
         .evidence(again.evidence("TcpRetransSegs"))
         .evidence(sent.evidence("TcpExtTCPOrigDataSent"))
         .evidence(Evidence::count("loss episodes", segments.episodes, "between the samples"))
         .evidences((segments.for_nothing > 0).then(|| {
-            Evidence::text("of these for nothing", words::percent(segments.share_for_nothing()))
+            Evidence::text("of these unnecessary", words::percent(segments.share_for_nothing()))
         }))
         .evidences(
             counters
@@ -76,16 +77,16 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 .map(|(name, one)| one.evidence(name)),
         )
         .evidences(worst_peers(view))
-        .why("Each costs a round trip at least, and the sender slows down; the last of a response costs 200 ms or more.")
+        .why("Each costs at least a round trip, and the sender slows down; the last segment of a response costs 200 ms or more.")
         .remedy(
-            "See whether it is one peer, one zone or everybody, and look for drops there",
+            "Check whether one peer, one zone or all peers are affected, and look for drops there",
             &["ss -tin state established | grep -B1 retrans", "ip -s link"],
             "none",
         )
         .remedy(
             "Where the way can't be mended, use a congestion control that bears loss",
             &["sysctl -w net.ipv4.tcp_congestion_control=bbr"],
-            "BBR takes more than its share on links that it has to itself with cubic; it needs Linux 4.9",
+            "BBR takes more than its share on links that it shares with cubic; it needs Linux 4.9",
         )
         .verify("nstat TcpRetransSegs TcpExtTCPOrigDataSent: the first below 0.3 % of the second")
         .source(&["/proc/net/snmp", "/proc/net/netstat", "sock_diag (TCP_INFO)"]),

@@ -225,9 +225,9 @@ impl Rule {
             .collect();
         if !absorbed.is_empty() {
             page.sections.push(Section {
-                title: "Stands for".to_owned(),
+                title: "Supersedes".to_owned(),
                 text: format!(
-                    "Where it is found, {} {} not said beside it.",
+                    "If this rule reports a finding, {} {} not reported.",
                     crate::words::list(&absorbed, usize::MAX),
                     if absorbed.len() == 1 { "is" } else { "are" }
                 ),
@@ -274,7 +274,7 @@ fn label(namespace: &Namespace) -> Option<String> {
 fn balancer_unknown(facts: &Facts, out: &mut Out) {
     const WHAT: &str = "the balancer's own traffic";
     match &facts.balancer {
-        Known::Is(_) => out.could_not(WHAT, "two samples are needed, some time apart"),
+        Known::Is(_) => out.could_not(WHAT, "two samples are needed, at different times"),
         Known::Unknown(reason) if facts.balancer != Known::default() => {
             out.could_not(WHAT, reason);
         }

@@ -1,14 +1,14 @@
-//! The table of neighbours (ARP, NDP) fills up.
+//! The neighbour table (ARP, NDP) is nearly full or overflows.
 //!
-//! **When.** Its entries are above `gc_thresh2` (warning), or entries were refused because it was
-//! full (`table_fulls` rises: critical; "neighbour table overflow" in the kernel's log). The table
-//! is the machine's, over all namespaces.
+//! **When.** It has more entries than `gc_thresh2` (warning), or entries were refused because it
+//! was full (`table_fulls` rises: critical; "neighbour table overflow" in the kernel log). All
+//! network namespaces of the machine share the table.
 //!
-//! **Why.** Above `gc_thresh2` entries are thrown away after 5 s; at `gc_thresh3` packets to hosts
-//! of the own network are dropped for want of an entry, at random. Machines with many containers,
-//! or in a large flat network, get there.
+//! **Why.** Above `gc_thresh2`, the kernel removes entries after 5 s. At `gc_thresh3`, packets to
+//! random hosts of the local network are dropped for lack of an entry. This happens on machines
+//! with many containers, or in a large flat network.
 //!
-//! **What to do.** Raise the three thresholds together; an entry takes about 500 bytes.
+//! **What to do.** Raise the three thresholds together. An entry takes about 500 bytes.
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -42,7 +42,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
                 if is_full { Severity::Critical } else { Severity::Warning },
                 Certainty::Certain,
                 if is_full {
-                    format!("The neighbour table ({family}) is full: packets to hosts nearby are dropped.")
+                    format!("The neighbour table ({family}) is full: packets to hosts on the local network are dropped.")
                 } else {
                     format!(
                         "The neighbour table ({family}) has {}, above its threshold of {}.",
@@ -55,7 +55,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             .evidence(Evidence::count("gc_thresh2", limit, "entries"))
             .evidences(now.gc_thresh3.get().map(|&one| Evidence::count("gc_thresh3", one, "entries")))
             .evidences(full.map(|one| one.evidence("table_fulls")))
-            .why("Entries are thrown away early, and beyond gc_thresh3 packets are dropped at random.")
+            .why("Entries are removed early, and beyond gc_thresh3 packets are dropped at random.")
             .remedy(
                 "Raise the thresholds",
                 &[&format!(

@@ -1,13 +1,14 @@
-//! An interface drops packets, or receives broken ones.
+//! A network interface drops packets, or receives corrupt ones.
 //!
-//! **When.** Its counters of missed packets (the ring was full), of errors, or of dropped packets
-//! rise by more than one a second. `rx_dropped` alone is advice: packets of protocols that nobody
-//! wants count too.
+//! **When.** Its counters of missed packets (the ring was full), errors or dropped packets rise by
+//! more than one a second. `rx_dropped` alone is advice, because it also counts packets of
+//! protocols that no program uses.
 //!
-//! **Why.** Packets lost here look like loss on the network, and both sides slow down.
+//! **Why.** Packets dropped here look like loss on the network, and both sides slow down.
 //!
-//! **What to do.** Missed: enlarge the ring, spread interrupts over processors. Errors: cable,
-//! port, duplex. Dropped while sending: the queue is too short, or the interface too slow.
+//! **What to do.** For missed packets, enlarge the receive ring and spread interrupts over
+//! processors (RSS). For errors, check cable, port and duplex. For packets dropped while sending,
+//! the queue is too short or the interface too slow.
 
 use crate::facts::Interface;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -34,7 +35,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             ("missed, the ring was full", rising(|one| one.rx_missed)),
             ("received with errors", rising(|one| one.rx_errors)),
             ("dropped while sending", rising(|one| one.tx_dropped)),
-            ("not sent for errors", rising(|one| one.tx_errors)),
+            ("not sent because of errors", rising(|one| one.tx_errors)),
             ("received and dropped", rising(|one| one.rx_dropped)),
         ];
         let Some(worst) = counts.iter().find_map(|&(kind, one)| Some((kind, one?))) else {
@@ -57,22 +58,22 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             .evidences(now.rings.get().map(|rings| {
                 Evidence::text("receive ring", format!("{} of {} packets", rings.rx, rings.rx_max))
             }))
-            .why("It looks like loss on the network, and both sides slow down.");
+            .why("This looks like packet loss on the network, and both sides slow down.");
         let finding = match now.rings.get().filter(|rings| rings.rx < rings.rx_max) {
             Some(rings) => finding.remedy(
-                "Enlarge the ring",
+                "Enlarge the receive ring",
                 &[&format!("ethtool -G {} rx {}", now.name, rings.rx_max)],
-                "interrupts the interface for a moment",
+                "briefly interrupts the interface",
             ),
             None => finding.remedy(
-                "See which counter of the driver rises",
+                "Find the driver counter that rises",
                 &[&format!("ethtool -S {} | grep -iE 'drop|miss|err' | grep -v ': 0'", now.name)],
                 "none",
             ),
         };
         out.push(
             finding
-                .verify(format!("ip -s -s link show {} counts no more of them", now.name))
+                .verify(format!("ip -s -s link show {} no longer shows rising counters", now.name))
                 .source(&["/proc/net/dev", "ethtool"]),
         );
     }

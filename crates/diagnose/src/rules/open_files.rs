@@ -1,13 +1,14 @@
-//! A program that listens may open too few files for the connections that it is to carry.
+//! A program that listens is close to its limit on open files, or the limit is too low for its
+//! connections.
 //!
 //! **When.** A program has more than 80 % of its limit on open files in use (warning, critical from
 //! 95 %); or the limit of this balancer is below twice its `connections_max` (advice): each
 //! connection through a balancer takes two.
 //!
-//! **Why.** At the limit `accept()` fails, and connections wait in the accept queue until it
-//! overflows; or connections to servers can't be made.
+//! **Why.** At the limit, `accept()` fails, and connections wait in the accept queue until it
+//! overflows; or connections to servers cannot be opened ("Too many open files").
 //!
-//! **What to do.** Raise the limit where the program is started: `LimitNOFILE=` of systemd, the
+//! **What to do.** Raise the limit where the program is started: `LimitNOFILE=` in systemd, or the
 //! program's own setting (nginx: `worker_rlimit_nofile`).
 
 use crate::facts::{Facts, ProcessLimit};
@@ -48,10 +49,10 @@ fn push(limit: &ProcessLimit, share: f64, needed: Option<u64>, out: &mut Out) {
     };
     let name = format!("{} ({})", limit.program, limit.pid);
     let what = if share > WARNING_SHARE {
-        format!("{name} has {} of the files open that it may open.", words::percent(share))
+        format!("{name} has {} of its limit on open files in use.", words::percent(share))
     } else {
         format!(
-            "{name} may open {} files, too few for its connections.",
+            "{name} may open only {} files, too few for its connections.",
             words::thousands(limit.open_files_max)
         )
     };
@@ -62,9 +63,9 @@ fn push(limit: &ProcessLimit, share: f64, needed: Option<u64>, out: &mut Out) {
             .evidences(
                 needed.map(|needed| Evidence::count("needed for connections_max", needed, "files")),
             )
-            .why("At the limit it can accept no connection and make none.")
+            .why("At the limit it can neither accept nor open connections (EMFILE: too many open files).")
             .remedy(
-                "Raise the limit where it is started",
+                "Raise the limit where the program is started",
                 &[
                     &format!("prlimit --pid {} --nofile=1048576:1048576", limit.pid),
                     "systemctl edit SERVICE   # [Service] LimitNOFILE=1048576",

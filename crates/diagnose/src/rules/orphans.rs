@@ -1,16 +1,17 @@
-//! Sockets that no program holds any more pile up.
+//! Orphaned sockets, which no program holds any more, accumulate.
 //!
-//! **When.** Orphans (closed by their program, still sending or waiting for the peer) are above
-//! half of `net.ipv4.tcp_max_orphans`, or `TcpExtTCPAbortOnMemory` rises, which counts those cut
-//! off. The limit is the machine's. The kernel may count an orphan double or fourfold against it
-//! when it is pressed, so half is near.
+//! **When.** Orphans (sockets that their program has closed, but that still send data or wait for
+//! the peer) are above half of `net.ipv4.tcp_max_orphans`, or `TcpExtTCPAbortOnMemory` rises, which
+//! counts orphans that were reset. The limit applies to the whole machine. Under memory pressure
+//! the kernel may count an orphan two or four times, so half of the limit is close to it.
 //!
-//! **Why.** Beyond the limit sockets are reset: the peer loses the end of its response. Many
-//! orphans mean many peers that vanished, or that read slowly what was already closed.
+//! **Why.** Beyond the limit, sockets are reset, and the peer loses the end of its response. Many
+//! orphans mean that many peers have disappeared, or read slowly from connections that are already
+//! closed.
 //!
-//! **What to do.** Look for who closes while data is unsent: clients that vanish, an attack that
-//! opens and leaves. `tcp_orphan_retries` decides how long each is kept; a larger limit costs up to
-//! 64 KiB each.
+//! **What to do.** Find out which connections are closed while data is unsent: clients that
+//! disappear, or an attack that opens connections and abandons them. `tcp_orphan_retries` limits
+//! how long an orphan is kept. A larger limit costs up to 64 KiB per orphan.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};
@@ -42,7 +43,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 "Sockets are cut off for want of memory or because too many are orphaned."
                     .to_owned()
             } else {
-                format!("{} of the orphaned sockets that may be are there.", words::percent(share))
+                format!("The number of orphaned sockets is at {} of its limit.", words::percent(share))
             },
         )
         .evidence(Evidence::count("orphans", stat.orphans, "sockets"))
@@ -50,17 +51,17 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         .evidences(aborted.map(|one| one.evidence("TcpExtTCPAbortOnMemory")))
         .why("Beyond the limit connections are reset, and peers lose the end of their response.")
         .remedy(
-            "See to whom they belong",
+            "Find their peers",
             &["ss -tanp state fin-wait-1", "ss -tanp state last-ack"],
             "none",
         )
         .remedy(
-            "Give them up sooner",
+            "Drop orphans sooner",
             &["sysctl -w net.ipv4.tcp_orphan_retries=3"],
-            "peers behind bad links lose the end of their response",
+            "peers on bad links lose the end of their response",
         )
         .verify(
-            "`orphan` in /proc/net/sockstat falls; nstat -az TcpExtTCPAbortOnMemory rises no more",
+            "`orphan` in /proc/net/sockstat falls; nstat -az TcpExtTCPAbortOnMemory no longer rises",
         )
         .source(&["/proc/net/sockstat", "/proc/net/netstat"]),
     );

@@ -1,13 +1,13 @@
-//! Accept queues overflow, but none of the listening sockets seen here drops anything.
+//! Accept queues overflow, but no listening socket that was found has drops.
 //!
-//! **When.** `TcpExtListenOverflows` rises while the drops of every listening socket of the
+//! **When.** `TcpExtListenOverflows` rises, while the drop counters of all listening sockets in the
 //! namespace stay the same.
 //!
-//! **Why.** Connections are being lost, and the socket that loses them was not seen: it was closed
-//! between the samples, or opened and closed again and again.
+//! **Why.** Connections are lost, and the socket that loses them was not seen: it was closed
+//! between the samples, or is opened and closed repeatedly.
 //!
-//! **What to do.** Look for a program that restarts, and run `weir doctor --watch` until it is
-//! caught. Sockets of other network namespaces have counters of their own there.
+//! **What to do.** Look for a program that restarts repeatedly, and run `weir doctor --watch` until
+//! the socket appears. Sockets in other network namespaces have their own counters.
 
 use crate::finding::{Certainty, Severity};
 use crate::view::{Out, View};
@@ -27,18 +27,18 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             Severity::Warning,
             Certainty::Likely,
             format!(
-                "{} connections a second overflow an accept queue that could not be found.",
+                "{} connections a second overflow an accept queue whose socket was not found.",
                 words::number(overflows.per_s())
             ),
         )
         .evidence(overflows.evidence("TcpExtListenOverflows"))
-        .why("Its clients wait whole seconds before they try again.")
+        .why("Its clients wait whole seconds before they retransmit.")
         .remedy(
             "Look for a program that closes its listening socket and opens it again",
             &["ss -ltnp", "weir doctor --watch"],
             "none",
         )
-        .verify("nstat -az TcpExtListenOverflows rises no more")
+        .verify("nstat -az TcpExtListenOverflows no longer rises")
         .source(&["/proc/net/netstat", "sock_diag (sk_drops)"]),
     );
 }

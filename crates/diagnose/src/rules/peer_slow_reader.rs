@@ -1,16 +1,16 @@
-//! A peer reads too slowly: this host has data for it and may not send.
+//! A peer reads too slowly: its receive window blocks data that this host wants to send.
 //!
 //! **When.** For more than a fifth of the time in which connections to a peer had data to send, the
 //! peer's receive window did not allow it (`TCP_INFO`: `rwnd_limited` of `busy_time`), or some of
-//! its connections show a window of zero in the last sample. A warning for servers, and where
-//! clients stop a tenth of all connections; single slow clients are said as advice.
+//! its connections have a zero window in the last sample. A warning for servers, and for clients if
+//! a tenth of all connections is blocked; single slow clients are advice.
 //!
-//! **Why.** The data waits in this host's memory and, in a balancer, holds the server's response
-//! back too. It is neither loss nor a slow network: the peer's program does not read, or its
-//! receive buffer is too small for the distance.
+//! **Why.** The data waits in this host's memory, and a balancer has to delay the server's response
+//! too. The cause is neither loss nor a slow network: the peer's program does not read, or its
+//! receive buffer is too small for the round-trip time.
 //!
-//! **What to do.** On the peer, look at what its program waits for (`slow_reader` says so there),
-//! and at `tcp_rmem`. Clients that read slowly on purpose are cut off by timeouts on writing.
+//! **What to do.** On the peer, find out what its program waits for (the rule `slow_reader` reports
+//! it there), and check `tcp_rmem`. Write timeouts disconnect clients that read slowly on purpose.
 
 use super::slow_reader::server_or_client;
 use crate::facts::{Direction, PeerSockets, TcpSummary};
@@ -55,17 +55,17 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             then.is_some_and(|then| then.zero_window.get().is_some_and(|&count| count > 0));
         let what = if stopped > 0 && was_stopped {
             format!(
-                "The {name} does not read: {} may not send to it.",
+                "The {name} does not read: {} cannot send to it.",
                 words::plural(stopped, "connection")
             )
         } else if stopped > 0 {
             format!(
-                "The {name} has a window of zero on {}: it does not read, or its receive buffer is small.",
+                "The {name} advertises a zero window on {}: it does not read, or its receive buffer is small.",
                 words::plural(stopped, "connection")
             )
         } else {
             format!(
-                "The window of {name} held data back {} of the time: it reads slowly, or its buffer is small.",
+                "The receive window of {name} blocked data {} of the time: it reads slowly, or its buffer is small.",
                 words::percent(share)
             )
         };
@@ -74,23 +74,23 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 .evidence(Evidence::count("connections", now.connections, "established"))
                 .evidences(
                     (stopped > 0)
-                        .then(|| Evidence::count("window of zero", stopped, "connections")),
+                        .then(|| Evidence::count("zero window", stopped, "connections")),
                 )
                 .evidence(Evidence::text(
-                    "held back by its window",
+                    "blocked by its window",
                     format!("{} of the time with data to send", words::percent(share)),
                 ))
                 .evidence(Evidence::text(
                     "unsent or unacknowledged",
                     words::bytes(now.unsent_bytes),
                 ))
-                .why("The data waits here, and it is neither loss nor a slow network.")
+                .why("The data waits on this host. The cause is neither loss nor a slow network.")
                 .remedy(
-                    "Look on the peer at what its program waits for, and at its receive buffer",
+                    "On the peer, find out what its program waits for, and check its receive buffer",
                     &["ss -tnp", "sysctl net.ipv4.tcp_rmem"],
                     "none",
                 )
-                .verify("ss -tin towards it shows rwnd_limited growing no more")
+                .verify("ss -tin towards it shows that rwnd_limited no longer grows")
                 .source(&["sock_diag (TCP_INFO: busy_time, rwnd_limited, snd_wnd)"]),
         );
     }

@@ -1,18 +1,18 @@
-//! Local ports towards one server run out.
+//! Ephemeral port exhaustion: few local ports are left for connections to one server.
 //!
-//! **When.** More than 70 % (warning) or 90 % (critical) of the local ports are taken by sockets
+//! **When.** More than 70 % (warning) or 90 % (critical) of the ephemeral ports are used by sockets
 //! from one local address to one destination address and port. The range is `ip_local_port_range`
-//! (32768–60999: 28,232 ports) less `ip_local_reserved_ports`. Ports in TIME-WAIT count, unless
-//! `tcp_tw_reuse` lets them be used again.
+//! (32768–60999: 28,232 ports) without `ip_local_reserved_ports`. Ports in TIME-WAIT count, unless
+//! `tcp_tw_reuse` allows their reuse.
 //!
-//! **Why.** A connection is known by its two addresses and two ports, so one address can have only
-//! as many connections to one server as it has ports. Beyond that `connect()` fails with "Cannot
-//! assign requested address" (EADDRNOTAVAIL); long before, it searches a long time.
+//! **Why.** A connection is identified by its two addresses and two ports, so one address can have
+//! only as many connections to one server as it has ports. When none is left, `connect()` fails
+//! with "Cannot assign requested address" (EADDRNOTAVAIL). Long before that, it spends much time
+//! searching for a free port.
 //!
-//! **What to do.** Keep connections alive and use them again: most of these ports are usually in
-//! TIME-WAIT for 60 s after a connection that carried one request. Then more source or destination
-//! addresses, a wider range, and `IP_BIND_ADDRESS_NO_PORT` in programs that bind before they
-//! connect.
+//! **What to do.** Use keep-alive connections: usually most of these ports are in TIME-WAIT for 60
+//! s after a connection that carried one request. Then add source or destination addresses, widen
+//! the range, and set `IP_BIND_ADDRESS_NO_PORT` in programs that bind before they connect.
 
 use crate::facts::PortUse;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -75,35 +75,35 @@ fn push(view: View<'_>, used: &PortUse, taken: u64, ports: u64, out: &mut Out) {
             severity,
             Certainty::Certain,
             format!(
-                "{} of the local ports towards {} are taken; {} are left.",
+                "{} of the ephemeral ports for {} are in use; {} are left.",
                 words::percent(share),
                 used.destination,
                 words::thousands(ports.saturating_sub(taken))
             ),
         )
-        .evidence(Evidence::count("ports taken", taken, format!("of {}", words::thousands(ports))))
+        .evidence(Evidence::count("ports in use", taken, format!("of {}", words::thousands(ports))))
         .evidence(Evidence::count("of these in TIME-WAIT", used.time_wait, "ports"))
         .evidence(Evidence::text("from", used.source.to_string()))
         .evidences(range.map(|one| Evidence::text("net.ipv4.ip_local_port_range", one)))
         .evidences(failures(view))
-        .why("When none is left, connections to that server fail at once (EADDRNOTAVAIL).")
+        .why("When none is left, connections to that server fail immediately (EADDRNOTAVAIL).")
         .remedy(
             "Keep connections to that server alive and use them again, so that none waits in TIME-WAIT",
             &[],
-            "a server that closes kept connections early has to be known for it",
+            "a server that closes idle connections early can cause failed requests",
         )
         .remedy(
-            "Widen the range",
+            "Widen the ephemeral port range",
             &["sysctl -w net.ipv4.ip_local_port_range='10240 65535'"],
-            "programs that listen on a port in it may find it taken; reserve it with \
+            "programs that listen on a port in the range may find it in use; reserve it with \
              net.ipv4.ip_local_reserved_ports",
         )
         .remedy(
-            "Use TIME-WAIT again for new connections of this host",
+            "Reuse ports in TIME_WAIT for new connections of this host",
             &["sysctl -w net.ipv4.tcp_tw_reuse=1"],
-            "needs timestamps on both sides; safe for connections that this host begins",
+            "needs timestamps on both sides; safe for connections that this host opens",
         )
-        .remedy("Give this host or the server further addresses", &[], "needs routing and firewall rules")
+        .remedy("Add addresses to this host or to the server", &[], "needs routing and firewall rules")
         .verify(format!("ss -tan dst {} | wc -l falls", used.destination))
         .source(&["sock_diag", "/proc/sys/net/ipv4/ip_local_port_range"]),
     );

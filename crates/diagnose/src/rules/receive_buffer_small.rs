@@ -1,14 +1,15 @@
-//! Receive buffers are so small that peers have to stop, however fast programs read.
+//! Receive buffers are so small that peers have to stop sending, however fast programs read.
 //!
-//! **When.** The maximum of `net.ipv4.tcp_rmem` is below 128 KiB, and between the samples this host told
-//! peers to stop sending (`TcpExtTCPToZeroWindowAdv`) or dropped what had arrived for want of room
-//! (`TcpExtRcvPruned`, `TCPBacklogDrop`, `TCPRcvQDrop`).
+//! **When.** The maximum of `net.ipv4.tcp_rmem` is below 128 KiB, and between the samples this host
+//! advertised a zero window (`TcpExtTCPToZeroWindowAdv`) or dropped received data because the
+//! buffer was full (`TcpExtRcvPruned`, `TCPBacklogDrop`, `TCPRcvQDrop`).
 //!
-//! **Why.** A connection carries no more than its window per round trip, and the window is at most about
-//! half the buffer. A few segments fill a tiny buffer before any program can read them.
+//! **Why.** A connection carries at most one window per round trip, and the window is at most about
+//! half the buffer. A few segments fill a very small buffer before any program can read them.
 //!
-//! **What to do.** Set `tcp_rmem` to the kernel's default, 4096 131072 6291456: the kernel uses as much as
-//! a connection needs. A program that sets `SO_RCVBUF` itself has that size, whatever the setting.
+//! **What to do.** Set `tcp_rmem` to the kernel's default, 4096 131072 6291456: the kernel uses
+//! only as much as a connection needs. A program that sets `SO_RCVBUF` itself keeps that size,
+//! whatever the setting.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};
@@ -41,18 +42,21 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             SETTING,
             Severity::Warning,
             Certainty::Certain,
-            format!("Receive buffers hold {} at most, so that peers have to stop sending.", words::bytes(max)),
+            format!(
+                "Receive buffers hold at most {}, so peers have to stop sending.",
+                words::bytes(max)
+            ),
         )
         .evidence(stops.evidence("TcpExtTCPToZeroWindowAdv"))
         .evidences(drops.iter().map(|(name, one)| one.evidence(name)))
         .evidence(Evidence::count("net.ipv4.tcp_rmem, its maximum", max, "bytes"))
-        .why("A connection carries no more than its window per round trip, however fast programs read.")
+        .why("A connection carries at most one window per round trip, however fast programs read.")
         .remedy(
             "Let the kernel choose the size, as by default",
             &["sysctl -w net.ipv4.tcp_rmem='4096 131072 6291456'"],
-            "more memory for connections whose program really reads slowly",
+            "more memory for connections whose program reads slowly",
         )
-        .verify("nstat -az TcpExtTCPToZeroWindowAdv rises no more under the same load")
+        .verify("nstat -az TcpExtTCPToZeroWindowAdv no longer rises under the same load")
         .source(&["/proc/sys/net/ipv4/tcp_rmem", "/proc/net/netstat"]),
     );
 }

@@ -1,20 +1,21 @@
-//! Packets arrive out of order, and what was not lost is sent again.
+//! Packets arrive out of order, and senders retransmit segments that were not lost.
 //!
-//! **When.** Between the samples at least ten times per second, or provably for more than one segment in a thousand, a
-//! sender here saw that segments had overtaken others (`TcpExtTCPSACKReorder`, `TCPTSReorder`,
-//! `TCPRenoReorder`), and peers reported segments that came twice (`TcpExtTCPDSACKRecv`), or false
-//! retransmissions were undone. A warning where four fifths of what was sent again, or more, was for
-//! nothing, or where `loss` is silent; otherwise advice, since then `loss` has more to say.
-//! As a receiver: more than 1 % of the segments that came were ahead
-//! of their turn (`TcpExtTCPOFOQueue`) is said as advice, since loss looks the same from there.
+//! **When.** Between the samples, a sender on this host detected reordering at least ten times a
+//! second, or provably for more than one segment in a thousand (`TcpExtTCPSACKReorder`,
+//! `TCPTSReorder`, `TCPRenoReorder`), and peers reported duplicate segments (`TcpExtTCPDSACKRecv`),
+//! or false retransmissions were undone. A warning if at least four fifths of the retransmissions
+//! were unnecessary, or if `loss` is not reported; otherwise advice, because `loss` is then the
+//! main problem. For received data: if more than 1 % of the segments arrived out of order
+//! (`TcpExtTCPOFOQueue`), the finding is advice, because a receiver cannot distinguish this from
+//! loss.
 //!
-//! **Why.** Late segments are taken for lost: they are sent again for nothing, and the sender slows
-//! down. With SACK and timestamps on, the kernel notices and undoes it; without either it does not.
+//! **Why.** The sender takes late segments for lost: it retransmits them unnecessarily and slows
+//! down. With SACK and timestamps, the kernel detects and undoes this; without either it does not.
 //!
-//! **What to do.** Keep SACK, DSACK and timestamps on, on both sides. `net.ipv4.tcp_recovery = 1`
-//! (RACK, the default) waits a little before it calls a segment lost. Look for what reorders:
-//! several links used packet by packet, several queues without flow hashing, a provider's network.
-//! Providers call reordering normal, so it is often something to live with.
+//! **What to do.** Keep SACK, DSACK and timestamps on, on both sides. With `net.ipv4.tcp_recovery =
+//! 1` (RACK, the default) the kernel waits a little before it considers a segment lost. Look for
+//! the source: links bonded per packet, several queues without flow hashing, a provider's network.
+//! Providers consider reordering normal, so you may not be able to remove it.
 
 use crate::evidence::Units;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -67,7 +68,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             severity,
             Certainty::Likely,
             format!(
-                "Packets overtake each other {} times a second, and {} of what is sent again was not lost.",
+                "Packets are reordered {} times a second, and {} of the retransmissions were unnecessary.",
                 words::number(seen_by as f64 / sent.seconds),
                 words::percent(spurious)
             ),
@@ -75,9 +76,9 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         .evidences(seen.into_iter().chain(twice).chain(undone).map(|(name, one)| one.evidence(name)))
         .evidence(again.evidence("TcpRetransSegs"))
         .evidences(view.setting_if_any("net.ipv4.tcp_sack").map(|one| Evidence::text("net.ipv4.tcp_sack", one.to_string())))
-        .why("Late segments are taken for lost and sent again for nothing, and the sender slows down.")
+        .why("The sender takes late segments for lost, retransmits them unnecessarily and slows down.")
         .remedy(
-            "Keep on what tells late from lost, here and on the peers",
+            "Keep SACK, DSACK and timestamps on, here and on the peers",
             &[
                 "sysctl -w net.ipv4.tcp_sack=1",
                 "sysctl -w net.ipv4.tcp_dsack=1",
@@ -87,11 +88,11 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             "none on a kernel of 2019 or later",
         )
         .remedy(
-            "Find what reorders: links used packet by packet, queues without flow hashing",
+            "Find the source of reordering: links bonded per packet, queues without flow hashing",
             &["ss -tin state established | grep reord_seen"],
             "none",
         )
-        .verify("nstat TcpExtTCPSACKReorder TcpExtTCPDSACKRecv rise no more under the same load")
+        .verify("nstat TcpExtTCPSACKReorder TcpExtTCPDSACKRecv no longer rise under the same load")
         .source(&["/proc/net/netstat", "/proc/net/snmp"]),
     );
 }
@@ -105,25 +106,20 @@ fn as_receiver(view: View<'_>, out: &mut Out) {
     let share = ahead.by as f64 / arrived.by as f64;
     out.push(
         out.finding(
-            "reordering of what arrives",
+            "reordering of received segments",
             Severity::Advice,
             Certainty::Possible,
-            format!(
-                "{} of the segments that arrive are ahead of their turn.",
-                words::percent(share)
-            ),
+            format!("{} of the received segments arrive out of order.", words::percent(share)),
         )
         .evidence(ahead.evidence("TcpExtTCPOFOQueue"))
         .evidence(arrived.evidence("TcpInSegs"))
-        .why(
-            "Those before them were lost or come late; which of the two, only the sender can tell.",
-        )
+        .why("Earlier segments were lost or are late; only the sender can tell which.")
         .remedy(
-            "Look at the senders: weir doctor there, or a capture of both directions",
+            "Run weir doctor on the senders, or capture both directions",
             &["weir doctor"],
             "none",
         )
-        .verify("nstat TcpExtTCPOFOQueue rises less")
+        .verify("nstat TcpExtTCPOFOQueue rises more slowly")
         .source(&["/proc/net/netstat", "/proc/net/snmp"]),
     );
 }

@@ -1,16 +1,18 @@
 //! Peers reset established connections.
 //!
-//! **When.** Connections prove that more than 10 % of those open or opened between the samples were reset
-//! by the peer, with at most one false alarm a month. These are `TcpEstabResets` less what this host
-//! aborts itself (`TCPAbortOnData`, `TCPAbortOnClose`, `TCPAbortOnLinger`, `TCPAbortOnMemory`,
-//! `TCPAbortOnTimeout`). A warning from ten a second.
+//! **When.** The evidence shows that the peer reset more than 10 % of the connections that were
+//! open or opened between the samples, with at most one false alarm a month. The count is
+//! `TcpEstabResets` without the connections that this host aborted itself (`TCPAbortOnData`,
+//! `TCPAbortOnClose`, `TCPAbortOnLinger`, `TCPAbortOnMemory`, `TCPAbortOnTimeout`). A warning from
+//! ten a second.
 //!
-//! **Why.** The program at the other end crashed, was restarted, closed a connection with data unread, or
-//! hit a timeout; or a firewall or balancer between the two cut it off. What was on its way is lost.
+//! **Why.** The program at the other end crashed, was restarted, closed a connection with unread
+//! data, or hit a timeout; or a firewall or balancer between the two reset the connection. Data in
+//! flight is lost.
 //!
-//! **What to do.** Find out who resets: a capture names the peer. Look at that program's log and timeouts.
-//! Health checks of balancers often end with a reset: where they make up most connections, nothing is
-//! wrong.
+//! **What to do.** Find out who sends the resets: a capture shows the peer. Check that program's
+//! log and timeouts. Health checks of balancers often end with a reset: if they are most of the
+//! connections, nothing is wrong.
 
 use crate::evidence::Units;
 use crate::finding::{Certainty, Evidence, Severity};
@@ -57,13 +59,13 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             "reset by peers",
             format!("{} of {}", words::thousands(units.affected), words::plural(units.of, "connection")),
         ))
-        .why("What was on its way is lost. Health checks that end with a reset look the same, and are harmless.")
+        .why("Data in flight is lost. Health checks that end with a reset look the same and are harmless.")
         .remedy(
-            "Find out who resets, and look at that program's log and timeouts",
+            "Find out who sends the resets, and check that program's log and timeouts",
             &["tcpdump -nn -c 20 'tcp[tcpflags] & tcp-rst != 0'"],
             "a capture costs a little processor time while it runs",
         )
-        .verify("nstat -az TcpEstabResets rises no more")
+        .verify("nstat -az TcpEstabResets no longer rises")
         .source(&["/proc/net/snmp", "/proc/net/netstat"]),
     );
 }

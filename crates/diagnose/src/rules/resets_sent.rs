@@ -1,18 +1,20 @@
-//! This host sends many resets: packets come to closed ports, or programs cut connections off.
+//! This host sends many resets: packets arrive at closed ports, or programs reset connections.
 //!
-//! **When.** `TcpOutRsts` rises by more than ten a second. Those that programs cause are counted by
-//! `TcpExtTCPAbortOnData` (data came after the program had closed, or it closed with `SO_LINGER` 0),
-//! `TCPAbortOnClose` (it closed with data unread), `TCPAbortOnLinger` and `TCPAbortOnMemory`. If the rest is
-//! above ten a second, and most, it went to closed ports or unknown connections; that is not said where it is less than ten
-//! times `TcpEstabResets`, which counts connections that were cut off. Otherwise, if programs cause most,
-//! the finding says so.
+//! **When.** `TcpOutRsts` rises by more than ten a second. Resets caused by programs are counted in
+//! `TcpExtTCPAbortOnData` (data arrived after the program had closed, or the program closed with
+//! `SO_LINGER` 0), `TCPAbortOnClose` (it closed with unread data), `TCPAbortOnLinger` and
+//! `TCPAbortOnMemory`. If the other resets are above ten a second and the majority, they answered
+//! packets to closed ports or unknown connections; this is not reported if they are less than ten
+//! times `TcpEstabResets`, which counts aborted connections. Otherwise, if programs cause most
+//! resets, the finding says so.
 //!
-//! **Why.** A packet to a closed port is a scan, a service that is down, a balancer's check of a port that
-//! has moved, or a firewall that lost its state. A program that closes with data unread takes the end of
-//! its own response away from its peer.
+//! **Why.** Packets to closed ports come from a scan, from clients of a service that is down, from
+//! a balancer's check of a port that has changed, or through a firewall that lost its state. A
+//! program that closes a connection with unread data can make its peer lose the end of the
+//! response.
 //!
-//! **What to do.** See who asks for what; nothing if it is a scan from outside. Let programs read what they
-//! were sent before they close.
+//! **What to do.** Find the senders and their destination ports. A scan from outside needs no
+//! action. Let programs read all received data before they close.
 
 use super::resets_received::ABORTS;
 use crate::finding::{Certainty, Severity};
@@ -41,19 +43,19 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         (
             "TcpOutRsts",
             format!(
-                "{} packets a second come to closed ports or lost connections.",
+                "{} packets a second arrive at closed ports or unknown connections.",
                 words::number(per_s(rest))
             ),
-            "A scan, a service that is down, or a check of a port that has moved.",
+            "The cause is a scan, a service that is down, or a health check of a port that has changed.",
         )
     } else if per_s(by_programs) > PER_S_MIN && by_programs > rest {
         (
             "resets by programs",
             format!(
-                "Programs here cut off {} connections a second by a reset.",
+                "Programs on this host reset {} connections a second.",
                 words::number(per_s(by_programs))
             ),
-            "They close with data unread, or before all data came; a peer may lose the end of a response.",
+            "They close with unread data, or before all data has arrived; a peer can lose the end of a response.",
         )
     } else {
         return;
@@ -65,7 +67,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             .evidence(cut.evidence("TcpEstabResets"))
             .why(why)
             .remedy(
-                "See who sends them, and to whom",
+                "Find the programs and peers involved",
                 &["tcpdump -nn -c 100 'tcp[tcpflags] & tcp-rst != 0'"],
                 "a capture costs a little processor time while it runs",
             )

@@ -1,20 +1,21 @@
-//! Selective acknowledgements (SACK) are off, so that loss and reordering cost far more.
+//! Selective acknowledgements (SACK) are off, so loss and reordering cost far more throughput.
 //!
 //! **When.** `net.ipv4.tcp_sack` is 0. The finding also says whether the kernel is patched against
-//! SACK Panic (`net.ipv4.tcp_min_snd_mss` exists), which is why SACK was often turned off in 2019
-//! and then forgotten.
+//! SACK Panic (`net.ipv4.tcp_min_snd_mss` exists). Because of SACK Panic, many administrators
+//! turned SACK off in 2019 and never turned it on again.
 //!
-//! **Why.** Without SACK a sender cannot tell late segments from lost ones and sends much of what
-//! has arrived once more. Measured over a path of 70 ms on which 2 % of the packets come 3 ms late,
-//! 200 MB: cubic 4.4 s with SACK, 5.8 s without; without SACK and timestamps about 130 s; BBR 5.6 s
-//! either way. A company found its uploads 22 times slower (130 s instead of 5.7 s) until SACK was
-//! on again. It is agreed on by both sides: one that has it off is enough.
+//! **Why.** Without SACK, a sender cannot distinguish late segments from lost ones, and retransmits
+//! much data that has already arrived. Measured with 200 MB over a path of 70 ms on which 2 % of
+//! the packets arrive 3 ms late: cubic takes 4.4 s with SACK and 5.8 s without; without SACK and
+//! timestamps about 130 s; BBR 5.6 s in both cases. At one company, uploads were 22 times slower
+//! (130 s instead of 5.7 s) until SACK was on again. Both sides negotiate SACK: if one side has it
+//! off, the connection does not use it.
 //!
-//! **What to do.** On a patched kernel turn it on. On one that is not, upgrade; until then drop
-//! SYNs with an MSS of 500 or less and turn SACK on, which blocks the attack too.
+//! **What to do.** On a patched kernel, turn SACK on. On an unpatched kernel, upgrade; until then,
+//! drop SYNs with an MSS of 500 or less and turn SACK on. This blocks the attack too.
 //!
 //! **Not to be confused with.** Without SACK, retransmissions caused by reordering look like loss,
-//! so the figures of `loss` mean little until it is on.
+//! so the figures of `loss` mean little until SACK is on.
 
 use crate::finding::{Certainty, Evidence, Finding, Severity};
 use crate::view::{Out, View};
@@ -42,10 +43,8 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             Severity::Warning,
             Certainty::Certain,
             match is_patched {
-                Some(true) => {
-                    "SACK is off, though this kernel is patched against the attack it was turned off for."
-                }
-                _ => "SACK is off: loss and reordering cost far more than they must.",
+                Some(true) => "SACK is off, although this kernel is patched against SACK Panic.",
+                _ => "SACK is off: loss and reordering cost far more throughput than necessary.",
             },
         )
         .evidence(Evidence::text(SETTING, "0"))
@@ -56,7 +55,9 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             )
         }))
         .evidences(control.map(|name| Evidence::text("net.ipv4.tcp_congestion_control", name)))
-        .evidences(timestamps.map(|value| Evidence::text("net.ipv4.tcp_timestamps", value.to_string())))
+        .evidences(
+            timestamps.map(|value| Evidence::text("net.ipv4.tcp_timestamps", value.to_string())),
+        )
         .evidences(retransmitted.map(|one| one.evidence("TcpRetransSegs")))
         .evidences(
             reordered.filter(|(_, one)| one.is_rising()).map(|(name, one)| one.evidence(name)),
@@ -74,7 +75,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
 fn why(control: Option<&str>, timestamps: Option<u64>) -> &'static str {
     match (control, timestamps) {
         (Some("bbr"), _) => {
-            "Late segments are taken for lost and sent again; BBR, which this host uses, bears it \
+            "Late segments are taken for lost and retransmitted; BBR, which this host uses, tolerates it \
              better than cubic, but the peers' side of it counts too."
         }
         (_, Some(0)) => {
@@ -83,7 +84,7 @@ fn why(control: Option<&str>, timestamps: Option<u64>) -> &'static str {
              of 4.4 s."
         }
         _ => {
-            "Late segments are taken for lost, sent again, and the sending rate is cut; loss costs \
+            "Late segments are taken for lost and retransmitted, and the sending rate is cut; loss costs \
              a round trip for each lost segment."
         }
     }
@@ -93,19 +94,19 @@ fn why(control: Option<&str>, timestamps: Option<u64>) -> &'static str {
 fn with_remedy(finding: Finding, is_patched: Option<bool>) -> Finding {
     if is_patched == Some(false) {
         finding
-            .remedy("Upgrade the kernel, then turn SACK on", &[], "a restart of the machine")
+            .remedy("Upgrade the kernel, then turn SACK on", &[], "a reboot")
             .remedy(
-                "Until then drop connections of a very small MSS, and turn SACK on",
+                "Until then drop connections with a very small MSS, and turn SACK on",
                 &[
                     "nft add rule inet filter input tcp flags syn tcp option maxseg size 1-500 counter drop",
                     "sysctl -w net.ipv4.tcp_mtu_probing=0",
                     "sysctl -w net.ipv4.tcp_sack=1",
                 ],
-                "clients of a real MSS below 500 bytes, of which there are hardly any, can't connect",
+                "the very few clients with a real MSS below 500 bytes cannot connect",
             )
     } else {
         finding.remedy(
-            "Turn SACK on; it counts for connections made from then on",
+            "Turn SACK on; this applies to new connections",
             &[
                 "sysctl -w net.ipv4.tcp_sack=1",
                 "grep -rs tcp_sack /etc/sysctl.conf /etc/sysctl.d /usr/lib/sysctl.d /run/sysctl.d",

@@ -1,14 +1,15 @@
-//! One server, or one zone, stands for nearly all failures of its service.
+//! One server or one zone causes nearly all failures of its service.
 //!
-//! **When.** Between the samples at least 20 attempts at a service's servers failed, and one server,
-//! or else the servers of one zone together, have 80 % of the failures and less than 60 % of the
-//! attempts, while its service has others elsewhere.
+//! **When.** Between the samples, at least 20 attempts at a service's servers failed. One server,
+//! or the servers of one zone together, have 80 % of the failures but less than 60 % of the
+//! attempts, and the service has other servers elsewhere.
 //!
-//! **Why.** It is that server, not the application: a bad deployment of one host, a full disk, a
-//! worker that hangs. Several in one zone: that zone, or the way to it.
+//! **Why.** The server is at fault, not the application: a bad deployment on one host, a full disk,
+//! a worker that hangs. If several servers of one zone are affected, the zone or the path to it is
+//! at fault.
 //!
-//! **What to do.** Drain it, and look there. A check that notices it, or passive health, would do
-//! so by itself.
+//! **What to do.** Drain the server, and examine it. A health check that detects the fault, or
+//! passive health checks, would remove it automatically.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,28 +82,28 @@ fn finding(
 ) -> Finding {
     let (failures, attempts) = shares(some, all);
     let what = format!(
-        "{subject} stands for {} of the failures, with {} of the attempts.",
+        "{subject} causes {} of the failures, with {} of the attempts.",
         words::percent(failures),
         words::percent(attempts)
     );
     let why = if some.len() == 1 {
-        "It is that server and not the application: others do the same work well."
+        "The server is at fault, not the application: other servers handle the same requests."
     } else {
-        "It is that zone or the way to it, and not the application: servers elsewhere do the same work well."
+        "The zone or the path to it is at fault, not the application: servers elsewhere handle the same requests."
     };
     let drains = some.iter().take(DRAINED_MAX);
     let drains: Vec<String> =
         drains.map(|one| format!("weir drain {} {}", one.now.service, one.now.address)).collect();
     let drains: Vec<&str> = drains.iter().map(String::as_str).collect();
     let action = match some.len().saturating_sub(DRAINED_MAX) {
-        0 => "Take it out, and look there".to_owned(),
-        more => format!("Take it out, like this and so on for {more} more, and look there"),
+        0 => "Drain it, and examine it".to_owned(),
+        more => format!("Drain these servers and {more} more, and examine them"),
     };
     let finding = out.finding(subject, Severity::Warning, Certainty::Likely, what);
     with_causes(finding, some, seconds)
         .why(why)
-        .remedy(action, &drains, "the other servers get its load")
-        .verify("failures of the service fall by that share")
+        .remedy(action, &drains, "the other servers take its load")
+        .verify("the service's failures fall by that share")
         .source(&["the balancer's counters by server and cause"])
 }
 

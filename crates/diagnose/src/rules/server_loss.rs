@@ -1,15 +1,16 @@
-//! Packets to servers are lost, or overtake each other, and the balancer knows where.
+//! Packets to servers are lost or reordered, on a path that the balancer can name.
 //!
-//! **When.** Loss episodes on connections that the balancer asked about prove that more than 1 % of the
-//! data segments to a server are sent again, or reordering that more than 1 % are overtaken, with at most
-//! one false alarm a month over all servers. It ends when, since the last look, less than half of that is
-//! seen and traffic was enough to see it. The finding says whether it is some servers, a zone, or all.
+//! **When.** Loss episodes on the connections that the balancer sampled prove that more than 1 % of
+//! the data segments to a server are retransmitted, or reordering events prove that more than 1 %
+//! are overtaken, with at most one false alarm a month over all servers. The finding ends when the
+//! share since the last evaluation is below half of that, measured on enough traffic. It says
+//! whether some servers, a zone or all servers are affected.
 //!
-//! **Why.** Loss and reordering towards one place slow down its share of the requests only, which
-//! hides in averages.
+//! **Why.** Loss and reordering on one path slow down only the requests on that path, which
+//! averages hide.
 //!
-//! **What to do.** Take the zone or the server out until its way is mended, if others can carry the
-//! load.
+//! **What to do.** Drain the affected zone or server until its path is repaired, if the others can
+//! carry the load.
 
 use crate::evidence::Units;
 use crate::facts::Facts;
@@ -44,14 +45,14 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         let worst = affected.map(|(one, _)| share(one)).fold(0.0, f64::max);
         let (action, commands, risk): (_, &[&str], _) = match place {
             Place::Everywhere => (
-                "Look at this host's interface and its provider's limits",
+                "Check this host's interface and its provider's limits",
                 &["weir doctor", "ip -s link"],
                 "none",
             ),
             Place::Zone(_) | Place::Servers(_) => (
-                "Take them out until the way is mended, if others can carry the load",
+                "Drain them until the path is repaired, if others can carry the load",
                 &["weir drain SERVICE SERVER"],
-                "the other servers get their load",
+                "the other servers take their load",
             ),
         };
         let is_critical = kind == "lost" && worst >= CRITICAL_SHARE;
@@ -79,13 +80,13 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
                 },
             ))
             .evidence(Evidence::count(
-                "other servers reached well",
+                "other servers without this problem",
                 judged.iter().filter(|(_, is)| !is).count() as u64,
                 "",
             ))
             .why(place.meaning())
             .remedy(action, commands, risk)
-            .verify("weir status shows the share of segments sent again by server")
+            .verify("weir status shows the share of retransmitted segments by server")
             .source(&["the balancer's samples of TCP_INFO by server"]),
         );
     }

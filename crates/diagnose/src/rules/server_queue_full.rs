@@ -1,16 +1,16 @@
-//! Servers that answer some connections leave other SYNs unanswered: their accept queue may overflow.
+//! Servers answer some SYNs and not others: their accept queue may overflow.
 //!
-//! **When.** Connections of this host prove that SYNs have to be sent again, as in `syn_unanswered`, and
-//! a server whose answer is awaited has established connections with this host that work. Or servers
-//! answered a SYN again that this host had answered already (`TcpExtTCPSYNChallenge`), which Linux does
-//! when the last packet of a handshake found its accept queue full.
+//! **When.** The evidence shows that SYNs of this host are retransmitted, as in `syn_unanswered`,
+//! and a server that has not answered yet has other, working connections with this host. Or servers
+//! repeated a SYN-ACK that this host had already answered (`TcpExtTCPSYNChallenge`), as Linux does
+//! if the accept queue was full when the handshake's last packet arrived.
 //!
-//! **Why.** A listener whose accept queue is full drops further SYNs and finished handshakes without a
-//! word. From here it looks like a path that loses SYNs: the finding is *possible*, and only the server
-//! can confirm it.
+//! **Why.** A listener whose accept queue is full silently drops further SYNs and completed
+//! handshakes. From this host it looks like a path that loses SYNs: the finding is *possible*, and
+//! only the server can confirm it.
 //!
-//! **What to do.** On the server run `weir doctor`, or `nstat -az TcpExtListenOverflows`. If it does not
-//! rise there, look for a firewall or a limit on new connections between the two.
+//! **What to do.** On the server, run `weir doctor` or `nstat -az TcpExtListenOverflows`. If that
+//! counter does not rise, look for a firewall or a limit on new connections between the two hosts.
 
 use std::net::SocketAddr;
 
@@ -36,7 +36,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
     let (subject, what) = if names.is_empty() {
         (
             "servers".to_owned(),
-            "The accept queue of a server may overflow: it repeats its answers to SYNs.".to_owned(),
+            "The accept queue of a server may overflow: it retransmits SYN-ACKs.".to_owned(),
         )
     } else {
         let named = words::list(&names, SERVERS_SHOWN_MAX);
@@ -66,13 +66,13 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                 ),
             ))
             .evidences(challenged.map(|one: Change| one.evidence("TcpExtTCPSYNChallenge")))
-            .why("A full accept queue drops SYNs without a word; a path that loses SYNs looks the same from here.")
+            .why("A full accept queue silently drops SYNs; a path that loses SYNs looks the same from here.")
             .remedy(
-                "Look on the server whether its accept queue overflows",
+                "On the server, check whether its accept queue overflows",
                 &["weir doctor", "nstat -az TcpExtListenOverflows", "ss -ltn"],
                 "none",
             )
-            .verify("nstat -az TcpExtTCPSynRetrans rises no more under the same load")
+            .verify("nstat -az TcpExtTCPSynRetrans no longer rises under the same load")
             .source(&["/proc/net/netstat", "/proc/net/snmp", "sock_diag"]),
     );
 }

@@ -1,18 +1,20 @@
-//! Connections from this balancer to servers take seconds, because SYNs are not answered at once.
+//! Connections from this balancer to servers take seconds, because SYNs are not answered
+//! immediately.
 //!
-//! **When.** Connections prove that more than 1 % of those that the balancer began to a server between
-//! the samples had a SYN sent again, with at most one false alarm a month over all servers. It ends when,
-//! since the last look, less than half of that is seen and connections were enough to see it. The finding
-//! says whether it is some servers, a zone, or all of them. SYNs are counted as in
-//! `weir_server_syn_retries_total`.
+//! **When.** The evidence shows that SYNs were retransmitted on more than 1 % of the connections
+//! that the balancer opened to a server between the samples, with at most one false alarm a month
+//! over all servers. The finding ends when the share since the last evaluation is below half of
+//! that, measured on enough connections. It says whether some servers, a zone or all servers are
+//! affected. SYN retransmissions are counted as in `weir_server_syn_retries_total`.
 //!
-//! **Why.** Each costs a request a second or more. Some servers: their accept queue is full, or a
-//! host is overloaded. A zone: the way there. All alike: this host, its connection tracking, or its
-//! provider, which drops SYNs of small instances beyond a limit, so that one or two connections get
-//! through every 1 or 3 s.
+//! **Why.** Each retransmitted SYN delays a request by a second or more. If some servers are
+//! affected, their accept queues are full, or a host is overloaded. If a zone is affected, the path
+//! to it is at fault. If all servers are affected, the cause is this host, its connection tracking,
+//! or its provider: providers drop SYNs of small instances beyond a limit, so that one or two
+//! connections get through every 1 or 3 s.
 //!
-//! **What to do.** On the server `weir doctor`, or `nstat -az TcpExtListenOverflows`; on this host
-//! `ethtool -S` for allowances of the provider. Kept connections need no SYN.
+//! **What to do.** On the server, run `weir doctor` or `nstat -az TcpExtListenOverflows`. On this
+//! host, check the provider's allowances with `ethtool -S`. Keep-alive connections need no SYN.
 
 use crate::evidence::Units;
 use crate::facts::Facts;
@@ -50,28 +52,40 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             place.subject(),
             Severity::Warning,
             Certainty::Likely,
-            format!("{} SYNs a second to {} are not answered at once.", words::number(again as f64 / seconds), place.subject()),
+            format!(
+                "{} SYNs a second to {} are retransmitted.",
+                words::number(again as f64 / seconds),
+                place.subject()
+            ),
         )
         .evidences(judged.iter().filter(|(_, is)| *is).take(SERVERS_SHOWN_MAX).map(|(one, _)| {
             Evidence::text(
                 one.name(),
                 format!(
-                    "{} SYNs sent again, on {} of {} connections",
+                    "{} SYNs retransmitted, on {} of {} connections",
                     words::thousands(one.syn_retries),
                     words::thousands(one.handshakes().affected),
                     words::thousands(one.handshakes().of)
                 ),
             )
         }))
-        .evidence(Evidence::count("other servers reached well", judged.iter().filter(|(_, is)| !is).count() as u64, ""))
-        .why(format!("Each costs a request a second or more. {}", place.meaning()))
+        .evidence(Evidence::count(
+            "other servers without this problem",
+            judged.iter().filter(|(_, is)| !is).count() as u64,
+            "",
+        ))
+        .why(format!("Each delays a request by a second or more. {}", place.meaning()))
         .remedy(
-            "Run weir doctor on a server, for its accept queue, and on this host, for its provider's limits",
+            "Run weir doctor on a server (accept queue) and on this host (provider's limits)",
             &["weir doctor", "nstat -az TcpExtListenOverflows TcpExtTCPSynRetrans"],
             "none",
         )
-        .remedy("Keep connections to servers alive", &[], "a server that closes kept connections early has to be known for it")
-        .verify("weir status shows no further SYNs sent again")
+        .remedy(
+            "Keep connections to servers alive",
+            &[],
+            "a server that closes idle connections early can cause failed requests",
+        )
+        .verify("weir status shows no further retransmitted SYNs")
         .source(&["the balancer's counters by server"]),
     );
 }

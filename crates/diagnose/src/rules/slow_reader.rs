@@ -1,18 +1,19 @@
 //! A program on this host reads from its connections too slowly.
 //!
-//! **When.** Between the samples this host told peers to stop sending (`TcpExtTCPToZeroWindowAdv`), or
-//! dropped data because a receive buffer was full (`TcpExtRcvPruned`, `TCPBacklogDrop`, `TCPRcvQDrop`). Or
-//! in every sample more than 64 KiB of data from one peer was unread, and this host has told peers to stop
-//! at some time. If `tcp_rmem` allows less than 128 KiB, only unread data counts (from a quarter of the
-//! buffer), and `receive_buffer_small` reports the rest. If more segments arrived out of order
-//! (`TcpExtTCPOFOQueue`) than peers were told to stop, those segments filled the buffers: then the finding
-//! is advice, and loss or reordering is the cause.
+//! **When.** Between the samples, this host advertised a zero window to its peers
+//! (`TcpExtTCPToZeroWindowAdv`), or dropped data because a receive buffer was full
+//! (`TcpExtRcvPruned`, `TCPBacklogDrop`, `TCPRcvQDrop`). Or in every sample more than 64 KiB of
+//! data from one peer was unread, and this host has advertised a zero window at some time. If
+//! `tcp_rmem` allows less than 128 KiB, only unread data counts (from a quarter of the buffer), and
+//! `receive_buffer_small` reports the rest. If more segments arrived out of order
+//! (`TcpExtTCPOFOQueue`) than zero windows were advertised, those segments filled the buffers: then
+//! the finding is advice, and loss or reordering is the cause.
 //!
-//! **Why.** The network has delivered the data, and the peer waits for this host. To the peer it looks like a
-//! slow network, and a balancer in between buffers the data meanwhile.
+//! **Why.** The network has delivered the data, and the peer waits for this host. To the peer it
+//! looks like a slow network, and a balancer in between buffers the data in the meantime.
 //!
-//! **What to do.** Find the program (`ss -tnp`, Recv-Q above 0) and what it waits for: CPU, a disk, a lock, or
-//! another server. Larger buffers only hide the problem for a while.
+//! **What to do.** Find the program (`ss -tnp`, Recv-Q above 0) and what it waits for: CPU, a disk,
+//! a lock, or another server. Larger buffers only hide the problem for a while.
 
 use super::receive_buffer_small::small_buffer;
 use crate::facts::{Direction, PeerSockets};
@@ -72,9 +73,9 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             )
         }))
         .why(if ahead.is_some() {
-            "These segments wait in the buffer until the missing ones arrive; no program can read them before."
+            "These segments wait in the buffer until the missing ones arrive; no program can read them earlier."
         } else {
-            "The peers wait for this host, and to them it looks like a slow network."
+            "The peers wait for this host; to them it looks like a slow network."
         })
         .remedy(
             if ahead.is_some() {
@@ -98,7 +99,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
 fn what(stops: &Change, unread: &[(u64, &PeerSockets)], is_ahead: bool) -> String {
     match unread.first() {
         None if is_ahead => format!(
-            "This host tells peers to stop sending {} times a second, while segments that arrive out of order fill its receive buffers.",
+            "This host advertises a zero window {} times a second, while segments that arrive out of order fill its receive buffers.",
             words::number(stops.per_s())
         ),
         Some((bytes, peer)) => format!(
@@ -107,7 +108,7 @@ fn what(stops: &Change, unread: &[(u64, &PeerSockets)], is_ahead: bool) -> Strin
             server_or_client(peer)
         ),
         None => format!(
-            "This host tells peers to stop sending {} times a second: a program reads slowly, or has a small receive buffer.",
+            "This host advertises a zero window {} times a second: a program reads slowly, or has a small receive buffer.",
             words::number(stops.per_s())
         ),
     }

@@ -1,10 +1,10 @@
-//! Packets are dropped on their way from the interface to the protocols.
+//! Packets are dropped between the network interface and the protocol stack.
 //!
-//! **When.** The second column of `/proc/net/softnet_stat` rises: the backlog queue of a processor
-//! was full (`net.core.netdev_max_backlog`), or the flow limit dropped.
+//! **When.** The second column of `/proc/net/softnet_stat` rises: a processor's backlog queue was
+//! full (`net.core.netdev_max_backlog`), or the flow limit dropped packets.
 //!
-//! **Why.** The packets are lost inside this machine; TCP sends them again, and it looks like a bad
-//! network. The queue is used by RPS and by interfaces without NAPI (veth, loopback, tunnels).
+//! **Why.** The packets are lost inside this machine. TCP retransmits them, so it looks like a bad
+//! network. RPS and interfaces without NAPI (veth, loopback, tunnels) use this queue.
 //!
 //! **What to do.** Spread the work over processors (RSS queues, RPS), then raise
 //! `netdev_max_backlog`.
@@ -39,7 +39,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             Severity::Critical,
             Certainty::Certain,
             format!(
-                "{} packets a second are dropped before the protocols see them.",
+                "{} packets a second are dropped before they reach the protocol stack.",
                 words::number(per_s)
             ),
         )
@@ -49,18 +49,18 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
                 .take(CPUS_SHOWN_MAX)
                 .map(|(cpu, one)| one.evidence(&format!("dropped on processor {cpu}"))),
         )
-        .why("They are lost inside this machine, and it looks like a bad network.")
+        .why("They are lost inside this machine; it looks like a bad network.")
         .remedy(
-            "Spread the work over processors",
+            "Spread the work over processors (RSS or RPS)",
             &["ethtool -l eth0", "echo ff > /sys/class/net/eth0/queues/rx-0/rps_cpus"],
             "packets of one flow stay in order; other work on those processors gets less time",
         )
         .remedy(
-            "Make the queue longer",
+            "Enlarge the queue",
             &["sysctl -w net.core.netdev_max_backlog=16384"],
-            "packets that wait longer, up to a few ms",
+            "packets may wait longer, up to a few ms",
         )
-        .verify("the second column of /proc/net/softnet_stat rises no more")
+        .verify("the second column of /proc/net/softnet_stat no longer rises")
         .source(&["/proc/net/softnet_stat"]),
     );
 }

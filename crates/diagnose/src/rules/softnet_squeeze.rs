@@ -1,13 +1,13 @@
-//! The processing of packets is broken off with packets left.
+//! Packet processing stops at its budget (`time_squeeze`) while packets still wait.
 //!
 //! **When.** The third column of `/proc/net/softnet_stat` (`time_squeeze`) rises by more than ten a
-//! second on all processors together.
+//! second, summed over all processors.
 //!
-//! **Why.** A round of work ends after `net.core.netdev_budget` packets or `netdev_budget_usecs`.
-//! What is left waits for the next round: a little latency, and drops at the interface if it goes
-//! on.
+//! **Why.** The kernel ends a round of packet processing (NAPI) after `net.core.netdev_budget`
+//! packets or `netdev_budget_usecs`. The remaining packets wait for the next round. This adds a
+//! little latency, and if it persists, the interface drops packets.
 //!
-//! **What to do.** Nothing if latency is fine. Otherwise spread the work over more queues, or
+//! **What to do.** Nothing, if latency is fine. Otherwise spread the work over more queues, or
 //! double the budget.
 
 use crate::facts::Facts;
@@ -35,7 +35,7 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             Severity::Advice,
             Certainty::Certain,
             format!(
-                "The processing of packets is broken off {} times a second.",
+                "Packet processing exhausts its budget {} times a second (time_squeeze).",
                 words::number(change.per_s())
             ),
         )
@@ -43,11 +43,11 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
         .evidences(
             budget.map(|budget| Evidence::count("net.core.netdev_budget", budget, "packets")),
         )
-        .why("What is left waits for the next round, which adds a little latency.")
+        .why("The remaining packets wait for the next round, which adds a little latency.")
         .remedy(
-            "Let a round be longer",
+            "Raise the budget of a round",
             &["sysctl -w net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000"],
-            "programs on the same processor wait longer for it",
+            "programs on the same processor wait longer",
         )
         .verify("the third column of /proc/net/softnet_stat rises by less than ten a second")
         .source(&["/proc/net/softnet_stat"]),

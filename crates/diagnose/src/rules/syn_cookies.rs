@@ -1,19 +1,19 @@
-//! The kernel answers SYNs with cookies: a burst beyond the backlog, or a flood.
+//! The kernel answers SYNs with SYN cookies: a burst exceeded the backlog, or a SYN flood.
 //!
-//! **When.** `TcpExtTCPReqQFullDoCookies` rises: more half-open connections came to a socket than
-//! its backlog says (since Linux 4.4 the backlog limits the SYN queue too; `tcp_max_syn_backlog`
-//! counts only with `tcp_syncookies = 0`). How many cookies come back tells clients from attackers:
-//! half of them or more are real clients; nearly none is a flood from forged addresses.
+//! **When.** `TcpExtTCPReqQFullDoCookies` rises: a socket had more half-open connections than its
+//! backlog (since Linux 4.4 the backlog limits the SYN queue too; `tcp_max_syn_backlog` applies
+//! only if `tcp_syncookies` is 0). The share of cookies that come back distinguishes clients from
+//! attackers: if half or more come back, they are real clients; if almost none do, it is a flood
+//! from forged addresses.
 //!
-//! **Why.** The kernel's log calls it "Possible SYN flooding" either way, which sends people
-//! looking in the wrong direction: at a company it was nginx's backlog of 511. With a cookie no
-//! connection is lost, but without timestamps it loses window scaling and SACK, and if the accept
-//! queue is full too, the connection is dropped after all. A full accept queue of a stopped program
-//! alone sends no cookies.
+//! **Why.** In both cases the kernel logs "Possible SYN flooding", which is misleading: at one
+//! company the cause was nginx's backlog of 511. With a cookie no connection is lost, but without
+//! timestamps it loses window scaling and SACK. If the accept queue is full too, the connection is
+//! dropped after all. A full accept queue of a stopped program alone sends no cookies.
 //!
-//! **What to do.** For real clients raise the backlog of the program, then restart it. For a flood
-//! leave cookies on, they are what protects you, and filter before this host. Turning cookies off
-//! silences the log and drops the SYNs.
+//! **What to do.** For real clients, raise the backlog of the program, then restart it. For a
+//! flood, leave SYN cookies on, because they protect the host, and filter upstream of it. If you
+//! turn cookies off, the log is silent and the SYNs are dropped.
 //!
 //! **Source.** `TcpExtSyncookiesSent`, `SyncookiesRecv` and `SyncookiesFailed` count cookies that
 //! were sent, that came back right, and that came back wrong.
@@ -55,7 +55,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
                     format!("{backlog} connections, at {}", one.address),
                 )
             }))
-            .verify("nstat -az TcpExtTCPReqQFullDoCookies rises no more under the same load")
+            .verify("nstat -az TcpExtTCPReqQFullDoCookies no longer rises under the same load")
             .source(&["/proc/net/netstat", "sock_diag (idiag_wqueue)", "/dev/kmsg"]),
     );
 }
@@ -78,11 +78,11 @@ fn now(
     let (certainty, what) = match share {
         Some(share) if share >= CLIENTS_SHARE_MIN => (
             Certainty::Likely,
-            format!("Bursts of new connections{at} are larger than its backlog; it is no attack."),
+            format!("Bursts of new connections{at} exceed its backlog; this is not an attack."),
         ),
         Some(_) if is_flood => (
             Certainty::Likely,
-            format!("SYNs{at} come in a flood, and nearly none of their senders answers."),
+            format!("SYN flood{at}: almost none of the senders answers the cookies."),
         ),
         _ => (
             Certainty::Possible,
@@ -101,14 +101,14 @@ fn now(
             share.map(|share| Evidence::text("cookies that came back", words::percent(share))),
         )
         .why(
-            "SYN cookies save the connection, but not what follows: if the accept queue is full as \
-             well, it is dropped, and the kernel's log speaks of an attack.",
+            "SYN cookies save the connection only until it is established: if the accept queue is full as \
+             well, it is dropped. The kernel log calls this an attack.",
         );
     match culprit {
         _ if is_flood => finding.remedy(
-            "Leave SYN cookies on, and filter before this host",
+            "Leave SYN cookies on, and filter upstream of this host",
             &["sysctl net.ipv4.tcp_syncookies", "tcpdump -nn -c 100 'tcp[tcpflags] == tcp-syn'"],
-            "none; to turn cookies off would drop the SYNs of real clients too",
+            "none; turning cookies off would drop the SYNs of real clients too",
         ),
         Some(listening) => raise_backlog(finding, listening, view),
         None => finding.remedy(
@@ -125,12 +125,12 @@ fn past(subject: &str, cookies: Change, out: &Out) -> Finding {
         Severity::Note,
         Certainty::Possible,
         format!(
-            "{} SYNs were answered with cookies since the start, none just now.",
+            "{} SYNs were answered with cookies since boot, none during this measurement.",
             words::thousands(cookies.in_all)
         ),
     )
     .evidence(cookies.evidence("TcpExtTCPReqQFullDoCookies"))
-    .why("More often a burst beyond a small backlog than an attack.")
+    .why("The usual cause is a burst beyond a small backlog, not an attack.")
 }
 
 /// What the kernel's log says, which it does once per socket.

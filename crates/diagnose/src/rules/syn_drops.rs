@@ -1,14 +1,14 @@
-//! SYNs are dropped because SYN cookies are off.
+//! The SYN queue is full and SYN cookies are off, so SYNs are dropped.
 //!
-//! **When.** `TcpExtTCPReqQFullDrop` rises, or `net.ipv4.tcp_syncookies` is 0. Without cookies a
-//! SYN queue that is full drops, and already three quarters of `tcp_max_syn_backlog` drop the SYNs
-//! of unknown clients, which only `TcpExtListenDrops` counts.
+//! **When.** `TcpExtTCPReqQFullDrop` rises, or `net.ipv4.tcp_syncookies` is 0. Without SYN cookies,
+//! a full SYN queue drops SYNs. Once it is three quarters full (`tcp_max_syn_backlog`), it already
+//! drops SYNs of unknown clients, which only `TcpExtListenDrops` counts.
 //!
-//! **Why.** Every dropped SYN costs its client a second or more, in any burst beyond the backlog.
-//! With cookies on, the same burst loses nothing.
+//! **Why.** Each dropped SYN costs its client a second or more, in every burst beyond the backlog.
+//! With SYN cookies, the same burst loses no connection.
 //!
 //! **What to do.** Set `net.ipv4.tcp_syncookies = 1`, the kernel's default: cookies are sent only
-//! when the queue is full. Then raise the backlog, so that they are seldom needed.
+//! when the queue is full. Then raise the backlog, so that cookies are rarely needed.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};
@@ -32,29 +32,31 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         ),
         (None, Some(0)) => (
             Severity::Advice,
-            "SYN cookies are off, so that a burst beyond the backlog loses its SYNs.".to_owned(),
+            "SYN cookies are off, so SYNs beyond the backlog are dropped.".to_owned(),
         ),
         _ => return,
     };
     out.push(
         out.finding(SETTING, severity, Certainty::Certain, what)
             .evidences(dropped.map(|one| one.evidence("TcpExtTCPReqQFullDrop")))
-            .evidences(unsaid.map(|one| one.evidence("TcpExtListenDrops less TcpExtListenOverflows")))
+            .evidences(
+                unsaid.map(|one| one.evidence("TcpExtListenDrops less TcpExtListenOverflows")),
+            )
             .evidences(cookies.map(|value| Evidence::text(SETTING, value.to_string())))
             .evidences(
                 view.setting_if_any("net.ipv4.tcp_max_syn_backlog")
                     .map(|max| Evidence::count("net.ipv4.tcp_max_syn_backlog", max, "connections")),
             )
-            .why("Each client whose SYN is dropped waits a second before it sends another, then longer.")
+            .why("A client whose SYN is dropped waits a second before it retransmits, then longer.")
             .remedy(
                 "Turn SYN cookies on; they are used only when the queue is full",
                 &[
                     "sysctl -w net.ipv4.tcp_syncookies=1",
                     "echo 'net.ipv4.tcp_syncookies = 1' > /etc/sysctl.d/60-syncookies.conf",
                 ],
-                "none known; connections made by a cookie without timestamps have no window scaling",
+                "none known; connections from a cookie without timestamps have no window scaling",
             )
-            .verify("nstat -az TcpExtTCPReqQFullDrop rises no more under the same load")
+            .verify("nstat -az TcpExtTCPReqQFullDrop no longer rises under the same load")
             .source(&["/proc/net/netstat", "/proc/sys/net/ipv4/tcp_syncookies"]),
     );
 }

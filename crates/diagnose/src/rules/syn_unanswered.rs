@@ -1,20 +1,21 @@
-//! Connections take whole seconds to come about: SYNs, or the answers to them, have to be sent
-//! again.
+//! Connections take whole seconds to open: SYNs or SYN-ACKs are retransmitted.
 //!
-//! **When.** Connections prove that more than 1 % of those begun between the samples had a SYN sent
-//! again (`TcpExtTCPSynRetrans`), with at most one false alarm a month; 4 of 4 are enough. A connection
-//! counts once, however often its SYN is repeated. The counter holds both SYNs of this host and its
-//! answers to others' SYNs; only the first count in `TcpExtTCPTimeouts` too. SYNs that were sent again
-//! because the kernel dropped a refusal by ICMP (`TcpExtLockDroppedIcmps`) do not count. Not said where
-//! `loss` speaks and explains it: up to four times its share.
+//! **When.** The evidence shows that SYNs were retransmitted on more than 1 % of the connections
+//! opened between the samples (`TcpExtTCPSynRetrans`), with at most one false alarm a month; 4 of 4
+//! are enough. A connection counts once, however often its SYN is repeated. The counter contains
+//! both the SYNs of this host and its SYN-ACKs; only the former also count in `TcpExtTCPTimeouts`.
+//! SYNs that were retransmitted because the kernel dropped an ICMP refusal
+//! (`TcpExtLockDroppedIcmps`) do not count. The finding is not reported if `loss` is reported and
+//! explains it: up to four times its share.
 //!
-//! **Why.** A SYN is sent again after 1 s (3 s before Linux 3.1). Since Linux 6.5 SYNs leave at 0,
-//! 1, 2, 3, 4, 5, 7 and 11 s, before that at 0, 1, 3 and 7 s, before 3.1 at 0, 3 and 9 s; connect
-//! times that gather at such values are this.
+//! **Why.** A SYN is retransmitted after 1 s (3 s before Linux 3.1). Since Linux 6.5, SYNs are sent
+//! at 0, 1, 2, 3, 4, 5, 7 and 11 s; before, at 0, 1, 3 and 7 s; before 3.1, at 0, 3 and 9 s.
+//! Connect times that cluster at these values are a sign of SYN retransmissions.
 //!
-//! **What to do.** Find out towards whom (`ss -tan state syn-sent`). One server: its accept queue
-//! is full, or it is down. Many at once: a firewall, connection tracking here or at the provider,
-//! which limits small instances without a word. `weir doctor` on the other side tells which.
+//! **What to do.** Find the affected destinations (`ss -tan state syn-sent`). If it is one server,
+//! its accept queue is full, or it is down. If there are many, the cause is a firewall, or
+//! connection tracking on this host or at the provider, which silently limits small instances.
+//! `weir doctor` on the other host shows which.
 
 use crate::evidence::Units;
 use crate::facts::{Direction, SocketState};
@@ -111,7 +112,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         (
             Severity::Warning,
             format!(
-                "This host sends {} SYNs a second again: servers do not answer.",
+                "This host retransmits {} SYNs a second: servers do not answer.",
                 words::number(per_s)
             ),
         )
@@ -120,7 +121,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
         (
             if is_much { Severity::Warning } else { Severity::Advice },
             format!(
-                "{} answers to SYNs a second are sent again: clients do not answer.",
+                "This host retransmits {} SYN-ACKs a second: clients do not answer.",
                 words::number(answers_per_s)
             ),
         )
@@ -138,9 +139,9 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             .evidences(waiting_for(view).into_iter().take(PEERS_SHOWN_MAX).map(|(count, server)| {
                 Evidence::count(format!("SYN-SENT to {server}"), count, "sockets")
             }))
-            .why("Each costs its connection a second at least, whatever the response time of the server.")
+            .why("Each delays its connection by at least a second, whatever the server's response time.")
             .remedy(
-                "See towards whom, and run weir doctor there: a full accept queue, a firewall, or a limit of the provider",
+                "Find the destinations, and run weir doctor there: a full accept queue, a firewall, or a provider's limit",
                 &["ss -tan state syn-sent", "ss -tan state syn-recv"],
                 "none",
             )

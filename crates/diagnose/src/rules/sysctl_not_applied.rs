@@ -1,13 +1,14 @@
-//! A file sets a kernel parameter, but the kernel runs with another value.
+//! A sysctl file sets a kernel parameter, but the kernel runs with another value.
 //!
-//! **When.** The last of the sysctl files that names a network setting gives it another value than
-//! the running kernel has; on the machine itself, not in containers, whose settings are their own.
+//! **When.** The last sysctl file that sets a network parameter gives it another value than the
+//! running kernel has. The rule applies to the machine itself, not to containers, which have their
+//! own parameters.
 //!
-//! **Why.** What was tuned is not in force: the file was never loaded, a later program or a `sysctl
-//! -w` changed the value, or the module that has the setting (connection tracking) was loaded after
-//! the files were read. After the next start it may be the other way round.
+//! **Why.** The configured value is not in effect: the file was never loaded, a later program or
+//! `sysctl -w` changed the value, or the module that owns the parameter (connection tracking) was
+//! loaded after the files were read. After the next boot, the other value may apply.
 //!
-//! **What to do.** Decide which of the two is meant: load the files, or correct them.
+//! **What to do.** Decide which value is right, then load the files or correct them.
 
 use std::collections::BTreeMap;
 
@@ -45,14 +46,14 @@ pub(super) fn check(facts: &Facts, out: &mut Out) {
             )
             .evidence(Evidence::text("in force", flat(value)))
             .evidence(Evidence::text(format!("{path}:{}", line.number), flat(&line.value)))
-            .why("What the file is there for is not in force, and may be after the next start.")
+            .why("The file's setting is not in effect, but may be after the next boot.")
             .remedy(
                 "If the file is right, load it",
                 &[&format!("sysctl -p {path}")],
                 "all of its settings take effect",
             )
             .remedy("If the running value is right, correct the file", &[], "none")
-            .verify(format!("sysctl {name} prints what the file says"))
+            .verify(format!("sysctl {name} prints the value in the file"))
             .source(&["/etc/sysctl.conf", "/etc/sysctl.d", "/proc/sys/net"]),
         );
     }

@@ -1,13 +1,13 @@
-//! `tcp_mem` allows more than the machine has: pages were taken for bytes.
+//! `tcp_mem` allows TCP more than half of the machine's memory; it is in pages, not in bytes.
 //!
 //! **When.** The last value of `net.ipv4.tcp_mem`, in pages, is more than half of the machine's
-//! memory. The kernel's own default is about a tenth.
+//! memory. The kernel's default is about a tenth.
 //!
-//! **Why.** The numbers count pages, of 4 KiB mostly: a line with 8388608 three times, meant as 8
-//! MiB, allows 32 GiB. The guard that keeps sockets from eating the machine is then off, and the
-//! machine runs out of memory instead of slowing a few connections.
+//! **Why.** The values are in pages, usually of 4 KiB: 8388608, meant as 8 MiB, allows 32 GiB. The
+//! limit then no longer protects the machine: it runs out of memory instead of slowing down a few
+//! connections.
 //!
-//! **What to do.** Remove the line; the default fits the machine's memory.
+//! **What to do.** Remove the line. The default fits the machine's memory.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};
@@ -56,11 +56,11 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             ),
         ))
         .evidence(Evidence::text("memory", words::bytes(memory)))
-        .why("Nothing keeps sockets from eating the machine's memory: it fails instead of slowing down.")
+        .why("Sockets can use up the machine's memory: it runs out of memory instead of slowing down.")
         .remedy(
-            "Remove the line that sets it, and set the kernel's default until the next start",
+            "Remove the line that sets it, and set the kernel's default until the next boot",
             &[&default_command(memory, page), "grep -rs tcp_mem /etc/sysctl.conf /etc/sysctl.d"],
-            "none: the default is what nearly all machines run with",
+            "none: almost all machines use the default",
         )
         .verify("sysctl net.ipv4.tcp_mem prints about a tenth of the memory, in pages")
         .source(&["/proc/sys/net/ipv4/tcp_mem", "/proc/meminfo"]),

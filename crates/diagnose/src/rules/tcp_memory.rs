@@ -1,16 +1,16 @@
-//! TCP sockets take so much memory that the kernel presses on them.
+//! TCP sockets use so much memory that the kernel is under memory pressure.
 //!
 //! **When.** The memory of all TCP sockets (`mem` in `/proc/net/sockstat`, in pages) is above the
-//! middle value of `tcp_mem` (warning) or above 90 % of the last (critical). Both are the
-//! machine's; containers share them.
+//! middle value of `tcp_mem` (warning) or above 90 % of the last value (critical). Both apply to
+//! the whole machine, including its containers.
 //!
-//! **Why.** Above the middle value the kernel shrinks windows and buffers, so everything gets
-//! slower; at the last it drops packets and closes orphaned sockets ("TCP: out of memory" in its
-//! log).
+//! **Why.** Above the middle value, the kernel shrinks windows and buffers, so all connections get
+//! slower. At the last value, it drops packets and closes orphaned sockets ("TCP: out of memory" in
+//! its log).
 //!
-//! **What to do.** Find whose sockets hold it: slow readers, huge buffers, very many connections.
-//! Lower the maximum of `tcp_rmem` and `tcp_wmem`, or raise `tcp_mem`, which counts pages of 4 KiB
-//! and not bytes.
+//! **What to do.** Find the sockets that use the memory: slow readers, very large buffers, a very
+//! large number of connections. Lower the maximum of `tcp_rmem` and `tcp_wmem`, or raise `tcp_mem`,
+//! which is in pages of 4 KiB, not in bytes.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};
@@ -46,21 +46,21 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             SETTING,
             if is_critical { Severity::Critical } else { Severity::Warning },
             Certainty::Certain,
-            format!("TCP sockets hold {}, and {} is all they may have.", size(used), size(max)),
+            format!("TCP sockets use {} of at most {}.", size(used), size(max)),
         )
         .evidence(Evidence::text("memory of TCP sockets", format!("{} pages, {}", words::thousands(used), size(used))))
         .evidence(Evidence::text("pressure begins at", format!("{} pages, {}", words::thousands(pressure), size(pressure))))
-        .evidence(Evidence::text("no more than", format!("{} pages, {}", words::thousands(max), size(max))))
+        .evidence(Evidence::text("maximum", format!("{} pages, {}", words::thousands(max), size(max))))
         .evidences(view.counter_if_any("TcpExtTCPMemoryPressures").map(|one| one.evidence("TcpExtTCPMemoryPressures")))
         .evidences(log_line(view).map(|line| Evidence::text("kernel log", line)))
-        .why("The kernel shrinks windows and buffers, and in the end drops packets.")
+        .why("The kernel shrinks windows and buffers, and at the maximum drops packets.")
         .remedy(
-            "Find the sockets that hold it",
+            "Find the sockets that use it",
             &["ss -tnm | grep -o 'r[0-9]*,rb[0-9]*' | sort | uniq -c | sort -rn | head"],
             "none",
         )
         .remedy(
-            "Let each socket have less",
+            "Lower the maximum per socket",
             &["sysctl -w net.ipv4.tcp_rmem='4096 131072 4194304' net.ipv4.tcp_wmem='4096 16384 4194304'"],
             "long, fast paths get slower: a window caps throughput at its size per round trip",
         )

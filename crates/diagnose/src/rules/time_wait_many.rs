@@ -1,16 +1,17 @@
-//! Many sockets are in TIME-WAIT, which is harmless.
+//! Many sockets are in TIME_WAIT, which is harmless.
 //!
-//! **When.** More than 10,000 sockets are in TIME-WAIT, no destination runs out of local ports
+//! **When.** More than 10,000 sockets are in TIME_WAIT, no destination runs out of local ports
 //! (`ports_exhausted`) and their table does not overflow (`time_wait_overflow`).
 //!
 //! **Why.** The side that closes first keeps the connection's addresses for 60 s, so that late
-//! packets meet nobody else. A socket in TIME-WAIT holds no program and takes less than 300 bytes;
-//! a server with 350,000 of them, as one company counted, spends under 100 MB. On the side of a
-//! server they block nothing, since each has another client port.
+//! packets cannot reach another connection. A socket in TIME_WAIT belongs to no program and takes
+//! less than 300 bytes: one company had 350,000 of them on a server, which used less than 100 MB.
+//! On a server they block nothing, because each has a different client port.
 //!
-//! **What to do.** Nothing. Not `tcp_tw_recycle`, which broke clients behind NAT and was removed in
-//! Linux 4.12; not a smaller `tcp_max_tw_buckets`, which ends them too early; `tcp_fin_timeout` is
-//! about another state. Kept connections make fewer of them, and save the handshakes too.
+//! **What to do.** Nothing. Do not use `tcp_tw_recycle`, which broke clients behind NAT and was
+//! removed in Linux 4.12. Do not lower `tcp_max_tw_buckets`, which ends TIME_WAIT too early.
+//! `tcp_fin_timeout` applies to another state. Keep-alive connections reduce the number and save
+//! handshakes too.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};
@@ -34,7 +35,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             Severity::Note,
             Certainty::Certain,
             format!(
-                "{} are in TIME-WAIT, which is harmless.",
+                "{} are in TIME_WAIT, which is harmless.",
                 words::plural(stat.time_wait, "socket")
             ),
         )
@@ -43,7 +44,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             view.setting_if_any("net.ipv4.tcp_max_tw_buckets")
                 .map(|max| Evidence::count("net.ipv4.tcp_max_tw_buckets", max, "sockets")),
         )
-        .why("They end by themselves after 60 s and hold neither a program nor much memory.")
+        .why("They end after 60 s and use no program and little memory.")
         .verify("ss -s counts them as timewait")
         .source(&["/proc/net/sockstat"]),
     );

@@ -1,14 +1,16 @@
-//! The table of TIME-WAIT sockets is full, so connections lose their protection against late
+//! The table of TIME_WAIT sockets is full, so connections lose their protection against late
 //! packets.
 //!
 //! **When.** `TcpExtTCPTimeWaitOverflow` rises (warning), or TIME-WAIT sockets are above 90 % of
 //! `net.ipv4.tcp_max_tw_buckets` (advice). The kernel's log says "time wait bucket table overflow".
 //!
-//! **Why.** Beyond the limit a socket is gone at once instead of after 60 s. A late packet of the
-//! old connection may then meet a new one of the same ports, and a lost last ACK becomes a reset.
+//! **Why.** Beyond the limit, a socket is removed immediately instead of after 60 s. A late packet
+//! of the old connection may then reach a new connection on the same ports, and a lost last ACK is
+//! answered with a reset.
 //!
-//! **What to do.** Keep connections alive, so that fewer end. Raise `tcp_max_tw_buckets`: a socket
-//! takes less than 300 bytes. The default grows with memory, up to 262,144.
+//! **What to do.** Use keep-alive connections, so that fewer connections are closed. Raise
+//! `tcp_max_tw_buckets`: a socket takes less than 300 bytes. The default depends on the memory, up
+//! to 262,144.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Change, Out, View};
@@ -34,24 +36,24 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             if is_rising {
                 "Connections end without TIME-WAIT, because its table is full.".to_owned()
             } else {
-                format!("The table of TIME-WAIT sockets is {} full.", words::percent(share))
+                format!("The table of TIME_WAIT sockets is {} full.", words::percent(share))
             },
         )
         .evidences(overflow.map(|one| one.evidence("TcpExtTCPTimeWaitOverflow")))
         .evidences(stat.map(|stat| Evidence::count("TIME-WAIT", stat.time_wait, "sockets")))
         .evidence(Evidence::count(SETTING, max, "sockets"))
-        .why("A late packet of an old connection may then meet a new one.")
+        .why("A late packet of an old connection can then reach a new one.")
         .remedy(
-            "Keep connections alive, so that fewer end",
+            "Use keep-alive connections, so that fewer are closed",
             &[],
-            "a server that closes kept connections early has to be known for it",
+            "a server that closes idle connections early can cause failed requests",
         )
         .remedy(
             "Enlarge the table",
             &["sysctl -w net.ipv4.tcp_max_tw_buckets=1048576"],
             "less than 300 bytes a socket: 1,048,576 take 300 MB when full",
         )
-        .verify("nstat -az TcpExtTCPTimeWaitOverflow rises no more")
+        .verify("nstat -az TcpExtTCPTimeWaitOverflow no longer rises")
         .source(&["/proc/net/netstat", "/proc/net/sockstat"]),
     );
 }

@@ -1,14 +1,14 @@
-//! A file of settings names `tcp_tw_recycle`, which is dead, or breaks clients behind NAT.
+//! A sysctl file sets `tcp_tw_recycle`, which no longer exists or breaks clients behind NAT.
 //!
-//! **When.** A line of `/etc/sysctl.conf` or of a sysctl directory sets `net.ipv4.tcp_tw_recycle`;
-//! a warning where the running kernel still has it and it is 1.
+//! **When.** A line of `/etc/sysctl.conf` or of a sysctl directory sets `net.ipv4.tcp_tw_recycle`.
+//! A warning if the running kernel still has the setting and it is 1.
 //!
-//! **Why.** Before Linux 4.12 it made the kernel drop SYNs whose timestamp is older than the last
-//! one from the same address. Behind one address of a NAT there are many clocks, so some of its
-//! users could not connect, now and then, for no visible reason. Since 4.12 it does not exist, and
-//! the line only shows that nobody has read the file for years.
+//! **Why.** Before Linux 4.12, this setting made the kernel drop SYNs whose timestamp was older
+//! than the last one from the same address. Clients behind one NAT address have different clocks,
+//! so some of them could not connect, intermittently and for no visible reason. Linux 4.12 removed
+//! the setting, and the line is only a leftover.
 //!
-//! **What to do.** Remove the line. Many sockets in TIME-WAIT are harmless (`time_wait_many`).
+//! **What to do.** Remove the line. Many sockets in TIME_WAIT are harmless (`time_wait_many`).
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};

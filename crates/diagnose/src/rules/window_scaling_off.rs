@@ -1,11 +1,11 @@
-//! Window scaling is off: no connection can have more than 64 KiB on its way.
+//! Window scaling is off: a connection can have at most 64 KiB in flight.
 //!
 //! **When.** `net.ipv4.tcp_window_scaling` is 0.
 //!
-//! **Why.** A window of 65,535 bytes caps every connection at its size per round trip: over 70 ms
-//! 0.94 MB/s, whatever the link and the buffers.
+//! **Why.** A window of 65,535 bytes limits every connection to that amount per round trip: 0.94
+//! MB/s over 70 ms, whatever the link and the buffers.
 //!
-//! **What to do.** Set it to 1. The firewalls that choked on it are gone for many years.
+//! **What to do.** Set it to 1. Firewalls that could not handle it disappeared many years ago.
 
 use crate::finding::{Certainty, Evidence, Severity};
 use crate::view::{Out, View};
@@ -20,14 +20,14 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             SETTING,
             Severity::Warning,
             Certainty::Certain,
-            "Window scaling is off, so a connection carries 64 KiB per round trip at most.",
+            "Window scaling is off, so a connection carries at most 64 KiB per round trip.",
         )
         .evidence(Evidence::text(SETTING, "0"))
         .why("Over a path of 70 ms that is 0.94 MB/s, whatever the link.")
         .remedy(
             "Turn window scaling on",
             &["sysctl -w net.ipv4.tcp_window_scaling=1"],
-            "none known; it counts for connections made from then on",
+            "none known; this applies to new connections",
         )
         .verify("ss -tin shows `wscale` on new connections")
         .source(&["/proc/sys/net/ipv4/tcp_window_scaling"]),

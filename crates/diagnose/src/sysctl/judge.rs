@@ -77,7 +77,7 @@ pub(super) fn judge(setting: &Setting, text: &str, machine: &Machine) -> Judgeme
         && machine.kernel >= since
     {
         let super::Kernel(major, minor) = since;
-        return Judgement::new(Effect::Dead, format!("Gone since Linux {major}.{minor}: {why}."));
+        return Judgement::new(Effect::Dead, format!("Removed in Linux {major}.{minor}: {why}."));
     }
     let numbers_of = |text: &str| -> Vec<u64> {
         let all: Result<Vec<u64>, _> = text.split(' ').map(str::parse).collect();
@@ -134,7 +134,9 @@ fn slip(value: &Value<'_>) -> Option<(Judgement, Vec<u64>)> {
     let words: Vec<String> = meant.iter().map(u64::to_string).collect();
     let judgement = Judgement {
         effect: Effect::Slip,
-        why: format!("{found} looks like a zero too many: {instead} is {known}. Is it meant?"),
+        why: format!(
+            "{found} looks like a zero too many: {instead} is {known}. Is that value intended?"
+        ),
         meant: Some(words.join(" ")),
     };
     Some((judgement, meant))

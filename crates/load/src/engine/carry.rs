@@ -1,4 +1,5 @@
-//! Connections at work: opened, used, closed. The worker says when; the recorder hears how it went.
+//! Drives connections: opens, uses and closes them. The worker decides when; the recorder counts
+//! the outcomes.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! One connection to a site, and what is under way on it.
+//! One connection to a target, and its requests in flight.
 
 use os::poll::Interest;
 

@@ -1,4 +1,4 @@
-//! A request under way, on whatever connection.
+//! A request in flight, on any kind of connection.
 
 use super::recorder::Moments;
 

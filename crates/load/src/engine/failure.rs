@@ -1,4 +1,4 @@
-//! Why a request got no whole response, by the names that `weir explain` knows where it knows them.
+//! Why a request failed, with the names that `weir explain` uses where it has them.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The seconds that threads hand over, put together: a second is whole when no thread will hand over
-//! anything of it any more, however late that is. Pure.
+//! Combines the seconds that the threads pass on: a second is complete when no thread can add to it
+//! any more, however late. Pure.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Responses of HTTP/1.1, as their bytes come: where one ends, and with what status. No socket.
+//! Parses HTTP/1.1 responses as their bytes arrive: the end of each, and its status. No socket.
 
 use wire::http1::{
     ChunkLimits, ChunkedDecoder, FIELDS_MAX, HeadLimits, Parsed, ResponseBody, ResponseHead,

@@ -1,5 +1,5 @@
-//! HTTP/2 on one connection, moved on by the worker's own loop: the `h2` crate's futures are polled
-//! when the socket is ready, and no runtime is needed.
+//! HTTP/2 on one connection, driven by the worker's own loop: it polls the `h2` crate's futures
+//! when the socket is ready, and needs no runtime.
 
 mod io;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A connected socket that is read and written without waiting, in clear or over TLS.
+//! A connected non-blocking socket, in clear text or over TLS.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

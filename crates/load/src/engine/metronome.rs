@@ -1,5 +1,5 @@
-//! An empty timer loop beside the load: how late this machine wakes a thread that does nothing
-//! else. What starts are late beyond that is the load generator's doing, or its load's.
+//! An empty timer loop beside the load: measures how late this machine wakes an idle thread. If
+//! starts are later than that, the load generator or its load is the cause.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! The load itself: threads that start requests when they are due and count what comes of them.
+//! The load itself: threads that start requests when they are due and count the outcomes.
 
 mod carry;
 mod connection;

@@ -1,4 +1,4 @@
-//! What a run is to do, ready to be run: requests as bytes, addresses looked up.
+//! A run's plan, ready to execute: requests as bytes, resolved addresses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! From what was asked to a plan: URLs read, bodies made, names looked up, and each server greeted
-//! once, so that what cannot work is said before the load begins.
+//! Turns the options into a plan: parses URLs, creates bodies, resolves names, and connects to each
+//! server once, so that errors are reported before the load starts.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};

@@ -1,5 +1,5 @@
-//! One thread's figures: counts, times, and the second that is going on. Nothing is allocated for
-//! a request, and nothing grows with their number.
+//! One thread's figures: counts, times, and the current second. It allocates nothing per request,
+//! and its size does not grow with their number.
 
 use hdrhistogram::Histogram;
 
@@ -9,7 +9,7 @@ use super::failure::{Failure, KINDS};
 const STATUSES: usize = 1000;
 /// Beyond it a start counts as late, in nanoseconds.
 pub(crate) const LATE_NS: u64 = 1_000_000;
-/// The longest time that is told from longer ones: an hour.
+/// The longest time that is distinguished: an hour; longer times count as this.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
 /// Significant digits of a second's histograms, of which each thread makes new ones every second.

@@ -1,4 +1,4 @@
-//! Why a run is refused before it begins.
+//! Why a run is refused before it starts.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Which connections can take a request, and that there are never more of them than were asked for.
+//! Which connections can take a request; enforces the configured number of connections.
 
 use super::plan::Protocol;
 use super::recorder::LATE_NS;

@@ -1,4 +1,4 @@
-//! The network's round trip, from what the kernel knows of a connection. Pure.
+//! The network's round-trip time, from the kernel's data about a connection. Pure.
 
 use std::time::Duration;
 

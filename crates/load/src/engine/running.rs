@@ -1,4 +1,4 @@
-//! A run under way: its threads, and the seconds that they hand over.
+//! A run in progress: its threads, and the seconds that they pass on.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Addresses to connect from: whether this machine has them, before the load begins.
+//! Checks before the load starts that this machine has the source addresses.
 
 use std::net::{IpAddr, SocketAddr};
 

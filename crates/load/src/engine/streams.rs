@@ -1,5 +1,5 @@
-//! Connections of HTTP/2 at work, and the requests that a server gave back: those that it did not
-//! look at go over another connection.
+//! HTTP/2 connections in use, and requests that a server returned unprocessed, which are resent on
+//! another connection.
 
 use super::connection::State;
 use super::failure::Failure;

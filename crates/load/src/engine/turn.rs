@@ -1,4 +1,4 @@
-//! Whose turn it is among targets with weights: each in proportion, evenly mixed. Pure.
+//! Weighted round robin over targets: each in proportion to its weight, evenly mixed. Pure.
 
 /// Smooth weighted round-robin: the same order every time.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-//! The kernel's counters, from the texts below `/proc`, and their differences. Pure: the texts are
-//! handed in.
+//! The kernel's counters, parsed from files below `/proc`, and their differences. Pure: the caller
+//! passes in the texts.
 
 use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,5 +1,4 @@
-//! What the machine that makes the load does meanwhile: the kernel's counters and the processors,
-//! second by second.
+//! The load generator's own machine during a run: kernel counters and processors, second by second.
 
 mod counters;
 mod sampler;

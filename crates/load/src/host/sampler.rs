@@ -1,4 +1,4 @@
-//! A thread that looks at the kernel's counters once a second while a run lasts.
+//! A thread that reads the kernel's counters once a second during a run.
 
 use std::fs;
 use std::net::IpAddr;

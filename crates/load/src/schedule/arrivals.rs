@@ -1,4 +1,4 @@
-//! The moments at which one thread's requests are due.
+//! The times at which one thread's requests are due.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! When requests are due: a rate over time, and the moments of its arrivals. Pure: no clock.
+//! When requests are due: a rate over time, and the times of its arrivals. Pure: no clock.
 
 mod arrivals;
 mod profile;

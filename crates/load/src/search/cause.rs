@@ -1,5 +1,5 @@
-//! What ran out beyond a limit that was found: told by which phases grew, what stayed flat and what
-//! was still free. Pure.
+//! The exhausted resource beyond a limit: inferred from the phases that grew, those that stayed
+//! flat and the resources that were still free. Pure.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! Whether a trial has passed: the rate was delivered, the objective holds, nothing piles up, and
-//! the load generator had time left. Pure.
+//! Whether a trial has passed: the rate was delivered, the objective holds, no backlog grows, and
+//! the load generator had capacity left. Pure.
 
 use crate::objective::Condition;
 use crate::verdict::{falls_short, threads_full};

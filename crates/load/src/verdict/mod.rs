@@ -1,4 +1,4 @@
-//! What ran out, and whose it is, by the figures of a run. Pure.
+//! Determines from a run's figures which resource was exhausted, and on which side. Pure.
 
 use crate::engine::Outcome;
 use crate::engine::plan::Plan;
@@ -106,12 +106,12 @@ pub(crate) fn threads_full(run: &Run) -> Option<String> {
     (full as f64 >= whole as f64 * SHARE_OF_SECONDS && full > 0).then(|| {
         format!(
             "a thread of the load generator used all of its processor in {full} of {whole} seconds: \
-             the server may bear more than this"
+             the server's capacity may be higher"
         )
     })
 }
 
-/// A machine without CPU left slows down whoever measures on it.
+/// A machine without spare CPU slows down the load generator.
 fn machine_full(run: &Run) -> Option<String> {
     let used = |s: &&load_report::run::HostSecond| {
         let used = s.cpu_user_percent + s.cpu_system_percent + s.cpu_steal_percent;

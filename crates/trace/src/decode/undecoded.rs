@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Kinds that are told apart; further ones are counted together.
+/// Kinds that are counted separately; further ones are counted together.
 pub const UNDECODED_KINDS_MAX: usize = 64;
 
 /// Where decoding a packet ended, and at what.

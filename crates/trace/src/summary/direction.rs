@@ -87,9 +87,9 @@ pub struct Direction {
     pub captured_twice: u64,
     /// Of [`Direction::captured_twice`], those that tshark calls retransmissions or out of order.
     pub captured_twice_flagged: u64,
-    /// Last segments sent again by the timer: nothing behind them told of the loss.
+    /// Last segments retransmitted by the timer (tail loss).
     pub tail_retransmissions: u64,
-    /// Blocks that told of data received twice (D-SACK, RFC 2883).
+    /// Blocks that report duplicate data (D-SACK, RFC 2883).
     pub duplicate_sacks: u64,
     /// Of [`Direction::repeated_segments`], those whose bytes had arrived before, by tshark's
     /// `spurious_retransmission`, by a selective acknowledgement before or a D-SACK after it.

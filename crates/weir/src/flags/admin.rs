@@ -1,4 +1,4 @@
-//! The words of the verbs that ask a running balancer.
+//! Flags of the verbs that query or control a running balancer through its admin API.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

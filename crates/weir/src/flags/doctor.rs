@@ -1,4 +1,4 @@
-//! The words of `weir doctor`.
+//! Flags of `weir doctor`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The exit codes: the whole list.
+//! The complete list of exit codes.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The words of `weir lab`.
+//! Flags of `weir lab`.
 
 use std::path::PathBuf;
 

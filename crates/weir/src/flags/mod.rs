@@ -1,6 +1,6 @@
-//! What can be typed after `weir`: each flag's name, help and default in one place.
+//! The command line of `weir`: each flag's name, help and default in one place.
 //!
-//! Nothing here acts; the verbs do.
+//! This module only parses; the verbs act.
 
 mod admin;
 pub(crate) mod bench;

@@ -1,4 +1,4 @@
-//! The words of `weir trace`.
+//! Flags of `weir trace`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub(crate) struct LiveArgs {
     pub(crate) look: TraceLook,
 }
 
-/// What is told of the packets, and how.
+/// The contents and format of the output.
 #[derive(Debug, Args)]
 pub(crate) struct TraceLook {
     /// Length of an interval, such as `100ms` or `1m`

@@ -1,4 +1,4 @@
-//! Text in aligned columns, two spaces apart, that reads through a pipe.
+//! Text in aligned columns, two spaces apart, readable without a terminal.
 
 /// Rows of cells, as wide as their widest.
 pub(crate) struct Columns<const N: usize> {

@@ -1,4 +1,4 @@
-//! Mistakes and warnings of a configuration, as JSON.
+//! Errors and warnings of a configuration, as JSON.
 
 use config::{Diagnostic, Label, Severity, Subject};
 use serde_json::{Value, json};

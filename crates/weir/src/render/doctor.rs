@@ -1,5 +1,4 @@
-//! What the doctor saw and found, as text: the report with its heading, listeners and sockets as
-//! tables.
+//! The doctor's output as text: the report with its heading, and tables of listeners and sockets.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -164,7 +163,7 @@ fn socket_tables(namespace: &Namespace, sockets: &Sockets) -> String {
                 _ => None,
             }
         });
-        let mut columns = Columns::headed(["FROM", "TO", "PORTS USED", "OF THEM TIME-WAIT", "OF"]);
+        let mut columns = Columns::headed(["FROM", "TO", "PORTS USED", "IN TIME_WAIT", "OF"]);
         for ports in &sockets.ports {
             columns.row([
                 ports.source.to_string(),

@@ -1,4 +1,4 @@
-//! How things look to a person or a program: a configuration explained, as text and as JSON.
+//! Renders a configuration's explanation for people (text) and programs (JSON).
 //!
 //! Nothing is decided and nothing is printed here; verbs do.
 

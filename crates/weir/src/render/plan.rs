@@ -1,4 +1,4 @@
-//! The probe plan as a table; endpoints that are probed alike share a line.
+//! The probe plan as a table; endpoints with the same probes share a line.
 
 use std::fmt::Write as _;
 
@@ -42,7 +42,7 @@ pub(super) fn text(plan: &Report) -> String {
     out
 }
 
-/// Each probe of an endpoint and whom it serves, told so that endpoints may be compared.
+/// Each probe of an endpoint and the services that use it, in a form that allows comparing endpoints.
 fn probes(row: &Row) -> Vec<[String; 2]> {
     let own_host = format!("Host {}", row.endpoint);
     let own_tls = match &row.endpoint {

@@ -1,4 +1,4 @@
-//! Routes as a table: what each matches and what is done.
+//! Routes as a table: what each matches and what it does.
 
 use model::{
     Action, ContentCoding, FieldChanges, Forward, HostPattern, PathMatch, ResponseFilter, Route,

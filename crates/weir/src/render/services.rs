@@ -1,5 +1,5 @@
-//! Services, grouped: those on the same servers stand together, those of the same settings share a
-//! line, so that seventy services on four servers fit a screen.
+//! Services in groups: services on the same servers are listed together, and services with the same
+//! settings share a line, so that seventy services on four servers fit on a screen.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What `weir check` says of whole configurations, beside the sources as data.
+//! Tests of the output of `weir check` for whole configurations, which are data files.
 
 use balancer::configuration;
 
@@ -140,8 +140,8 @@ fn what_tls_will_do_is_told() {
         "passed    d.c.example.com  service other",
         "          *.c.example.com  service app",
         "          any other        closed",
-        "app      nobody: anyone may be spoken to  its own name  none",
-        "other    ca.pem                           x.internal    a.example.com, *.b.example.com, ends 2031-02-03",
+        "app      none: certificates are not verified  its own name  none",
+        "other    ca.pem                               x.internal    a.example.com, *.b.example.com, ends 2031-02-03",
         "public  0.0.0.0:8443  http over TLS            routes            at most 32768  nobody",
         "passed  0.0.0.0:443   tcp, TLS passed through  2 by server name  at most 32768  nobody",
     ] {

@@ -1,5 +1,5 @@
-//! What TLS will do: the certificates of each listener with their names and ends, names that are
-//! passed through, and how servers are spoken to.
+//! TLS settings: each listener's certificates with their names and expiry, names that are passed
+//! through, and TLS to servers.
 
 use balancer::configuration::pattern_text;
 use diagnose::kinds::grouped;
@@ -88,7 +88,7 @@ fn services(snapshot: &Snapshot) -> Option<String> {
         let by = if tls.verify {
             tls.ca.path.display().to_string()
         } else {
-            "nobody: anyone may be spoken to".to_owned()
+            "none: certificates are not verified".to_owned()
         };
         let name = tls.name.as_ref().map_or("its own name".to_owned(), ToString::to_string);
         let own = tls.certificate.as_ref().map(shown);

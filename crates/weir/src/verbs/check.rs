@@ -1,4 +1,4 @@
-//! `weir check`: every mistake in a configuration file, or what the file will do.
+//! `weir check`: prints all errors of a configuration file, or explains what the file does.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ pub(super) fn print(text: &str) -> Exit {
 /// Prints something that more may follow.
 ///
 /// # Errors
-/// How the verb ends since nobody reads on. A reader that has seen enough (`weir check … | head`) is
+/// The exit code if the reader has closed the pipe. A reader that has seen enough (`weir check … | head`) is
 /// no failure.
 pub(super) fn print_on(text: &str) -> Result<(), Exit> {
     let mut stdout = io::stdout().lock();

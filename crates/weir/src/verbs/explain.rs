@@ -1,4 +1,4 @@
-//! `weir explain`: the page of a cause or of a rule of the doctor, or the list of all causes.
+//! `weir explain`: prints the page of a cause or of a doctor rule, or lists all causes.
 
 use std::fmt::Write as _;
 
@@ -105,14 +105,14 @@ fn list(causes: &[Cause], colour: bool) -> String {
             _ = writeln!(out, "  {:width$}  {status}  {}", cause.name(), cause.summary());
         }
     }
-    out.push_str("\nThe number is the status of the answer that Weir makes, where it makes one.\n");
+    out.push_str("\nThe number is the status code of Weir's own response, if it sends one.\n");
     out.push_str("`weir explain CAUSE` says why a cause usually happens and what to do.\n");
     out
 }
 
 fn fault_heading(fault: Fault) -> &'static str {
     match fault {
-        Fault::None => "Ended well",
+        Fault::None => "Success",
         Fault::Client => "The client's fault",
         Fault::Server => "A server's fault",
         Fault::Network => "The network's fault",
@@ -126,7 +126,7 @@ fn page(cause: Cause, colour: bool) -> String {
     let mut out = String::new();
     heading(&mut out, cause.name(), colour);
     let answered = match cause.status() {
-        0 => "no answer made for it".to_owned(),
+        0 => "no response from Weir".to_owned(),
         status => format!("answered with {status}"),
     };
     _ = writeln!(out, "  fault: {}; {answered}", cause.fault().as_str());
@@ -267,7 +267,7 @@ What to do
             assert_eq!(lines.len(), 1, "{start}");
             assert!(lines[0].ends_with(cause.summary()), "{lines:?}");
         }
-        assert!(list.starts_with("Ended well\n  completed "), "{list}");
+        assert!(list.starts_with("Success\n  completed "), "{list}");
     }
 
     #[test]

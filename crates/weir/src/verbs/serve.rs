@@ -1,4 +1,4 @@
-//! `weir serve`: starts a balancer as a service, and says what prevents it.
+//! `weir serve`: starts a balancer as a service, and reports what prevents the start.
 
 use balancer::Program;
 use balancer::log;

@@ -1,4 +1,4 @@
-//! `weir drain`, `weir ready` and `weir maintenance`: a server put aside, or back.
+//! `weir drain`, `weir ready` and `weir maintenance`: change a server's administrative state.
 
 use std::fmt::Write as _;
 

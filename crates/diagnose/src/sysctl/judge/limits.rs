@@ -11,14 +11,14 @@ pub(in crate::sysctl) fn buffers(value: &Value<'_>) -> Judgement {
     if min > default || default > max {
         return Judgement::new(
             Effect::Harms,
-            "The three must not fall: minimum, default, maximum.",
+            "The three numbers must not decrease: minimum, default, maximum.",
         );
     }
     if default >= 1 << 20 {
         return Judgement::new(
             Effect::Harms,
             format!(
-                "Each socket begins with {}: with many connections memory runs out.",
+                "Each socket starts with {}: with many connections, memory runs out.",
                 words::bytes(default)
             ),
         );
@@ -27,7 +27,7 @@ pub(in crate::sysctl) fn buffers(value: &Value<'_>) -> Judgement {
         Some(&usual) if max < usual => Judgement::new(
             Effect::Harms,
             format!(
-                "Caps a connection at {} per round trip; the default is {}.",
+                "Limits a connection to {} per round trip; the default is {}.",
                 words::bytes(max),
                 words::bytes(usual)
             ),
@@ -35,7 +35,7 @@ pub(in crate::sysctl) fn buffers(value: &Value<'_>) -> Judgement {
         Some(&usual) if max > usual => {
             Judgement::new(Effect::Helps, "Long, fast paths carry more per connection.")
         }
-        _ => Judgement::new(Effect::Fine, "The maximum is the default's."),
+        _ => Judgement::new(Effect::Fine, "The maximum is the default."),
     }
 }
 
@@ -44,13 +44,13 @@ pub(in crate::sysctl) fn socket_max(value: &Value<'_>) -> Judgement {
         Some(&usual) if value.first() < usual => Judgement::new(
             Effect::Doubtful,
             format!(
-                "Less than the {} of this kernel. Counts only for programs that set their buffers themselves (SO_RCVBUF, SO_SNDBUF); TCP's own tuning does not look at it.",
+                "Less than the {} of this kernel. Applies only to programs that set their buffers themselves (SO_RCVBUF, SO_SNDBUF); TCP autotuning ignores it.",
                 words::bytes(usual)
             ),
         ),
         _ => Judgement::new(
             Effect::Fine,
-            "Counts only for programs that set their buffers themselves (SO_RCVBUF, SO_SNDBUF); TCP's own tuning does not look at it.",
+            "Applies only to programs that set their buffers themselves (SO_RCVBUF, SO_SNDBUF); TCP autotuning ignores it.",
         ),
     }
 }
@@ -64,7 +64,7 @@ pub(in crate::sysctl) fn tcp_mem(value: &Value<'_>) -> Judgement {
     let page = value.machine.page_bytes;
     let size = words::bytes(max.saturating_mul(page));
     if low > pressure || pressure > max {
-        return Judgement::new(Effect::Harms, "The three must not fall.");
+        return Judgement::new(Effect::Harms, "The three numbers must not decrease.");
     }
     if let Some(memory) = value.machine.memory_bytes
         && max.saturating_mul(page) as f64 > SHARE_MAX * memory as f64
@@ -72,7 +72,7 @@ pub(in crate::sysctl) fn tcp_mem(value: &Value<'_>) -> Judgement {
         return Judgement::new(
             Effect::Harms,
             format!(
-                "It counts pages: {size} of the machine's {} for TCP alone, so that memory runs out before sockets slow down.",
+                "It is in pages: {size} of the machine's {} for TCP alone, so memory runs out before sockets slow down.",
                 words::bytes(memory)
             ),
         );
@@ -81,14 +81,14 @@ pub(in crate::sysctl) fn tcp_mem(value: &Value<'_>) -> Judgement {
         return Judgement::new(
             Effect::Harms,
             format!(
-                "It counts pages: TCP may have {size}, and is not slowed down before it is cut off. The default is computed from the memory, about a tenth of it: remove the line."
+                "It is in pages: TCP may use {size}, and nothing slows it down before that limit. The default is computed from the memory, about a tenth of it: remove the line."
             ),
         );
     }
     Judgement::new(
         Effect::Doubtful,
         format!(
-            "It counts pages: TCP may have {size}. The default is computed from the memory, about a tenth of it."
+            "It is in pages: TCP may use {size}. The default is computed from the memory, about a tenth of it."
         ),
     )
 }
@@ -97,7 +97,7 @@ pub(in crate::sysctl) fn backlog_syn(value: &Value<'_>) -> Judgement {
     if value.machine.kernel >= Kernel(4, 4) {
         return Judgement::new(
             Effect::Fine,
-            "Since Linux 4.4 the listen backlog limits the SYN queue; this counts only with tcp_syncookies = 0.",
+            "Since Linux 4.4 the listen backlog limits the SYN queue; this applies only with tcp_syncookies = 0.",
         );
     }
     more(value)
@@ -110,13 +110,13 @@ pub(in crate::sysctl) fn tw_buckets(value: &Value<'_>) -> Judgement {
     if value.first() < 16_384 {
         return Judgement::new(
             Effect::Harms,
-            "Sockets leave TIME-WAIT too early, and late packets meet new connections.",
+            "Sockets leave TIME_WAIT too early, and late packets can reach new connections.",
         );
     }
     Judgement::new(
         Effect::Fine,
         format!(
-            "A limit that is seldom reached; when full it takes about {size}. Many sockets in TIME-WAIT are harmless on a server."
+            "A limit that is rarely reached; a full table takes about {size}. Many sockets in TIME_WAIT are harmless on a server."
         ),
     )
 }
@@ -128,12 +128,12 @@ pub(in crate::sysctl) fn orphans(value: &Value<'_>) -> Judgement {
     if value.first() < 4_096 {
         return Judgement::new(
             Effect::Harms,
-            "Connections are reset before their peers have read the end.",
+            "Connections are reset before their peers have read all data.",
         );
     }
     Judgement::new(
         Effect::Fine,
-        format!("A guard against floods; when reached orphans may hold up to {size}."),
+        format!("A limit against floods; at the limit, orphans may use up to {size}."),
     )
 }
 
@@ -150,14 +150,14 @@ pub(in crate::sysctl) fn port_range(value: &Value<'_>) -> Judgement {
     let ports = last - first + 1;
     let effect = if ports > 28_232 { Effect::Helps } else { Effect::Harms };
     let note = if first < 10_000 {
-        " Programs that listen below may find their port taken: reserve those."
+        " Programs that listen on a port in the range may find it in use: reserve it."
     } else {
         ""
     };
     Judgement::new(
         effect,
         format!(
-            "{} ports towards each server; the default has 28,232.{note}",
+            "{} ephemeral ports per server; the default has 28,232.{note}",
             words::thousands(ports)
         ),
     )
@@ -169,17 +169,17 @@ pub(in crate::sysctl) fn netdev_backlog(value: &Value<'_>) -> Judgement {
     }
     Judgement::new(
         Effect::Fine,
-        "Room for bursts on interfaces that use it (RPS, veth, tunnels). It helps only if the second column of /proc/net/softnet_stat rises.",
+        "Absorbs bursts on interfaces that use it (RPS, veth, tunnels). It helps only if the second column of /proc/net/softnet_stat rises.",
     )
 }
 
 pub(in crate::sysctl) fn socket_default(value: &Value<'_>) -> Judgement {
     if value.first() < 65_536 {
-        return Judgement::new(Effect::Harms, "Other protocols than TCP lose packets in bursts.");
+        return Judgement::new(Effect::Harms, "Protocols other than TCP lose packets in bursts.");
     }
     Judgement::new(
         Effect::Fine,
-        "TCP has its own (tcp_rmem, tcp_wmem); this is for UDP and others.",
+        "TCP uses its own setting (tcp_rmem, tcp_wmem); this one is for UDP and others.",
     )
 }
 
@@ -191,14 +191,14 @@ pub(in crate::sysctl) fn conntrack_max(value: &Value<'_>) -> Judgement {
         return Judgement::new(
             Effect::Harms,
             format!(
-                "Too small for a server: new connections are dropped beyond it. It takes {size}."
+                "Too small for a server: beyond it, new connections are dropped. A full table takes {size}."
             ),
         );
     }
     Judgement::new(
         Effect::Helps,
         format!(
-            "When full it takes about {size}. Enlarge nf_conntrack_buckets with it, to a quarter or more."
+            "A full table takes about {size}. Enlarge nf_conntrack_buckets with it, to a quarter or more."
         ),
     )
 }
@@ -207,7 +207,7 @@ pub(in crate::sysctl) fn lowat(value: &Value<'_>) -> Judgement {
     if value.first() <= 1 << 20 {
         return Judgement::new(
             Effect::Helps,
-            "Less unsent data waits in the kernel: HTTP/2 can send what matters first.",
+            "Less unsent data waits in the kernel: HTTP/2 can send urgent data first.",
         );
     }
     any(value)

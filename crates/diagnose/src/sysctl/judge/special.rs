@@ -12,16 +12,16 @@ pub(in crate::sysctl) fn fin_timeout(value: &Value<'_>) -> Judgement {
     }
     Judgement::new(
         Effect::Fine,
-        "Limits FIN-WAIT-2 of sockets that no program holds. It does not shorten TIME-WAIT, which is 60 s and can't be set, though many lists say so.",
+        "Limits FIN_WAIT_2 of orphaned sockets. It does not shorten TIME_WAIT, which is always 60 s, although many guides claim so.",
     )
 }
 
 pub(in crate::sysctl) fn syn_retries(value: &Value<'_>) -> Judgement {
     match value.first() {
-        0 | 1 => Judgement::new(Effect::Harms, "One lost packet, or two, and a connection fails."),
+        0 | 1 => Judgement::new(Effect::Harms, "A connection fails after one or two lost packets."),
         2..=4 => Judgement::new(
             Effect::Doubtful,
-            "Connections to hosts that do not answer fail sooner; so do those through a bad minute. A balancer's own connect timeout is the better place.",
+            "Connections to hosts that do not answer fail sooner, but also connections during a short outage. A load balancer's own connect timeout is the better place.",
         ),
         _ => any(value),
     }
@@ -29,10 +29,10 @@ pub(in crate::sysctl) fn syn_retries(value: &Value<'_>) -> Judgement {
 
 pub(in crate::sysctl) fn synack_retries(value: &Value<'_>) -> Judgement {
     match value.first() {
-        0 => Judgement::new(Effect::Harms, "One lost packet, and the client's connection fails."),
+        0 => Judgement::new(Effect::Harms, "A client's connection fails after one lost packet."),
         1..=4 => Judgement::new(
             Effect::Fine,
-            "Half-open connections are given up sooner, which helps in a SYN flood and costs clients on very bad links.",
+            "Half-open connections are dropped sooner, which helps in a SYN flood, but fails clients on very bad links.",
         ),
         _ => any(value),
     }
@@ -42,13 +42,13 @@ pub(in crate::sysctl) fn tw_reuse(value: &Value<'_>) -> Judgement {
     match value.text {
         "1" => Judgement::new(
             Effect::Helps,
-            "Lets new outgoing connections take over ports in TIME-WAIT after a second; no effect on incoming ones. Needs timestamps.",
+            "Lets new outgoing connections reuse ports in TIME_WAIT after a second; no effect on incoming ones. Needs timestamps.",
         ),
         "0" => Judgement::new(
             Effect::Doubtful,
-            "Off: a balancer runs out of local ports sooner. The default is 2, loopback only.",
+            "Off: a load balancer runs out of ephemeral ports sooner. The default is 2, loopback only.",
         ),
-        _ => Judgement::new(Effect::Harms, "It is 0, 1 or 2."),
+        _ => Judgement::new(Effect::Harms, "It must be 0, 1 or 2."),
     }
 }
 
@@ -56,12 +56,12 @@ pub(in crate::sysctl) fn no_metrics_save(value: &Value<'_>) -> Judgement {
     if value.machine.kernel >= Kernel(5, 6) {
         return Judgement::new(
             Effect::Fine,
-            "Keeps no round-trip times of past connections. What used to hurt was the kept ssthresh, which is not kept since Linux 5.6 anyway (tcp_no_ssthresh_metrics_save); so it hardly matters.",
+            "Does not cache round-trip times of past connections. The harmful part was the cached ssthresh, which Linux 5.6 and later do not cache anyway (tcp_no_ssthresh_metrics_save), so the effect is small.",
         );
     }
     Judgement::new(
         Effect::Helps,
-        "Past bad luck of one client no longer slows down the next from its address.",
+        "Past losses of one client no longer slow down the next client from the same address.",
     )
 }
 
@@ -69,7 +69,7 @@ pub(in crate::sysctl) fn idle_start(value: &Value<'_>) -> Judgement {
     if value.text == "0" {
         return Judgement::new(
             Effect::Helps,
-            "Kept connections stay fast after a pause; a burst after it may overrun a path that has changed meanwhile.",
+            "Keep-alive connections stay fast after a pause; a burst after the pause may overload a path that has changed since.",
         );
     }
     any(value)
@@ -79,10 +79,10 @@ pub(in crate::sysctl) fn syncookies(value: &Value<'_>) -> Judgement {
     match value.text {
         "0" => Judgement::new(
             Effect::Harms,
-            "Bursts beyond the backlog lose their SYNs; nothing is gained while there is none.",
+            "Bursts beyond the backlog lose their SYNs; without bursts there is no benefit.",
         ),
         "2" => Judgement::new(Effect::Harms, "Cookies for every connection, a setting for tests."),
-        _ => Judgement::new(Effect::Harms, "It is 0, 1 or 2."),
+        _ => Judgement::new(Effect::Harms, "It must be 0, 1 or 2."),
     }
 }
 
@@ -90,7 +90,7 @@ pub(in crate::sysctl) fn congestion(value: &Value<'_>) -> Judgement {
     match value.text {
         "bbr" => Judgement::new(
             Effect::Helps,
-            "Bears loss and deep buffers better than cubic; takes more than its share where it meets cubic.",
+            "Tolerates loss and deep buffers better than cubic; takes more than its share where it competes with cubic.",
         ),
         "reno" => Judgement::new(
             Effect::Harms,
@@ -105,12 +105,12 @@ pub(in crate::sysctl) fn keepalive_time(value: &Value<'_>) -> Judgement {
     if value.first() < 30 {
         return Judgement::new(
             Effect::Doubtful,
-            "Very often; counts only for sockets that ask for keep-alive.",
+            "Very often; applies only to sockets that enable keep-alive.",
         );
     }
     Judgement::new(
         Effect::Helps,
-        "Dead peers are noticed sooner, and firewalls on the way do not forget silent connections. Counts only for sockets that ask for keep-alive.",
+        "Dead peers are detected sooner, and firewalls on the path do not expire idle connections. Applies only to sockets that enable keep-alive.",
     )
 }
 
@@ -118,11 +118,11 @@ pub(in crate::sysctl) fn retries2(value: &Value<'_>) -> Judgement {
     match value.first() {
         0..=4 => Judgement::new(
             Effect::Harms,
-            "Connections break at the first bad seconds; RFC 1122 asks for 100 s at least, which is 8.",
+            "Connections break after a few seconds of outage; RFC 1122 requires at least 100 s, which is 8.",
         ),
         5..=14 => Judgement::new(
             Effect::Doubtful,
-            "Peers that vanished are noticed sooner than after 15 minutes; bad links break sooner too. RFC 1122 asks for 8 at least.",
+            "Vanished peers are detected sooner than after 15 minutes; connections over bad links break sooner too. RFC 1122 requires at least 8.",
         ),
         _ => any(value),
     }
@@ -132,11 +132,11 @@ pub(in crate::sysctl) fn ecn(value: &Value<'_>) -> Judgement {
     match value.text {
         "0" => Judgement::new(
             Effect::Fine,
-            "Off: congestion is told by loss only. The default answers those who ask for ECN.",
+            "Off: only loss signals congestion. The default accepts ECN if the peer requests it.",
         ),
         "1" => Judgement::new(
             Effect::Doubtful,
-            "Asks for ECN on outgoing connections too; a few old routers drop such SYNs, and the kernel falls back.",
+            "Requests ECN on outgoing connections too; a few old routers drop such SYNs, and the kernel falls back.",
         ),
         _ => any(value),
     }
@@ -146,7 +146,7 @@ pub(in crate::sysctl) fn conntrack_established(value: &Value<'_>) -> Judgement {
     match value.first() {
         0..=600 => Judgement::new(
             Effect::Harms,
-            "Connections that are silent for minutes are cut by rules that follow state.",
+            "Stateful firewall rules cut connections that are idle for minutes.",
         ),
         601..=86_400 => Judgement::new(
             Effect::Helps,
@@ -160,7 +160,7 @@ pub(in crate::sysctl) fn rp_filter(value: &Value<'_>) -> Judgement {
     match value.text {
         "1" => Judgement::new(
             Effect::Doubtful,
-            "Strict: packets are dropped whose answers would leave by another interface. Breaks machines with several ways (multihomed, asymmetric routing).",
+            "Strict: packets are dropped if the reply would leave by another interface. Breaks machines with several uplinks (multihomed, asymmetric routing).",
         ),
         _ => any(value),
     }

@@ -47,7 +47,7 @@ fn its_dangers_slips_and_dead_lines_are_named() {
     assert!(of("tcp_mem").spelt.contains("8,388,608 pages = 32 GiB"));
     assert_eq!(of("tcp_tw_recycle").judgement.effect, Effect::Dead);
     assert_eq!(of("tcp_max_tw_buckets").judgement.effect, Effect::Fine);
-    assert!(of("tcp_fin_timeout").judgement.why.contains("does not shorten TIME-WAIT"));
+    assert!(of("tcp_fin_timeout").judgement.why.contains("does not shorten TIME_WAIT"));
     assert_eq!(of("tcp_no_metrics_save").judgement.effect, Effect::Fine);
     assert_eq!(of("somaxconn").judgement.effect, Effect::Helps);
     assert_eq!(of("slow_start_after_idle").judgement.effect, Effect::Helps);
@@ -85,7 +85,7 @@ net.ipv4.tcp_wmem = \n  harms: The line sets nothing: it has no value.
 net.x.y = 1
   unknown: Not known here, so not judged.
 net.ipv4.ip_local_port_range = 1,024 port; 65,535 port
-  helps: 64,512 ports towards each server; the default has 28,232. Programs that listen below may find their port taken: reserve those.
+  helps: 64,512 ephemeral ports per server; the default has 28,232. Programs that listen on a port in the range may find it in use: reserve it.
 net.ipv4.tcp_fin_timeout = 60 s
   fine: The kernel's default.
 ";

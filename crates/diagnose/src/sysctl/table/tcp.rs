@@ -4,30 +4,31 @@ use super::super::{Kernel, Unit, judge};
 use super::{always, since};
 
 settings! {
-    /// Whether SYNs are answered with cookies when the SYN queue is full.
+    /// Whether SYNs are answered with SYN cookies when the SYN queue is full.
     ///
-    /// 1, the default, is right: a burst beyond the backlog loses nothing. 0 drops it. 2 answers
-    /// every SYN so, which is for tests. The kernel's "possible SYN flooding" mostly means that a
-    /// program's backlog is small (nginx: 511).
+    /// 1, the default, is right: a burst beyond the backlog loses no connection. 0 drops its SYNs.
+    /// 2 answers every SYN with a cookie, which is for tests. "possible SYN flooding" in the
+    /// kernel log usually means that a program's backlog is small (nginx: 511).
     "net.ipv4.tcp_syncookies", Unit::Switch, always!("1"), judge::syncookies;
-    /// Whether connections beyond an accept queue are reset instead of dropped.
+    /// Whether connections that overflow an accept queue are reset instead of dropped.
     ///
-    /// Dropped, a client tries again within a second and mostly succeeds; reset, it fails. Only for
-    /// a server behind a balancer that tries elsewhere at once.
+    /// If the packet is dropped, the client retransmits it within a second and usually succeeds;
+    /// after a reset, it fails. Use 1 only for a server behind a load balancer that retries
+    /// another server immediately.
     "net.ipv4.tcp_abort_on_overflow", Unit::Switch, always!("0"), judge::off;
-    /// How often a SYN is sent again before `connect()` fails.
+    /// How often a SYN is retransmitted before `connect()` fails.
     ///
-    /// 6 take some 67 s on current kernels (the first four after a second each since Linux 6.5),
-    /// 127 s before. A balancer's own connect timeout is the better place: it knows what the client
-    /// can wait for.
+    /// 6 take about 67 s on current kernels (since Linux 6.5 the first four are a second apart),
+    /// 127 s before. A load balancer's own connect timeout is the better place for this limit: it
+    /// knows how long the client can wait.
     "net.ipv4.tcp_syn_retries", Unit::Of("retries"), always!("6"), judge::syn_retries;
-    /// How many of the first SYNs sent again are a second apart, before the wait doubles.
+    /// How many of the first SYN retransmissions are a second apart, before the interval doubles.
     ///
-    /// Since Linux 6.5: SYNs leave at 0, 1, 2, 3, 4, 5, 7, 11 s.
+    /// Since Linux 6.5: SYNs are sent at 0, 1, 2, 3, 4, 5, 7, 11 s.
     "net.ipv4.tcp_syn_linear_timeouts", Unit::Of("retries"), always!("4"), judge::any;
-    /// How often the answer to a SYN is sent again before a half-open connection is given up.
+    /// How often a SYN-ACK is retransmitted before a half-open connection is dropped.
     ///
-    /// 5 take 63 s. 2 free the SYN queue after 7 s, which helps in a flood.
+    /// 5 take 63 s. 2 free the SYN queue after 7 s, which helps in a SYN flood.
     "net.ipv4.tcp_synack_retries", Unit::Of("retries"), always!("5"), judge::synack_retries;
     /// How long a socket that no program holds waits for its peer's FIN (FIN-WAIT-2).
     ///
@@ -76,129 +77,132 @@ settings! {
     ///
     /// Removed in Linux 4.15 in favour of RACK; the name remains and does nothing.
     "net.ipv4.tcp_fack", Unit::Switch, always!("0"), judge::unused,
-        gone Kernel(4, 15), "RACK took its place (tcp_recovery)";
-    /// Timestamps (RFC 7323).
+        gone Kernel(4, 15), "RACK replaced it (tcp_recovery)";
+    /// TCP timestamps (RFC 7323).
     ///
-    /// They let the kernel undo false retransmissions, tell old segments from new on fast links,
-    /// and keep options through SYN cookies. They cost 12 bytes a segment. They do not tell the
-    /// uptime: each connection begins at a random offset since Linux 4.10. 2 leaves the offset out.
+    /// They let the kernel undo false retransmissions, distinguish old segments from new ones on
+    /// fast links, and keep options with SYN cookies. They cost 12 bytes per segment. They do not
+    /// reveal the uptime: since Linux 4.10 each connection starts at a random offset. 2 leaves the
+    /// offset out.
     "net.ipv4.tcp_timestamps", Unit::Switch, always!("1"), judge::on;
-    /// Windows larger than 64 KiB (RFC 7323).
+    /// Window scaling: windows larger than 64 KiB (RFC 7323).
     ///
-    /// Without it a connection carries 64 KiB per round trip: 0.94 MB/s over 70 ms.
+    /// Without it, a connection carries at most 64 KiB per round trip: 0.94 MB/s over 70 ms.
     "net.ipv4.tcp_window_scaling", Unit::Switch, always!("1"), judge::on;
-    /// How loss is found out in time: bits, 1 for RACK.
+    /// Fast loss detection: bits, 1 for RACK.
     ///
-    /// RACK judges by time rather than by counting duplicate acknowledgements, which bears
-    /// reordering. 0 takes that away.
+    /// RACK detects loss by time instead of by counting duplicate acknowledgements, so it
+    /// tolerates reordering. 0 disables it.
     "net.ipv4.tcp_recovery", Unit::Switch, always!("1"), judge::on;
-    /// How many segments may be out of order before loss is assumed, at first.
+    /// How many segments may be out of order before loss is assumed, initially.
     ///
-    /// The kernel learns it for each connection, up to `tcp_max_reordering`. Raising it delays real
-    /// recovery.
+    /// The kernel adapts it for each connection, up to `tcp_max_reordering`. Raising it delays
+    /// real recovery.
     "net.ipv4.tcp_reordering", Unit::Of("segments"), always!("3"), judge::any;
-    /// How far the kernel may learn to bear reordering.
+    /// The largest reordering distance to which the kernel adapts.
     ///
-    /// Worth a change only on networks that reorder by hundreds of segments.
+    /// A change is useful only on networks that reorder by hundreds of segments.
     "net.ipv4.tcp_max_reordering", Unit::Of("segments"), always!("300"), judge::any;
-    /// Loss probes at the end of what was sent: 3 is on.
+    /// Tail loss probes: 3 is on.
     ///
-    /// 0 turns tail loss probes off: the loss of a last segment then costs a whole timeout, 200 ms
-    /// or more.
+    /// 0 turns them off: the loss of a last segment then costs a whole timeout, 200 ms or more.
     "net.ipv4.tcp_early_retrans", Unit::Switch, always!("3"), judge::on;
-    /// Detection of timeouts that were false (RFC 5682): 2 is on.
+    /// Detection of spurious timeouts (F-RTO, RFC 5682): 2 is on.
     ///
-    /// It needs nothing from the peer, and helps on wireless links.
+    /// It needs no support from the peer, and helps on wireless links.
     "net.ipv4.tcp_frto", Unit::Switch, always!("2"), judge::on;
-    /// The congestion control of new connections.
+    /// The congestion control algorithm of new connections.
     ///
-    /// cubic is the default; BBR bears loss and deep buffers better, and takes more than its share
-    /// where it meets cubic. `net.ipv4.tcp_available_congestion_control` lists what is loaded. New
-    /// namespaces inherit it.
+    /// cubic is the default. BBR tolerates loss and deep buffers better, and takes more than its
+    /// share where it competes with cubic. `net.ipv4.tcp_available_congestion_control` lists the
+    /// loaded algorithms. New namespaces inherit it.
     "net.ipv4.tcp_congestion_control", Unit::Word, always!("cubic"), judge::congestion;
-    /// Explicit congestion notification: 0 off, 1 asks for it, 2 answers those who ask.
+    /// Explicit congestion notification: 0 off, 1 requests it, 2 accepts it if the peer requests
+    /// it.
     ///
     /// 2 is the default. With 1, routers that mark instead of dropping save retransmissions.
     "net.ipv4.tcp_ecn", Unit::Switch, always!("2"), judge::ecn;
     /// TCP Fast Open: bits, 1 for clients, 2 for servers.
     ///
     /// Data in the SYN saves a round trip, may be delivered twice, and is dropped by many
-    /// firewalls. Programs must ask for it.
+    /// firewalls. Programs have to enable it too.
     "net.ipv4.tcp_fastopen", Unit::Switch, always!("1"), judge::any;
-    /// Finding a smaller packet size where routers drop large packets without a word: 0, 1 or 2.
+    /// MTU probing: finding a smaller packet size if routers silently drop large packets: 0, 1 or
+    /// 2.
     ///
-    /// 1 does so when a connection hangs, which helps behind tunnels and VPNs whose ICMP is
-    /// filtered. Leave it 0 while low-MSS filters protect a kernel that is not patched against SACK
-    /// Panic.
+    /// 1 probes when a connection hangs, which helps behind tunnels and VPNs whose ICMP is
+    /// filtered. Leave it 0 while low-MSS filters protect a kernel that is not patched against
+    /// SACK Panic.
     "net.ipv4.tcp_mtu_probing", Unit::Switch, always!("0"), |value| match value.text {
         "1" => judge::Judgement::new(judge::Effect::Helps, "Connections through tunnels that drop large packets recover by themselves."),
         _ => judge::depends(value),
     };
-    /// How long a connection is silent before the first keep-alive probe.
+    /// How long a connection is idle before the first keep-alive probe.
     ///
-    /// Counts only for sockets that ask for keep-alive. Two hours are longer than any firewall
-    /// remembers; 300 to 600 s suit servers.
+    /// Applies only to sockets that enable keep-alive. Two hours exceed the idle timeout of any
+    /// firewall; 300 to 600 s suit servers.
     "net.ipv4.tcp_keepalive_time", Unit::Seconds, always!("7200"), judge::keepalive_time;
-    /// Time between keep-alive probes that are not answered.
+    /// Time between unanswered keep-alive probes.
     ///
-    /// With `tcp_keepalive_probes` it says how soon a dead peer is noticed: 9 × 75 s by default.
+    /// With `tcp_keepalive_probes` it determines how soon a dead peer is detected: 9 × 75 s by
+    /// default.
     "net.ipv4.tcp_keepalive_intvl", Unit::Seconds, always!("75"), judge::any;
-    /// How many keep-alive probes go unanswered before a connection is given up.
+    /// How many keep-alive probes may go unanswered before a connection is closed.
     ///
-    /// With `tcp_keepalive_intvl` it says how soon a dead peer is noticed.
+    /// With `tcp_keepalive_intvl` it determines how soon a dead peer is detected.
     "net.ipv4.tcp_keepalive_probes", Unit::Of("probes"), always!("9"), judge::any;
-    /// How many timeouts pass before the network layer is asked for another way.
+    /// How many timeouts pass before the network layer looks for another route.
     ///
-    /// RFC 1122 asks for 3 at least.
+    /// RFC 1122 requires at least 3.
     "net.ipv4.tcp_retries1", Unit::Of("retries"), always!("3"), judge::any;
-    /// How many timeouts pass before an established connection is given up.
+    /// How many timeouts pass before an established connection is closed.
     ///
-    /// 15 take about 15 minutes; RFC 1122 asks for 100 s at least, which is 8. Programs that want
+    /// 15 take about 15 minutes; RFC 1122 requires at least 100 s, which is 8. Programs that want
     /// less set `TCP_USER_TIMEOUT`.
     "net.ipv4.tcp_retries2", Unit::Of("retries"), always!("15"), judge::retries2;
-    /// How often a socket that no program holds sends again before it is given up.
+    /// How often an orphaned socket retransmits before it is closed.
     ///
-    /// 0 means 8. Servers with very many clients that vanish may use 3.
+    /// 0 means 8. Servers with very many clients that disappear may use 3.
     "net.ipv4.tcp_orphan_retries", Unit::Of("retries"), always!("0"), judge::any;
-    /// Refuses resets for sockets in TIME-WAIT (RFC 1337).
+    /// Ignores resets for sockets in TIME_WAIT (RFC 1337).
     ///
     /// 1 is stricter than the default and does no harm.
     "net.ipv4.tcp_rfc1337", Unit::Switch, always!("0"), judge::any;
-    /// A switch for latency that is gone.
+    /// A latency switch that no longer has an effect.
     ///
-    /// It chose a way of receiving that was removed in Linux 4.14.
+    /// It selected a receive path that was removed in Linux 4.14.
     "net.ipv4.tcp_low_latency", Unit::Switch, always!("0"), judge::unused,
-        gone Kernel(4, 14), "the way of receiving that it turned off was removed";
-    /// Whether small writes are held back for a moment while packets are queued.
+        gone Kernel(4, 14), "the receive path that it disabled was removed";
+    /// Whether small writes are delayed briefly while packets are queued.
     ///
-    /// On by default; it saves packets and hardly costs time.
+    /// On by default; it saves packets and costs almost no time.
     "net.ipv4.tcp_autocorking", Unit::Switch, always!("1"), judge::any;
-    /// Acknowledgements to strange segments, per second.
+    /// Challenge acknowledgements to unexpected segments, per second.
     ///
-    /// Raised in 2016 against CVE-2016-5696 (100 before), and without a limit on current kernels,
-    /// which limit per socket.
+    /// Raised in 2016 against CVE-2016-5696 (100 before), and unlimited on current kernels, which
+    /// limit per socket.
     "net.ipv4.tcp_challenge_ack_limit", Unit::Of("per second"),
         since!(4, 7, "2147483647", before "100"), judge::any;
-    /// The smallest time between acknowledgements to out-of-window segments of one connection.
+    /// The minimum time between acknowledgements to out-of-window segments of one connection.
     ///
     /// Protects against loops of acknowledgements.
     "net.ipv4.tcp_invalid_ratelimit", Unit::Milliseconds, always!("500"), judge::any;
-    /// Fast retransmission for connections with few segments under way.
+    /// Fast retransmission for connections with few segments in flight.
     ///
-    /// Removed in Linux 4.11: RACK does it for all.
+    /// Removed in Linux 4.11: RACK does it for all connections.
     "net.ipv4.tcp_thin_dupack", Unit::Switch, always!("0"), judge::unused,
         gone Kernel(4, 11), "RACK does it for all connections";
-    /// Waits that do not double for connections with few segments under way.
+    /// Timeouts that do not double, for connections with few segments in flight.
     ///
-    /// For games and other thin streams; costs nothing else.
+    /// For games and other thin streams; it has no other cost.
     "net.ipv4.tcp_thin_linear_timeouts", Unit::Switch, always!("0"), judge::any;
-    /// How the urgent pointer is read.
+    /// How the urgent pointer is interpreted.
     ///
-    /// Nobody uses urgent data.
+    /// Urgent data is practically unused.
     "net.ipv4.tcp_stdurg", Unit::Switch, always!("0"), judge::any;
-    /// The smallest retransmission timeout.
+    /// The minimum retransmission timeout (RTO).
     ///
-    /// 200 ms by default. Within a data centre less finds the loss of a last segment sooner; below
-    /// the delay of acknowledgements (40 ms) it sends for nothing.
+    /// 200 ms by default. Within a data centre, a lower value detects the loss of a last segment
+    /// sooner; below the delay of acknowledgements (40 ms) it causes spurious retransmissions.
     "net.ipv4.tcp_rto_min_us", Unit::Microseconds, always!("200000"), judge::depends;
 }

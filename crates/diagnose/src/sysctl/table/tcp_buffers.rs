@@ -4,38 +4,37 @@ use super::super::{Machine, Unit, judge};
 use super::{always, since};
 
 settings! {
-    /// Receive buffer of a TCP socket: the least, what it begins with, the most.
+    /// Receive buffer of a TCP socket: minimum, initial and maximum size.
     ///
-    /// The kernel tunes it between the first and the last as the connection needs. About half of it
-    /// becomes window, and a connection carries one window per round trip: 6 MiB suffice for 1
-    /// Gbit/s over 25 ms. The second value is what every connection may take at once, so keep it
-    /// small: 131,072 since Linux 4.20, 87,380 before. The last is 32 MiB on recent kernels (6.16),
-    /// 6 MiB before.
+    /// The kernel tunes it between the first and the last value as the connection needs. About
+    /// half of it becomes the window, and a connection carries one window per round trip: 6 MiB
+    /// are enough for 1 Gbit/s over 25 ms. Every connection may use the second value at once, so
+    /// keep it small: 131,072 since Linux 4.20, 87,380 before. The last is 32 MiB on recent
+    /// kernels (6.16), 6 MiB before.
     ///
-    /// A common slip is a zero too many: 873800 for 87380.
+    /// A common mistake is a zero too many: 873800 for 87380.
     "net.ipv4.tcp_rmem", Unit::Bytes, |machine| Some(rmem(machine)), judge::buffers;
-    /// Send buffer of a TCP socket: the least, what it begins with, the most.
+    /// Send buffer of a TCP socket: minimum, initial and maximum size.
     ///
-    /// The kernel tunes it between the first and the last. What is in it is unsent or
-    /// unacknowledged; more than the path can hold only makes slow clients cost more memory. The
-    /// defaults are 4,096, 16,384 and 4 MiB.
+    /// The kernel tunes it between the first and the last value. It holds unsent and
+    /// unacknowledged data; a buffer larger than the path's capacity only raises the memory cost
+    /// of slow clients. The defaults are 4,096, 16,384 and 4 MiB.
     ///
-    /// A common slip is a zero too many: 655360 for 65536.
+    /// A common mistake is a zero too many: 655360 for 65536.
     "net.ipv4.tcp_wmem", Unit::Bytes, |machine| Some(wmem(machine)), judge::buffers;
-    /// Memory of all TCP sockets together, in pages: no care below the first, pressure from the
-    /// second, no more than the last.
+    /// Memory of all TCP sockets together, in pages: low mark, start of memory pressure, maximum.
     ///
-    /// The numbers count pages of mostly 4 KiB, not bytes: 8388608 is 32 GiB. The kernel computes
-    /// the default from the machine's memory (three quarters, all, and one and a half of a
-    /// sixteenth of it), and it belongs to the machine, not to a container.
+    /// The values are in pages, usually of 4 KiB, not bytes: 8388608 is 32 GiB. The kernel
+    /// computes the default from the machine's memory (three quarters, all, and one and a half of
+    /// a sixteenth of it). The limit applies to the machine, not to a container.
     ///
     /// "High enough that there is never pressure" means that the machine runs out of memory
     /// instead. Remove the line.
     "net.ipv4.tcp_mem", Unit::Pages, tcp_mem, judge::tcp_mem;
-    /// Whether the kernel tunes receive buffers by itself.
+    /// Whether the kernel tunes receive buffers automatically.
     ///
-    /// Off, every connection keeps the second value of `tcp_rmem`, which is too small for far peers
-    /// and too large for near ones.
+    /// If it is off, every connection keeps the second value of `tcp_rmem`, which is too small for
+    /// distant peers and too large for near ones.
     "net.ipv4.tcp_moderate_rcvbuf", Unit::Switch, always!("1"), judge::on;
     /// Share of a receive buffer that is not counted as window.
     ///
@@ -43,48 +42,50 @@ settings! {
     "net.ipv4.tcp_adv_win_scale", Unit::Word, always!("1"), |value| {
         if value.machine.kernel >= super::super::Kernel(6, 6) { judge::unused(value) } else { judge::depends(value) }
     };
-    /// Share of a receive buffer that is kept for the program.
+    /// Share of a receive buffer that is reserved for the program.
     ///
-    /// Hardly anything reads it any more.
+    /// Almost nothing uses it any more.
     "net.ipv4.tcp_app_win", Unit::Of("bits"), always!("31"), judge::any;
-    /// How many sockets may be in TIME-WAIT.
+    /// Maximum number of sockets in TIME_WAIT.
     ///
-    /// Beyond it a socket ends at once, without the protection that TIME-WAIT gives. It exists
-    /// against simple attacks; lowering it is never a cure. A socket in TIME-WAIT takes about 256
-    /// bytes, holds no program, and is gone after 60 s, which can't be set. Millions of them are
-    /// harmless on a server.
+    /// Beyond it, a socket is closed immediately, without the protection of TIME_WAIT. The limit
+    /// exists against simple attacks; lowering it is never a fix. A socket in TIME_WAIT takes
+    /// about 256 bytes, belongs to no program, and disappears after 60 s, which is not
+    /// configurable. Millions of them are harmless on a server.
     ///
-    /// The default is half of the table of connections, up to 262,144.
+    /// The default is half of the size of the connection table, up to 262,144.
     "net.ipv4.tcp_max_tw_buckets", Unit::Of("sockets"), |_| None, judge::tw_buckets;
-    /// How many sockets may live on that no program holds.
+    /// Maximum number of orphaned sockets, which no program holds any more.
     ///
-    /// They send what is left after `close()`. Beyond the limit they are reset, and peers lose the
-    /// end of what was sent. Each may hold 64 KiB. The default is half of the table of connections.
+    /// They send the remaining data after `close()`. Beyond the limit they are reset, and peers
+    /// lose the end of the data. Each may hold 64 KiB. The default is half of the size of the
+    /// connection table.
     "net.ipv4.tcp_max_orphans", Unit::Of("sockets"), |_| None, judge::orphans;
-    /// Half-open connections that a listening socket may have while SYN cookies are off.
+    /// Maximum number of half-open connections of a listening socket while SYN cookies are off.
     ///
-    /// Since Linux 4.4 the listen backlog limits the SYN queue. This number counts only with
-    /// `tcp_syncookies = 0`, where SYNs of unknown clients are dropped from three quarters of it
+    /// Since Linux 4.4 the listen backlog limits the SYN queue. This value applies only with
+    /// `tcp_syncookies = 0`; then SYNs of unknown clients are dropped from three quarters of it
     /// on.
     "net.ipv4.tcp_max_syn_backlog", Unit::Of("connections"), |_| None, judge::backlog_syn;
-    /// Data that may wait in the kernel, not yet sent, before a socket counts as not writable.
+    /// Unsent data that may wait in the kernel before a socket counts as not writable.
     ///
-    /// Off by default (the largest number). 16,384 to 131,072 lets a server of HTTP/2 decide later
-    /// what goes first, and saves memory behind slow clients.
+    /// Off by default (the largest number). 16,384 to 131,072 lets an HTTP/2 server decide later
+    /// what to send first, and saves memory behind slow clients.
     "net.ipv4.tcp_notsent_lowat", Unit::Bytes, always!("4294967295"), judge::lowat;
-    /// Data that one socket may have in the queues of the interface.
+    /// Data that one socket may have in the interface's queues.
     ///
     /// 4 MiB on recent kernels (6.17), 1 MiB before (256 KiB before 4.20). Smaller values keep
     /// local queues short.
     "net.ipv4.tcp_limit_output_bytes", Unit::Bytes, since!(6, 17, "4194304", before "1048576"), judge::any;
     /// Whether a receive window may shrink under memory pressure.
     ///
-    /// A remedy for machines with very many connections whose peers outrun them; off by default.
+    /// Useful on machines with very many connections whose peers send faster than programs read;
+    /// off by default.
     "net.ipv4.tcp_shrink_window", Unit::Switch, always!("0"), judge::depends;
     /// The smallest MSS that is accepted for sending.
     ///
-    /// It exists on kernels that are patched against SACK Panic (CVE-2019-11479), which is how to
-    /// know one. Raising it to 500 refuses peers that ask for tiny segments.
+    /// It exists on kernels that are patched against SACK Panic (CVE-2019-11479), so it identifies
+    /// them. Raising it to 500 refuses peers that request tiny segments.
     "net.ipv4.tcp_min_snd_mss", Unit::Bytes, always!("48"), judge::any;
 }
 

@@ -1,5 +1,5 @@
-//! A connection's bytes, which `h2` moves and the worker waits for: no more of them in one turn than
-//! others can wait for.
+//! The bytes of a connection that `h2` reads and writes: per turn only a bounded number, so that
+//! other connections do not wait.
 
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -1,5 +1,5 @@
-//! Who wants to be polled: the connection, and which of its streams. The worker's loop polls; nobody
-//! is scheduled by being woken.
+//! Records which tasks want to be polled: the connection, and which of its streams. The worker's
+//! loop polls; a wake-up schedules nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

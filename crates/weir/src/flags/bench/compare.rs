@@ -1,4 +1,4 @@
-//! The words of `weir bench compare`.
+//! Flags of `weir bench compare`.
 
 use std::path::PathBuf;
 

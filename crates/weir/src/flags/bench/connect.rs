@@ -1,4 +1,4 @@
-//! The words of `weir bench connect`.
+//! Flags of `weir bench connect`.
 
 use std::time::Duration;
 

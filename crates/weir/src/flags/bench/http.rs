@@ -1,4 +1,4 @@
-//! The words of `weir bench URL`: HTTP load. Those that `ab` has mean what they mean there.
+//! Flags of `weir bench URL`: HTTP load. Flags that `ab` also has mean the same as there.
 
 use std::path::PathBuf;
 use std::time::Duration;

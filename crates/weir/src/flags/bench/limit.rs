@@ -1,4 +1,4 @@
-//! The words of `weir bench limit`.
+//! Flags of `weir bench limit`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The words of `weir bench`.
+//! Flags of `weir bench`.
 
 mod compare;
 pub(crate) mod connect;

@@ -1,4 +1,4 @@
-//! The words of `weir bench serve`.
+//! Flags of `weir bench serve`.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Sizes, rates, times and the like, as they are typed.
+//! Parses sizes, rates, times and other values with units.
 
 use std::net::IpAddr;
 use std::sync::Arc;

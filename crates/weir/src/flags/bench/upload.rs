@@ -1,4 +1,4 @@
-//! The words of `weir bench upload`.
+//! Flags of `weir bench upload`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Whose certificates a measurement believes.
+//! The certificate authorities that a measurement trusts.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! A run of load from its plan to its exit code: measured, written to files, shown and judged.
+//! Runs a load test from its plan to its exit code: measures, writes files, prints results and
+//! evaluates objectives.
 
 use load::engine::Refusal;
 use load::engine::plan::Plan;
@@ -34,7 +35,7 @@ pub(super) fn carry_out(
     let after = look(&mut run);
     let conditions = expect.iter().flat_map(|conditions| conditions.iter());
     run.expectations = conditions.map(|condition| condition.judge(&run)).collect();
-    // Files first: whoever reads the table may have closed it.
+    // Files first: the reader of the table may have closed the pipe.
     let written = report::write(&run, args);
     print(&(table::text(&run, interrupted, common.colours_stdout()) + &after));
     match written {

@@ -1,4 +1,4 @@
-//! `weir bench compare`: runs side by side, as a table and as a page.
+//! `weir bench compare`: compares runs, as a table and as a page.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &CompareArgs, _common: Common) -> Exit {
             Err(why) => return failed(&format!("{}: {why}", file.display())),
         }
     }
-    // Whoever reads may have seen enough; the page is written all the same.
+    // The reader may have closed the pipe; the page is written anyway.
     let _ = io::stdout().lock().write_all(table(&runs).as_bytes());
     match &args.html {
         None => Exit::Done,

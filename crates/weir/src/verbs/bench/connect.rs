@@ -1,4 +1,4 @@
-//! `weir bench connect`: connections that are closed as soon as they are there.
+//! `weir bench connect`: opens connections and closes them immediately.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

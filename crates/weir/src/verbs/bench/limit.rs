@@ -1,4 +1,4 @@
-//! `weir bench limit`: the highest rate that an objective allows.
+//! `weir bench limit`: finds the highest rate that meets an objective.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What is shown while a run lasts, on standard error: a few lines that are drawn anew each second
-//! on a terminal, a line now and then elsewhere.
+//! Shows progress during a run, on standard error: a few lines redrawn every second on a terminal,
+//! otherwise a line from time to time.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! One run from its start to its figures: seconds shown as they come, signals heard.
+//! One run from its start to its results: shows each second, handles signals.
 
 use std::io;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a run came to.
 pub(crate) struct Measured {
     pub(crate) run: Run,
-    /// Somebody ended it before its time.
+    /// A signal ended it early.
     pub(crate) interrupted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `weir bench`: measuring, and what measurements are made with.
+//! `weir bench`: measurements, and test servers for them.
 
 mod authorities;
 mod carry_out;

@@ -1,4 +1,4 @@
-//! What `weir bench` prints: results on standard output, everything else on standard error.
+//! The output of `weir bench`: results on standard output, everything else on standard error.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use load::engine::Refusal;
 
 use crate::flags::Exit;
 
-/// Prints what a run came to. Whoever reads may have seen enough and closed the pipe: that is no
+/// Prints a run's results. The reader may have closed the pipe: that is no
 /// failure of the run.
 pub(super) fn print(text: &str) {
     let _ = io::stdout().lock().write_all(text.as_bytes());

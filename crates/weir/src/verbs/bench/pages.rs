@@ -1,5 +1,5 @@
-//! What `weir bench` alone can say, for `weir explain`: a load generator's own failures, and what can
-//! run out. All other failures have the names of causes, and their pages.
+//! Pages of `weir explain` that only `weir bench` needs: failures of the load generator itself, and
+//! resources that can be exhausted. All other failures have the names of causes, and their pages.
 
 /// A page, as a cause's.
 #[derive(Clone, Copy, Debug)]
@@ -100,12 +100,12 @@ pub(crate) const PAGES: &[Own] = &[
     Own {
         name: "accept_queue",
         whose: "the server's",
-        what: "SYNs had to be repeated, while transfers took as long as before.",
-        why: "The server accepts connections more slowly than they come, and its listen queue is \
-              full: the kernel then drops SYNs, and each costs a second.",
+        what: "SYNs were retransmitted, while transfers took as long as before.",
+        why: "The server accepts connections more slowly than they arrive, and its accept queue is \
+              full: the kernel then drops SYNs, and each dropped SYN costs a second.",
         remedy: "On the server, compare Recv-Q with Send-Q in `ss -ltn`, and look at \
-                 `nstat -az TcpExtListenDrops`. Raise the backlog and `net.core.somaxconn`; mend \
-                 what keeps it from accepting.",
+                 `nstat -az TcpExtListenDrops`. Raise the backlog and `net.core.somaxconn`; fix \
+                 what prevents the server from accepting.",
     },
     Own {
         name: "unknown",

@@ -1,4 +1,4 @@
-//! The files that a run's figures go into.
+//! Writes a run's results to files.
 
 use std::fs::OpenOptions;
 

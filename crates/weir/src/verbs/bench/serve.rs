@@ -1,4 +1,4 @@
-//! `weir bench serve`: a server whose capacity is known before it is measured.
+//! `weir bench serve`: a test server with a known capacity.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ServeArgs, _common: Common) -> Exit {
     match signals.run(serving) {
         Err(_) => {
             let ran = os::clock::now() - begun;
-            // Nobody may be left to read it.
+            // The reader may have gone.
             let _ = said(&farewell(&sample.stats(), ran));
             Exit::Done
         }
@@ -93,7 +93,7 @@ fn said(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Where it listens, and what it can bear.
+/// Its address and its capacity.
 fn greeting(args: &ServeArgs, doors: &Doors) -> String {
     let address = |bound: &Bound, asked: SocketAddr| bound.listener.local_addr().unwrap_or(asked);
     let front = address(&doors.front, args.listen);

@@ -1,4 +1,4 @@
-//! What a run came to, for people: a table that reads without colour and through a pipe.
+//! A run's results as a table, readable without colour and without a terminal.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use load::engine::Failure;
 use load_report::Summary;
 use load_report::run::{Run, Whose};
 
-/// The table. `interrupted`: somebody ended the run before its time.
+/// The table. `interrupted`: a signal ended the run early.
 pub(crate) fn text(run: &Run, interrupted: bool, colours: bool) -> String {
     let mut text = String::new();
     warnings(run, &mut text, colours);

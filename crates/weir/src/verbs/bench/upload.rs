@@ -1,4 +1,5 @@
-//! `weir bench upload`: bytes in parts to S3-compatible endpoints, each part timed.
+//! `weir bench upload`: uploads data in parts to S3-compatible endpoints, and measures the time of
+//! each part.
 
 mod stores;
 
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &UploadArgs, _common: Common) -> Exit {
 
 /// Writes and prints what there is.
 fn finish(args: &UploadArgs, all: &Figures) -> Exit {
-    // Nobody may be left to read it; the files are written all the same.
+    // The reader may have gone; the files are written anyway.
     let _ = io::stdout().lock().write_all(table(all).as_bytes());
     let write = |file: &Option<std::path::PathBuf>, text: String| match file {
         None => Ok(()),
@@ -154,9 +155,7 @@ impl<'a> Progress<'a> {
         match event {
             Event::Retry { part, error } => {
                 let clear = if self.terminal { "\r\x1b[K" } else { "" };
-                super::output::show(&format!(
-                    "{clear}{name}: part {part} is sent again: {error}\n"
-                ));
+                super::output::show(&format!("{clear}{name}: part {part} is retried: {error}\n"));
             }
             Event::Part(part) => {
                 self.parts += 1;

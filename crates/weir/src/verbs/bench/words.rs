@@ -1,4 +1,4 @@
-//! The command line as figures keep it: what was asked, without the secrets in it.
+//! The command line as saved with the results, without secrets.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! A thread with a runtime of its own, for what the demo runs beside the balancer.
+//! A thread with its own runtime, for the parts of the demo that run beside the balancer.
 
 use std::io;
 use std::thread::JoinHandle;

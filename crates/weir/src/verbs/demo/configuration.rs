@@ -1,9 +1,9 @@
-//! The demo's configuration, as the text that a person would write.
+//! The demo's configuration, as text.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-/// Requests that one sample server bears at once.
+/// Concurrent requests that one sample server can handle.
 pub(super) const IN_FLIGHT_MAX: u32 = 4;
 
 /// A service of the demo and where its servers listen.

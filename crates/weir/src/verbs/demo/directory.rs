@@ -1,4 +1,4 @@
-//! A directory of the demo's own, removed when the demo ends.
+//! The demo's temporary directory, removed when the demo ends.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};

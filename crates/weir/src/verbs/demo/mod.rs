@@ -1,5 +1,5 @@
-//! `weir demo`: a balancer at work within a minute of meeting it. Servers, traffic and the
-//! configuration are the demo's; the balancer is the one that `weir serve` starts.
+//! `weir demo`: a working balancer within a minute. The demo provides servers, traffic and the
+//! configuration; the balancer is the one that `weir serve` starts.
 
 mod background;
 mod configuration;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &DemoArgs, common: Common) -> Exit {
     log::start(common.log_options());
     match demo(args) {
         Ok(()) => Exit::Done,
-        // Whoever reads has seen enough: `weir demo | head`.
+        // The reader has closed the pipe: `weir demo | head`.
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(Error::Output(error)) => failed(&[format!("cannot print: {error}")]),
         Err(Error::Start(errors)) => failed(&errors),
@@ -154,7 +154,7 @@ fn say_where_to_look(
     {
         writeln!(
             out,
-            "Put one aside     curl http://{admin}/api/v1/services/{name}/servers/{server}/state \\\n\
+            "Drain a server    curl http://{admin}/api/v1/services/{name}/servers/{server}/state \\\n\
              \x20                   --json '{{\"state\": \"drain\"}}'"
         )?;
     }

@@ -1,4 +1,4 @@
-//! The demo's servers: two services with a fixed work time and size, each in three zones.
+//! The demo's servers: two services with a fixed service time and size, each in three zones.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

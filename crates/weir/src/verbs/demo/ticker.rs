@@ -1,5 +1,5 @@
-//! The demo's status line: what happened between two looks at the balancer's own counters, so that
-//! whoever adds traffic of their own sees it there too.
+//! The demo's status line: the difference between two readings of the balancer's own counters, so
+//! it includes traffic that the user adds.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Facts: from this host, by looking for a while, or from a file.
+//! Collects facts from this host over a period, or reads them from a file.
 
 use std::fmt;
 use std::io::{IsTerminal, Read};
@@ -44,7 +44,7 @@ impl fmt::Display for Missing {
 /// Which kernel settings are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settings {
-    /// Every one: for whoever shows or saves them.
+    /// All of them, to show or save them.
     All,
     /// Those that rules ask for.
     OfRules,
@@ -102,7 +102,7 @@ pub(super) fn begin(netns: &str, settings: Settings) -> Result<Collector, Missin
     Collector::begin(&wanted).map_err(Missing::Mistake)
 }
 
-/// The text of a file that somebody named, at most so long.
+/// Reads a file named by the user, up to a maximum length.
 pub(super) fn text_of(path: &Path, bytes_max: u64) -> Result<String, Missing> {
     let wrong = |why: String| Missing::Mistake(format!("{}: {why}", path.display()));
     let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;

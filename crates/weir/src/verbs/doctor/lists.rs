@@ -1,4 +1,4 @@
-//! `weir doctor listeners` and `weir doctor sockets`: what there is at this moment, as tables.
+//! `weir doctor listeners` and `weir doctor sockets`: current listeners and sockets as tables.
 
 use diagnose::facts::{Facts, Known, NamespaceSample};
 use serde_json::{Map, Value, json};

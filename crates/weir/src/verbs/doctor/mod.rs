@@ -1,4 +1,4 @@
-//! `weir doctor`: what this host does to its traffic.
+//! `weir doctor`: finds host problems that affect its traffic.
 //!
 //! Facts come from this host (`collect`) or from a file; what they mean is said by `diagnose`.
 

@@ -1,4 +1,4 @@
-//! `weir doctor sysctl`: settings in use, or those of a file, spelt out and judged.
+//! `weir doctor sysctl`: explains and evaluates the kernel settings in use, or those of a file.
 
 use diagnose::facts::Facts;
 use diagnose::sysctl::{Effect, Machine, Reviewed, Which, in_use, of_file};

@@ -1,4 +1,4 @@
-//! `weir doctor --watch`: looks again and again.
+//! `weir doctor --watch`: repeats the diagnosis.
 
 use std::io::{self, IsTerminal};
 

@@ -1,4 +1,4 @@
-//! `weir lab link`: one link as a process of its own.
+//! `weir lab link`: runs one link as a separate process.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -42,7 +42,7 @@ fn carry(args: &LinkArgs, ways: [Way; 2]) -> io::Result<()> {
     };
     let devices = [device(&args.first)?, device(&args.second)?];
     let forwarder = Forwarder::start(devices, packets, ways, args.seed)?;
-    // Nobody may be left to read it.
+    // The reader may have gone.
     let _ = said(&format!("ready: {} and {}", args.first.device, args.second.device));
     while signals.run(hangup.recv()).is_ok() {
         match self::ways(args.file.as_deref()) {

@@ -1,4 +1,4 @@
-//! `weir lab`: incidents on networks with faults, made again and solved.
+//! `weir lab`: reproduces incidents on networks with faults, and verifies their solutions.
 
 mod link;
 mod run;
@@ -79,7 +79,7 @@ fn incident(name: &str) -> Result<(String, Incident), String> {
     Ok((stem, Incident::read(name, &text)?))
 }
 
-/// Does `work` while signals are waited for; `caught` is told of each, by its name.
+/// Runs `work` while waiting for signals; calls `caught` with the name of each.
 fn watched<T>(
     signals: &mut Signals,
     mut caught: impl FnMut(&'static str) + Send,
@@ -100,7 +100,7 @@ fn watched<T>(
     })
 }
 
-/// Says that work has ended, also by a panic: whoever watches for signals would wait for ever.
+/// Signals that the work has ended, even by a panic: otherwise the signal thread would wait for ever.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {

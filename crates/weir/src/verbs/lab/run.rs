@@ -1,4 +1,4 @@
-//! `weir lab run`: incidents, one after the other.
+//! `weir lab run`: runs incidents, one after the other.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! `weir lab shell`: an incident's hosts with their programs, to look around in.
+//! `weir lab shell`: starts an incident's hosts with their programs for interactive use.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;

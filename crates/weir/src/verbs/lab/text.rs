@@ -1,4 +1,4 @@
-//! A run of the lab as text.
+//! Renders a run of the lab as text.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! What is seen of `weir trace live` while it runs, on standard output: on a terminal the report as
-//! far as it goes, redrawn in place; through a pipe a line for each interval, as soon as it is over.
+//! The output of `weir trace live` while it runs, on standard output: on a terminal the current
+//! report, redrawn in place; through a pipe a line for each completed interval.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -15,7 +15,7 @@ use trace_report::{Reading, csv, tables, text, worst};
 
 use crate::flags::TraceLook;
 
-/// How often a terminal is drawn anew.
+/// How often a terminal is redrawn.
 const DRAW_EVERY: Duration = Duration::from_millis(500);
 /// A terminal that does not tell its size.
 const USUAL: Size = Size { columns: 80, rows: 24 };
@@ -83,7 +83,7 @@ impl Growing {
         out.flush()
     }
 
-    /// The capture has ended: what had not been told is, and the terminal is as it was.
+    /// Ends the output: prints the remaining intervals and restores the terminal.
     pub(super) fn end(&mut self, reading: &Reading, out: &mut impl Write) -> io::Result<()> {
         match self {
             Growing::Screen { drawn, .. } => wipe(drawn, out)?,
@@ -108,7 +108,7 @@ fn wipe(drawn: &mut usize, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The intervals that ended before `seen_ns` and were not told yet.
+/// Returns the intervals that ended before `seen_ns` and were not printed yet.
 fn lines(
     trace: &Trace,
     is_csv: bool,

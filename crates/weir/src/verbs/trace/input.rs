@@ -1,4 +1,4 @@
-//! The bytes of a capture: from a file or standard input, uncompressed on the way.
+//! Reads a capture's bytes from a file or standard input, and decompresses them.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

@@ -1,4 +1,4 @@
-//! `weir trace live`: the packets of an interface, as they pass.
+//! `weir trace live`: captures and analyses the packets of an interface.
 
 use std::io;
 use std::time::Duration;
@@ -114,7 +114,7 @@ fn why(error: &io::Error) -> String {
 
 /// Why a capture ended before its time.
 enum Ended {
-    /// Nobody reads on, or what is said cannot be written.
+    /// The reader has closed the pipe, or the output cannot be written.
     Output(io::Error),
     /// The interface has gone.
     Ring(io::Error),

@@ -1,4 +1,4 @@
-//! `weir trace`: what the packets of a capture say.
+//! `weir trace`: analyses a packet capture.
 
 mod growing;
 mod input;
@@ -45,7 +45,7 @@ fn run_file(file: &Path, args: &TraceLook, common: Common) -> Exit {
     };
     let reading = match read(args, name, input, each) {
         Ok(reading) => reading,
-        // Whoever read has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
         Err(error) => {
             eprintln!("weir: {error}");

@@ -1,4 +1,4 @@
-//! How far a long capture has been read, on standard error.
+//! Shows on standard error how much of a long capture has been read.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;

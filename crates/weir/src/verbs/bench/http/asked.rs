@@ -1,4 +1,4 @@
-//! From words to a plan: files read, bodies made, servers found.
+//! Turns the command line into a plan: reads files, creates bodies, resolves servers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use load::schedule::{Profile, Spacing};
 use crate::flags::bench::http::{HttpArgs, RequestArgs, ShapeArgs, WaysArgs};
 use crate::verbs::bench::authorities;
 
-/// How long a run lasts unless told otherwise.
+/// Default duration of a run.
 const TIME: Duration = Duration::from_secs(10);
-/// Connections of a closed loop unless told otherwise.
+/// Default number of connections of a closed loop.
 const CONNECTIONS_CLOSED: u32 = 10;
-/// Connections at most by the clock, unless told otherwise.
+/// Default maximum number of connections of a scheduled (open) loop.
 const CONNECTIONS_OPEN: u32 = 1_000;
 /// Above so many starts a second another thread is worth its while.
 const STARTS_PER_THREAD: f64 = 15_000.0;

@@ -1,4 +1,4 @@
-//! Endpoints as they are typed → stores, or one line that says what is wrong.
+//! Parses endpoints into stores, or returns one line that describes the error.
 
 use std::sync::Arc;
 

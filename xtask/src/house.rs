@@ -81,6 +81,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "hdrhistogram",
     "http",
     "httparse",
+    "httpdate",
     "ipnet",
     "memchr",
     "rustls",

@@ -12,4 +12,5 @@ pub mod network;
 pub mod page;
 pub mod run;
 pub mod stop;
+mod template;
 pub mod units;

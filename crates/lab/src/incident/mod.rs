@@ -14,6 +14,7 @@ use toml::Spanned;
 
 use crate::figures::Expression;
 use crate::link::{Way, Ways};
+use crate::template::{self, Source};
 
 pub use catalog::{Entry, entries, find};
 pub(crate) use step::is_in;
@@ -32,10 +33,10 @@ pub struct Incident {
     pub story: String,
     /// What the lab makes of it, and what it leaves out.
     pub here: String,
-    /// Words that files and commands may hold in braces.
+    /// Variables for the templates in files and commands.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
-    /// Those that a shortened run has instead.
+    /// Their values in a shortened run.
     #[serde(default)]
     pub short: BTreeMap<String, String>,
     /// By name.
@@ -45,7 +46,7 @@ pub struct Incident {
     pub links: Vec<Link>,
     /// Files that programs read, by name.
     #[serde(default)]
-    pub files: BTreeMap<String, String>,
+    pub files: BTreeMap<String, Spanned<String>>,
     /// What runs on the hosts.
     #[serde(default)]
     pub programs: Vec<Program>,
@@ -53,7 +54,7 @@ pub struct Incident {
     pub steps: Vec<Step>,
     /// Before and after, or whatever else is held side by side.
     pub variants: Vec<Variant>,
-    /// Parts of figures, by name; `{NAME}` in a figure stands for one.
+    /// Parts of figures, by name; `{{ NAME }}` in a figure stands for one.
     #[serde(default)]
     pub figures: BTreeMap<String, String>,
     /// Figures that must come out.
@@ -62,6 +63,9 @@ pub struct Incident {
     /// What must be found by those who look.
     #[serde(default)]
     pub findings: Vec<Findings>,
+    /// The file itself, for messages.
+    #[serde(skip)]
+    pub(crate) source: Source,
 }
 
 /// A host, or a group of hosts that are alike.
@@ -122,7 +126,7 @@ pub struct Program {
     /// The command line.
     pub run: Spanned<String>,
     /// It is ready when connections to this address are accepted.
-    pub ready: Option<String>,
+    pub ready: Option<Spanned<String>>,
     /// In which variants; without it, in all.
     #[serde(default)]
     pub variants: Vec<Spanned<String>>,
@@ -136,7 +140,7 @@ pub struct Variant {
     pub name: String,
     /// What it is.
     pub title: String,
-    /// Words that differ in it.
+    /// Variables that differ in it.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
     /// Settings that differ in it, for every host.
@@ -208,12 +212,12 @@ impl Incident {
     /// # Errors
     /// What is wrong, with its line.
     pub fn read(name: &str, text: &str) -> Result<Incident, String> {
-        let incident: Incident = toml::from_str(text)
+        let mut incident: Incident = toml::from_str(text)
             .map_err(|error| format!("{name}: {}", error.to_string().trim_end()))?;
-        match check::check(&incident) {
-            Ok(()) => Ok(incident),
-            Err(mistake) => Err(mistake.told(name, text)),
-        }
+        incident.source = Source::new(name, text);
+        check::check(&incident).map_err(|mistake| mistake.message(&incident.source))?;
+        check::templates(&incident)?;
+        Ok(incident)
     }
 
     /// The hosts that a name stands for: one, or those of a group.
@@ -262,25 +266,24 @@ impl Incident {
         links
     }
 
-    /// The figure of an expectation, with what the names in it stand for.
+    /// The figure of an expectation, with the parts that it names filled in.
     ///
     /// # Errors
     /// What is wrong with it.
     pub fn figure(&self, expect: &Expect) -> Result<Expression, String> {
-        let mut text = expect.figure.as_ref().clone();
-        for (name, part) in &self.figures {
-            text = text.replace(&format!("{{{name}}}"), &format!("({part})"));
-        }
+        let parts = self.figures.iter().map(|(name, part)| (name.clone(), format!("({part})")));
+        let parts = parts.collect::<BTreeMap<_, _>>();
+        let text = template::render(expect.figure.as_ref(), parts.into())?;
         Expression::read(&text)
     }
 
-    /// The words of a variant, by name.
-    pub fn words(&self, variant: &Variant, is_short: bool) -> BTreeMap<String, String> {
-        let mut words = self.set.clone();
+    /// The variables of a variant, by name.
+    pub fn variables(&self, variant: &Variant, is_short: bool) -> BTreeMap<String, String> {
+        let mut variables = self.set.clone();
         if is_short {
-            words.extend(self.short.clone());
+            variables.extend(self.short.clone());
         }
-        words.extend(variant.set.clone());
-        words
+        variables.extend(variant.set.clone());
+        variables
     }
 }

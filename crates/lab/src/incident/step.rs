@@ -34,7 +34,7 @@ pub struct Step {
     /// A step in the background to end, by SIGTERM.
     pub end: Option<Spanned<String>>,
     /// A time to let go by.
-    pub sleep: Option<String>,
+    pub sleep: Option<Spanned<String>>,
     /// A link that does something else from now on.
     pub link: Option<Spanned<String>>,
     /// See `link`.
@@ -78,13 +78,13 @@ fn two_minutes() -> Time {
 #[derive(Clone, Debug)]
 pub enum Action<'a> {
     /// A command.
-    Run(&'a str),
+    Run(&'a Spanned<String>),
     /// Wait for a step.
     Wait(&'a str),
     /// End a step.
     End(&'a str),
     /// Wait for a time, as it is written.
-    Sleep(&'a str),
+    Sleep(&'a Spanned<String>),
     /// Change a link.
     Link(&'a str, Box<Ways>),
     /// Cut a host off.
@@ -122,10 +122,10 @@ impl Step {
             every: self.every.unwrap_or_default(),
         };
         let all = [
-            self.run.as_ref().map(|it| Action::Run(own(it))),
+            self.run.as_ref().map(Action::Run),
             self.wait.as_ref().map(|it| Action::Wait(own(it))),
             self.end.as_ref().map(|it| Action::End(own(it))),
-            self.sleep.as_ref().map(|it| Action::Sleep(it)),
+            self.sleep.as_ref().map(Action::Sleep),
             self.link.as_ref().map(|it| Action::Link(own(it), Box::new(ways))),
             self.cut.as_ref().map(|it| Action::Cut(own(it))),
             self.mend.as_ref().map(|it| Action::Mend(own(it))),

@@ -1,10 +1,10 @@
 //! A run of an incident: each variant from clean to clean, and then what its figures say.
 
+mod command_line;
 mod judge;
 mod program;
 pub mod record;
 mod stage;
-mod words;
 mod written;
 
 use std::path::{Path, PathBuf};
@@ -139,14 +139,14 @@ fn check_programs(request: &Request<'_>) -> Result<(), String> {
     let incident = request.incident;
     let commands = incident.programs.iter().map(|program| program.run.as_ref().as_str());
     let steps = incident.steps.iter().filter_map(|step| match step.action() {
-        Ok(Action::Run(command)) => Some(command),
+        Ok(Action::Run(command)) => Some(command.as_ref().as_str()),
         _ => None,
     });
     let mut missing: Vec<&str> = commands
         .chain(steps)
-        .flat_map(|command| command.split_whitespace().take(1).chain(in_braces(command)))
+        .flat_map(|command| command.split_whitespace().take(1).chain(programs_in(command)))
         .chain(["ip"])
-        .filter(|name| program_path(request, name).is_none())
+        .filter(|name| program_path(request.weir, name).is_none())
         .collect();
     missing.sort_unstable();
     missing.dedup();
@@ -160,26 +160,29 @@ fn check_programs(request: &Request<'_>) -> Result<(), String> {
     ))
 }
 
-/// The programs that a command names as `{program:NAME}`.
-fn in_braces(command: &str) -> impl Iterator<Item = &str> {
-    command.split("{program:").skip(1).filter_map(|behind| Some(behind.split_once('}')?.0))
+/// The programs that a command names as `program('NAME')`.
+fn programs_in(command: &str) -> impl Iterator<Item = &str> {
+    command.split("program(").skip(1).filter_map(|behind| {
+        let quote = behind.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
+        Some(behind[1..].split_once(quote)?.0)
+    })
 }
 
-fn program_path(request: &Request<'_>, name: &str) -> Option<PathBuf> {
+fn program_path(weir: &Path, name: &str) -> Option<PathBuf> {
     if name == "weir" {
-        return Some(request.weir.to_path_buf());
+        return Some(weir.to_path_buf());
     }
-    find(name, request.weir)
+    find(name, weir)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::in_braces;
+    use super::programs_in;
 
     #[test]
     fn programs_that_a_shell_starts_are_found_too() {
-        let command =
-            "sh -c 'mkdir x && exec {program:versitygw} --port {self}:1 | {program:tee} y'";
-        assert_eq!(in_braces(command).collect::<Vec<_>>(), ["versitygw", "tee"]);
+        let command = "sh -c 'mkdir x && exec {{ program('versitygw') }} --port {{ host }}:1 \
+                       | {{ program(\"tee\") }} y'";
+        assert_eq!(programs_in(command).collect::<Vec<_>>(), ["versitygw", "tee"]);
     }
 }

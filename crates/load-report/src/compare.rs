@@ -1,5 +1,7 @@
 //! Runs side by side: the figures that matter, each with its difference from the first run's.
 
+use page::milliseconds;
+
 use crate::latency::Summary;
 use crate::named::Named;
 use crate::run::Run;
@@ -118,18 +120,6 @@ fn shown(number: Option<f64>, unit: Unit) -> String {
         Unit::Ms => milliseconds(number),
         Unit::Percent => format!("{number:.2} %"),
         Unit::Seconds => format!("{number:.1} s"),
-    }
-}
-
-/// A time as people read it, three digits that matter.
-pub fn milliseconds(ms: f64) -> String {
-    match ms {
-        ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1e3),
-        ms if ms >= 1_000.0 => format!("{:.2} s", ms / 1e3),
-        ms if ms >= 100.0 => format!("{ms:.0} ms"),
-        ms if ms >= 10.0 => format!("{ms:.1} ms"),
-        ms if ms >= 1.0 => format!("{ms:.2} ms"),
-        ms => format!("{ms:.3} ms"),
     }
 }
 

@@ -98,10 +98,9 @@ fn cells(when: String, counts: &Counts) -> [String; COLUMNS] {
     ]
 }
 
-/// Seconds without a needless fraction.
+/// Writes seconds without needless zeros.
 pub fn number(seconds: f64) -> String {
-    let text = format!("{seconds:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    page::trimmed(seconds, 3)
 }
 
 /// The directions of these connections, two rows for each.

@@ -104,8 +104,7 @@ pub fn figure(value: f64) -> String {
         size if size >= 1.0 => 2,
         _ => 4,
     };
-    let text = format!("{value:.digits$}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    page::trimmed(value, digits)
 }
 
 /// What was found, and what had to be.

@@ -1,4 +1,4 @@
-//! Runs side by side: the figures that matter, each with its difference from the first run's.
+//! Compares runs: the main figures, each with its difference from the first run's.
 
 use page::milliseconds;
 
@@ -123,7 +123,7 @@ fn shown(number: Option<f64>, unit: Unit) -> String {
     }
 }
 
-/// A difference in percent; one that is nothing says so.
+/// Writes a difference in percent; `same` below 0.05 %.
 pub fn change(percent: f64) -> String {
     if percent.abs() < 0.05 { "same".to_owned() } else { format!("{percent:+.1} %") }
 }

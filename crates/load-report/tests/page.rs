@@ -1,5 +1,4 @@
-//! The report's page in a real browser: it draws every chart, without an error and without a
-//! network.
+//! The report's page in a real browser: every chart is drawn, without errors and without a network.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 

@@ -129,7 +129,7 @@ impl Panel {
         );
     }
 
-    /// Draws the axes; `x_name` stands below the figures of time, where there is one.
+    /// Draws the axes; `x_name`, if any, is written below the horizontal one.
     pub(crate) fn axes(&self, chart: &mut Chart, y_name: &str, x_name: Option<&str>) {
         let (right, bottom, out) = (WIDTH - RIGHT, self.bottom, &mut chart.out);
         let whole = matches!(self.y_unit, Unit::Count | Unit::Bytes);

@@ -25,7 +25,7 @@ const HEADROOM: f64 = 1.05;
 const NUMBERED_MAX: usize = 5_000;
 
 /// What is drawn over time, from the bottom up, by the names of the report's columns. The colours
-/// (Okabe and Ito's) are told apart by those who do not see red or green.
+/// (Okabe and Ito's) can be told apart with red-green colour blindness.
 const SERIES: [(&str, &str, Flags); 5] = [
     ("sent again", "#d55e00", Flags::RETRANSMISSION),
     ("out of order", "#f0c000", Flags::OUT_OF_ORDER),

@@ -32,7 +32,7 @@ const HEADINGS: [&str; COLUMNS] = [
     "SYN+ACK again",
 ];
 
-/// The intervals, or of many those with the most trouble; and what is then to be said of it.
+/// The intervals, or if there are many those with the most trouble, and then a note about it.
 pub(crate) fn over_time(trace: &Trace) -> (Figures<COLUMNS>, Option<String>) {
     let rows = trace.intervals().rows();
     let mut shown: Vec<usize> = (0..rows.len()).collect();

@@ -1,4 +1,4 @@
-//! What must fit together in an incident's file.
+//! Consistency checks of an incident file.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::template::{self, Source};
 
 use super::{Action, Findings, HOSTS_MAX, Incident, Program, is_in};
 
-/// A mistake, and where it stands, if that is known.
+/// A mistake and its place, if that is known.
 #[derive(Debug)]
 pub(super) struct Mistake {
     what: String,

@@ -1,4 +1,4 @@
-//! A run of an incident: each variant from clean to clean, and then what its figures say.
+//! Runs an incident: each variant from setup to cleanup, then the comparison with the expectations.
 
 mod command_line;
 mod judge;
@@ -27,9 +27,9 @@ pub struct Request<'a> {
     pub name: &'a str,
     /// The incident.
     pub incident: &'a Incident,
-    /// Seed of the links' decisions and of what programs are told by `{seed}`.
+    /// The seed of the links' decisions, and `{{ seed }}` in templates.
     pub seed: u64,
-    /// Shortened: for a first look, and for tests.
+    /// Shortened, for tests and a first try.
     pub is_short: bool,
     /// Only this variant; expectations about others are left out.
     pub only: Option<&'a str>,
@@ -39,18 +39,18 @@ pub struct Request<'a> {
     pub keeps_files: bool,
 }
 
-/// What is told while it runs.
+/// Progress of a run.
 pub enum Told<'a> {
     /// A variant begins.
     Variant(&'a Variant),
-    /// Something is done, or happens.
+    /// An event.
     Event(&'a str),
 }
 
 /// Runs an incident to its end.
 ///
 /// # Errors
-/// What could not be done, in one line. A figure that is not as expected is no error.
+/// Why the run could not be completed, in one line. An unexpected figure is not an error.
 pub fn run(request: &Request<'_>, stop: &Stop, tell: &dyn Fn(Told<'_>)) -> Result<Record, String> {
     check_programs(request)?;
     // A run that was killed may have left what would stand in the way.
@@ -134,7 +134,7 @@ fn run_variant(
     stage.finish()
 }
 
-/// Every program that is started must be there, before anything is made.
+/// Checks that every program is installed, before anything is created.
 fn check_programs(request: &Request<'_>) -> Result<(), String> {
     let incident = request.incident;
     let commands = incident.programs.iter().map(|program| program.run.as_ref().as_str());
@@ -155,7 +155,7 @@ fn check_programs(request: &Request<'_>) -> Result<(), String> {
     }
     let missing = missing.join(", ");
     Err(format!(
-        "{} needs what is not here: {missing}; scripts/install-test-peers installs it",
+        "{} needs programs that are not installed: {missing}; scripts/install-test-peers installs them",
         request.name
     ))
 }

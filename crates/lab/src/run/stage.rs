@@ -1,4 +1,4 @@
-//! One variant at work: its network, its programs, and the steps that are done there.
+//! The run of one variant: its network, its programs and its steps.
 
 mod scope;
 
@@ -29,13 +29,13 @@ const READY_WITHIN: Duration = Duration::from_secs(15);
 /// Between two attempts to connect to one that is not ready.
 const CONNECT_WAIT: Duration = Duration::from_millis(500);
 
-/// A variant at work.
+/// The run of a variant.
 pub(super) struct Stage<'a> {
     request: &'a Request<'a>,
     variant: &'a Variant,
     stop: &'a Stop,
     tell: &'a dyn Fn(Told<'_>),
-    // Ended before the network is: fields are dropped in this order.
+    // Dropped before the network: fields are dropped in this order.
     background: Vec<Doing<'a>>,
     programs: Vec<Running>,
     network: Network,
@@ -56,7 +56,7 @@ struct Doing<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Makes the network and starts the programs.
+    /// Creates the network and starts the programs.
     pub(super) fn set_up(
         request: &'a Request<'a>,
         variant: &'a Variant,
@@ -148,7 +148,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Does one step.
+    /// Executes a step.
     pub(super) fn step(&mut self, step: &'a Step) -> Result<(), String> {
         let title = if step.title.is_empty() { &step.name } else { &step.title };
         let shown = template::render(title, self.scope.names(None, None))?;
@@ -257,7 +257,7 @@ impl<'a> Stage<'a> {
         self.end(doing)
     }
 
-    /// Waits for a step's commands and keeps what they have written.
+    /// Waits for a step's commands and keeps their output.
     fn end(&mut self, mut doing: Doing<'a>) -> Result<(), String> {
         let step = doing.step;
         let mut values = Vec::new();
@@ -282,8 +282,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Waits for what is in the background, reads what the kernels have counted, and ends
-    /// everything.
+    /// Waits for background steps, reads the kernels' counters and stops everything.
     pub(super) fn finish(mut self) -> Result<(VariantRecord, Value), String> {
         while let Some(doing) = self.background.pop() {
             self.end(doing)?;
@@ -324,7 +323,7 @@ impl<'a> Stage<'a> {
         Ok((record, outputs))
     }
 
-    /// Asks each balancer of which findings are expected what it has found itself.
+    /// Asks each balancer whose findings are checked for them.
     fn ask_balancers(&mut self) -> Result<(), String> {
         let incident = self.request.incident;
         for findings in &incident.findings {
@@ -335,7 +334,7 @@ impl<'a> Stage<'a> {
             let own = |one: &&Program| one.name == *balancer.as_ref();
             let hosts = incident.programs.iter().find(own).map(|one| one.host.as_ref());
             let hosts = hosts.map_or_else(Vec::new, |host| incident.members(host));
-            self.note(format!("{} says what it has found itself", balancer.as_ref()), false);
+            self.note(format!("{} is asked for its own findings", balancer.as_ref()), false);
             let answers: Result<Vec<Value>, String> =
                 hosts.iter().map(|host| self.findings_of(host)).collect();
             self.outputs.insert(balancer.as_ref().clone(), Value::Array(answers?));
@@ -343,14 +342,14 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// What the admin API of the balancer on a host says of its findings.
+    /// The findings that the admin API of the balancer on a host reports.
     fn findings_of(&self, host: &str) -> Result<Value, String> {
         let mut command = self.network.command(host, self.request.weir);
         let output = command.args(["status", "--json"]).output();
         let output = output.map_err(|error| format!("weir status on {host}: {error}"))?;
         let mut status: Value = serde_json::from_slice(&output.stdout).map_err(|_| {
             let words = String::from_utf8_lossy(&output.stderr);
-            format!("the balancer on {host} says nothing of itself: {}", words.trim())
+            format!("the balancer on {host} did not report its status: {}", words.trim())
         })?;
         Ok(status["doctor"].take())
     }

@@ -1,4 +1,4 @@
-//! Mistakes in an incident's file, each told with what is wrong and, where it is known, its line.
+//! Mistakes in incident files, and their messages.
 
 use crate::incident::Incident;
 

@@ -53,7 +53,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     (0.001..=RATE_MAX_PER_S)
         .contains(&rate)
         .then_some(rate)
-        .ok_or_else(|| format!("from 0.001 to {RATE_MAX_PER_S} per second"))
+        .ok_or_else(|| format!("a rate is from 0.001 to {RATE_MAX_PER_S} per second"))
 }
 
 /// Rates, one after the other.

@@ -158,7 +158,7 @@ fn a_zone_is_lost_and_comes_back() {
 /// An incident whose programs do nothing for as long as they are let.
 const LONG: &str = "title = \"t\"\nstory = \"s\"\nhere = \"h\"\n[hosts.a]\n[hosts.b]\n\
     [[links]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nboth = { delay = \"5ms\" }\n\
-    [[steps]]\nname = \"reach\"\nhost = \"a\"\nrun = \"ip route get {b}\"\n\
+    [[steps]]\nname = \"reach\"\nhost = \"a\"\nrun = \"ip route get {{ b }}\"\n\
     [[steps]]\ntitle = \"waiting\"\nhost = \"b\"\nrun = \"sleep 300\"\ntimeout = \"1h\"\n\
     [[variants]]\nname = \"only\"\ntitle = \"o\"\n";
 

@@ -284,11 +284,14 @@ fn pictures_are_whole_whatever_a_file_is_called() {
         for element in ["svg", "text", "path"] {
             assert!(elements.split_whitespace().any(|tag| tag == element), "{name}: {elements}");
         }
-        // The page holds the same picture, and the file's name as text.
+        // The page of a stream holds the same picture, the other one draws charts; both show the
+        // file's name as text.
         let (svg, html) = (std::fs::read_to_string(&svg), std::fs::read_to_string(&html));
         let (svg, html) = (svg.expect("the picture"), html.expect("the page"));
         let inner = svg.split_once('>').expect("an element").1.trim();
-        assert!(html.contains(inner.trim_end_matches("</svg>")), "{name}: another picture");
+        let has_picture = html.contains(inner.trim_end_matches("</svg>"));
+        assert_eq!(has_picture, name == "sequence", "{name}: its picture");
+        assert_eq!(html.contains("\"title\":\"Traffic\""), name == "over-time", "{name}: charts");
         assert!(html.contains("a &lt;b&gt;&amp;") && !html.contains("a <b>"), "{name}: its name");
     }
 }

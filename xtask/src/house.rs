@@ -37,6 +37,7 @@ impl Floor {
 const ROOMS: &[(&str, Floor)] = &[
     ("model", Floor::Nouns),
     ("wire", Floor::Nouns),
+    ("page", Floor::Nouns),
     ("observe", Floor::Records),
     ("tls", Floor::Records),
     ("trace", Floor::Records),
@@ -82,6 +83,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "hdrhistogram",
     "http",
     "httparse",
+    "httpdate",
     "ipnet",
     "memchr",
     "rustls",

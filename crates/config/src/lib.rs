@@ -31,7 +31,6 @@ pub use diff::{Changed, Changes, Diff, diff};
 pub use files::SYSTEM_AUTHORITIES;
 pub use render::render;
 pub use schema::{reference, schema};
-pub use units::{SIZE_UNITS, show_duration, show_size};
 
 use diagnostic::Problems;
 

@@ -1,31 +1,30 @@
-//! Figures of a run, named by where they stand in what the steps have written.
+//! Figures of a run: expressions over paths in the steps' JSON.
 //!
-//! `before.load.totals.errors` is a number; `*` stands for every member of a list. Around paths
-//! stand `sum(…)`, `min(…)`, `max(…)`, `mean(…)`, `count(…)`, `above(400, …)`, which counts the
-//! values of at least 400, `is(link, …)`, which counts those that are this word, and
-//! `says(sent again, …)`, which counts those that hold these words. They are reckoned with as usual:
-//! `/`, `*`, `+` and `-` with spaces around them, and parentheses.
+//! `before.load.totals.errors` is a number; `*` selects every member of a list. Functions of all values
+//! of a path: `sum(…)`, `min(…)`, `max(…)`, `mean(…)`, `count(…)`, `above(400, …)` (how many are at
+//! least 400), `is(link, …)` (how many equal this text), `says(sent again, …)` (how many contain this
+//! text). Operators are `/`, `*`, `+` and `-` with spaces around them, and parentheses.
 
 mod read;
 
 use serde_json::Value;
 
-/// A figure to be found.
+/// An expression over the JSON of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression(Term);
 
-/// What a figure is made of.
+/// A part of an expression.
 #[derive(Clone, Debug, PartialEq)]
 enum Term {
     Number(f64),
-    /// The one value there.
+    /// The only value at this path.
     Path(String),
     Of(Fold, String),
-    /// Two, and what stands between them.
+    /// Two operands and their operator.
     Two(Box<Term>, char, Box<Term>),
 }
 
-/// What is made of all that stands at a path.
+/// How the values of a path are combined.
 #[derive(Clone, Debug, PartialEq)]
 enum Fold {
     Sum,
@@ -33,16 +32,16 @@ enum Fold {
     Max,
     Mean,
     Count,
-    /// How many are so large.
+    /// How many are at least this.
     Above(f64),
-    /// How many are this text.
+    /// How many equal this text.
     Is(String),
-    /// How many are a text that holds this one.
+    /// How many contain this text.
     Says(String),
 }
 
 impl Expression {
-    /// Reads one.
+    /// Parses an expression.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -50,14 +49,14 @@ impl Expression {
         read::read(text).map(Expression)
     }
 
-    /// The paths in it.
+    /// The paths in this expression.
     pub fn paths(&self) -> Vec<&str> {
         let mut paths = Vec::new();
         self.0.paths(&mut paths);
         paths
     }
 
-    /// Its value in what a run has written.
+    /// Its value in the JSON of a run.
     ///
     /// # Errors
     /// Which path leads to no number.

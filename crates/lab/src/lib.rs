@@ -1,9 +1,9 @@
-//! A network of one's own on one machine: hosts that are network namespaces, links between them
-//! that delay, lose, reorder, shape and throttle, and incidents as data files.
+//! Networks with faults on one machine: hosts are network namespaces; links delay, lose, reorder, shape
+//! and throttle packets; incidents are data files.
 //!
-//! Needs root for what it makes, touches nothing outside of it, and removes it again. What runs on
-//! the hosts (Weir, the load generator, other programs) is started as processes of their own; their
-//! names come from the incident and from the caller, since this room knows no other shell.
+//! Needs root, changes nothing outside of its namespaces, and removes them again. Programs on hosts (Weir,
+//! the load generator and others) run as separate processes. Their names come from the incident and from
+//! the caller: this crate depends on no other shell.
 
 pub mod figures;
 pub mod incident;
@@ -12,4 +12,5 @@ pub mod network;
 pub mod page;
 pub mod run;
 pub mod stop;
+mod template;
 pub mod units;

@@ -1,9 +1,9 @@
-//! Waiting that can be ended: by a time, by a condition, or because the run is to stop.
+//! Waiting for a time or a condition, which a request to stop ends.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Between two looks at a condition.
+/// The time between two checks of a condition.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Whether a run is to stop, known to everyone who waits.
@@ -11,7 +11,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 pub struct Stop(Arc<(Mutex<bool>, Condvar)>);
 
 impl Stop {
-    /// One that nobody pulls.
+    /// One that never stops.
     pub fn never() -> Stop {
         Stop::default()
     }

@@ -1,7 +1,9 @@
-//! Times, sizes, rates and shares, as they are written in the lab's files.
+//! Times, sizes, rates and shares in incident files: types with the lab's bounds, for serde.
 
 use std::fmt;
 use std::time::Duration;
+
+use model::units;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
@@ -21,34 +23,23 @@ pub struct Size(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Share(pub f64);
 
-/// The longest time of the lab: a day.
-const TIME_MAX_S: f64 = 86_400.0;
-/// The highest rate: what no machine of today moves through one thread.
-const RATE_MAX_BIT_PER_S: f64 = 1e12;
+/// The longest time in an incident: a day.
+const TIME_MAX: Duration = Duration::from_secs(86_400);
+/// The lowest rate of a link.
+const RATE_MIN_BIT_PER_S: u64 = 1_000;
+/// The highest rate of a link: no machine of today moves more through one thread.
+const RATE_MAX_BIT_PER_S: u64 = 1_000_000_000_000;
 /// The largest size: 1 TB.
-const SIZE_MAX_BYTES: f64 = 1e12;
-
-/// A number, and the factor of the unit behind it.
-fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(at);
-    let factor = units.iter().find(|(name, _)| *name == unit.trim())?.1;
-    number.parse::<f64>().ok().map(|number| number * factor)
-}
+const SIZE_MAX_BYTES: u64 = 1_000_000_000_000;
 
 impl Time {
-    /// Reads a time, or says how one is written.
+    /// Reads a time of at most a day.
     ///
     /// # Errors
-    /// How a time is written.
+    /// If `text` is not a duration, or too long.
     pub fn read(text: &str) -> Result<Time, String> {
-        let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3_600.0)];
-        let seconds = scaled(text, &units).filter(|seconds| *seconds <= TIME_MAX_S);
-        let wrong = || "a time is a number and a unit, a day at most: 20us, 0.5ms, 300ms, 5s, 2m";
-        seconds
-            .map(|seconds| Time(Duration::from_secs_f64(seconds)))
-            .ok_or_else(wrong)
-            .map_err(str::to_owned)
+        let time = units::duration(text).map_err(|error| error.to_string())?;
+        (time <= TIME_MAX).then_some(Time(time)).ok_or_else(|| "at most 24h".to_owned())
     }
 
     /// In nanoseconds.
@@ -58,46 +49,35 @@ impl Time {
 }
 
 impl Rate {
-    /// Reads a rate, or says how one is written.
+    /// Reads a rate from 1 kbit/s to 1 Tbit/s.
     ///
     /// # Errors
-    /// How a rate is written.
+    /// If `text` is not a bit rate, or out of bounds.
     pub fn read(text: &str) -> Result<Rate, String> {
-        let units = [("kbit", 1e3), ("Mbit", 1e6), ("Gbit", 1e9)];
-        scaled(text, &units)
-            .filter(|rate| (1e3..=RATE_MAX_BIT_PER_S).contains(rate))
-            .map(Rate)
-            .ok_or_else(|| {
-                "a rate is bits per second, 1kbit at least: 64kbit, 180Mbit, 2.5Gbit".to_owned()
-            })
+        let rate = units::bit_rate(text).map_err(|error| error.to_string())?;
+        let in_bounds = (RATE_MIN_BIT_PER_S..=RATE_MAX_BIT_PER_S).contains(&rate);
+        in_bounds.then_some(Rate(rate as f64)).ok_or_else(|| "from 1kbit to 1000Gbit".to_owned())
     }
 }
 
 impl Size {
-    /// Reads a size, or says how one is written.
+    /// Reads a size of at most 1 TB.
     ///
     /// # Errors
-    /// How a size is written.
+    /// If `text` is not a size, or too large.
     pub fn read(text: &str) -> Result<Size, String> {
-        let units: Vec<(&str, f64)> =
-            config::SIZE_UNITS.iter().map(|(name, factor)| (*name, *factor as f64)).collect();
-        scaled(text, &units)
-            .filter(|bytes| *bytes <= SIZE_MAX_BYTES)
-            .map(|bytes| Size(bytes as u64))
-            .ok_or_else(|| "a size is bytes with a unit: 1500B, 50kB, 256KiB, 5MB".to_owned())
+        let bytes = units::size(text).map_err(|error| error.to_string())?;
+        (bytes <= SIZE_MAX_BYTES).then_some(Size(bytes)).ok_or_else(|| "at most 1000GB".to_owned())
     }
 }
 
 impl Share {
-    /// Reads a share, or says how one is written.
+    /// Reads a share from 0 to 1.
     ///
     /// # Errors
-    /// How a share is written.
+    /// If `text` is not a share.
     pub fn read(text: &str) -> Result<Share, String> {
-        scaled(text, &[("%", 0.01), ("", 1.0)])
-            .filter(|share| (0.0..=1.0).contains(share))
-            .map(Share)
-            .ok_or_else(|| "a share is 0% to 100%, or 0.0 to 1.0".to_owned())
+        units::share(text).map(Share).map_err(|error| error.to_string())
     }
 }
 
@@ -149,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_what_counts() {
+    fn values_are_read_in_base_units() {
         assert_eq!(Time::read("0.2ms").unwrap().as_nanos(), 200_000);
         assert_eq!(Time::read("2m").unwrap().0, Duration::from_mins(2));
         assert_eq!(Rate::read("2.5Gbit"), Ok(Rate(2.5e9)));
@@ -159,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn values_out_of_bounds_are_refused() {
         for wrong in ["", "5", "ms", "-1s", "1e9s", "25h", "1.2.3s", "5 minutes", "NaNs"] {
             assert!(Time::read(wrong).is_err(), "{wrong}");
         }

@@ -1,63 +1,23 @@
-//! What the page's charts show, as numbers: lines over time, and the latency spectrum. Pure: the
-//! page's script only draws.
+//! The page's charts: lines over time, and the latency spectrum.
 
-use serde::Serialize;
+use page::{Axis, Chart, Line, Unit};
 
 use crate::latency::Summary;
 use crate::named::Named;
 use crate::run::{HostSecond, Percentiles, Run, Second};
 
-/// The most points of a line: more than a screen has columns only cost time.
+/// Points of a line. A screen has not more columns.
 const POINTS_MAX: usize = 1200;
 
 /// Points of a spectrum in each power of ten of 1/(1-quantile).
 const SPECTRUM_POINTS_PER_DECADE: i32 = 24;
 
-/// A chart.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Chart {
-    /// Its title.
-    pub title: &'static str,
-    /// How to read it.
-    pub note: String,
-    /// Of the values: `per_s`, `ms`, `percent`, `count`, `bytes_per_s`.
-    pub unit: &'static str,
-    /// What `xs` are: `time` (seconds of the run) or `spectrum` (1/(1-quantile)).
-    pub x: &'static str,
-    /// Whether the values are drawn on a log scale.
-    pub log: bool,
-    /// Where the points stand, ascending.
-    pub xs: Vec<f64>,
-    /// The lines.
-    pub lines: Vec<Line>,
-}
-
-impl Chart {
-    /// Whether all of its values are 0.
-    fn is_flat(&self) -> bool {
-        self.lines.iter().flat_map(|line| &line.values).flatten().all(|value| *value == 0.0)
-    }
-}
-
-/// A line.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
-    /// What it is.
-    pub label: String,
-    /// Which of the page's colours, from 0.
-    pub colour: usize,
-    /// Whether it is dashed: what was meant, beside what was.
-    pub dashed: bool,
-    /// As many as `xs`; `None`: no value there.
-    pub values: Vec<Option<f64>>,
-}
-
-/// How the seconds that share a point become one value.
+/// How seconds that share a point are combined.
 #[derive(Clone, Copy)]
 enum Fold {
-    /// Rates: the mean.
+    /// The mean, for rates.
     Mean,
-    /// Percentiles, which cannot be merged: the worst.
+    /// The worst, for percentiles, which cannot be merged.
     Worst,
 }
 
@@ -70,7 +30,7 @@ pub fn charts(runs: &[Named]) -> Vec<Chart> {
     }
     .into_iter()
     .filter(|chart| chart.lines.iter().any(|line| line.values.iter().any(Option::is_some)))
-    // Without an interface there is nothing on it.
+    // Without an interface there is no traffic to show.
     .filter(|chart| !chart.title.ends_with("the interface") || !chart.is_flat())
     .collect()
 }
@@ -80,21 +40,25 @@ fn single(run: &Run) -> Vec<Chart> {
     let mut charts = vec![
         time(
             "Rate",
-            "Requests a second: intended, begun, answered.",
-            "per_s",
+            "Requests per second: intended, started, answered.",
+            Unit::PerSecond,
             vec![
-                ("begun", false, second(|s| Some(count(s.started)), Fold::Mean)),
+                ("started", false, second(|s| Some(count(s.started)), Fold::Mean)),
                 ("answered", false, second(|s| Some(count(s.completed)), Fold::Mean)),
                 ("intended", true, second(|s| s.intended.map(count), Fold::Mean)),
             ],
         ),
         time(
-            "What went wrong",
-            "Each second.",
-            "per_s",
+            "Failures",
+            "Per second.",
+            Unit::PerSecond,
             vec![
                 ("errors", false, second(|s| Some(count(s.errors)), Fold::Mean)),
-                ("status 400 and more", false, second(|s| Some(count(s.bad_statuses)), Fold::Mean)),
+                (
+                    "status 400 or higher",
+                    false,
+                    second(|s| Some(count(s.bad_statuses)), Fold::Mean),
+                ),
                 ("starts dropped", false, second(|s| Some(count(s.dropped)), Fold::Mean)),
                 ("starts late", true, second(|s| Some(count(s.late)), Fold::Mean)),
             ],
@@ -108,11 +72,11 @@ fn single(run: &Run) -> Vec<Chart> {
     ]));
     charts.push(time(
         "Connections",
-        "Open at each second's end, and opened in it; requests under way at its end.",
-        "count",
+        "Open and requests in flight at the end of each second; opened during it.",
+        Unit::Count,
         vec![
             ("open", false, second(|s| Some(count(s.connections_open)), Fold::Mean)),
-            ("under way", false, second(|s| Some(count(s.in_flight)), Fold::Mean)),
+            ("in flight", false, second(|s| Some(count(s.in_flight)), Fold::Mean)),
             ("opened", true, second(|s| Some(count(s.connections_opened)), Fold::Mean)),
         ],
     ));
@@ -121,7 +85,7 @@ fn single(run: &Run) -> Vec<Chart> {
     charts
 }
 
-/// Latency over time, and where starts were due by the clock, how late they were.
+/// Latency over time, and with a fixed rate the lateness of starts.
 fn latency_over_time(run: &Run) -> Vec<Chart> {
     let second = |get: fn(&Second) -> Option<f64>, fold| line_of(&run.seconds, get, fold);
     let open = run.latency.intended_start.is_some();
@@ -129,9 +93,9 @@ fn latency_over_time(run: &Run) -> Vec<Chart> {
     let mut charts = vec![if open {
         time(
             "Latency over time",
-            "From the intended start, as users wait; dashed: the \
+            "From the intended start, as users experience it; dashed: the \
             service time alone.",
-            "ms",
+            Unit::Milliseconds,
             vec![
                 ("p50", false, second(|s| Some(s.intended_start?.p50_ms), Fold::Worst)),
                 ("p90", false, second(|s| Some(s.intended_start?.p90_ms), Fold::Worst)),
@@ -144,7 +108,7 @@ fn latency_over_time(run: &Run) -> Vec<Chart> {
         time(
             "Latency over time",
             "From each request's start.",
-            "ms",
+            Unit::Milliseconds,
             vec![
                 ("p50", false, second(|s| Some(s.service?.p50_ms), Fold::Worst)),
                 ("p90", false, second(|s| Some(s.service?.p90_ms), Fold::Worst)),
@@ -156,9 +120,9 @@ fn latency_over_time(run: &Run) -> Vec<Chart> {
     if open {
         charts.push(time(
             "Lateness of starts",
-            "The 99.9th percentile of each second. Where an empty timer loop was late too, this \
-            machine stood still, and starts stay late until they have caught up.",
-            "ms",
+            "The 99.9th percentile of each second. If an empty timer loop was late too, this \
+            machine was stalled, and starts stay late until they have caught up.",
+            Unit::Milliseconds,
             vec![
                 ("starts", false, second(|s| s.lateness_p99_9_ms, Fold::Worst)),
                 ("an empty timer", true, second(|s| s.timer_lateness_p99_9_ms, Fold::Worst)),
@@ -168,7 +132,7 @@ fn latency_over_time(run: &Run) -> Vec<Chart> {
     charts
 }
 
-/// What the load's host did meanwhile.
+/// The resources of the load generator's host.
 fn of_host(run: &Run) -> [Chart; 4] {
     let host = |get: fn(&HostSecond) -> f64| {
         line_of(&run.host_seconds, |second| Some(get(second)), Fold::Mean)
@@ -176,8 +140,8 @@ fn of_host(run: &Run) -> [Chart; 4] {
     [
         time(
             "CPU of this host",
-            "Percent of all processors; the generator's own of one.",
-            "percent",
+            "Percent of all processors; the load generator's in percent of one.",
+            Unit::Percent,
             vec![
                 ("user", false, host(|s| s.cpu_user_percent)),
                 ("system", false, host(|s| s.cpu_system_percent)),
@@ -187,19 +151,19 @@ fn of_host(run: &Run) -> [Chart; 4] {
         ),
         time(
             "Kernel counters of this host",
-            "Differences, each second.",
-            "per_s",
+            "Increase per second.",
+            Unit::PerSecond,
             vec![
-                ("segments sent again", false, host(|s| count(s.retransmissions))),
-                ("SYNs sent again", false, host(|s| count(s.syn_retransmissions))),
+                ("segments retransmitted", false, host(|s| count(s.retransmissions))),
+                ("SYNs retransmitted", false, host(|s| count(s.syn_retransmissions))),
                 ("accept queue overflows", false, host(|s| count(s.listen_overflows))),
                 ("SYNs dropped", true, host(|s| count(s.listen_drops))),
             ],
         ),
         time(
             "Bytes on the interface",
-            "All of the host's traffic there.",
-            "bytes_per_s",
+            "All traffic of the host on it.",
+            Unit::BytesPerSecond,
             vec![
                 ("received", false, host(|s| count(s.rx_bytes))),
                 ("sent", false, host(|s| count(s.tx_bytes))),
@@ -207,8 +171,8 @@ fn of_host(run: &Run) -> [Chart; 4] {
         ),
         time(
             "Packets on the interface",
-            "All of the host's traffic there.",
-            "per_s",
+            "All traffic of the host on it.",
+            Unit::PerSecond,
             vec![
                 ("received", false, host(|s| count(s.rx_packets))),
                 ("sent", false, host(|s| count(s.tx_packets))),
@@ -224,17 +188,16 @@ fn sources(run: &Run) -> Option<Chart> {
     let named = |(index, source): (usize, &crate::run::Source)| Line {
         label: if source.address.is_empty() { "any".to_owned() } else { source.address.clone() },
         colour: index,
-        dashed: false,
         values: fit(line_of(&source.connected, |n| Some(count(*n)), Fold::Mean).0, xs.len()),
+        ..Line::default()
     };
     Some(Chart {
-        title: "Connections by source address",
-        note: "Made each second.".to_owned(),
-        unit: "per_s",
-        x: "time",
-        log: false,
+        title: "Connections by source address".to_owned(),
+        note: "Established per second.".to_owned(),
+        unit: Unit::PerSecond,
         lines: run.sources.iter().enumerate().take(LINES_MAX).map(named).collect(),
         xs,
+        ..Chart::default()
     })
 }
 
@@ -242,7 +205,7 @@ fn sources(run: &Run) -> Option<Chart> {
 const LINES_MAX: usize = 8;
 
 fn compared(runs: &[Named]) -> Vec<Chart> {
-    // What waited before its start is compared where every run has it, else the service time.
+    // Latency from the intended start is compared if every run has it, otherwise the service time.
     let open = runs.iter().all(|named| named.run.latency.intended_start.is_some());
     let times = if open {
         |second: &Second| second.intended_start
@@ -250,18 +213,25 @@ fn compared(runs: &[Named]) -> Vec<Chart> {
         |second: &Second| second.service
     };
     let note = if open { "From the intended start." } else { "Service time." };
-    let each = |title, note: &str, unit, get: &dyn Fn(&Run) -> Drawn| {
+    let each = |title: &str, note: &str, unit, get: &dyn Fn(&Run) -> Drawn| {
         let drawn: Vec<Drawn> = runs.iter().map(|named| get(&named.run)).collect();
         let xs = drawn.iter().map(|(_, xs)| xs).max_by_key(|xs| xs.len()).cloned();
         let xs = xs.unwrap_or_default();
         let lines = runs.iter().zip(drawn).enumerate().map(|(index, (named, (values, _)))| Line {
             label: named.name.clone(),
             colour: index,
-            dashed: false,
             values: fit(values, xs.len()),
+            ..Line::default()
         });
         let lines = lines.collect();
-        Chart { title, note: note.to_owned(), unit, x: "time", log: false, xs, lines }
+        Chart {
+            title: title.to_owned(),
+            note: note.to_owned(),
+            unit,
+            xs,
+            lines,
+            ..Chart::default()
+        }
     };
     let longest = runs.iter().map(|n| n.run.seconds.len().max(n.run.host_seconds.len())).max();
     let step = step(longest.unwrap_or(0));
@@ -274,47 +244,57 @@ fn compared(runs: &[Named]) -> Vec<Chart> {
     let host = |get: fn(&HostSecond) -> f64| {
         move |run: &Run| line_by(&run.host_seconds, |second| Some(get(second)), Fold::Mean, step)
     };
-    let spectra: Vec<_> = runs
-        .iter()
-        .map(|named| {
-            let latency = &named.run.latency;
-            let summary = latency.intended_start.as_ref().filter(|_| open);
-            (named.name.clone(), Some(summary.unwrap_or(&latency.service)), false)
-        })
-        .collect();
     vec![
-        each("Answered", "Responses a second.", "per_s", &seconds(|s| count(s.completed))),
         each(
-            "What went wrong",
-            "Errors, statuses of 400 and more, and dropped starts, each second.",
-            "per_s",
+            "Answered",
+            "Responses per second.",
+            Unit::PerSecond,
+            &seconds(|s| count(s.completed)),
+        ),
+        each(
+            "Failures",
+            "Errors, responses with status 400 or higher, and dropped starts, per second.",
+            Unit::PerSecond,
             &seconds(|s| count(s.errors + s.bad_statuses + s.dropped)),
         ),
-        each("p50 over time", note, "ms", &percentile(|p| p.p50_ms)),
-        each("p99 over time", note, "ms", &percentile(|p| p.p99_ms)),
-        spectrum(&spectra),
+        each("p50 over time", note, Unit::Milliseconds, &percentile(|p| p.p50_ms)),
+        each("p99 over time", note, Unit::Milliseconds, &percentile(|p| p.p99_ms)),
+        spectra(runs, open),
         each(
             "CPU of the generator's host",
             "User and system, percent of all processors.",
-            "percent",
+            Unit::Percent,
             &host(|s| s.cpu_user_percent + s.cpu_system_percent),
         ),
         each(
-            "Segments sent again",
-            "By the generator's host, each second.",
-            "per_s",
+            "Segments retransmitted",
+            "By the load generator's host, per second.",
+            Unit::PerSecond,
             &host(|s| count(s.retransmissions)),
         ),
     ]
 }
 
-/// Values, and where they stand.
+/// The spectrum of each run, measured from the intended start or from the start.
+fn spectra(runs: &[Named], from_intended: bool) -> Chart {
+    let spectra: Vec<_> = runs
+        .iter()
+        .map(|named| {
+            let latency = &named.run.latency;
+            let summary = latency.intended_start.as_ref().filter(|_| from_intended);
+            (named.name.clone(), Some(summary.unwrap_or(&latency.service)), false)
+        })
+        .collect();
+    spectrum(&spectra)
+}
+
+/// Values, and their places on the horizontal axis.
 type Drawn = (Vec<Option<f64>>, Vec<f64>);
 
 fn time(
     title: &'static str,
     note: &str,
-    unit: &'static str,
+    unit: Unit,
     lines: Vec<(&'static str, bool, Drawn)>,
 ) -> Chart {
     let xs = lines.iter().map(|(_, _, (_, xs))| xs).max_by_key(|xs| xs.len()).cloned();
@@ -327,10 +307,11 @@ fn time(
             colour,
             dashed,
             values: fit(values, xs.len()),
+            ..Line::default()
         })
         .filter(|line| line.values.iter().any(Option::is_some))
         .collect();
-    Chart { title, note: note.to_owned(), unit, x: "time", log: false, xs, lines }
+    Chart { title: title.to_owned(), note: note.to_owned(), unit, xs, lines, ..Chart::default() }
 }
 
 /// Seconds that share a point.
@@ -365,7 +346,7 @@ fn count(number: u64) -> f64 {
     number as f64
 }
 
-/// Percentiles on a log axis: how long the slowest one in ten, in a hundred, in a thousand took.
+/// Percentiles on a log axis.
 fn spectrum(of: &[(String, Option<&Summary>, bool)]) -> Chart {
     let histograms: Vec<_> =
         of.iter().map(|(_, summary, _)| summary.and_then(Summary::distribution)).collect();
@@ -378,24 +359,25 @@ fn spectrum(of: &[(String, Option<&Summary>, bool)]) -> Chart {
     let mut lines = Vec::new();
     for (index, ((label, _, dashed), histogram)) in of.iter().zip(histograms).enumerate() {
         let Some(histogram) = histogram else { continue };
-        // Beyond one in so many as were measured there is nothing to say.
+        // A percentile needs that many measurements.
         let last = histogram.len() as f64 * 1.12;
         let at =
             |&x: &f64| (x <= last).then(|| histogram.value_at_quantile(1.0 - 1.0 / x) as f64 / 1e6);
         let values = xs.iter().map(at).collect();
-        lines.push(Line { label: label.clone(), colour: index, dashed: *dashed, values });
+        let (label, dashed) = (label.clone(), *dashed);
+        lines.push(Line { label, colour: index, dashed, values, ..Line::default() });
     }
     let values = || lines.iter().flat_map(|line| line.values.iter().flatten().copied());
     let (least, largest) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
     Chart {
-        title: "Latency spectrum",
-        note: "How long it took all but the slowest: one in ten, in a hundred, in a thousand."
-            .to_owned(),
-        unit: "ms",
-        x: "spectrum",
+        title: "Latency spectrum".to_owned(),
+        note: "Latency by percentile, on a scale that magnifies the slowest requests.".to_owned(),
+        unit: Unit::Milliseconds,
+        x: Axis::Spectrum,
         log: least > 0.0 && largest / least > 30.0,
         xs,
         lines,
+        ..Chart::default()
     }
 }
 

@@ -1,4 +1,6 @@
-//! Runs side by side: the figures that matter, each with its difference from the first run's.
+//! Compares runs: the main figures, each with its difference from the first run's.
+
+use page::milliseconds;
 
 use crate::latency::Summary;
 use crate::named::Named;
@@ -121,19 +123,7 @@ fn shown(number: Option<f64>, unit: Unit) -> String {
     }
 }
 
-/// A time as people read it, three digits that matter.
-pub fn milliseconds(ms: f64) -> String {
-    match ms {
-        ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1e3),
-        ms if ms >= 1_000.0 => format!("{:.2} s", ms / 1e3),
-        ms if ms >= 100.0 => format!("{ms:.0} ms"),
-        ms if ms >= 10.0 => format!("{ms:.1} ms"),
-        ms if ms >= 1.0 => format!("{ms:.2} ms"),
-        ms => format!("{ms:.3} ms"),
-    }
-}
-
-/// A difference in percent; one that is nothing says so.
+/// Writes a difference in percent; `same` below 0.05 %.
 pub fn change(percent: f64) -> String {
     if percent.abs() < 0.05 { "same".to_owned() } else { format!("{percent:+.1} %") }
 }

@@ -1,75 +1,36 @@
-//! The page: one file with everything in it, that needs no network and no server. Figures and
-//! tables are plain HTML, readable without scripts; the charts are drawn by uPlot.
-//!
-//! Nothing that came from outside (names, URLs, errors) stands in it unescaped.
+//! The report of one run, or of several side by side, as a page.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-use wire::html::escaped;
+use page::{COLOURS, Cell, Page, escaped, milliseconds, table};
 
 use crate::charts::charts;
 use crate::compare;
-use crate::compare::{change, milliseconds, rows};
+use crate::compare::{change, rows};
 use crate::latency::Summary;
 use crate::named::Named;
 use crate::run::{Run, Whose};
 
-/// uPlot 1.6.32 by Leon Sorokin, from the npm package's `dist`, MIT licence (`page/uplot-LICENSE`).
-const UPLOT: &str = include_str!("page/uplot-1.6.32.min.js");
-const UPLOT_CSS: &str = include_str!("page/uplot-1.6.32.min.css");
-const UPLOT_LICENSE: &str = include_str!("page/uplot-LICENSE");
-const CSS: &str = include_str!("page/page.css");
-const SCRIPT: &str = include_str!("page/page.js");
-
-/// Nothing is loaded and nothing is sent, whatever stands in the page.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                      base-uri 'none'; form-action 'none'";
-
 /// Below this share of the intended rate the generator did not deliver what was asked for.
 const ACHIEVED_MIN: f64 = 0.99;
 
-/// The page of one run, or of several side by side.
+/// Returns the page of one run, or of several side by side.
 pub fn page(runs: &[Named]) -> String {
-    let charts = charts(runs);
-    let data = serde_json::to_string(&charts).unwrap_or_else(|_| "[]".to_owned());
-    let mut body = String::new();
-    match runs {
-        [one] => single(&mut body, &one.run),
-        many => several(&mut body, many),
-    }
-    body.push_str("<div class=\"charts\">");
-    for (index, chart) in charts.iter().enumerate() {
-        // Writing to a String cannot fail, here and below.
-        let _ = write!(
-            body,
-            "<figure><figcaption><h2>{}</h2><span class=\"soft small\">{}</span></figcaption>\
-             <div id=\"chart-{index}\"></div></figure>",
-            escaped(chart.title),
-            escaped(&chart.note)
-        );
-    }
-    body.push_str("</div>");
-    if let [one] = runs {
-        tables(&mut body, &one.run);
-    }
     let title = match runs {
         [one] => heading(&one.run),
         many => format!("{} runs compared", many.len()),
     };
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{} · weir bench</title>\n<style>{UPLOT_CSS}{CSS}</style>\n</head>\n<body>\n<main>\n\
-         {body}\n<p class=\"soft small\">Made by weir bench. Charts: uPlot, under the licence that \
-         stands in this file's source.</p>\n</main>\n\
-         <script type=\"application/json\" id=\"charts-data\">{}</script>\n\
-         <script>\n/*\n{UPLOT_LICENSE}*/\n{UPLOT}</script>\n<script>{SCRIPT}</script>\n\
-         </body>\n</html>\n",
-        escaped(&title),
-        // Within a script element only this could end it.
-        data.replace('<', "\\u003c"),
-    )
+    let mut page = Page::new("weir bench", &title, "");
+    // Writing to a page cannot fail, here and below.
+    let _ = match runs {
+        [one] => single(&mut page, &one.run),
+        many => several(&mut page, many),
+    };
+    page.charts(charts(runs));
+    if let [one] = runs {
+        let _ = tables(&mut page, &one.run);
+    }
+    page.finish()
 }
 
 /// What was measured, in a few words.
@@ -81,9 +42,9 @@ fn heading(run: &Run) -> String {
     }
 }
 
-fn single(out: &mut String, run: &Run) {
-    let _ = write!(out, "<h1>{}</h1>", escaped(&heading(run)));
-    let _ = write!(
+fn single(out: &mut Page, run: &Run) -> fmt::Result {
+    write!(out, "<h1>{}</h1>", escaped(&heading(run)))?;
+    write!(
         out,
         "<p class=\"soft small\">{} from {} (kernel {}, {} CPUs), weir {}<br><code>{}</code></p>",
         escaped(&run.started_at),
@@ -92,28 +53,28 @@ fn single(out: &mut String, run: &Run) {
         run.host.cpus,
         escaped(&run.weir),
         escaped(&run.command.join(" "))
-    );
-    for line in said(run) {
-        let _ = write!(out, "<p class=\"said\">{}</p>", escaped(&line));
+    )?;
+    for line in warnings(run) {
+        write!(out, "<p class=\"said\">{}</p>", escaped(&line))?;
     }
-    tiles(out, run);
+    tiles(out, run)
 }
 
-/// What must not be overlooked.
-fn said(run: &Run) -> Vec<String> {
+/// What the reader must know before the figures.
+fn warnings(run: &Run) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(why) = &run.broken_off {
         lines.push(format!(
-            "Broken off: a thread of the load generator ended before its time ({why}), and the run with \
-             it. The figures are those until then."
+            "Aborted: a thread of the load generator ended early ({why}). The figures cover the time \
+             until then."
         ));
     }
     if let Some(intended) = run.rate.intended_per_s {
         let achieved = run.rate.achieved_per_s;
         if achieved < intended * ACHIEVED_MIN {
             lines.push(format!(
-                "Only {achieved:.1} requests/s of {intended:.1} were begun ({:.1} %): the figures \
-                 are not those of the intended rate.",
+                "Only {achieved:.1} of {intended:.1} intended requests/s were started ({:.1} %): the \
+                 figures do not show the intended rate.",
                 achieved / intended * 100.0
             ));
         }
@@ -121,36 +82,36 @@ fn said(run: &Run) -> Vec<String> {
     for ran_out in &run.ran_out {
         let whose = match ran_out.whose {
             Whose::Generator => {
-                "the load generator's own, so that the figures are not the server's"
+                "of the load generator, so the figures do not show the server's limit"
             }
-            Whose::Link => "the link's",
-            Whose::Server => "the server's",
-            Whose::Unknown => "not known whose",
+            Whose::Link => "of the link",
+            Whose::Server => "of the server",
+            Whose::Unknown => "of an unknown part",
         };
-        lines.push(format!("Ran out: {} ({whose}). {}", ran_out.what, ran_out.evidence));
+        lines.push(format!("Exhausted: {} {whose}. {}", ran_out.what, ran_out.evidence));
     }
     let failed = run.expectations.iter().filter(|expectation| !expectation.held);
     lines.extend(failed.map(|e| format!("Expected {}, but measured {}.", e.text, e.measured)));
     lines
 }
 
-fn tiles(out: &mut String, run: &Run) {
+fn tiles(out: &mut Page, run: &Run) -> fmt::Result {
     let user = run.latency.intended_start.as_ref();
     let times = user.unwrap_or(&run.latency.service);
     let of = if user.is_some() { "from the intended start" } else { "service time" };
     let percent = |part: u64, whole: u64| part as f64 / whole.max(1) as f64 * 100.0;
     let mut tiles = vec![
         ("requests".to_owned(), run.totals.requests.to_string()),
-        ("answered a second".to_owned(), format!("{:.1}", run.rate.responses_per_s)),
+        ("answered per second".to_owned(), format!("{:.1}", run.rate.responses_per_s)),
     ];
     if let Some(intended) = run.rate.intended_per_s {
-        tiles.push(("intended a second".to_owned(), format!("{intended:.1}")));
+        tiles.push(("intended per second".to_owned(), format!("{intended:.1}")));
     }
     let errors = percent(run.totals.errors, run.totals.requests);
     let bad = percent(compare::bad(run), run.totals.responses);
     tiles.extend([
         ("errors".to_owned(), format!("{errors:.2} %")),
-        ("status 400 and more".to_owned(), format!("{bad:.2} %")),
+        ("status 400 or higher".to_owned(), format!("{bad:.2} %")),
     ]);
     if times.count > 0 {
         for (name, value) in [
@@ -162,20 +123,20 @@ fn tiles(out: &mut String, run: &Run) {
             tiles.push((format!("{name} {of}"), milliseconds(value)));
         }
     }
-    out.push_str("<div class=\"tiles\">");
+    out.write_str("<div class=\"tiles\">")?;
     for (name, value) in tiles {
-        let _ = write!(
+        write!(
             out,
             "<div class=\"tile\"><b>{}</b><span class=\"soft small\">{}</span></div>",
             escaped(&value),
             escaped(&name)
-        );
+        )?;
     }
-    out.push_str("</div>");
+    out.write_str("</div>")
 }
 
 /// Times of a run, with those of its parts.
-fn times(out: &mut String, run: &Run) {
+fn times(out: &mut Page, run: &Run) -> fmt::Result {
     let phases = &run.latency.phases;
     let named: [(&str, Option<&Summary>); 11] = [
         ("from the intended start", run.latency.intended_start.as_ref()),
@@ -188,7 +149,7 @@ fn times(out: &mut String, run: &Run) {
         ("first byte", Some(&phases.first_byte)),
         ("transfer", Some(&phases.transfer)),
         ("total", Some(&phases.total)),
-        ("TCP's round trip", Some(&phases.round_trip)),
+        ("TCP round trip", Some(&phases.round_trip)),
     ];
     let mut rows = Vec::new();
     for (name, summary) in named {
@@ -200,18 +161,18 @@ fn times(out: &mut String, run: &Run) {
         rows.push(row);
     }
     let heads = ["", "count", "min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
-    table(out, "Times", &heads, &rows);
+    titled(out, "Times", &heads, &rows)
 }
 
 /// The tables below the charts of one run.
-fn tables(out: &mut String, run: &Run) {
-    out.push_str("<div class=\"tables\">");
-    times(out, run);
+fn tables(out: &mut Page, run: &Run) -> fmt::Result {
+    out.write_str("<div class=\"tables\">")?;
+    times(out, run)?;
     let counted = |map: &std::collections::BTreeMap<String, u64>| -> Vec<Vec<String>> {
         map.iter().map(|(name, count)| vec![name.clone(), count.to_string()]).collect()
     };
-    table(out, "Responses by status", &["status", "responses"], &counted(&run.totals.statuses));
-    table(out, "Errors by kind", &["kind", "requests"], &counted(&run.totals.errors_by_kind));
+    titled(out, "Responses by status", &["status", "responses"], &counted(&run.totals.statuses))?;
+    titled(out, "Errors by kind", &["kind", "requests"], &counted(&run.totals.errors_by_kind))?;
     let targets = run.targets.iter().map(|target| {
         vec![
             format!("{} {}", target.method, target.url).trim().to_owned(),
@@ -219,7 +180,7 @@ fn tables(out: &mut String, run: &Run) {
             target.addresses.join(", "),
         ]
     });
-    table(out, "Targets", &["target", "weight", "addresses"], &targets.collect::<Vec<_>>());
+    titled(out, "Targets", &["target", "weight", "addresses"], &targets.collect::<Vec<_>>())?;
     let steps = run.steps.iter().map(|step| {
         vec![
             format!("{:.1}/s", step.rate_per_s),
@@ -230,95 +191,80 @@ fn tables(out: &mut String, run: &Run) {
             step.why.clone(),
         ]
     });
-    let heads = ["intended", "begun", "p99", "errors", "outcome", "why"];
-    table(out, "Search for the limit", &heads, &steps.collect::<Vec<_>>());
+    let heads = ["intended", "started", "p99", "errors", "outcome", "why"];
+    titled(out, "Search for the limit", &heads, &steps.collect::<Vec<_>>())?;
     let notes: Vec<Vec<String>> = run.notes.iter().map(|note| vec![note.clone()]).collect();
-    table(out, "Notes", &["note"], &notes);
-    out.push_str("</div>");
+    titled(out, "Notes", &["note"], &notes)?;
+    out.write_str("</div>")
 }
 
-/// A table, unless it has no rows.
-fn table(out: &mut String, title: &str, heads: &[&str], rows: &[Vec<String>]) {
+/// Writes a table with a title, unless it has no rows.
+fn titled(out: &mut Page, title: &str, heads: &[&str], rows: &[Vec<String>]) -> fmt::Result {
     if rows.is_empty() {
-        return;
+        return Ok(());
     }
-    let _ = write!(out, "<section class=\"table\"><h2>{title}</h2><div class=\"wide\"><table><tr>");
-    for head in heads {
-        let _ = write!(out, "<th>{}</th>", escaped(head));
-    }
-    out.push_str("</tr>");
-    for row in rows {
-        out.push_str("<tr>");
-        for cell in row {
-            let _ = write!(out, "<td>{}</td>", escaped(cell));
-        }
-        out.push_str("</tr>");
-    }
-    out.push_str("</table></div></section>");
+    write!(out, "<section class=\"table\"><h3>{}</h3>", escaped(title))?;
+    table(out, heads, rows)?;
+    out.write_str("</section>")
+}
+
+/// A run's colour in the charts.
+fn key(index: usize) -> String {
+    format!("<span class=\"key k{}\"></span>", index % COLOURS)
 }
 
 /// The head of a comparison: the runs and their figures.
-fn several(out: &mut String, runs: &[Named]) {
-    let _ = write!(out, "<h1>{} runs compared</h1><div class=\"wide\"><table>", runs.len());
-    for (index, named) in runs.iter().enumerate() {
+fn several(out: &mut Page, runs: &[Named]) -> fmt::Result {
+    write!(out, "<h1>{} runs compared</h1>", runs.len())?;
+    let described = runs.iter().enumerate().map(|(index, named)| {
         let run = &named.run;
-        let _ = write!(
-            out,
-            "<tr><td class=\"text\"><span class=\"key k{}\"></span>{}</td><td class=\"text soft \
-             small\">{}<br>{} from {}<br><code>{}</code></td></tr>",
-            index % 8,
-            escaped(&named.name),
+        let about = format!(
+            "{}<br>{} from {}<br><code>{}</code>",
             escaped(&heading(run)),
             escaped(&run.started_at),
             escaped(&run.host.name),
             escaped(&run.command.join(" "))
         );
-    }
-    out.push_str("</table></div>");
+        [
+            Cell::markup(format!("{}{}", key(index), escaped(&named.name))).class("text"),
+            Cell::markup(about).class("text soft small"),
+        ]
+    });
+    table(out, [] as [&str; 0], described)?;
     for named in runs {
-        for line in said(&named.run) {
-            let _ =
-                write!(out, "<p class=\"said\">{}: {}</p>", escaped(&named.name), escaped(&line));
+        for line in warnings(&named.run) {
+            write!(out, "<p class=\"said\">{}: {}</p>", escaped(&named.name), escaped(&line))?;
         }
     }
-    differences(out, runs);
+    differences(out, runs)
 }
 
 /// The figures of several runs, with their changes from the first one's.
-fn differences(out: &mut String, runs: &[Named]) {
-    out.push_str(
-        "<section class=\"table\" style=\"margin:14px 0\"><div class=\"wide\"><table><tr><th></th>",
-    );
-    for (index, named) in runs.iter().enumerate() {
-        let of = if index == 0 { " (base)" } else { "" };
-        let _ = write!(
-            out,
-            "<th><span class=\"key k{}\"></span>{}{of}</th>",
-            index % 8,
-            escaped(&named.name)
-        );
-    }
-    out.push_str("</tr>");
-    for row in rows(runs) {
-        let _ = write!(out, "<tr><td>{}</td>", escaped(row.label));
-        for (value, percent) in row.values.iter().zip(&row.changes) {
-            let change = match percent {
-                None => String::new(),
-                Some(percent) => {
-                    let class = match row.less_is_better {
-                        _ if percent.abs() < 0.05 => "soft",
-                        None => "soft",
-                        Some(less) if less == (*percent < 0.0) => "better",
-                        Some(_) => "worse",
-                    };
-                    format!(" <span class=\"small {class}\">{}</span>", escaped(&change(*percent)))
-                }
+fn differences(out: &mut Page, runs: &[Named]) -> fmt::Result {
+    let names = runs.iter().enumerate().map(|(index, named)| {
+        let base = if index == 0 { " (base)" } else { "" };
+        Cell::markup(format!("{}{}{base}", key(index), escaped(&named.name)))
+    });
+    let rows = rows(runs).into_iter().map(|row| {
+        let values = row.values.iter().zip(&row.changes).map(move |(value, percent)| {
+            let Some(percent) = percent else { return Cell::from(value) };
+            let class = match row.less_is_better {
+                _ if percent.abs() < 0.05 => "soft",
+                None => "soft",
+                Some(less) if less == (*percent < 0.0) => "better",
+                Some(_) => "worse",
             };
-            let _ = write!(out, "<td>{}{change}</td>", escaped(value));
-        }
-        out.push_str("</tr>");
-    }
-    out.push_str("</table></div></section>");
+            let change = escaped(&change(*percent));
+            Cell::markup(format!(
+                "{} <span class=\"small {class}\">{change}</span>",
+                escaped(value)
+            ))
+        });
+        std::iter::once(Cell::from(row.label)).chain(values).collect::<Vec<_>>()
+    });
+    out.write_str("<section class=\"table\">")?;
+    table(out, std::iter::once(Cell::from("")).chain(names), rows)?;
+    out.write_str("</section>")
 }
 
 #[cfg(test)]
@@ -327,7 +273,7 @@ mod tests {
     use crate::run::{RanOut, Rate, Source, Target};
 
     #[test]
-    fn what_came_from_outside_is_escaped_everywhere() {
+    fn hostile_text_is_escaped_everywhere() {
         let evil = "</script><script>alert(1)</script><img src=x onerror=\"alert('2')\">\u{1b}[31m";
         let own = || evil.to_owned();
         let mut run = Run {
@@ -362,19 +308,10 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_was_not_delivered_is_said_first() {
+    fn a_rate_that_was_not_reached_is_a_warning() {
         let rate =
             Rate { intended_per_s: Some(1000.0), achieved_per_s: 561.0, responses_per_s: 561.0 };
         let page = page(&[Named { name: "a".to_owned(), run: Run { rate, ..Run::default() } }]);
-        assert!(page.contains("Only 561.0 requests/s of 1000.0 were begun (56.1 %)"));
-    }
-
-    #[test]
-    fn nothing_is_fetched() {
-        let page = page(&[Named { name: "a".to_owned(), run: Run::default() }]);
-        let outside = page.replace("https://github.com/leeoniya/uPlot", "");
-        for word in ["src=", "href=", "@import", "url(", "https://", "fetch("] {
-            assert!(!outside.contains(word), "{word}");
-        }
+        assert!(page.contains("Only 561.0 of 1000.0 intended requests/s were started (56.1 %)"));
     }
 }

@@ -1,5 +1,5 @@
-//! Times of many requests in a few figures, with the whole distribution beside them in the form
-//! that the tools of `HdrHistogram` read.
+//! The distribution of many times as a few figures, and in full in the encoding of `HdrHistogram`'s
+//! tools.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -1,4 +1,4 @@
-//! What a run of load came to: the figures as a file, as a page with charts, and beside other runs.
+//! Results of a load test: the figures as a file, as a page with charts, and compared with other runs.
 
 pub mod charts;
 pub mod compare;

@@ -1,4 +1,4 @@
-//! A run with a name, as runs stand beside each other.
+//! A run with a name, for comparisons.
 
 use crate::run::Run;
 

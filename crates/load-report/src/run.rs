@@ -1,9 +1,8 @@
-//! The figures of one run: what `weir bench … --json FILE` writes, and what the page and the
-//! comparison read.
+//! The results of one run: what `weir bench … --json FILE` writes, and what the page and the comparison
+//! read.
 //!
-//! Names end in their unit; times of day are RFC 3339 in UTC. A field that is added later has a
-//! default, so that older files are still read; a field that changes its meaning gets a new
-//! [`FORMAT`].
+//! Names end in their unit; times of day are RFC 3339 in UTC. New fields have a default, so that older
+//! files can still be read; a field whose meaning changes requires a new [`FORMAT`].
 
 use std::collections::BTreeMap;
 
@@ -114,7 +113,7 @@ pub struct Shape {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
-    /// Requests begun: each ended as a response or as an error, or was cut off by the end.
+    /// Requests started: each ended with a response or an error, or was cut off by the end.
     pub requests: u64,
     /// Responses read to their last byte, whatever their status.
     pub responses: u64,
@@ -156,7 +155,7 @@ pub struct Totals {
 pub struct Rate {
     /// Starts per second that were asked for, the mean over the run; `None` in the closed model.
     pub intended_per_s: Option<f64>,
-    /// Requests begun per second.
+    /// Requests started per second.
     pub achieved_per_s: f64,
     /// Responses per second.
     pub responses_per_s: f64,
@@ -166,7 +165,7 @@ pub struct Rate {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latency {
-    /// From the moment at which the request should have begun to the last byte of its response:
+    /// From the intended start of the request to the last byte of its response:
     /// what a user waits, with the waiting that a stalled server causes before a request is sent.
     /// `None` in the closed model, which intends no moment.
     pub intended_start: Option<Summary>,
@@ -330,7 +329,7 @@ pub struct Expectation {
     pub text: String,
     /// What was measured, with its unit: `187 ms`.
     pub measured: String,
-    /// Whether it held.
+    /// Whether it was met.
     pub held: bool,
 }
 
@@ -340,7 +339,7 @@ pub struct Expectation {
 pub struct Step {
     /// Starts per second that were asked for.
     pub rate_per_s: f64,
-    /// Requests begun per second.
+    /// Requests started per second.
     pub achieved_per_s: f64,
     /// How long it lasted, s.
     pub duration_s: f64,

@@ -1,5 +1,4 @@
-//! The report's page in a real browser: it draws every chart, without an error and without a
-//! network.
+//! The report's page in a real browser: every chart is drawn, without errors and without a network.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
@@ -178,9 +177,12 @@ fn the_page_of_one_run_is_drawn() {
     let Some(browser) = chromium() else { return };
     let html = page(&[named("run", stalled(60, 400, 1.0))]);
     let (dom, log) = open(&browser, "one", &html, &["--window-size=1280,900"]);
-    let lines = ["intended", "answered", "service p99", "an empty timer", "segments sent again"];
+    let lines = ["intended", "answered", "service p99", "an empty timer", "segments retransmitted"];
     assert_drawn(&dom, &log, &lines);
-    assert!(dom.contains("Only 388.0 requests/s of 400.0 were begun"), "it is said first");
+    assert!(
+        dom.contains("Only 388.0 of 400.0 intended requests/s were started"),
+        "it is said first"
+    );
     assert!(dom.contains("https://shop.test/listings?q=a&lt;b&gt;&amp;c="), "as text");
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use load_report::run::{Expectation, Run};
+use model::units;
 
 /// Conditions in one text.
 const CONDITIONS_MAX: usize = 32;
@@ -100,16 +101,16 @@ fn condition(text: &str) -> Result<Condition, NotAnObjective> {
         }
     };
     let bound = bound.trim();
-    let units: &[(&str, f64)] = match figure {
-        Figure::Errors => &[("%", 1.0)],
-        Figure::Rate | Figure::Responses => &[("/s", 1.0), ("", 1.0)],
-        _ => &[("ms", 1.0), ("us", 1e-3), ("µs", 1e-3), ("s", 1e3)],
-    };
-    let bound = units.iter().find_map(|(unit, factor)| {
-        let number: f64 = bound.strip_suffix(unit)?.trim().parse().ok()?;
-        (number.is_finite() && number >= 0.0).then_some(number * factor)
-    });
-    let bound = bound.ok_or_else(|| wrong("no such number and unit"))?;
+    let bound = match figure {
+        Figure::Errors if !bound.ends_with('%') => Err(wrong("errors are in percent")),
+        Figure::Errors => units::percent(bound).map_err(|error| wrong(&error.why)),
+        Figure::Rate | Figure::Responses => {
+            units::per_second(bound).map_err(|error| wrong(&error.why))
+        }
+        Figure::Quantile(_) | Figure::Max | Figure::Mean => units::duration(bound)
+            .map(|time| time.as_secs_f64() * 1e3)
+            .map_err(|error| wrong(&error.why)),
+    }?;
     Ok(Condition { figure, comparison, bound, text: text.to_owned() })
 }
 

@@ -21,6 +21,7 @@ pub mod tcp_path;
 mod tls;
 mod traffic;
 mod trial;
+pub mod units;
 mod words;
 
 pub use admin::{Admin, AdminAddress, Metrics};

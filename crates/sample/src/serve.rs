@@ -380,7 +380,9 @@ impl<'a> Connection<'a> {
         let out = &mut self.outbox;
         out.clear();
         encode::put_status_line(out, Version::Http11, answer.status, b"");
-        encode::put_field(out, b"Date", &wire::date::imf_fixdate(os::clock::wall().as_secs()));
+        out.extend_from_slice(b"Date: ");
+        wire::date::put_imf_fixdate(out, os::clock::wall().as_secs());
+        out.extend_from_slice(b"\r\n");
         encode::put_field(out, b"Content-Type", answer.content_type.as_bytes());
         // RFC 9110 section 8.6: no length in a response that has no body by its status.
         let has_body = !matches!(answer.status, 204 | 304);

@@ -1,23 +1,25 @@
-//! What pictures (SVG) are drawn on: a title, a legend, and panels with axes.
+//! The frame of SVG pictures: a title, a legend, and panels with axes.
 
 use std::fmt::Write as _;
 
 use diagnose::words::thousands;
-use wire::html::escaped;
+use page::{escaped, trimmed};
 
 pub(crate) const WIDTH: f64 = 1_000.0;
 pub(crate) const LEFT: f64 = 96.0;
 pub(crate) const RIGHT: f64 = 24.0;
-/// Where the legend stands; panels begin below it.
+/// The place of the legend; panels begin below it.
 const LEGEND_Y: f64 = 62.0;
-/// Figures on an axis, about, and the room that a letter takes.
+/// Decimals of figures on an axis.
+const DECIMALS: usize = 6;
+/// The approximate number of figures on the two axes, and the width of a letter.
 const TICKS: [f64; 2] = [10.0, 5.0];
 const LETTER: f64 = 6.7;
 
 /// Dark enough for small letters on white.
 const SOFT: &str = "#4d4d4d";
 
-/// A picture, as far as it is drawn.
+/// A picture that is being drawn.
 pub(crate) struct Chart {
     pub(crate) out: String,
 }
@@ -36,7 +38,7 @@ impl Chart {
         Chart { out }
     }
 
-    /// What the colours mean.
+    /// Draws the legend.
     pub(crate) fn legend<'a>(&mut self, entries: impl IntoIterator<Item = (&'a str, &'a str)>) {
         let mut x = LEFT;
         for (name, colour) in entries {
@@ -60,7 +62,7 @@ impl Chart {
         );
     }
 
-    /// A title that shows while the pointer is on what `shape` draws.
+    /// Draws a shape with a title that browsers show under the pointer.
     pub(crate) fn titled(&mut self, shape: &str, attributes: &str, title: &str) {
         let title = escaped(title);
         _ = writeln!(self.out, "<{shape} {attributes}><title>{title}</title></{shape}>");
@@ -72,17 +74,17 @@ impl Chart {
     }
 }
 
-/// Axes, and where values stand between them.
+/// A plot with its axes and scale.
 pub(crate) struct Panel {
     pub(crate) top: f64,
     pub(crate) bottom: f64,
     pub(crate) x_max: f64,
     pub(crate) y_max: f64,
-    /// Of the figures at the left.
+    /// Of the figures on the left.
     pub(crate) y_unit: Unit,
 }
 
-/// How figures are written.
+/// The unit of figures.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
     Count,
@@ -103,7 +105,7 @@ impl Unit {
         let scales = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
         let found = scales.into_iter().find(|(scale, _)| value >= *scale);
         let (scale, letter) = found.unwrap_or((1.0, ""));
-        format!("{} {letter}{suffix}", trimmed(value / scale))
+        format!("{} {letter}{suffix}", trimmed(value / scale, DECIMALS))
     }
 }
 
@@ -127,7 +129,7 @@ impl Panel {
         );
     }
 
-    /// Draws the axes; `x_name` stands below the figures of time, where there is one.
+    /// Draws the axes; `x_name`, if any, is written below the horizontal one.
     pub(crate) fn axes(&self, chart: &mut Chart, y_name: &str, x_name: Option<&str>) {
         let (right, bottom, out) = (WIDTH - RIGHT, self.bottom, &mut chart.out);
         let whole = matches!(self.y_unit, Unit::Count | Unit::Bytes);
@@ -154,7 +156,7 @@ impl Panel {
                     out,
                     "<text x=\"{x:.2}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                     bottom + 19.0,
-                    trimmed(value)
+                    trimmed(value, DECIMALS)
                 );
             }
             out.push('\n');
@@ -183,19 +185,15 @@ fn ticks(most: f64, count: f64, whole: bool) -> impl Iterator<Item = f64> {
     (0..).map(move |n| f64::from(n) * step).take_while(move |value| *value <= most * 1.0001)
 }
 
-/// Without a needless fraction.
-fn trimmed(value: f64) -> String {
-    let text = format!("{value:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn figures_on_axes_are_round() {
-        let on = |most, count, whole| ticks(most, count, whole).map(trimmed).collect::<Vec<_>>();
+        let on = |most, count, whole| {
+            ticks(most, count, whole).map(|one| trimmed(one, DECIMALS)).collect::<Vec<_>>()
+        };
         assert_eq!(on(0.9, 5.0, false), ["0", "0.2", "0.4", "0.6", "0.8"]);
         assert_eq!(on(2.0, 5.0, true), ["0", "1", "2"]);
         assert_eq!(on(125.0, 10.0, false), ["0", "20", "40", "60", "80", "100", "120"]);

@@ -1,10 +1,10 @@
-//! What is kept of the frames of one chosen connection.
+//! The frames of one selected connection.
 
 use trace::Frame;
 use trace::analysis::Flags;
 use trace::decode::bits;
 
-/// Frames that are kept; of a longer connection the first of them are told.
+/// Frames that are kept; of a longer connection the first ones.
 pub(crate) const EVENTS_MAX: usize = 200_000;
 
 /// A frame of the connection.

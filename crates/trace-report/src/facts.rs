@@ -1,4 +1,4 @@
-//! A trace's stories as the facts that rules look at.
+//! The connections of a trace as facts for the rules on captures.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::reading::{Reading, worst};
 /// Connections that rules see: those with the most trouble.
 pub(crate) const CONNECTIONS_MAX: usize = 10_000;
 
-/// What the rule book says of the capture.
+/// The findings of the rules on captures.
 pub(crate) fn findings(reading: &Reading) -> Report {
     diagnose::rules::diagnose_captures(&facts(reading))
 }

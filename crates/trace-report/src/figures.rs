@@ -1,8 +1,10 @@
-//! A table of figures, aligned to the right as figures are, with headings of several lines.
+//! A table of figures, as aligned text or as HTML. Headings may have several lines.
 
-use wire::html::escaped;
+use std::fmt;
 
-/// Rows of cells, as wide as their widest. Cells whose column holds words are aligned to the left.
+use page::{Cell, table};
+
+/// Rows of cells. Columns of words are aligned to the left, others to the right.
 pub struct Figures<const N: usize> {
     heading: [&'static str; N],
     rows: Vec<[String; N]>,
@@ -23,21 +25,16 @@ impl<const N: usize> Figures<N> {
     }
 
     /// As a table of HTML.
-    pub fn html(&self) -> String {
+    pub(crate) fn write_html(&self, out: &mut impl fmt::Write) -> fmt::Result {
         let is_words = self.is_words();
-        let row = |tag: &str, cells: [&str; N]| -> String {
-            let cells = cells.iter().zip(is_words).map(|(cell, is_words)| {
-                let class = if is_words { " class=\"words\"" } else { "" };
-                format!("<{tag}{class}>{}</{tag}>", escaped(cell))
-            });
-            format!("<tr>{}</tr>\n", cells.collect::<String>())
+        let cell = |(text, is_words): (&str, bool)| {
+            let cell = Cell::from(text);
+            if is_words { cell.class("words") } else { cell }
         };
-        let rows = self.rows.iter().map(|cells| row("td", cells.each_ref().map(String::as_str)));
-        format!(
-            "<table>\n<thead>{}</thead>\n<tbody>{}</tbody>\n</table>\n",
-            row("th", self.heading),
-            rows.collect::<String>()
-        )
+        let heads = self.heading.into_iter().zip(is_words).map(cell);
+        let rows =
+            self.rows.iter().map(|cells| cells.iter().map(String::as_str).zip(is_words).map(cell));
+        table(out, heads, rows)
     }
 
     /// Which columns hold words.
@@ -46,7 +43,7 @@ impl<const N: usize> Figures<N> {
             let letters = |cell: &String| cell.chars().any(|one| one.is_alphabetic() || one == ':');
             let is_filled = |cell: &&[String; N]| !cell[n].is_empty();
             let filled = self.rows.iter().filter(is_filled).count();
-            // A unit behind a figure makes no word.
+            // A figure with a unit is not a word.
             let wordy =
                 self.rows.iter().filter(|row| letters(&row[n]) && !starts_with_figure(&row[n]));
             filled > 0 && wordy.count() * 2 > filled
@@ -124,10 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_outside_is_no_markup() {
+    fn cells_are_escaped() {
         let mut table = Figures::headed(["a < b"]);
         table.row(["<b title=\"x\">&".into()]);
-        let html = table.html();
+        let mut html = String::new();
+        table.write_html(&mut html).unwrap();
         assert!(html.contains("a &lt; b"), "{html}");
         assert!(html.contains("&lt;b title=&quot;x&quot;&gt;&amp;"), "{html}");
     }

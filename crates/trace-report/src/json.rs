@@ -1,4 +1,4 @@
-//! Everything that a capture says, for programs. Counts are keyed by tshark's names.
+//! The report as JSON. Counts have tshark's names.
 
 use serde_json::{Map, Value, json};
 use trace::Trace;

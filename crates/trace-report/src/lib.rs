@@ -1,7 +1,6 @@
-//! What a capture says, for people and programs: text, tables, JSON, CSV, charts and a page, made
-//! from what `trace` has counted.
+//! Reports on captures: text, tables, JSON, CSV, charts and a page from the counts of `trace`.
 //!
-//! Pure, as `trace` is: the caller reads the capture and writes what comes back.
+//! No I/O: the caller reads the capture and writes the results.
 
 mod chart;
 pub mod csv;

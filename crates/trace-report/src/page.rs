@@ -1,116 +1,125 @@
-//! The report as a page: one file with its pictures, for whoever was not there.
+//! The report as a page.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use diagnose::finding::{Finding, Report};
-use wire::html::escaped;
+use page::{Page, escaped};
 
 use crate::events::Events;
 use crate::facts;
+use crate::figures::Figures;
 use crate::reading::{Reading, Selection, worst};
-use crate::{tables, text};
+use crate::{picture, tables, text};
 
-const STYLE: &str = include_str!("page.css");
-/// Frames of a connection that are listed: a browser takes its time over more.
+const CSS: &str = include_str!("page.css");
+/// Frames of a connection that are listed. More make browsers slow.
 const FRAMES_MAX: usize = 5_000;
 
-/// The page; `picture` is an SVG.
-pub fn page(reading: &Reading, selected: Selection, events: &Events, picture: &str) -> String {
+/// Returns the report as a page.
+pub fn page(reading: &Reading, selected: Selection, events: &Events) -> String {
     let of_stream = selected.stream.map(|stream| format!(", stream {stream}")).unwrap_or_default();
-    let title = escaped(&format!("{}{of_stream}", reading.name));
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}: weir trace</title>\n<style>\n{STYLE}</style></head>\n\
-         <body><main>\n<h1>{title}</h1>\n"
-    );
-    for line in text::head(reading).lines() {
-        _ = writeln!(out, "<p>{}</p>", escaped(line));
-    }
-    _ = writeln!(out, "<figure>{picture}</figure>");
-    match selected.stream {
-        Some(stream) => one_stream(&mut out, reading, stream, events),
-        None => everything(&mut out, reading, selected.connections),
-    }
-    out.push_str("</main></body></html>\n");
-    out
+    let title = format!("{}{of_stream}", reading.name);
+    let mut page = Page::new("weir trace", &title, CSS);
+    // Writing into a page cannot fail.
+    let _ = match selected.stream {
+        Some(stream) => one_stream(&mut page, &title, reading, stream, events),
+        None => everything(&mut page, &title, reading, selected.connections),
+    };
+    page.finish()
 }
 
-fn everything(out: &mut String, reading: &Reading, connections: usize) {
+fn head(out: &mut Page, title: &str, reading: &Reading) -> fmt::Result {
+    writeln!(out, "<h1>{}</h1>", escaped(title))?;
+    text::head(reading).lines().try_for_each(|line| writeln!(out, "<p>{}</p>", escaped(line)))
+}
+
+fn everything(out: &mut Page, title: &str, reading: &Reading, connections: usize) -> fmt::Result {
     let trace = &reading.trace;
-    out.push_str("<h2>What it means</h2>\n");
+    head(out, title, reading)?;
+    out.charts(picture::charts_over_time(reading));
+    out.write_str("<h2>Findings</h2>\n")?;
     if let Some(note) = text::judged(trace) {
-        _ = writeln!(out, "<p class=\"soft\">{note}</p>");
+        writeln!(out, "<p class=\"soft\">{note}</p>")?;
     }
-    findings(out, &facts::findings(reading));
+    findings(out, &facts::findings(reading))?;
     if let Some(heading) = text::connections_heading(trace, connections) {
-        let table = tables::by_connection(worst(trace, connections)).html();
-        section(out, &heading, &table);
+        section(out, &heading, &tables::by_connection(worst(trace, connections)))?;
     }
     let (table, note) = tables::over_time(trace);
-    section(out, "Over time", &table.html());
+    section(out, "Over time", &table)?;
     if let Some(note) = note {
-        _ = writeln!(out, "<p class=\"soft\">{}</p>", escaped(&note));
+        writeln!(out, "<p class=\"soft\">{}</p>", escaped(&note))?;
     }
+    Ok(())
 }
 
-fn one_stream(out: &mut String, reading: &Reading, stream: u32, events: &Events) {
-    let Some(story) = reading.trace.story(stream) else { return };
-    let table = tables::by_connection(std::iter::once((stream, story))).html();
-    section(out, "The connection", &table);
-    _ = writeln!(out, "<p>{}</p>", escaped(&text::lasted(story)));
+fn one_stream(
+    out: &mut Page,
+    title: &str,
+    reading: &Reading,
+    stream: u32,
+    events: &Events,
+) -> fmt::Result {
+    head(out, title, reading)?;
+    writeln!(out, "<figure>{}</figure>", picture::sequence(reading, stream, events))?;
+    let Some(story) = reading.trace.story(stream) else { return Ok(()) };
+    section(out, "The connection", &tables::by_connection(std::iter::once((stream, story))))?;
+    writeln!(out, "<p>{}</p>", escaped(&text::lasted(story)))?;
     for (end, direction) in story.directions.iter().enumerate() {
-        _ = writeln!(out, "<p>{}</p>", escaped(&text::about(story, end, direction)));
+        writeln!(out, "<p>{}</p>", escaped(&text::about(story, end, direction)))?;
     }
-    section(out, "Frame by frame", &tables::event_table(story, events, FRAMES_MAX).html());
+    section(out, "Frame by frame", &tables::event_table(story, events, FRAMES_MAX))?;
     let in_all = events.all().len() as u64 + events.left_out();
     if in_all > FRAMES_MAX as u64 {
-        _ = writeln!(
+        writeln!(
             out,
             "<p class=\"soft\">The first {FRAMES_MAX} of {in_all} frames; --stream without --html \
              lists more.</p>"
-        );
+        )?;
     }
+    Ok(())
 }
 
-fn section(out: &mut String, heading: &str, table: &str) {
-    _ = writeln!(out, "<h2>{}</h2>\n<div class=\"wide\">{table}</div>", escaped(heading));
+fn section<const N: usize>(out: &mut Page, heading: &str, table: &Figures<N>) -> fmt::Result {
+    writeln!(out, "<h2>{}</h2>\n<section class=\"table\">", escaped(heading))?;
+    table.write_html(out)?;
+    out.write_str("</section>\n")
 }
 
-fn findings(out: &mut String, report: &Report) {
+fn findings(out: &mut Page, report: &Report) -> fmt::Result {
     for one in &report.findings {
-        finding(out, one);
+        finding(out, one)?;
     }
     for one in &report.could_not_check {
-        _ = writeln!(out, "<p>{}.</p>", escaped(&one.to_string()));
+        writeln!(out, "<p>{}.</p>", escaped(&one.to_string()))?;
     }
-    _ = writeln!(out, "<p class=\"soft\">{}</p>", escaped(&diagnose::render::count(report)));
+    writeln!(out, "<p class=\"soft\">{}</p>", escaped(&diagnose::render::count(report)))
 }
 
-fn finding(out: &mut String, finding: &Finding) {
+fn finding(out: &mut Page, finding: &Finding) -> fmt::Result {
     let severity = finding.severity.as_str();
-    _ = writeln!(
+    writeln!(
         out,
         "<article class=\"{severity}\">\n<h3><b>{severity}</b>{}</h3>\n\
          <p class=\"soft\">{}, {}</p>\n<dl>",
         escaped(&finding.what),
         escaped(&finding.rule),
         finding.certainty.as_str()
-    );
+    )?;
     for evidence in &finding.evidence {
         let figure = diagnose::render::figure(evidence);
-        _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escaped(&evidence.name), escaped(&figure));
+        writeln!(out, "<dt>{}</dt><dd>{}</dd>", escaped(&evidence.name), escaped(&figure))?;
     }
-    _ = writeln!(out, "</dl>\n<p>{}</p>", escaped(&finding.why));
+    writeln!(out, "</dl>\n<p>{}</p>", escaped(&finding.why))?;
     for remedy in &finding.remedy {
         let action = remedy.action.trim_end_matches('.');
-        _ = writeln!(out, "<p>To do: {}.</p>", escaped(action));
+        writeln!(out, "<p>To do: {}.</p>", escaped(action))?;
         for command in &remedy.commands {
-            _ = writeln!(out, "<pre>{}</pre>", escaped(command));
+            writeln!(out, "<pre>{}</pre>", escaped(command))?;
         }
         if remedy.risk != "none" {
-            _ = writeln!(out, "<p class=\"soft\">Risk: {}.</p>", escaped(&remedy.risk));
+            writeln!(out, "<p class=\"soft\">Risk: {}.</p>", escaped(&remedy.risk))?;
         }
     }
-    _ = writeln!(out, "<p class=\"soft\">To verify: {}.</p>\n</article>", escaped(&finding.verify));
+    writeln!(out, "<p class=\"soft\">To verify: {}.</p>\n</article>", escaped(&finding.verify))
 }

@@ -1,10 +1,15 @@
-//! Pictures: traffic and trouble over time, and a connection's sequence numbers.
+//! Charts: traffic and tshark's flags over time, as SVG and for the page, and a connection's sequence
+//! numbers, as SVG.
+//!
+//! A stand-alone SVG file cannot run scripts, so it stays a plain picture. The sequence graph is one in
+//! the page too: a stroke for each segment is not a line chart.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use diagnose::words::{bytes, plural, thousands};
 use observe::TimestampCache;
+use page::{Line, Style, seconds};
 use trace::analysis::Flags;
 use trace::summary::Story;
 
@@ -20,7 +25,7 @@ const HEADROOM: f64 = 1.05;
 const NUMBERED_MAX: usize = 5_000;
 
 /// What is drawn over time, from the bottom up, by the names of the report's columns. The colours
-/// (Okabe and Ito's) are told apart by those who do not see red or green.
+/// (Okabe and Ito's) can be told apart with red-green colour blindness.
 const SERIES: [(&str, &str, Flags); 5] = [
     ("sent again", "#d55e00", Flags::RETRANSMISSION),
     ("out of order", "#f0c000", Flags::OUT_OF_ORDER),
@@ -29,6 +34,9 @@ const SERIES: [(&str, &str, Flags); 5] = [
     ("zero window", "#0072b2", Flags::ZERO_WINDOW),
 ];
 const TRAFFIC: &str = "#9a9a9a";
+/// The page's colours for the same.
+const FLAG_COLOURS: [usize; SERIES.len()] = [5, 2, 3, 4, 0];
+const TRAFFIC_COLOUR: usize = 7;
 
 /// A column: bits on the wire, and how often each of [`SERIES`] was set.
 #[derive(Clone, Copy, Default)]
@@ -37,30 +45,76 @@ struct Column {
     stack: [u64; SERIES.len()],
 }
 
-/// Traffic, and below it what was not as it should be.
-pub fn over_time(reading: &Reading) -> String {
-    let trace = &reading.trace;
-    let intervals = trace.intervals();
-    let rows = intervals.rows();
-    let last = rows.last().map_or(0, |row| row.number);
-    let per_column = (last / COLUMNS_MAX as u64 + 1).max(1);
-    let mut columns = vec![Column::default(); (last / per_column + 1) as usize];
-    for row in rows {
-        let column = &mut columns[(row.number / per_column) as usize];
-        column.bits += row.counts.bytes as f64 * 8.0;
-        for (sum, (_, _, flag)) in column.stack.iter_mut().zip(SERIES) {
-            *sum += row.counts.of(flag);
+/// What is drawn over time.
+struct OverTime {
+    columns: Vec<Column>,
+    /// The length of each.
+    column_s: f64,
+    /// The capture's length; the last column ends with it.
+    duration_s: f64,
+}
+
+impl OverTime {
+    fn of(reading: &Reading) -> OverTime {
+        let intervals = reading.trace.intervals();
+        let rows = intervals.rows();
+        let last = rows.last().map_or(0, |row| row.number);
+        let per_column = (last / COLUMNS_MAX as u64 + 1).max(1);
+        let mut columns = vec![Column::default(); (last / per_column + 1) as usize];
+        for row in rows {
+            let column = &mut columns[(row.number / per_column) as usize];
+            column.bits += row.counts.bytes as f64 * 8.0;
+            for (sum, (_, _, flag)) in column.stack.iter_mut().zip(SERIES) {
+                *sum += row.counts.of(flag);
+            }
         }
+        let column_s = per_column as f64 * intervals.length_ns() as f64 / 1e9;
+        let duration_s = intervals.duration_ns() as f64 / 1e9;
+        let duration_s = if duration_s > 0.0 { duration_s } else { column_s };
+        OverTime { columns, column_s, duration_s }
     }
-    let column_s = per_column as f64 * intervals.length_ns() as f64 / 1e9;
+}
+
+/// The page's charts over time: traffic, and below it tshark's flags.
+pub(crate) fn charts_over_time(reading: &Reading) -> [page::Chart; 2] {
+    let OverTime { columns, column_s, .. } = OverTime::of(reading);
+    // The last bar ends one column after it begins.
+    let xs: Vec<f64> = (0..=columns.len()).map(|at| at as f64 * column_s).collect();
+    let line = |label: &str, colour, value: &dyn Fn(&Column) -> f64| {
+        let values = columns.iter().map(|column| Some(value(column)));
+        let values = values.chain(std::iter::once(None)).collect();
+        Line { label: label.to_owned(), colour, values, ..Line::default() }
+    };
+    let chart = |title: &str, note: String, unit, lines| page::Chart {
+        title: title.to_owned(),
+        note,
+        unit,
+        style: Style::Stack,
+        xs: xs.clone(),
+        lines,
+        ..page::Chart::default()
+    };
+    let traffic = line("traffic", TRAFFIC_COLOUR, &|column| column.bits / column_s);
+    let flags = SERIES
+        .iter()
+        .enumerate()
+        .map(|(at, (name, ..))| line(name, FLAG_COLOURS[at], &|column| column.stack[at] as f64));
+    let each = format!("Segments in each {}, by tshark's flag.", seconds(column_s, 3));
+    let bits = format!("Bits per second on the wire, mean of each {}.", seconds(column_s, 3));
+    [
+        chart("Traffic", bits, page::Unit::BitsPerSecond, vec![traffic]),
+        chart("Flags", each, page::Unit::Count, flags.collect()),
+    ]
+}
+
+/// Draws traffic, and below it tshark's flags, as SVG.
+pub fn over_time(reading: &Reading) -> String {
+    let OverTime { columns, column_s, duration_s: x_max } = OverTime::of(reading);
     let most = columns.iter().map(|column| column.stack.iter().sum::<u64>()).max().unwrap_or(0);
     let fastest = columns.iter().map(|column| column.bits / column_s).fold(0.0, f64::max);
 
     let mut chart = Chart::new(&format!("{}: TCP over time", reading.name), &about(reading), 560.0);
     chart.legend([("traffic", TRAFFIC)].into_iter().chain(SERIES.map(|one| (one.0, one.1))));
-    // The last interval ends with the capture.
-    let duration_s = intervals.duration_ns() as f64 / 1e9;
-    let x_max = if duration_s > 0.0 { duration_s } else { column_s };
     let (above, below) = (
         Panel {
             top: 80.0,
@@ -78,11 +132,11 @@ pub fn over_time(reading: &Reading) -> String {
         },
     );
     above.axes(&mut chart, "traffic", None);
-    let name = format!("tshark's flags in each {}", seconds(column_s));
+    let name = format!("tshark's flags in each {}", seconds(column_s, 3));
     below.axes(&mut chart, &name, Some("seconds since the first frame"));
     if most == 0 {
         let middle = f64::midpoint(below.top, below.bottom);
-        chart.text(f64::midpoint(LEFT, WIDTH - RIGHT), middle, "nothing of it happened");
+        chart.text(f64::midpoint(LEFT, WIDTH - RIGHT), middle, "none of these occurred");
     }
     for (at, column) in columns.iter().enumerate() {
         let start_s = at as f64 * column_s;
@@ -110,7 +164,7 @@ fn bars(
         );
         chart.titled("rect", &attributes, title);
     };
-    let when = format!("from {} on", seconds(start_s));
+    let when = format!("from {} on", seconds(start_s, 3));
     if column.bits > 0.0 {
         let title = format!("{}, {when}", bytes((column.bits / 8.0) as u64));
         bar(above.y(column.bits / column_s), above.bottom, TRAFFIC, &title);
@@ -133,18 +187,13 @@ fn about(reading: &Reading) -> String {
         "{} on {} in {}",
         plural(trace.totals().segments, "segment"),
         plural(trace.stories().len() as u64, "connection"),
-        seconds(duration_s)
+        seconds(duration_s, 3)
     );
     if let Some(first_ns) = trace.intervals().first_ns() {
         let first = Duration::from_nanos(first_ns.max(0).cast_unsigned());
         _ = write!(out, ", from {} on", TimestampCache::default().at(first));
     }
     out
-}
-
-fn seconds(seconds: f64) -> String {
-    let text = format!("{seconds:.3}");
-    format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// What a segment of a sequence graph is: its name and colour.

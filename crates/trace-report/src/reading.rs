@@ -1,4 +1,4 @@
-//! A capture as far as it was read, and what of it is reported.
+//! The result of reading a capture, and the selection that is reported.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ pub struct Reading {
     pub is_live: bool,
     /// What was counted.
     pub trace: Trace,
-    /// What the file says was dropped while it was made.
+    /// Packets dropped during the capture, according to the file.
     pub dropped: Option<u64>,
     /// Why reading stopped before the end.
     pub broken: Option<Broken>,

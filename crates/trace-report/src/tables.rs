@@ -32,7 +32,7 @@ const HEADINGS: [&str; COLUMNS] = [
     "SYN+ACK again",
 ];
 
-/// The intervals, or of many those with the most trouble; and what is then to be said of it.
+/// The intervals, or if there are many those with the most trouble, and then a note about it.
 pub(crate) fn over_time(trace: &Trace) -> (Figures<COLUMNS>, Option<String>) {
     let rows = trace.intervals().rows();
     let mut shown: Vec<usize> = (0..rows.len()).collect();
@@ -98,10 +98,9 @@ fn cells(when: String, counts: &Counts) -> [String; COLUMNS] {
     ]
 }
 
-/// Seconds without a needless fraction.
+/// Writes seconds without needless zeros.
 pub fn number(seconds: f64) -> String {
-    let text = format!("{seconds:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    page::trimmed(seconds, 3)
 }
 
 /// The directions of these connections, two rows for each.

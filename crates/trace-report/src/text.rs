@@ -1,4 +1,4 @@
-//! What a capture says, for people: the report as text, and its sentences for the page.
+//! The report as text, and its sentences for the page.
 
 use std::fmt::Write as _;
 
@@ -40,7 +40,7 @@ pub fn report(reading: &Reading, connections: usize, colour: bool) -> String {
     out
 }
 
-/// What is to be said where rules do not see all connections.
+/// A note if the rules do not see all connections.
 pub(crate) fn judged(trace: &Trace) -> Option<String> {
     let (all, most) = (trace.stories().len(), CONNECTIONS_MAX);
     (all > most).then(|| {
@@ -48,7 +48,7 @@ pub(crate) fn judged(trace: &Trace) -> Option<String> {
     })
 }
 
-/// What stands above `shown` connections; `None` if none are.
+/// The heading of the table of `shown` connections; `None` if there are none.
 pub(crate) fn connections_heading(trace: &Trace, shown: usize) -> Option<String> {
     let count = trace.stories().len();
     match count.min(shown) {
@@ -174,7 +174,7 @@ fn both(trace: &Trace, figure: impl Fn(&Direction) -> u64) -> u64 {
     trace.stories().flat_map(|story| &story.directions).map(figure).sum()
 }
 
-/// One connection: what its handshake said, then event by event.
+/// One connection: its handshake, then frame by frame.
 pub fn stream(reading: &Reading, number: u32, events: &Events) -> String {
     let Some(story) = reading.trace.story(number) else { return String::new() };
     let mut out = format!("{}: stream {number}\n\n", reading.name);
@@ -211,7 +211,7 @@ pub(crate) fn lasted(story: &Story) -> String {
     out
 }
 
-/// What one end said in its handshake, and what became of its data.
+/// The options of one end's handshake, and its data.
 pub(crate) fn about(story: &Story, end: usize, direction: &Direction) -> String {
     let mut said = Vec::new();
     let handshake = &direction.handshake;
@@ -259,7 +259,7 @@ pub(crate) fn about(story: &Story, end: usize, direction: &Direction) -> String 
     }
     if direction.duplicate_sacks > 0 {
         let count = direction.duplicate_sacks;
-        said.push(format!("told {count} times by DSACK that what it sent had come already"));
+        said.push(format!("{count} retransmissions were needless, as reported by DSACK"));
     }
     let flags = direction.counts.named().filter(|(_, count)| *count > 0);
     let flags: Vec<String> =

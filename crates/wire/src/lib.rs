@@ -5,7 +5,6 @@
 
 pub mod date;
 pub mod grpc;
-pub mod html;
 pub mod http1;
 pub mod http2;
 pub mod pattern;

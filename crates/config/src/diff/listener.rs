@@ -5,7 +5,7 @@ use model::{ClientHttp2, ClientTimeouts, ForwardFields, Listener, Protocol, Snap
 
 use super::tls::pattern;
 use super::{Changes, Words, or, time, yes_no};
-use crate::units::show_size;
+use model::units::show_size;
 
 /// Listeners are matched by name.
 pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use model::{AccessLog, Admin, Doctor, Log, Metrics, Reload, Snapshot};
 
-use crate::units::show_duration;
-use crate::units::show_size;
+use model::units::show_duration;
+use model::units::show_size;
 
 /// The changes from one configuration to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

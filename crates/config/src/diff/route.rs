@@ -11,7 +11,7 @@ use model::{
 };
 
 use super::{Changes, Words, or};
-use crate::units::{show_duration, show_size};
+use model::units::{show_duration, show_size};
 
 pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     let mut changes = Changes::default();

@@ -8,7 +8,7 @@ use model::{
 };
 
 use super::{Changes, Words, or, time, yes_no};
-use crate::units::{show_duration, show_size};
+use model::units::{show_duration, show_size};
 
 /// Services are matched by name, servers by their name in the file.
 pub(super) fn changes(

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use model::{Certificate, ClientCertificates, HostPattern, ListenerTls, Material, ServiceTls};
 
 use super::{Words, or};
-use crate::units::show_duration;
+use model::units::show_duration;
 
 /// TLS of a listener in both configurations.
 pub(super) fn listener(old: Option<&ListenerTls>, new: Option<&ListenerTls>, words: &mut Words) {

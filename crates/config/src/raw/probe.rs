@@ -56,7 +56,7 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
     let timeout = table.duration("timeout");
     let fall = table.integer("fall").value;
     if timeout.value > interval.value {
-        let detection = units::show_duration(timeout.value.saturating_mul(fall));
+        let detection = model::units::show_duration(timeout.value.saturating_mul(fall));
         let (at, label) = match table.key_span("timeout") {
             Some(_) => (timeout.span, "longer than the interval"),
             None => (interval.span.clone(), "shorter than the timeout"),
@@ -64,8 +64,8 @@ pub(super) fn read(mut table: Table<'_>, speaks_http1: bool) -> Check {
         table.problems.report(
             Diagnostic::warning("a probe may outlast its interval", at, label).help(format!(
                 "the next probe waits for it, so a server that hangs is noticed after {fall} × {} = {detection}, not {fall} × {}",
-                units::show_duration(timeout.value),
-                units::show_duration(interval.value),
+                model::units::show_duration(timeout.value),
+                model::units::show_duration(interval.value),
             )),
         );
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::keys::TOP;
 use super::names::Renamed;
 use super::spec::{Absent, Form, KeySpec, Kind, TableSpec};
-use crate::units::{show_duration, show_size};
+use model::units::{show_duration, show_size};
 
 /// Returns the schema of the whole file.
 pub fn schema() -> Value {
@@ -85,11 +85,13 @@ fn kind_schema(kind: &Kind) -> Value {
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::OneOf(numbers) => json!({ "enum": numbers }),
-        Kind::Duration { .. } => json!({ "type": "string", "pattern": "^[0-9]+ *(ms|s|m|h|d)$" }),
+        Kind::Duration { .. } => {
+            json!({ "type": "string", "pattern": "^([0-9]+[.]?[0-9]*|[.][0-9]+) *(us|µs|ms|s|m|h|d)$" })
+        }
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Size { .. } => json!({ "anyOf": [
-            { "type": "string", "pattern": "^[0-9]+ *(B|kB|MB|GB|KiB|MiB|GiB)$" },
+            { "type": "string", "pattern": "^([0-9]+[.]?[0-9]*|[.][0-9]+) *(B|kB|MB|GB|KiB|MiB|GiB)$" },
             { "type": "integer", "minimum": 0 },
         ]}),
         Kind::Text(form) => form_schema(&form),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::units::{show_duration, show_size};
+use model::units::{show_duration, show_size};
 
 /// A table of the configuration.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Figures as they are written: sums of products of paths, folds and numbers.
+//! The parser of figures: sums of products of paths, functions and numbers.
 
 use super::{Fold, Term};
 
@@ -12,7 +12,7 @@ pub(super) fn read(text: &str) -> Result<Term, String> {
     if reader.rest.trim().is_empty() {
         Ok(term)
     } else {
-        Err(format!("`{}` stands behind the end of the figure", reader.rest.trim()))
+        Err(format!("`{}` is left over after the figure", reader.rest.trim()))
     }
 }
 
@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
         self.chain(&['*', '/'], Reader::term)
     }
 
-    /// What one of the operators stands between, from left to right.
+    /// Operands joined by operators of one level, from left to right.
     fn chain(
         &mut self,
         operators: &[char],
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands before the first of these characters.
+    /// The text before the first of these characters.
     fn until(&mut self, ends: &[char]) -> &'a str {
         let at = self.rest.find(ends).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(at);

@@ -1,4 +1,4 @@
-//! The incidents that come with Weir.
+//! The built-in incidents.
 
 /// An incident's name and its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +29,12 @@ entries! {
     "zone-loss",
 }
 
-/// All of them, in the order in which they are told.
+/// Returns all of them, in the order of the docs.
 pub fn entries() -> &'static [Entry] {
     ENTRIES
 }
 
-/// The one of that name.
+/// Returns the incident of that name.
 pub fn find(name: &str) -> Option<Entry> {
     ENTRIES.iter().find(|entry| entry.name == name).copied()
 }

@@ -1,12 +1,14 @@
-//! What must fit together in an incident's file.
+//! Consistency checks of an incident file.
 
 use std::ops::Range;
 
 use toml::Spanned;
 
+use crate::template::{self, Source};
+
 use super::{Action, Findings, HOSTS_MAX, Incident, Program, is_in};
 
-/// A mistake, and where it stands, if that is known.
+/// A mistake and its place, if that is known.
 #[derive(Debug)]
 pub(super) struct Mistake {
     what: String,
@@ -23,15 +25,45 @@ impl Mistake {
     }
 
     /// As one line, with the line of the file that it is about.
-    pub(super) fn told(self, name: &str, text: &str) -> String {
-        let line = |at: &Range<usize>| {
-            1 + text.bytes().take(at.start).filter(|byte| *byte == b'\n').count()
-        };
-        match self.at {
-            Some(at) => format!("{name}, line {}: {}", line(&at), self.what),
-            None => format!("{name}: {}", self.what),
-        }
+    pub(super) fn message(self, source: &Source) -> String {
+        source.message(&self.what, self.at.as_ref())
     }
+}
+
+/// Names that every template can use, besides hosts and variables.
+const NAMES: &[&str] = &["host", "out", "folder", "seed", "weir", "file", "program"];
+
+/// Checks the syntax of every template, and that its names are known.
+///
+/// # Errors
+/// The first mistake, with its line.
+pub(super) fn templates(incident: &Incident) -> Result<(), String> {
+    let sets = || {
+        let variants = incident.variants.iter().map(|variant| &variant.set);
+        [&incident.set, &incident.short].into_iter().chain(variants).flatten()
+    };
+    let is_fixed = |name: &str| {
+        NAMES.contains(&name) || incident.hosts.contains_key(name) || incident.host(name).is_some()
+    };
+    let is_known = |name: &str| is_fixed(name) || sets().any(|(one, _)| one == name);
+    let source = &incident.source;
+    for (name, value) in sets() {
+        if NAMES.contains(&name.as_str()) {
+            let what = format!("variable `{name}`: templates use this name for something else");
+            return Err(source.message(&what, None));
+        }
+        template::check(value, &is_fixed)
+            .map_err(|what| source.message(&format!("variable `{name}`: {what}"), None))?;
+    }
+    for step in &incident.steps {
+        template::check(&step.title, &is_known)
+            .map_err(|what| source.message(&format!("title of a step: {what}"), None))?;
+    }
+    let steps = incident.steps.iter().flat_map(|step| [step.run.as_ref(), step.sleep.as_ref()]);
+    let programs = incident.programs.iter();
+    let programs = programs.flat_map(|program| [Some(&program.run), program.ready.as_ref()]);
+    let mut templates = programs.chain(steps).flatten().chain(incident.files.values());
+    templates.try_for_each(|template| source.check(template, &is_known))
 }
 
 pub(super) fn check(incident: &Incident) -> Result<(), Mistake> {
@@ -39,7 +71,7 @@ pub(super) fn check(incident: &Incident) -> Result<(), Mistake> {
     programs(incident)?;
     steps(incident)?;
     for (name, part) in &incident.figures {
-        if part.contains('{') {
+        if part.contains("{{") {
             let what = format!("`{name}` of [figures] names another; only figures name parts");
             return Err(Mistake::new(what));
         }

@@ -1,7 +1,7 @@
-//! Incidents as they are written in files: hosts, links, programs, steps, and what is expected.
+//! Incident files: hosts, links, programs, steps, and expected results.
 //!
-//! docs/lab.md explains every key. Reading checks all that can be known without making anything;
-//! a mistake is told with its line.
+//! docs/lab.md explains every key. Reading checks everything that can be checked without creating
+//! anything; errors name the line.
 
 mod catalog;
 mod check;
@@ -14,28 +14,29 @@ use toml::Spanned;
 
 use crate::figures::Expression;
 use crate::link::{Way, Ways};
+use crate::template::{self, Source};
 
 pub use catalog::{Entry, entries, find};
 pub(crate) use step::is_in;
 pub use step::{Action, Pause, Step};
 
-/// Hosts of an incident, groups counted out.
+/// Hosts of an incident, counting each member of groups.
 const HOSTS_MAX: usize = 200;
 
 /// An incident.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Incident {
-    /// What it is, in a few words.
+    /// A short title.
     pub title: String,
     /// What happened at a company.
     pub story: String,
-    /// What the lab makes of it, and what it leaves out.
+    /// How the lab reproduces it, and what it leaves out.
     pub here: String,
-    /// Words that files and commands may hold in braces.
+    /// Variables for the templates in files and commands.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
-    /// Those that a shortened run has instead.
+    /// Their values in a shortened run.
     #[serde(default)]
     pub short: BTreeMap<String, String>,
     /// By name.
@@ -45,33 +46,36 @@ pub struct Incident {
     pub links: Vec<Link>,
     /// Files that programs read, by name.
     #[serde(default)]
-    pub files: BTreeMap<String, String>,
-    /// What runs on the hosts.
+    pub files: BTreeMap<String, Spanned<String>>,
+    /// Programs on the hosts.
     #[serde(default)]
     pub programs: Vec<Program>,
-    /// What is done, in this order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// Before and after, or whatever else is held side by side.
+    /// The set-ups that are compared, such as before and after.
     pub variants: Vec<Variant>,
-    /// Parts of figures, by name; `{NAME}` in a figure stands for one.
+    /// Parts of figures, by name; `{{ NAME }}` in a figure stands for one.
     #[serde(default)]
     pub figures: BTreeMap<String, String>,
-    /// Figures that must come out.
+    /// Expected figures.
     #[serde(default)]
     pub expect: Vec<Expect>,
-    /// What must be found by those who look.
+    /// Expected findings.
     #[serde(default)]
     pub findings: Vec<Findings>,
+    /// The file itself, for messages.
+    #[serde(skip)]
+    pub(crate) source: Source,
 }
 
-/// A host, or a group of hosts that are alike.
+/// A host, or a group of identical hosts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// What it stands for.
+    /// A description.
     #[serde(default)]
     pub what: String,
-    /// So many of them, called by the name and a number from 1; without it, one without a number.
+    /// The size of the group, whose hosts are numbered from 1; `None`: one host without a number.
     pub count: Option<u8>,
     /// How many addresses each has.
     #[serde(default = "one")]
@@ -93,7 +97,7 @@ pub struct Link {
     pub name: String,
     /// The hosts; there is from the first to the second.
     pub between: [Spanned<String>; 2],
-    /// A plain pair of interfaces, as fast as the machine, to which nothing is done.
+    /// An unmodified pair of interfaces.
     #[serde(default)]
     pub plain: bool,
     /// Both directions.
@@ -105,7 +109,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// What it does to packets at first.
+    /// Its settings at the start.
     pub fn ways(&self) -> Ways {
         Ways { both: self.both.clone(), there: self.there.clone(), back: self.back.clone() }
     }
@@ -122,7 +126,7 @@ pub struct Program {
     /// The command line.
     pub run: Spanned<String>,
     /// It is ready when connections to this address are accepted.
-    pub ready: Option<String>,
+    pub ready: Option<Spanned<String>>,
     /// In which variants; without it, in all.
     #[serde(default)]
     pub variants: Vec<Spanned<String>>,
@@ -136,7 +140,7 @@ pub struct Variant {
     pub name: String,
     /// What it is.
     pub title: String,
-    /// Words that differ in it.
+    /// Variables that differ in it.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
     /// Settings that differ in it, for every host.
@@ -147,13 +151,13 @@ pub struct Variant {
     pub long: bool,
 }
 
-/// A figure, and what it must be; without bounds it is only told, beside the company's.
+/// A figure and its bounds; without bounds it is only shown next to the company's.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
     /// What it is.
     pub what: String,
-    /// Where it stands: `before.load.totals.errors`, a quotient of two, `sum(…)`, `above(400, …)`.
+    /// The expression: `before.load.totals.errors`, `sum(…)`, `above(400, …)`; see [`crate::figures`].
     pub figure: Spanned<String>,
     /// What it counts in.
     #[serde(default)]
@@ -170,24 +174,24 @@ pub struct Expect {
     pub long: bool,
 }
 
-/// What somebody who looks for causes must find: a step, or the balancers themselves.
+/// The findings that a step or the balancers must report.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Findings {
     /// In which variant.
     pub variant: Spanned<String>,
-    /// Which step: one whose JSON holds findings.
+    /// A step whose JSON holds findings.
     pub step: Option<Spanned<String>>,
-    /// Which program, in place of a step: Weir, which is asked on each of its hosts, after the
-    /// last step, what it has found itself.
+    /// Instead of a step: a `weir serve` program, whose admin API is asked for its findings on each of
+    /// its hosts after the last step.
     pub balancer: Option<Spanned<String>>,
-    /// Rules that must speak.
+    /// Rules that must report a finding.
     #[serde(default)]
     pub must: Vec<String>,
-    /// How sure rules must be that speak: the certainty by rule, `possible`, `likely` or `certain`.
+    /// The certainty that findings must have, by rule: `possible`, `likely` or `certain`.
     #[serde(default)]
     pub certainty: BTreeMap<String, String>,
-    /// Rules that may, though they are of weight.
+    /// Rules that may report a warning or a critical finding.
     #[serde(default)]
     pub may: Vec<String>,
     /// A shortened run leaves it out.
@@ -196,7 +200,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Who looks: the step, or the program.
+    /// The name of the step or the program.
     pub fn by(&self) -> &str {
         self.step.as_ref().or(self.balancer.as_ref()).map_or("", |name| name.as_ref())
     }
@@ -208,15 +212,15 @@ impl Incident {
     /// # Errors
     /// What is wrong, with its line.
     pub fn read(name: &str, text: &str) -> Result<Incident, String> {
-        let incident: Incident = toml::from_str(text)
+        let mut incident: Incident = toml::from_str(text)
             .map_err(|error| format!("{name}: {}", error.to_string().trim_end()))?;
-        match check::check(&incident) {
-            Ok(()) => Ok(incident),
-            Err(mistake) => Err(mistake.told(name, text)),
-        }
+        incident.source = Source::new(name, text);
+        check::check(&incident).map_err(|mistake| mistake.message(&incident.source))?;
+        check::templates(&incident)?;
+        Ok(incident)
     }
 
-    /// The hosts that a name stands for: one, or those of a group.
+    /// Returns the host of that name, or the hosts of that group.
     pub fn members(&self, name: &str) -> Vec<String> {
         match self.hosts.get(name).map(|host| host.count) {
             Some(None) => vec![name.to_owned()],
@@ -226,7 +230,7 @@ impl Incident {
         }
     }
 
-    /// What is written about a host, be it one of a group.
+    /// Returns the entry of a host, also of a group's member.
     pub fn host(&self, name: &str) -> Option<&Host> {
         if let Some(host) = self.hosts.get(name).filter(|host| host.count.is_none()) {
             return Some(host);
@@ -237,12 +241,12 @@ impl Incident {
         self.hosts.get(group).filter(|host| (1..=host.count.unwrap_or(0)).contains(&number))
     }
 
-    /// Every host, in order of name, groups counted out.
+    /// Returns every host in order of name, with each member of groups.
     pub fn all_hosts(&self) -> Vec<String> {
         self.hosts.keys().flat_map(|name| self.members(name)).collect()
     }
 
-    /// Every link with its two hosts, groups counted out.
+    /// Returns every link with its two hosts, with each member of groups.
     pub fn all_links(&self) -> Vec<(String, [String; 2], &Link)> {
         let mut links = Vec::new();
         for link in &self.links {
@@ -262,25 +266,24 @@ impl Incident {
         links
     }
 
-    /// The figure of an expectation, with what the names in it stand for.
+    /// The figure of an expectation, with the parts that it names filled in.
     ///
     /// # Errors
     /// What is wrong with it.
     pub fn figure(&self, expect: &Expect) -> Result<Expression, String> {
-        let mut text = expect.figure.as_ref().clone();
-        for (name, part) in &self.figures {
-            text = text.replace(&format!("{{{name}}}"), &format!("({part})"));
-        }
+        let parts = self.figures.iter().map(|(name, part)| (name.clone(), format!("({part})")));
+        let parts = parts.collect::<BTreeMap<_, _>>();
+        let text = template::render(expect.figure.as_ref(), parts.into())?;
         Expression::read(&text)
     }
 
-    /// The words of a variant, by name.
-    pub fn words(&self, variant: &Variant, is_short: bool) -> BTreeMap<String, String> {
-        let mut words = self.set.clone();
+    /// The variables of a variant, by name.
+    pub fn variables(&self, variant: &Variant, is_short: bool) -> BTreeMap<String, String> {
+        let mut variables = self.set.clone();
         if is_short {
-            words.extend(self.short.clone());
+            variables.extend(self.short.clone());
         }
-        words.extend(variant.set.clone());
-        words
+        variables.extend(variant.set.clone());
+        variables
     }
 }

@@ -1,4 +1,4 @@
-//! What is done in a run, step by step.
+//! The steps of a run.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -6,24 +6,24 @@ use toml::Spanned;
 use crate::link::{Way, Ways};
 use crate::units::Time;
 
-/// A step as it is written: one of `run`, `wait`, `end`, `sleep`, `link`, `cut`, `mend`, `stop`, `pause`.
+/// A step with one of `run`, `wait`, `end`, `sleep`, `link`, `cut`, `mend`, `stop`, `pause`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Its name, by which figures are found.
+    /// Its name, used in the paths of figures.
     #[serde(default)]
     pub name: String,
-    /// What it is, for the time line.
+    /// A description for the list of events.
     #[serde(default)]
     pub title: String,
     /// A command line.
     pub run: Option<Spanned<String>>,
     /// Where the command runs: a host, or each host of a group at once.
     pub host: Option<Spanned<String>>,
-    /// The command goes on while the next steps are done.
+    /// The command keeps running during the next steps.
     #[serde(default)]
     pub background: bool,
-    /// Exit codes that are no failure.
+    /// Exit codes that count as success.
     #[serde(default = "zero")]
     pub codes: Vec<i32>,
     /// How long the command may take.
@@ -33,9 +33,9 @@ pub struct Step {
     pub wait: Option<Spanned<String>>,
     /// A step in the background to end, by SIGTERM.
     pub end: Option<Spanned<String>>,
-    /// A time to let go by.
-    pub sleep: Option<String>,
-    /// A link that does something else from now on.
+    /// A time to wait.
+    pub sleep: Option<Spanned<String>>,
+    /// A link whose settings change.
     pub link: Option<Spanned<String>>,
     /// See `link`.
     pub both: Option<Way>,
@@ -43,22 +43,22 @@ pub struct Step {
     pub there: Option<Way>,
     /// See `link`.
     pub back: Option<Way>,
-    /// A host whose links pass nothing from now on.
+    /// A host to cut off: its links drop everything.
     pub cut: Option<Spanned<String>>,
-    /// A host whose links do again what they did at first.
+    /// A host whose links get their first settings again.
     pub mend: Option<Spanned<String>>,
     /// A program that is ended.
     pub stop: Option<Spanned<String>>,
-    /// A program that stands still for a time, and goes on.
+    /// A program that is paused (SIGSTOP) for a time.
     pub pause: Option<Spanned<String>>,
-    /// For how long it stands still.
+    /// The length of each pause.
     #[serde(rename = "for")]
     pub time: Option<Time>,
-    /// How often, and at what distance.
+    /// The number of pauses.
     pub times: Option<u32>,
     /// See `times`.
     pub every: Option<Time>,
-    /// In which variants; without it, in all.
+    /// The variants that it is part of; empty: all.
     #[serde(default)]
     pub variants: Vec<Spanned<String>>,
     /// A shortened run leaves it out.
@@ -78,13 +78,13 @@ fn two_minutes() -> Time {
 #[derive(Clone, Debug)]
 pub enum Action<'a> {
     /// A command.
-    Run(&'a str),
+    Run(&'a Spanned<String>),
     /// Wait for a step.
     Wait(&'a str),
     /// End a step.
     End(&'a str),
-    /// Wait for a time, as it is written.
-    Sleep(&'a str),
+    /// Wait for a time, a template.
+    Sleep(&'a Spanned<String>),
     /// Change a link.
     Link(&'a str, Box<Ways>),
     /// Cut a host off.
@@ -93,11 +93,11 @@ pub enum Action<'a> {
     Mend(&'a str),
     /// End a program.
     Stop(&'a str),
-    /// Let a program stand still.
+    /// Pause a program.
     Pause(&'a str, Pause),
 }
 
-/// How a program stands still.
+/// The pauses of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Pause {
     /// For how long each time.
@@ -122,10 +122,10 @@ impl Step {
             every: self.every.unwrap_or_default(),
         };
         let all = [
-            self.run.as_ref().map(|it| Action::Run(own(it))),
+            self.run.as_ref().map(Action::Run),
             self.wait.as_ref().map(|it| Action::Wait(own(it))),
             self.end.as_ref().map(|it| Action::End(own(it))),
-            self.sleep.as_ref().map(|it| Action::Sleep(it)),
+            self.sleep.as_ref().map(Action::Sleep),
             self.link.as_ref().map(|it| Action::Link(own(it), Box::new(ways))),
             self.cut.as_ref().map(|it| Action::Cut(own(it))),
             self.mend.as_ref().map(|it| Action::Mend(own(it))),

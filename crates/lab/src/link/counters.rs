@@ -1,4 +1,4 @@
-//! What a link has done: counts that its thread writes and anyone reads, and how late it was.
+//! Counters of a link, written by its thread, and a histogram of how late packets were.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::path::Reason;
 
-/// The longest lateness that is told apart: a minute, in nanoseconds.
+/// The upper bound of the histogram: a minute, in nanoseconds.
 const LATE_MAX_NS: u64 = 60_000_000_000;
 
 /// Counts of one direction.
@@ -39,7 +39,7 @@ pub struct Counts {
     pub delivered: u64,
     /// Second copies.
     pub duplicated: u64,
-    /// Packets held back so that others overtook them.
+    /// Packets held back, so that others passed them.
     pub held_back: u64,
     /// Packets that asked for a new connection.
     pub opened: u64,
@@ -53,7 +53,7 @@ pub struct Counts {
     pub burst: u64,
     /// Dropped before the shaped link.
     pub queue_full: u64,
-    /// Dropped because the lab could not keep more, which nobody asked for.
+    /// Dropped because the lab's own queue was full, not by a setting.
     pub too_many: u64,
     /// Packets that the other end's kernel did not take.
     pub refused: u64,

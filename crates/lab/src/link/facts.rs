@@ -1,4 +1,4 @@
-//! What a link looks at in a packet.
+//! The facts about a packet that a link's decisions use.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! The thread that stands between two TUN devices.
+//! The thread that forwards packets between two TUN devices.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ use super::counters::{Counters, Counts, Lateness};
 use super::turn::Turn;
 use super::way::Way;
 
-/// Changes that may wait for the thread, which looks after every packet.
+/// Changes that can be queued for the thread, which checks after every packet.
 const ORDERS_MAX: usize = 64;
 /// How long the thread waits when nothing is due.
 const IDLE: Duration = Duration::from_secs(3_600);
@@ -37,7 +37,7 @@ pub struct End {
     pub device: String,
 }
 
-/// What the thread is told.
+/// A message to the thread.
 enum Order {
     Ways(Box<[Way; 2]>),
     Stop,

@@ -1,4 +1,4 @@
-//! Packets under way: kept until their time, in the order in which they arrive.
+//! Packets in transit: kept until they are due, in order of arrival.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use super::path::Passage;
 const PACKETS_MAX: usize = 131_072;
 /// Buffers that are kept for reuse, whatever their size.
 const SPARE_MAX: usize = 4_096;
-/// Packets held back for others at most; further ones come in their turn.
+/// Packets that can be held back at a time; further ones keep their order.
 const HELD_MAX: usize = 1_024;
 
 /// Packets of one direction.

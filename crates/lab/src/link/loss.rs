@@ -1,4 +1,4 @@
-//! Which packets are lost: each by itself, and in bursts.
+//! Loss of packets, independent and in bursts.
 
 use fastrand::Rng;
 

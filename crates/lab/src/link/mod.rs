@@ -1,9 +1,9 @@
-//! Links: two TUN devices in two namespaces, and a thread between them that does to packets what
+//! Links: two TUN devices in two namespaces, and a thread between them that treats packets as real
 //! networks do.
 //!
-//! What happens to a packet is decided by [`Path`], a pure state machine for each direction: facts
-//! about the packet and the time go in, a [`Verdict`] comes out. The same seed and the same packets
-//! make the same decisions. [`Forwarder`] is what reads, waits and writes.
+//! [`Path`], a pure state machine for each direction, decides: facts about the packet and the time go in, a
+//! [`Verdict`] comes out. The same seed and the same packets give the same decisions. [`Forwarder`] reads,
+//! waits and writes.
 
 mod counters;
 mod facts;

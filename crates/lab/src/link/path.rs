@@ -1,4 +1,4 @@
-//! What happens to a packet: the decisions of one direction of a link.
+//! The decisions of one direction of a link: what happens to a packet.
 
 use fastrand::Rng;
 
@@ -60,7 +60,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// A direction that does what `way` says, by the numbers of `seed`.
+    /// A direction with the settings of `way` and the random numbers of `seed`.
     pub fn new(way: Way, seed: u64) -> Path {
         // Each kind of decision draws from its own numbers: what one does to the next packet does
         // not depend on which others are switched on.

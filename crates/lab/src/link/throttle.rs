@@ -1,11 +1,11 @@
 //! A throttle on new connections, as a cloud's connection tracking imposes it on small machines.
 //!
-//! A model of what a team measured and could not explain: sources are put into pools by how fast
-//! they connect, and each pool has a token bucket. What takes more than its pool's bucket yields is
-//! shut out: in a pool that `sheds = "all"`, everyone, hosts that did nothing included, until the
-//! bucket has filled again; in one that `sheds = "slowest"`, one source after the other, until the
-//! others fit. A source that is shut out gets through once in a while, as repeated SYNs did there.
-//! Without pools' bounds it is a plain token bucket, in all or for each source.
+//! A model of unexplained measurements: sources belong to pools according to their connection rate, and
+//! each pool has a token bucket. When the bucket is empty, the pool is closed: with `sheds = "all"` for all
+//! its sources, including hosts that were not at fault, until the bucket has filled again; with
+//! `sheds = "slowest"` for one source after the other until the others fit. A closed source gets through
+//! now and then, as retransmitted SYNs did there. Without bounds between pools it is a plain token bucket,
+//! for all sources together or for each.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,14 +14,14 @@ use serde::Deserialize;
 
 use crate::units::{Share, Time};
 
-/// Sources that are told apart; those beyond share the state of one.
+/// Sources with their own state; further ones share one.
 const SOURCES_MAX: usize = 65_536;
 /// Pools of a throttle.
 const POOLS_MAX: usize = 8;
 /// A source that was let through this long ago does not count among those of its pool.
 const QUIET_NS: u64 = 2_000_000_000;
 
-/// The throttle of one direction, as it is written.
+/// The throttle of one direction, as in the file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Throttle {
@@ -168,7 +168,7 @@ impl Source {
         self.speed_per_s * fading(self.measured_ns, now_ns, measure_s)
     }
 
-    /// The mean, without what it owes to having begun at 0.
+    /// The mean, corrected for its start at 0.
     fn speed_at(&self, now_ns: u64, measure_s: f64) -> f64 {
         let known = 1.0 - fading(self.seen_ns, now_ns, measure_s);
         self.mean_at(now_ns, measure_s) / known.max(0.01)

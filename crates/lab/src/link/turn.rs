@@ -1,4 +1,4 @@
-//! One turn of a link's thread: read what came, decide, write what is due.
+//! One iteration of a link's thread: read packets, decide, write what is due.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::way::Way;
 
 /// Packets read from one device before the other has its turn.
 const BATCH: usize = 64;
-/// The second direction draws from numbers of its own.
+/// The second direction has its own random numbers.
 const BACK_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Both directions with what they hold.

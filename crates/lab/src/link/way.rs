@@ -1,13 +1,13 @@
-//! What a link does to packets, as it is written in a file.
+//! The settings of one direction of a link, as in the file.
 
 use serde::Deserialize;
 
 use super::throttle::Throttle;
 use crate::units::{Rate, Share, Size, Time};
 
-/// The queue before a shaped link when nothing is said.
+/// The default queue of a link with a rate.
 const QUEUE_BYTES: u64 = 256 * 1024;
-/// How long a packet is held back at most when no more come to overtake it.
+/// The longest time that a packet is held back if no others pass it.
 const HELD_MS: u64 = 100;
 
 /// Both directions of a link.
@@ -67,7 +67,7 @@ fn all() -> Share {
     Share(1.0)
 }
 
-/// A share of packets is held back, so that others come first.
+/// Holds a share of packets back, so that others pass them.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reorder {
@@ -87,7 +87,7 @@ impl Ways {
     pub fn each(&self) -> Result<[Way; 2], String> {
         let ways = match (&self.both, &self.there, &self.back) {
             (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
-                return Err("`both` stands for `there` and `back`, and not beside them".to_owned());
+                return Err("`both` replaces `there` and `back`; use either".to_owned());
             }
             (Some(both), None, None) => [both.clone(), both.clone()],
             (None, there, back) => {
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_with_the_reason() {
         for (wrong, why) in [
-            ("both = {}\nback = {}", "stands for"),
+            ("both = {}\nback = {}", "replaces"),
             ("both = { delay = \"1ms\", jitter = \"2ms\" }", "at most `delay`"),
             ("both = { queue = \"1kB\" }", "`rate`"),
             ("both = { reorder = { share = \"1%\" } }", "`by`"),

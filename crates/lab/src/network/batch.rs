@@ -1,4 +1,4 @@
-//! iproute2's commands, many at once.
+//! Runs many commands of iproute2 at once.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 /// Runs `ip` with these lines, in a namespace if one is given.
 ///
 /// # Errors
-/// What it said.
+/// Its output.
 pub(super) fn run(lines: &[String], namespace: Option<&str>) -> Result<(), String> {
     if lines.is_empty() {
         return Ok(());

@@ -1,8 +1,8 @@
-//! Hosts and links of a run: namespaces, interfaces, addresses and routes, all of them its own.
+//! Hosts and links of a run: its own namespaces, interfaces, addresses and routes.
 //!
 //! Each host is a namespace `weir-lab-RUN-HOST` with addresses of 10.78.0.0/16 on its loopback
-//! interface; links have none. Everything goes when the [`Network`] is dropped, and what a run that
-//! was killed has left behind is found by [`state::clean`].
+//! interface; links have no addresses. Dropping the [`Network`] removes everything; [`state::clean`]
+//! removes what a killed run has left.
 
 mod batch;
 mod routes;
@@ -163,7 +163,7 @@ impl Network {
         command
     }
 
-    /// Does `work` on a host, on a thread of its own.
+    /// Runs `work` in a host's namespace, on a separate thread.
     ///
     /// # Errors
     /// When there is no way in.
@@ -183,7 +183,7 @@ impl Network {
         link.apply()
     }
 
-    /// Cuts a host off, or mends what was cut.
+    /// Cuts a host off, or reconnects it.
     ///
     /// # Errors
     /// When one of its links is a plain one, which cannot be cut.

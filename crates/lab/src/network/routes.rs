@@ -1,4 +1,4 @@
-//! Which link leads where: the fewest links from host to host.
+//! Routes between hosts: the path with the fewest links.
 
 use std::collections::VecDeque;
 

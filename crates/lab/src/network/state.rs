@@ -1,5 +1,5 @@
-//! What runs leave behind, and its removal: after a crash, everything that a run had made is found
-//! by its name.
+//! The state file of a run, and the removal of what killed runs have left: everything that a run creates
+//! can be found by its name.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const STATES: &str = "/run/weir-lab";
 /// How long processes have to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// What a run says of itself, in /run/weir-lab/RUN.json, for as long as it lasts.
+/// The state of a run, in /run/weir-lab/RUN.json until it ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// The run's process, whose number is the run's name.

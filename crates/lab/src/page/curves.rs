@@ -1,72 +1,60 @@
-//! Curves over time, drawn from what `weir bench` has written second by second: every variant in
-//! the same chart.
+//! Charts over time from the seconds in the JSON of `weir bench`, with all variants in the same chart.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
+use page::{Line, Mark, Unit};
 use serde_json::Value;
-use wire::html::escaped;
 
 use crate::figures::{places, values};
 use crate::run::Record;
-use crate::run::record::{VariantRecord, figure};
+use crate::run::record::VariantRecord;
 
-/// Measures of a chart, in pixels.
-const WIDTH: f64 = 460.0;
-const HEIGHT: f64 = 190.0;
-const LEFT: f64 = 52.0;
-const BOTTOM: f64 = 24.0;
-/// Lines of one chart, shared by its variants; further ones would only hide each other.
+/// Lines of one chart, shared by its variants; more would hide each other.
 const LINES_MAX: usize = 24;
-/// Colours of the page's style sheet.
-const COLOURS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
-
-/// Seconds that a curve takes at least: fewer show nothing that a figure does not.
+/// A curve has at least so many seconds. Shorter ones show no more than a figure.
 const POINTS_MIN: usize = 4;
-/// Faults of a variant that are written below a chart.
+/// Faults of a variant that are marked in a chart.
 const MARKS_MAX: usize = 4;
-/// How far apart the same fault may come in two variants that are told as one.
+/// How far apart the same fault may be in two variants to be marked once.
 const MARKS_APART_S: f64 = 0.1;
-/// Seconds with nothing to show between two points, from which on no line joins them.
-const GAP_S: f64 = 1.5;
 
-/// What a chart shows, and where it stands in each second.
+/// What a chart shows, and its paths in each second of the JSON.
 struct Chart {
     what: &'static str,
-    unit: &'static str,
+    unit: Unit,
     paths: &'static [&'static str],
-    /// Only while load is begun: afterwards it falls to nothing, as it should.
+    /// Only while requests are started: afterwards it falls to 0 in any case.
     is_of_load: bool,
 }
 
 const CHARTS: [Chart; 3] = [
-    Chart { what: "answers", unit: "per second", paths: &["completed"], is_of_load: true },
-    Chart { what: "failed requests", unit: "per second", paths: &["errors"], is_of_load: false },
+    Chart { what: "responses", unit: Unit::PerSecond, paths: &["completed"], is_of_load: true },
+    Chart { what: "failed requests", unit: Unit::PerSecond, paths: &["errors"], is_of_load: false },
     Chart {
         what: "99th percentile",
-        unit: "ms",
+        unit: Unit::Milliseconds,
         paths: &["intended_start.p99_ms", "service.p99_ms"],
         is_of_load: false,
     },
 ];
 
-/// Seconds since the load's beginning, and the value.
-type Line = Vec<(f64, f64)>;
+/// Seconds since the load began, and the value.
+type Points = Vec<(f64, f64)>;
 
-/// When, in seconds since the load's beginning, what was done.
-type Mark = (f64, String);
+/// Seconds since the load began, and what was done.
+type Fault = (f64, String);
 
-/// What a chart shows of a variant, in one colour.
+/// A variant's part of a chart, in one colour.
 struct Curve {
     variant: String,
-    /// Of several hosts, each has one.
-    lines: Vec<Line>,
-    marks: Vec<Mark>,
+    /// One for each host that made load.
+    lines: Vec<Points>,
+    marks: Vec<Fault>,
 }
 
-/// The charts of a run; nothing where no load was measured for long enough.
-pub(super) fn curves(record: &Record) -> String {
-    let mut out = String::new();
+/// The charts of a run; none if no load was measured for long enough.
+pub(super) fn curves(record: &Record) -> Vec<page::Chart> {
+    let mut charts = Vec::new();
     let steps: BTreeSet<&str> = record
         .variants
         .iter()
@@ -84,21 +72,19 @@ pub(super) fn curves(record: &Record) -> String {
             let curves: Vec<Curve> =
                 curves.into_iter().filter(|curve| !curve.lines.is_empty()).collect();
             if points(&curves).any(|point| point.1 > 0.0) {
-                let title = format!("{step}: {}, {}", chart.what, chart.unit);
-                // Writing into a String does not fail.
-                let _ = draw(&mut out, &title, &curves);
+                charts.push(drawn(format!("{step}: {}", chart.what), chart.unit, &curves));
             }
         }
     }
-    out
+    charts
 }
 
 fn points(curves: &[Curve]) -> impl Iterator<Item = (f64, f64)> {
     curves.iter().flat_map(|curve| &curve.lines).flatten().copied()
 }
 
-/// A line for each run of load that a step has made in a variant.
-fn lines(record: &Record, variant: &str, step: &str, chart: &Chart) -> Vec<Line> {
+/// A line for each run of `weir bench` in a step of a variant.
+fn lines(record: &Record, variant: &str, step: &str, chart: &Chart) -> Vec<Points> {
     let Some(written) = record.figures.get(variant).and_then(|of| of.get(step)) else {
         return Vec::new();
     };
@@ -115,146 +101,68 @@ fn lines(record: &Record, variant: &str, step: &str, chart: &Chart) -> Vec<Line>
             let value = chart.paths.iter().find_map(|path| values(path, second).first().copied());
             Some((at_s, value?))
         };
-        let line: Line = seconds.into_iter().filter_map(point).collect();
+        let line: Points = seconds.into_iter().filter_map(point).collect();
         (line.len() >= POINTS_MIN).then_some(line)
     };
     runs.iter().filter_map(line).collect()
 }
 
-/// What was done to the network and the programs of a variant since a step began.
-fn marks(record: &Record, variant: &VariantRecord, step: &str) -> Vec<Mark> {
+/// The faults of a variant since a step began.
+fn marks(record: &Record, variant: &VariantRecord, step: &str) -> Vec<Fault> {
     let begun = values(&format!("{}.begun_s.{step}", variant.name), &record.figures);
     let Some(&begun_s) = begun.first() else { return Vec::new() };
     let faults = variant.events.iter().filter(|event| event.is_fault && event.at_s >= begun_s);
     faults.map(|event| (event.at_s - begun_s, event.what.clone())).collect()
 }
 
-/// Whether the same was done in every variant, at the same times.
+/// Whether every variant has the same faults at the same times.
 fn are_marked_alike(curves: &[Curve]) -> bool {
-    let is_same =
-        |(one, other): (&Mark, &Mark)| one.1 == other.1 && (one.0 - other.0).abs() <= MARKS_APART_S;
+    let is_same = |(one, other): (&Fault, &Fault)| {
+        one.1 == other.1 && (one.0 - other.0).abs() <= MARKS_APART_S
+    };
     curves.windows(2).all(|two| {
         let (one, other) = (&two[0].marks, &two[1].marks);
         one.len() == other.len() && one.iter().zip(other).all(is_same)
     })
 }
 
-/// Where values and times stand in a chart.
-struct Scale {
-    seconds: f64,
-    top: f64,
-}
-
-impl Scale {
-    fn x(&self, at_s: f64) -> f64 {
-        LEFT + (WIDTH - LEFT - 8.0) * at_s / self.seconds
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        8.0 + (HEIGHT - BOTTOM - 8.0) * (1.0 - value / self.top)
-    }
-}
-
-fn draw(out: &mut String, title: &str, curves: &[Curve]) -> std::fmt::Result {
-    let most = |of: fn((f64, f64)) -> f64, least| points(curves).map(of).fold(least, f64::max);
-    let scale =
-        Scale { seconds: most(|point| point.0, 1.0), top: round_up(most(|point| point.1, 0.0)) };
-    let mut below = String::new();
-    write!(
-        out,
-        "<figure><figcaption>{}</figcaption><svg role=img width={WIDTH} height={HEIGHT} viewBox=\"0 0 {WIDTH} {HEIGHT}\">",
-        escaped(title)
-    )?;
-    axes(out, &scale)?;
-    let coloured = || curves.iter().zip(COLOURS.iter().cycle());
-    if are_marked_alike(curves) {
-        let marks = curves.first().map_or(&[][..], |curve| &curve.marks);
-        draw_marks(out, &mut below, &scale, marks, "")?;
-    } else {
-        for (curve, colour) in coloured() {
-            let whose = format!(
-                "<span style=\"color:var(--{colour})\">{}</span>, ",
-                escaped(&curve.variant)
-            );
-            draw_marks(out, &mut below, &scale, &curve.marks, &whose)?;
-        }
-    }
+/// One chart of several variants.
+fn drawn(title: String, unit: Unit, curves: &[Curve]) -> page::Chart {
+    let mut xs: Vec<f64> = points(curves).map(|point| point.0).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    let end_s = xs.last().copied().unwrap_or(0.0);
     let lines_max = (LINES_MAX / curves.len().max(1)).max(1);
-    let lines = coloured().flat_map(|(curve, colour)| {
-        curve.lines.iter().take(lines_max).map(move |line| (line, colour))
-    });
-    for (line, colour) in lines {
-        for part in line.chunk_by(|one, next| next.0 - one.0 <= GAP_S) {
-            let mut points = String::new();
-            for (at_s, value) in part {
-                write!(points, "{:.1},{:.1} ", scale.x(*at_s), scale.y(*value))?;
-            }
-            write!(
-                out,
-                "<polyline fill=none stroke=\"var(--{colour})\" stroke-width=1.6 stroke-linecap=round points=\"{}\" />",
-                points.trim_end()
-            )?;
+    let mut lines = Vec::new();
+    for (colour, curve) in curves.iter().enumerate() {
+        let name = match curve.lines.len() {
+            1 => curve.variant.clone(),
+            all if all > lines_max => format!("{}, {lines_max} of {all} hosts", curve.variant),
+            all => format!("{}, {all} hosts", curve.variant),
+        };
+        for (index, line) in curve.lines.iter().take(lines_max).enumerate() {
+            let mut points = line.iter().peekable();
+            let value = |x: &f64| points.next_if(|point| point.0 <= *x).map(|point| point.1);
+            let values = xs.iter().map(value).collect();
+            let (label, quiet) = (name.clone(), index > 0);
+            lines.push(Line { label, colour, quiet, values, ..Line::default() });
         }
     }
-    write!(out, "</svg><div>")?;
-    for (curve, colour) in coloured() {
-        let hosts = match curve.lines.len() {
-            1 => String::new(),
-            all if all > lines_max => format!(", {lines_max} of {all} hosts"),
-            all => format!(", {all} hosts"),
+    let marks = if are_marked_alike(curves) {
+        curves.first().map_or_else(Vec::new, |curve| marked(curve, end_s, None))
+    } else {
+        let own = |(colour, curve): (usize, &Curve)| {
+            marked(curve, end_s, Some((curve.variant.clone(), colour)))
         };
-        let name = escaped(&curve.variant);
-        write!(out, "<span style=\"color:var(--{colour})\">— {name}{hosts}</span> ")?;
-    }
-    write!(out, "</div>{below}</figure>")
+        curves.iter().enumerate().flat_map(own).collect()
+    };
+    page::Chart { title, unit, xs, lines, marks, ..page::Chart::default() }
 }
 
-fn axes(out: &mut String, scale: &Scale) -> std::fmt::Result {
-    for part in [0.0, 0.5, 1.0] {
-        let at = scale.y(scale.top * part);
-        write!(
-            out,
-            "<line class=grid x1={LEFT} x2={} y1={at:.1} y2={at:.1} /><text class=soft text-anchor=end x={} y={:.1}>{}</text>",
-            WIDTH - 8.0,
-            LEFT - 6.0,
-            at + 4.0,
-            figure(scale.top * part)
-        )?;
-    }
-    write!(
-        out,
-        "<text class=soft x={LEFT} y={}>0 s</text><text class=soft text-anchor=end x={} y={}>{:.0} s</text>",
-        HEIGHT - 6.0,
-        WIDTH - 8.0,
-        HEIGHT - 6.0,
-        scale.seconds
-    )
-}
-
-/// Marks in a chart, and what they are in words `below` it; `whose` stands before these.
-fn draw_marks(
-    out: &mut String,
-    below: &mut String,
-    scale: &Scale,
-    marks: &[Mark],
-    whose: &str,
-) -> std::fmt::Result {
-    for (at_s, what) in marks.iter().filter(|mark| mark.0 <= scale.seconds).take(MARKS_MAX) {
-        let at = scale.x(*at_s);
-        write!(out, "<line class=mark x1={at:.1} x2={at:.1} y1=8 y2={} />", HEIGHT - BOTTOM)?;
-        write!(below, "<div class=soft>┆ {whose}{at_s:.1} s: {}</div>", escaped(what))?;
-    }
-    Ok(())
-}
-
-/// The next of 1, 2, 5, 10, 20, 50 …
-fn round_up(most: f64) -> f64 {
-    let ten = 10_f64.powf(most.max(1e-9).log10().floor());
-    [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|step| step * ten)
-        .find(|top| *top >= most)
-        .unwrap_or(most)
+/// The marks of a variant within a chart.
+fn marked(curve: &Curve, end_s: f64, whose: Option<(String, usize)>) -> Vec<Mark> {
+    let within = curve.marks.iter().filter(|event| event.0 <= end_s).take(MARKS_MAX);
+    within.map(|(x, text)| Mark { x: *x, text: text.clone(), whose: whose.clone() }).collect()
 }
 
 #[cfg(test)]
@@ -263,43 +171,46 @@ mod tests {
 
     fn curve(variant: &str, hosts: usize, marks: &[(f64, &str)]) -> Curve {
         let marks = marks.iter().map(|(at_s, what)| (*at_s, (*what).to_owned())).collect();
-        let line: Line = (0..8).map(|second| (f64::from(second), 5.0)).collect();
+        let line: Points = (0..8).map(|second| (f64::from(second), 5.0)).collect();
         Curve { variant: variant.to_owned(), lines: vec![line; hosts], marks }
     }
 
-    fn drawn(curves: &[Curve]) -> String {
-        let mut out = String::new();
-        draw(&mut out, "t", curves).unwrap();
-        out
+    fn chart(curves: &[Curve]) -> page::Chart {
+        drawn("t".to_owned(), Unit::PerSecond, curves)
     }
 
     #[test]
     fn every_variant_has_its_share_of_lines() {
-        let out = drawn(&[curve("one", 70, &[]), curve("two", 2, &[]), curve("three", 1, &[])]);
-        assert_eq!(out.matches("<polyline").count(), 8 + 2 + 1);
-        for told in ["— one, 8 of 70 hosts<", "— two, 2 hosts<", "— three<"] {
-            assert!(out.contains(told), "{told}: {out}");
-        }
+        let chart = chart(&[curve("one", 70, &[]), curve("two", 2, &[]), curve("three", 1, &[])]);
+        assert_eq!(chart.lines.len(), 8 + 2 + 1);
+        let legend = chart.lines.iter().filter(|line| !line.quiet);
+        let legend: Vec<(&str, usize)> =
+            legend.map(|line| (line.label.as_str(), line.colour)).collect();
+        assert_eq!(legend, [("one, 8 of 70 hosts", 0), ("two, 2 hosts", 1), ("three", 2)]);
     }
 
     #[test]
-    fn faults_are_told_once_where_they_are_alike_and_else_with_their_variant() {
-        let alike = drawn(&[curve("one", 1, &[(3.0, "cut")]), curve("two", 1, &[(3.04, "cut")])]);
-        assert_eq!(alike.matches("class=mark").count(), 1);
-        assert!(alike.contains("┆ 3.0 s: cut"), "{alike}");
+    fn marks_are_shown_once_if_all_variants_have_them_and_else_with_their_variant() {
+        let alike = chart(&[curve("one", 1, &[(3.0, "cut")]), curve("two", 1, &[(3.04, "cut")])]);
+        assert_eq!(alike.marks, [Mark { x: 3.0, text: "cut".to_owned(), whose: None }]);
         for other in [&[][..], &[(4.0, "cut")], &[(3.0, "paused")]] {
-            let out = drawn(&[curve("one", 1, &[(3.0, "cut")]), curve("two", 1, other)]);
-            assert_eq!(out.matches("class=mark").count(), 1 + other.len());
-            assert!(out.contains(">one</span>, 3.0 s: cut"), "{out}");
-            assert_eq!(out.contains(">two</span>, "), !other.is_empty(), "{out}");
+            let chart = chart(&[curve("one", 1, &[(3.0, "cut")]), curve("two", 1, other)]);
+            let whose = |mark: &Mark| mark.whose.clone().unwrap();
+            assert_eq!(chart.marks.len(), 1 + other.len());
+            assert_eq!(whose(&chart.marks[0]), ("one".to_owned(), 0));
+            assert!(chart.marks.iter().skip(1).all(|mark| whose(mark) == ("two".to_owned(), 1)));
         }
     }
 
     #[test]
-    fn an_axis_ends_above_the_highest_point() {
-        for (most, top) in [(0.9, 1.0), (1.5, 2.0), (42.0, 50.0), (501.0, 1000.0), (1000.0, 1000.0)]
-        {
-            assert!((round_up(most) - top).abs() < 1e-9, "{most}");
-        }
+    fn lines_share_one_axis_and_missing_seconds_interrupt_them() {
+        let mut short = curve("short", 1, &[]);
+        short.lines[0].remove(3);
+        short.lines[0].truncate(5);
+        let chart = chart(&[curve("long", 1, &[(99.0, "late")]), short]);
+        assert_eq!(chart.xs, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        let some = Some(5.0);
+        assert_eq!(chart.lines[1].values, [some, some, some, None, some, some, None, None]);
+        assert!(chart.marks.is_empty(), "after the end");
     }
 }

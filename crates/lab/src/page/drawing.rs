@@ -1,27 +1,27 @@
-//! A drawing of an incident's hosts and links.
+//! A drawing of an incident's hosts and links, as SVG.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use wire::html::escaped;
+use page::escaped;
 
 use crate::incident::{Incident, Link};
 use crate::link::Way;
 use crate::run::record::figure;
 
-/// Measures of the drawing, in pixels.
+/// Sizes in the drawing, in pixels.
 const BOX_WIDTH_MIN: usize = 150;
 const BOX_HEIGHT: usize = 52;
 /// Between two columns, at least.
 const GAP_MIN: usize = 110;
 const ROW: usize = 92;
 const MARGIN: usize = 12;
-/// From a column to where links leave for other rows.
+/// From a column to where links turn to other rows.
 const TURN: usize = 18;
-/// A letter of the page's small text, about.
+/// The approximate width of a letter.
 const LETTER: usize = 7;
 
-/// Where everything stands.
+/// The layout.
 struct Plan {
     places: BTreeMap<String, (usize, usize)>,
     box_width: usize,
@@ -29,7 +29,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Boxes as wide as what they say, and gaps as what stands on the links.
+    /// Boxes are as wide as their texts, gaps as the labels of the links.
     fn of(incident: &Incident) -> Plan {
         let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) * LETTER;
         let said = widest(&mut incident.hosts.values().map(|host| host.what.chars().count()));
@@ -39,7 +39,7 @@ impl Plan {
         Plan { places: places(incident), box_width, column: box_width + GAP_MIN.max(gap) }
     }
 
-    /// The upper left corner of a host; a member of a group stands where its group does.
+    /// The upper left corner of a host; members of a group have their group's.
     fn corner(&self, name: &str) -> (usize, usize) {
         let group = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let place = self.places.get(name).or_else(|| self.places.get(group));
@@ -54,16 +54,16 @@ impl Plan {
     }
 }
 
-/// The drawing as SVG: columns by how many links away a host is from where the load comes from.
+/// The drawing. A host's column is its distance, in links, from the host that makes the load.
 pub(super) fn drawing(incident: &Incident) -> String {
     let plan = Plan::of(incident);
     let (width, height) = plan.size();
     let mut out = format!(
-        "<figure><svg role=img aria-label=\"hosts and links\" width={width} height={height} viewBox=\"0 0 {width} {height}\">"
+        "<figure class=plan><svg role=img aria-label=\"hosts and links\" width={width} height={height} viewBox=\"0 0 {width} {height}\">"
     );
     for link in &incident.links {
         // Writing into a String does not fail.
-        let _ = wire(&mut out, &plan, link);
+        let _ = line(&mut out, &plan, link);
     }
     for (name, host) in &incident.hosts {
         let (x, y) = plan.corner(name);
@@ -83,8 +83,8 @@ pub(super) fn drawing(incident: &Incident) -> String {
     out
 }
 
-/// A link, along its lower host's row, where no other stands, with what it does above and below it.
-fn wire(out: &mut String, plan: &Plan, link: &Link) -> std::fmt::Result {
+/// A link, along the row of its lower host, with its label above and below it.
+fn line(out: &mut String, plan: &Plan, link: &Link) -> std::fmt::Result {
     let [one, other] = link.between.each_ref().map(|name| plan.corner(name.as_ref()));
     let (left, right) = if one.0 <= other.0 { (one, other) } else { (other, one) };
     let class = if link.plain { "wire" } else { "wire lossy" };
@@ -100,14 +100,14 @@ fn wire(out: &mut String, plan: &Plan, link: &Link) -> std::fmt::Result {
         (path, "middle", usize::midpoint(x1, x2), y1.max(y2))
     };
     write!(out, "<path class=\"{class}\" d=\"{path}\" />")?;
-    for (line, y) in label(link, one.0 > other.0).iter().zip([y - 6, y + 14]) {
-        let line = escaped(line);
-        write!(out, "<text class=\"soft halo\" text-anchor={anchor} x={x} y={y}>{line}</text>")?;
+    for (text, y) in label(link, one.0 > other.0).iter().zip([y - 6, y + 14]) {
+        let text = escaped(text);
+        write!(out, "<text class=\"soft halo\" text-anchor={anchor} x={x} y={y}>{text}</text>")?;
     }
     Ok(())
 }
 
-/// What a link does, in a line or two; `is_turned`: its first host stands on the right.
+/// What a link does, in one or two lines; `is_turned`: its first host is on the right.
 fn label(link: &Link, is_turned: bool) -> Vec<String> {
     let (there, back) = if is_turned { ("←", "→") } else { ("→", "←") };
     let told =
@@ -193,14 +193,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_link_does_is_told_in_figures_as_people_write_them() {
+    fn labels_have_no_needless_digits() {
         let read = |text| way(&toml::from_str::<Way>(text).unwrap());
         let told = read("delay = \"2.2ms\"\nloss = \"0.07%\"\nrate = \"1.1Mbit\"");
         assert_eq!(told, "2.2 ms, loses 0.07 %, 1.1 Mb/s");
     }
 
     #[test]
-    fn every_host_has_a_place_of_its_own() {
+    fn no_two_hosts_share_a_place() {
         for entry in crate::incident::entries() {
             let incident = Incident::read(entry.name, entry.text).unwrap();
             let places = places(&incident);

@@ -1,21 +1,21 @@
-//! The page of a run: what was set up, what happened when, the curves, the counters, the findings,
-//! and each figure beside the company's. One file that needs nothing else.
+//! The page of a run: hosts and links, figures next to the company's, findings, charts, events and
+//! kernel counters.
 
 mod curves;
 mod drawing;
 
 use std::fmt::Write;
 
-use wire::html::escaped;
+use page::{Cell, Page, escaped, table};
 
 use crate::incident::Incident;
 use crate::run::Record;
 use crate::run::record::{Check, Finding, Found, VariantRecord, figure};
 
-/// Counters of a host that are shown at most, the most interesting ones first.
+/// Counters shown of a host, in the order of [`TELLING`].
 const COUNTERS_MAX: usize = 14;
 
-/// The kernel's counters that tell most of an incident.
+/// The kernel's counters that say most about an incident.
 const TELLING: &[&str] = &[
     "TcpExtListenOverflows",
     "TcpExtListenDrops",
@@ -38,24 +38,29 @@ const TELLING: &[&str] = &[
     "TcpPassiveOpens",
 ];
 
-/// The page of one run, or of several, one after the other.
+const CSS: &str = include_str!("page.css");
+
+/// Returns the page of one run, or of several.
 pub fn page(runs: &[(&Incident, Record)]) -> String {
-    let mut out = String::from(include_str!("head.html"));
+    let title = match runs {
+        [(_, one)] => one.title.as_str(),
+        _ => "Incidents",
+    };
+    let mut page = Page::new("weir lab", title, CSS);
     for (incident, record) in runs {
-        // Writing into a String does not fail.
-        let _ = run(&mut out, incident, record);
+        // Writing into a page cannot fail.
+        let _ = run(&mut page, incident, record);
     }
-    out.push_str("</main></body></html>\n");
-    out
+    page.finish()
 }
 
-fn run(out: &mut String, incident: &Incident, record: &Record) -> std::fmt::Result {
+fn run(out: &mut Page, incident: &Incident, record: &Record) -> std::fmt::Result {
     let verdict = if record.holds() { ("good", "as expected") } else { ("bad", "not as expected") };
     let short = if record.is_short { ", shortened" } else { "" };
-    writeln!(out, "<section><h1>{}</h1>", escaped(&record.title))?;
+    writeln!(out, "<section class=incident><h1>{}</h1>", escaped(&record.title))?;
     writeln!(
         out,
-        "<p class=meta><b class={}>{}</b> · {}{short} · seed {} · Linux {} on {} processors · {:.0} s</p>",
+        "<p class=soft><b class={}>{}</b> · {}{short} · seed {} · Linux {} on {} processors · {:.0} s</p>",
         verdict.0,
         verdict.1,
         escaped(&record.name),
@@ -65,13 +70,14 @@ fn run(out: &mut String, incident: &Incident, record: &Record) -> std::fmt::Resu
         record.took_s
     )?;
     writeln!(out, "<p>{}</p>", escaped(incident.story.trim()))?;
-    writeln!(out, "<p class=here>In the lab: {}</p>", escaped(incident.here.trim()))?;
+    writeln!(out, "<p class=soft>In the lab: {}</p>", escaped(incident.here.trim()))?;
     writeln!(out, "<h2>Hosts and links</h2>{}", drawing::drawing(incident))?;
     checks(out, &record.checks)?;
     findings(out, &record.findings)?;
     let curves = curves::curves(record);
     if !curves.is_empty() {
-        writeln!(out, "<h2>Curves</h2><div class=charts>{curves}</div>")?;
+        writeln!(out, "<h2>Charts</h2>")?;
+        out.charts(curves);
     }
     writeln!(out, "<h2>Variants</h2>")?;
     for variant in &record.variants {
@@ -81,35 +87,30 @@ fn run(out: &mut String, incident: &Incident, record: &Record) -> std::fmt::Resu
     writeln!(out, "</section>")
 }
 
-fn checks(out: &mut String, checks: &[Check]) -> std::fmt::Result {
+fn checks(out: &mut Page, checks: &[Check]) -> std::fmt::Result {
     if checks.is_empty() {
         return Ok(());
     }
-    writeln!(
-        out,
-        "<h2>Figures</h2><table><tr><th>what</th><th>here</th><th>expected</th><th>theirs</th></tr>"
-    )?;
-    for check in checks {
+    writeln!(out, "<h2>Figures</h2>")?;
+    let rows = checks.iter().map(|check| {
         let value = check.value.map_or_else(|| "–".to_owned(), figure);
-        let is_told = check.at_least.or(check.at_most).is_none();
-        let class = match (check.holds, is_told) {
-            (false, _) => "bad",
-            (true, true) => "",
-            (true, false) => "good",
+        let has_bounds = check.at_least.or(check.at_most).is_some();
+        let class = match (check.holds, has_bounds) {
+            (false, _) => "num bad",
+            (true, false) => "num",
+            (true, true) => "num good",
         };
-        writeln!(
-            out,
-            "<tr><td>{}</td><td class=\"num {class}\">{value} {}</td><td class=num>{}</td><td>{}</td></tr>",
-            escaped(&check.what),
-            escaped(&check.unit),
-            check.bounds(),
-            escaped(&check.theirs)
-        )?;
-    }
-    writeln!(out, "</table>")
+        [
+            Cell::from(&check.what),
+            Cell::from(format!("{value} {}", check.unit)).class(class),
+            Cell::from(check.bounds()).class("num"),
+            Cell::from(&check.theirs),
+        ]
+    });
+    table(out, ["what", "here", "expected", "theirs"], rows)
 }
 
-fn findings(out: &mut String, all: &[Found]) -> std::fmt::Result {
+fn findings(out: &mut Page, all: &[Found]) -> std::fmt::Result {
     if all.is_empty() {
         return Ok(());
     }
@@ -118,13 +119,13 @@ fn findings(out: &mut String, all: &[Found]) -> std::fmt::Result {
         let class = if found.holds { "good" } else { "bad" };
         writeln!(
             out,
-            "<h3 class={class}>{}, found by {}</h3>",
+            "<h3 class={class}>{}, reported by {}</h3>",
             escaped(&found.variant),
             escaped(&found.by)
         )?;
         match (found.has_looked, found.found.is_empty()) {
-            (false, _) => writeln!(out, "<p class=bad>has not looked</p>")?,
-            (true, true) => writeln!(out, "<p>nothing</p>")?,
+            (false, _) => writeln!(out, "<p class=bad>not asked</p>")?,
+            (true, true) => writeln!(out, "<p>none</p>")?,
             (true, false) => {}
         }
         writeln!(out, "<ul>")?;
@@ -147,7 +148,7 @@ fn findings(out: &mut String, all: &[Found]) -> std::fmt::Result {
     Ok(())
 }
 
-fn time_line(out: &mut String, variant: &VariantRecord) -> std::fmt::Result {
+fn time_line(out: &mut Page, variant: &VariantRecord) -> std::fmt::Result {
     writeln!(
         out,
         "<h3>{}: {}</h3><ol class=line>",
@@ -161,15 +162,14 @@ fn time_line(out: &mut String, variant: &VariantRecord) -> std::fmt::Result {
     writeln!(out, "</ol>")
 }
 
-fn counters(out: &mut String, variant: &VariantRecord) -> std::fmt::Result {
-    writeln!(out, "<details><summary>What the kernels have counted</summary><table>")?;
-    for (host, counters) in &variant.counters {
-        let told = TELLING.iter().filter_map(|name| Some((name, counters.get(*name)?)));
-        let told: Vec<String> =
-            told.take(COUNTERS_MAX).map(|(name, count)| format!("{name} {count}")).collect();
-        if !told.is_empty() {
-            writeln!(out, "<tr><td>{}</td><td>{}</td></tr>", escaped(host), told.join(" · "))?;
-        }
-    }
-    writeln!(out, "</table></details>")
+fn counters(out: &mut Page, variant: &VariantRecord) -> std::fmt::Result {
+    writeln!(out, "<details><summary>Kernel counters that increased</summary>")?;
+    let rows = variant.counters.iter().filter_map(|(host, counters)| {
+        let shown = TELLING.iter().filter_map(|name| Some((name, counters.get(*name)?)));
+        let shown: Vec<String> =
+            shown.take(COUNTERS_MAX).map(|(name, count)| format!("{name} {count}")).collect();
+        (!shown.is_empty()).then(|| [host.clone(), shown.join(" · ")])
+    });
+    table(out, [] as [&str; 0], rows)?;
+    writeln!(out, "</details>")
 }

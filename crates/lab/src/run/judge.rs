@@ -1,4 +1,4 @@
-//! What a run's figures and findings are worth: held against what its file expects.
+//! Compares a run's figures and findings with the expectations of its file.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use super::Request;
 use super::record::{Check, Finding, Found, Record};
 use crate::incident::{Expect, Findings, Incident};
 
-/// Rules on what all hosts of the lab share: the machine under them. They are told, and never
-/// unexpected, since no incident makes them speak.
+/// Rules on the machine that all hosts share. Their findings are shown, and never unexpected, since no
+/// incident causes them.
 const OF_THE_MACHINE: &[&str] = &["cpu_steal"];
 
-/// Rules that are expected beside those: a machine that stands still sends segments again because it
-/// reads their acknowledgements too late.
+/// Rules that are also expected then: a stalled machine retransmits segments because it reads their
+/// acknowledgements too late.
 const OF_A_STALLED_MACHINE: &[&str] = &["loss", "server_loss"];
 
 /// Adds the checks and findings to a record.

@@ -1,10 +1,10 @@
-//! A run of an incident: each variant from clean to clean, and then what its figures say.
+//! Runs an incident: each variant from setup to cleanup, then the comparison with the expectations.
 
+mod command_line;
 mod judge;
 mod program;
 pub mod record;
 mod stage;
-mod words;
 mod written;
 
 use std::path::{Path, PathBuf};
@@ -27,9 +27,9 @@ pub struct Request<'a> {
     pub name: &'a str,
     /// The incident.
     pub incident: &'a Incident,
-    /// Seed of the links' decisions and of what programs are told by `{seed}`.
+    /// The seed of the links' decisions, and `{{ seed }}` in templates.
     pub seed: u64,
-    /// Shortened: for a first look, and for tests.
+    /// Shortened, for tests and a first try.
     pub is_short: bool,
     /// Only this variant; expectations about others are left out.
     pub only: Option<&'a str>,
@@ -39,18 +39,18 @@ pub struct Request<'a> {
     pub keeps_files: bool,
 }
 
-/// What is told while it runs.
+/// Progress of a run.
 pub enum Told<'a> {
     /// A variant begins.
     Variant(&'a Variant),
-    /// Something is done, or happens.
+    /// An event.
     Event(&'a str),
 }
 
 /// Runs an incident to its end.
 ///
 /// # Errors
-/// What could not be done, in one line. A figure that is not as expected is no error.
+/// Why the run could not be completed, in one line. An unexpected figure is not an error.
 pub fn run(request: &Request<'_>, stop: &Stop, tell: &dyn Fn(Told<'_>)) -> Result<Record, String> {
     check_programs(request)?;
     // A run that was killed may have left what would stand in the way.
@@ -134,19 +134,19 @@ fn run_variant(
     stage.finish()
 }
 
-/// Every program that is started must be there, before anything is made.
+/// Checks that every program is installed, before anything is created.
 fn check_programs(request: &Request<'_>) -> Result<(), String> {
     let incident = request.incident;
     let commands = incident.programs.iter().map(|program| program.run.as_ref().as_str());
     let steps = incident.steps.iter().filter_map(|step| match step.action() {
-        Ok(Action::Run(command)) => Some(command),
+        Ok(Action::Run(command)) => Some(command.as_ref().as_str()),
         _ => None,
     });
     let mut missing: Vec<&str> = commands
         .chain(steps)
-        .flat_map(|command| command.split_whitespace().take(1).chain(in_braces(command)))
+        .flat_map(|command| command.split_whitespace().take(1).chain(programs_in(command)))
         .chain(["ip"])
-        .filter(|name| program_path(request, name).is_none())
+        .filter(|name| program_path(request.weir, name).is_none())
         .collect();
     missing.sort_unstable();
     missing.dedup();
@@ -155,31 +155,34 @@ fn check_programs(request: &Request<'_>) -> Result<(), String> {
     }
     let missing = missing.join(", ");
     Err(format!(
-        "{} needs what is not here: {missing}; scripts/install-test-peers installs it",
+        "{} needs programs that are not installed: {missing}; scripts/install-test-peers installs them",
         request.name
     ))
 }
 
-/// The programs that a command names as `{program:NAME}`.
-fn in_braces(command: &str) -> impl Iterator<Item = &str> {
-    command.split("{program:").skip(1).filter_map(|behind| Some(behind.split_once('}')?.0))
+/// The programs that a command names as `program('NAME')`.
+fn programs_in(command: &str) -> impl Iterator<Item = &str> {
+    command.split("program(").skip(1).filter_map(|behind| {
+        let quote = behind.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
+        Some(behind[1..].split_once(quote)?.0)
+    })
 }
 
-fn program_path(request: &Request<'_>, name: &str) -> Option<PathBuf> {
+fn program_path(weir: &Path, name: &str) -> Option<PathBuf> {
     if name == "weir" {
-        return Some(request.weir.to_path_buf());
+        return Some(weir.to_path_buf());
     }
-    find(name, request.weir)
+    find(name, weir)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::in_braces;
+    use super::programs_in;
 
     #[test]
     fn programs_that_a_shell_starts_are_found_too() {
-        let command =
-            "sh -c 'mkdir x && exec {program:versitygw} --port {self}:1 | {program:tee} y'";
-        assert_eq!(in_braces(command).collect::<Vec<_>>(), ["versitygw", "tee"]);
+        let command = "sh -c 'mkdir x && exec {{ program('versitygw') }} --port {{ host }}:1 \
+                       | {{ program(\"tee\") }} y'";
+        assert_eq!(programs_in(command).collect::<Vec<_>>(), ["versitygw", "tee"]);
     }
 }

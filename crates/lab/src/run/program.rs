@@ -1,4 +1,4 @@
-//! Programs on hosts: found, started, ended, with what they write kept in files.
+//! Programs on hosts: finding, starting and stopping them. Their output goes to files.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -12,10 +12,10 @@ use crate::stop::Stop;
 
 /// How long a program has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// What is shown of a program's last words.
+/// The length of a program's last output in messages.
 const LAST_WORDS_BYTES: usize = 600;
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub(super) struct Running {
     /// Its name, with its host's behind it if it runs on several.
@@ -51,18 +51,18 @@ impl Running {
         Ok(Running { name, of, child, output, errors, is_stopped: false })
     }
 
-    /// How it ended, if it has: its exit code; -1 for a signal.
+    /// Its exit code, if it has ended; -1 for a signal.
     pub(super) fn ended(&mut self) -> Option<i32> {
         let status = self.child.try_wait().ok()??;
         Some(status.code().unwrap_or(-1))
     }
 
-    /// What it has written to standard output.
+    /// Its standard output.
     pub(super) fn said(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.output).unwrap_or_default()).into_owned()
     }
 
-    /// The end of what it has complained about, or else of what it has said.
+    /// The end of its standard error, or if that is empty, of its standard output.
     pub(super) fn last_words(&self) -> String {
         let errors = std::fs::read(&self.errors).unwrap_or_default();
         let text = if errors.is_empty() {
@@ -74,7 +74,7 @@ impl Running {
         text[from..].trim().to_owned()
     }
 
-    /// Sends a signal; one that has ended needs none.
+    /// Sends a signal, unless it has ended.
     pub(super) fn ask(&mut self, ask: Ask) {
         if self.ended().is_none() {
             let _ = signal(self.child.id(), ask);

@@ -1,4 +1,4 @@
-//! What a run came to, as it is written into a file and onto the page.
+//! The results of a run, for the JSON file and the page.
 
 use std::collections::BTreeMap;
 
@@ -24,16 +24,16 @@ pub struct Record {
     pub took_s: f64,
     /// In the order in which they ran.
     pub variants: Vec<VariantRecord>,
-    /// Figures, and what they had to be.
+    /// Figures and their bounds.
     pub checks: Vec<Check>,
-    /// Findings, and what had to be found.
+    /// Findings and what was expected.
     pub findings: Vec<Found>,
     /// Everything that steps have written, by variant and step.
     pub figures: Value,
 }
 
 impl Record {
-    /// Whether everything came out as expected.
+    /// Whether everything is as expected.
     pub fn holds(&self) -> bool {
         self.checks.iter().all(|check| check.holds) && self.findings.iter().all(|found| found.holds)
     }
@@ -59,18 +59,18 @@ pub struct Event {
     pub at_s: f64,
     /// What.
     pub what: String,
-    /// A fault or its mending, and not a measurement.
+    /// Whether it is a fault or its end, rather than a measurement.
     pub is_fault: bool,
 }
 
-/// A figure and what it had to be.
+/// A figure and its bounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     /// What it is.
     pub what: String,
-    /// Where it stands.
+    /// The expression.
     pub figure: String,
-    /// What it is in this run; `None` when it was not to be found.
+    /// Its value in this run; `None`: not found.
     pub value: Option<f64>,
     /// What it counts in.
     pub unit: String,
@@ -85,7 +85,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// What it had to be, in words; nothing for a figure that is only told.
+    /// The expected range as text; empty for a figure without bounds.
     pub fn bounds(&self) -> String {
         match (self.at_least.map(figure), self.at_most.map(figure)) {
             (Some(least), Some(most)) if least == most => least,
@@ -97,31 +97,30 @@ impl Check {
     }
 }
 
-/// A figure as people write it.
+/// Writes a figure with a few significant digits.
 pub fn figure(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 || value.fract() == 0.0 => return format!("{value:.0}"),
         size if size >= 1.0 => 2,
         _ => 4,
     };
-    let text = format!("{value:.digits$}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    page::trimmed(value, digits)
 }
 
-/// What was found, and what had to be.
+/// Findings, and what was expected.
 #[derive(Clone, Debug, Serialize)]
 pub struct Found {
     /// In which variant.
     pub variant: String,
-    /// Who looked: a step, or the balancer itself.
+    /// The step or the balancer that reported.
     pub by: String,
-    /// Whether there was a look at all; no finding means something only then.
+    /// Whether it was asked at all; otherwise the absence of findings means nothing.
     pub has_looked: bool,
     /// What was found.
     pub found: Vec<Finding>,
-    /// Rules that had to speak, and did not, or not as sure of it as they had to be.
+    /// Expected rules that reported nothing, or with another certainty.
     pub missing: Vec<String>,
-    /// Rules that spoke of something serious that nobody expected.
+    /// Rules with an unexpected warning or critical finding.
     pub unexpected: Vec<String>,
     /// Whether it is as expected.
     pub holds: bool,
@@ -130,20 +129,20 @@ pub struct Found {
 /// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The rule that spoke.
+    /// The rule.
     pub rule: String,
     /// `note`, `advice`, `warning` or `critical`.
     pub severity: String,
     /// `possible`, `likely` or `certain`.
     pub certainty: String,
-    /// What it said, of the first that it spoke of.
+    /// The text of the first such finding.
     pub what: String,
-    /// How often it spoke like that: of several subjects, or on several hosts.
+    /// How many such findings there are, of several subjects or hosts.
     pub times: usize,
 }
 
 impl Finding {
-    /// Whether somebody should act on it.
+    /// Whether it is a warning or critical.
     pub fn has_weight(&self) -> bool {
         matches!(&*self.severity, "warning" | "critical")
     }

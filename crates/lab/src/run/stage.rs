@@ -1,24 +1,26 @@
-//! One variant at work: its network, its programs, and the steps that are done there.
+//! The run of one variant: its network, its programs and its steps.
 
 mod scope;
 
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use os::process::Ask;
 use serde_json::{Map, Value, json};
+use toml::Spanned;
 
+use super::command_line::split;
 use super::program::Running;
 use super::record::{Event, VariantRecord};
-use super::words::{fill, split};
 use super::written::{self, one_or_all};
 use super::{Request, Told, program_path};
 use crate::incident::{Action, Pause, Program, Step, Variant};
 use crate::network::Network;
 use crate::stop::Stop;
+use crate::template;
 use crate::units::Time;
 use scope::Scope;
 
@@ -27,18 +29,18 @@ const READY_WITHIN: Duration = Duration::from_secs(15);
 /// Between two attempts to connect to one that is not ready.
 const CONNECT_WAIT: Duration = Duration::from_millis(500);
 
-/// A variant at work.
+/// The run of a variant.
 pub(super) struct Stage<'a> {
     request: &'a Request<'a>,
     variant: &'a Variant,
     stop: &'a Stop,
     tell: &'a dyn Fn(Told<'_>),
-    // Ended before the network is: fields are dropped in this order.
+    // Dropped before the network: fields are dropped in this order.
     background: Vec<Doing<'a>>,
     programs: Vec<Running>,
     network: Network,
     folder: PathBuf,
-    words: BTreeMap<String, String>,
+    scope: Arc<Scope>,
     begun: model::Moment,
     events: Vec<Event>,
     outputs: Map<String, Value>,
@@ -54,7 +56,7 @@ struct Doing<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Makes the network and starts the programs.
+    /// Creates the network and starts the programs.
     pub(super) fn set_up(
         request: &'a Request<'a>,
         variant: &'a Variant,
@@ -68,6 +70,7 @@ impl<'a> Stage<'a> {
             .map_err(|error| format!("{}: {error}", folder.display()))?;
         let run = std::process::id().to_string();
         let network = Network::make(incident, variant, &run, request.seed, stop)?;
+        let scope = Arc::new(Scope::of(request, variant, &network, &folder));
         let mut stage = Stage {
             request,
             variant,
@@ -77,7 +80,7 @@ impl<'a> Stage<'a> {
             programs: Vec::new(),
             network,
             folder,
-            words: incident.words(variant, request.is_short),
+            scope,
             begun: os::clock::now(),
             events: Vec::new(),
             outputs: Map::new(),
@@ -101,7 +104,7 @@ impl<'a> Stage<'a> {
             1 => program.name.clone(),
             _ => format!("{}-{host}", program.name),
         };
-        let command = self.filled(program.run.as_ref(), host, None)?;
+        let command = self.filled(&program.run, host, None)?;
         let running = Running::start(command, &name, &program.name, &self.folder)?;
         self.programs.push(running);
         Ok(())
@@ -114,7 +117,7 @@ impl<'a> Stage<'a> {
                 continue;
             }
             for host in self.request.incident.members(program.host.as_ref()) {
-                let address = self.fill(ready, &host, None)?;
+                let address = self.scope.fill(ready, Some(&host), None)?;
                 let address: SocketAddr = address
                     .parse()
                     .map_err(|_| format!("{}: `{address}` is no address", program.name))?;
@@ -145,10 +148,10 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Does one step.
+    /// Executes a step.
     pub(super) fn step(&mut self, step: &'a Step) -> Result<(), String> {
         let title = if step.title.is_empty() { &step.name } else { &step.title };
-        let shown = self.fill(title, "", None).unwrap_or_else(|_| title.clone());
+        let shown = template::render(title, self.scope.names(None, None))?;
         let action = step.action()?;
         let is_fault =
             !matches!(action, Action::Run(_) | Action::Wait(_) | Action::End(_) | Action::Sleep(_));
@@ -168,7 +171,7 @@ impl<'a> Stage<'a> {
                 self.wait(name)
             }
             Action::Sleep(time) => {
-                let time = Time::read(&self.fill(time, "", None)?)?;
+                let time = Time::read(&self.scope.fill(time, None, None)?)?;
                 self.stop.wait(time.0);
                 Ok(())
             }
@@ -224,7 +227,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn run(&mut self, step: &'a Step, command: &str) -> Result<(), String> {
+    fn run(&mut self, step: &'a Step, command: &Spanned<String>) -> Result<(), String> {
         let hosts = step.host.as_ref().map(|host| self.request.incident.members(host.as_ref()));
         let hosts = hosts.unwrap_or_default();
         let mut commands = Vec::new();
@@ -254,7 +257,7 @@ impl<'a> Stage<'a> {
         self.end(doing)
     }
 
-    /// Waits for a step's commands and keeps what they have written.
+    /// Waits for a step's commands and keeps their output.
     fn end(&mut self, mut doing: Doing<'a>) -> Result<(), String> {
         let step = doing.step;
         let mut values = Vec::new();
@@ -279,8 +282,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Waits for what is in the background, reads what the kernels have counted, and ends
-    /// everything.
+    /// Waits for background steps, reads the kernels' counters and stops everything.
     pub(super) fn finish(mut self) -> Result<(VariantRecord, Value), String> {
         while let Some(doing) = self.background.pop() {
             self.end(doing)?;
@@ -321,7 +323,7 @@ impl<'a> Stage<'a> {
         Ok((record, outputs))
     }
 
-    /// Asks each balancer of which findings are expected what it has found itself.
+    /// Asks each balancer whose findings are checked for them.
     fn ask_balancers(&mut self) -> Result<(), String> {
         let incident = self.request.incident;
         for findings in &incident.findings {
@@ -332,7 +334,7 @@ impl<'a> Stage<'a> {
             let own = |one: &&Program| one.name == *balancer.as_ref();
             let hosts = incident.programs.iter().find(own).map(|one| one.host.as_ref());
             let hosts = hosts.map_or_else(Vec::new, |host| incident.members(host));
-            self.note(format!("{} says what it has found itself", balancer.as_ref()), false);
+            self.note(format!("{} is asked for its own findings", balancer.as_ref()), false);
             let answers: Result<Vec<Value>, String> =
                 hosts.iter().map(|host| self.findings_of(host)).collect();
             self.outputs.insert(balancer.as_ref().clone(), Value::Array(answers?));
@@ -340,14 +342,14 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// What the admin API of the balancer on a host says of its findings.
+    /// The findings that the admin API of the balancer on a host reports.
     fn findings_of(&self, host: &str) -> Result<Value, String> {
         let mut command = self.network.command(host, self.request.weir);
         let output = command.args(["status", "--json"]).output();
         let output = output.map_err(|error| format!("weir status on {host}: {error}"))?;
         let mut status: Value = serde_json::from_slice(&output.stdout).map_err(|_| {
             let words = String::from_utf8_lossy(&output.stderr);
-            format!("the balancer on {host} says nothing of itself: {}", words.trim())
+            format!("the balancer on {host} did not report its status: {}", words.trim())
         })?;
         Ok(status["doctor"].take())
     }
@@ -366,42 +368,19 @@ impl<'a> Stage<'a> {
     }
 
     /// A command line on a host.
-    fn filled(&self, line: &str, host: &str, out: Option<&Path>) -> Result<Command, String> {
-        let mut filled = Vec::new();
-        for word in split(line)? {
-            let value = self.fill(&word, host, out)?;
-            // A word in braces alone may stand for several.
-            if word.starts_with('{') && word.ends_with('}') {
-                filled.extend(value.split_whitespace().map(str::to_owned));
-            } else {
-                filled.push(value);
-            }
-        }
-        let (program, words) = filled.split_first().ok_or("an empty command line")?;
-        let path = program_path(self.request, program)
+    fn filled(
+        &self,
+        line: &Spanned<String>,
+        host: &str,
+        out: Option<&Path>,
+    ) -> Result<Command, String> {
+        let words = split(&self.scope.fill(line, Some(host), out)?)?;
+        let (program, words) = words.split_first().ok_or("an empty command line")?;
+        let path = program_path(self.request.weir, program)
             .ok_or_else(|| format!("there is no program {program}"))?;
         let mut command = self.network.command(host, &path);
         command.args(words);
         command.current_dir(&self.folder);
         Ok(command)
-    }
-
-    fn fill(&self, text: &str, host: &str, out: Option<&Path>) -> Result<String, String> {
-        fill(text, &Scope { stage: self, host, out })
-    }
-
-    /// Writes a file of the incident for a host; where it is.
-    fn file(&self, name: &str, host: &str) -> Option<PathBuf> {
-        let text = self.request.incident.files.get(name)?;
-        let path = self.folder.join(format!("{host}-{name}"));
-        let filled = self.fill(text, host, None);
-        let written = filled.and_then(|text| {
-            std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
-        });
-        if let Err(why) = written {
-            (self.tell)(Told::Event(&format!("{name}: {why}")));
-            return None;
-        }
-        Some(path)
     }
 }

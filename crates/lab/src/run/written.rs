@@ -1,4 +1,4 @@
-//! What commands have written, as one value.
+//! The output of commands as one JSON value.
 
 use serde_json::Value;
 

@@ -108,7 +108,7 @@ impl Answer {
         // Writing to a Vec cannot fail.
         let _ = write!(Bytes(out), "HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
         out.extend_from_slice(b"Date: ");
-        out.extend_from_slice(&wire::date::imf_fixdate(now_s));
+        wire::date::put_imf_fixdate(out, now_s);
         out.extend_from_slice(b"\r\n");
         if let Some(location) = &self.location {
             let _ = write!(Bytes(out), "Location: {location}\r\n");

@@ -56,7 +56,7 @@ fn balancer(snapshot: &Snapshot) -> String {
     row("zone", snapshot.zone.as_deref().unwrap_or("none").to_owned());
     row("workers", snapshot.workers.map_or("one per core".to_owned(), |n| n.to_string()));
     row("connections", format!("at most {}", snapshot.connections_max));
-    row("stopping", format!("within {}", config::show_duration(snapshot.drain_max)));
+    row("stopping", format!("within {}", model::units::show_duration(snapshot.drain_max)));
     if let Some((user, group)) = &snapshot.run_as {
         let group = group.as_ref().map(|group| format!(", group {group}"));
         row("runs as", format!("{user}{}", group.unwrap_or_default()));
@@ -67,7 +67,7 @@ fn balancer(snapshot: &Snapshot) -> String {
     });
     row("admin API", admin.unwrap_or("off".to_owned()));
     let Metrics { statsd, graphite, interval, prefix } = &snapshot.metrics;
-    let every = config::show_duration(*interval);
+    let every = model::units::show_duration(*interval);
     for (name, target) in [("statsd", statsd), ("graphite", graphite)] {
         if let Some(target) = target {
             row(name, format!("{target}, every {every}, as {prefix}.…"));

@@ -58,7 +58,7 @@ fn probes(row: &Row) -> Vec<[String; 2]> {
                 part => part,
             });
             let what = parts.collect::<Vec<_>>().join(", ");
-            let every = config::show_duration(probe.interval);
+            let every = model::units::show_duration(probe.interval);
             [format!("{what}, every {every}"), few(probe.services.iter(), SERVICES_SHOWN_MAX)]
         })
         .collect()

@@ -124,8 +124,8 @@ fn limit(route: &Route) -> Option<String> {
     let wait = if limit.wait_max.is_zero() {
         String::new()
     } else {
-        format!(", others wait up to {}", config::show_duration(limit.wait_max))
+        format!(", others wait up to {}", model::units::show_duration(limit.wait_max))
     };
-    let per = config::show_duration(limit.per);
+    let per = model::units::show_duration(limit.per);
     Some(format!("at most {} per {per} and {}{burst}{wait}", limit.requests, limit.by))
 }

@@ -72,7 +72,7 @@ fn limit(service: &Service) -> String {
     match service.queue.length_max {
         0 => format!("{max}, then {status}"),
         length => {
-            let wait = config::show_duration(service.queue.wait_max);
+            let wait = model::units::show_duration(service.queue.wait_max);
             format!("{max}, {length} wait up to {wait}, then {status}")
         }
     }
@@ -80,7 +80,7 @@ fn limit(service: &Service) -> String {
 
 fn check(service: &Service) -> String {
     let Some(check) = &service.check else { return "none".to_owned() };
-    let interval = config::show_duration(check.interval);
+    let interval = model::units::show_duration(check.interval);
     let port = check.port.map(|port| format!(" on port {port}")).unwrap_or_default();
     match &check.kind {
         CheckKind::Tcp if service.tls.is_some() => format!("tcp and TLS{port} every {interval}"),

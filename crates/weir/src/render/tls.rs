@@ -35,7 +35,7 @@ fn listeners(snapshot: &Snapshot) -> Option<String> {
             Some(clients) if clients.required => "show a certificate",
             Some(_) => "may show a certificate",
         };
-        let hsts = tls.hsts.map_or("none".to_owned(), config::show_duration);
+        let hsts = tls.hsts.map_or("none".to_owned(), model::units::show_duration);
         let mut settings = [version.to_owned(), clients.to_owned(), hsts];
         let mut name = listener.name.to_string();
         for certificate in &tls.certificates {

@@ -1,4 +1,4 @@
-//! Mistakes in an incident's file, each told with what is wrong and, where it is known, its line.
+//! Mistakes in incident files, and their messages.
 
 use crate::incident::Incident;
 
@@ -46,7 +46,7 @@ fn groups_are_counted_out() {
 #[test]
 fn a_name_in_a_figure_stands_for_its_part() {
     let text = GOOD.replace("[[expect]]", "[figures]\npart = \"before.a + 1\"\n[[expect]]");
-    let text = text.replace("\"before.load.totals.errors\"", "\"10 / {part}\"");
+    let text = text.replace("\"before.load.totals.errors\"", "\"10 / {{ part }}\"");
     let incident = Incident::read("good", &text).unwrap();
     let figure = incident.figure(&incident.expect[0]).unwrap();
     let value = figure.value(&serde_json::json!({ "before": { "a": 4 } })).unwrap();
@@ -70,12 +70,12 @@ fn mistakes_are_told_with_their_line() {
         ("figure = \"before.", "figure = \"after.", "line 24: `after` is no variant"),
         (
             "\"before.load.totals.errors\"",
-            "\"{part} / 2\"",
-            "line 24: `{part}` is no place of a figure",
+            "\"{{ part }} / 2\"",
+            "line 24: undefined value, in `{{ part }} / 2`",
         ),
         (
             "[[expect]]",
-            "[figures]\na = \"{b}\"\nb = \"before.x\"\n[[expect]]",
+            "[figures]\na = \"{{ b }}\"\nb = \"before.x\"\n[[expect]]",
             "`a` of [figures] names another; only figures name parts",
         ),
         ("at_most = 0", "", "line 24: an expectation wants"),
@@ -85,6 +85,16 @@ fn mistakes_are_told_with_their_line() {
         ("step = \"load\"", "", "line 27: findings are those of a `step` or of a `balancer`"),
         ("[hosts.client]", "[hosts.Client]", "no name of a host"),
         ("count = 3", "count = 250", "1 to 200 hosts"),
+        ("run = \"sleep 1\"", "run = \"sleep {{ tiem }}\"", "line 14: `tiem` is not defined"),
+        ("run = \"true\"", "run = \"a {{ host[1 }}\"", "line 18: "),
+        ("[[variants]]", "[[steps]]\nsleep = \"{{ x }}\"\n[[variants]]", "line 20: `x` is not"),
+        (
+            "[[programs]]",
+            "[files]\nf = '''\na\n\n{{ nod }}\n'''\n[[programs]]",
+            "line 15: `nod` is not defined",
+        ),
+        ("[hosts.client]", "[set]\nhost = \"1\"\n[hosts.client]", "variable `host`"),
+        ("[hosts.client]", "[set]\na = \"{{ b }}\"\n[hosts.client]", "variable `a`: `b` is not"),
     ] {
         assert!(GOOD.contains(from), "{from}");
         let error = Incident::read("bad.toml", &GOOD.replacen(from, to, 1)).unwrap_err();

@@ -1,4 +1,4 @@
-//! A direction's decisions, by figures and by seed.
+//! A direction's decisions: their shares, and that a seed repeats them.
 
 use super::*;
 use crate::link::way::{Bursts, Reorder};

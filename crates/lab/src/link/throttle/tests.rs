@@ -1,4 +1,4 @@
-//! The throttle by itself, and held against the four experiments that it is a model of.
+//! The throttle alone, and compared with the four experiments that it models.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -62,7 +62,7 @@ pub(crate) struct LimitArgs {
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let bare = text.strip_suffix('%').unwrap_or(text).trim();
-    let number = bare.parse::<f64>().ok().filter(|number| (0.1..=50.0).contains(number));
-    number.ok_or_else(|| "a percentage from 0.1 to 50".to_owned())
+    let number = model::units::percent(text).map_err(|error| error.to_string())?;
+    let in_bounds = (0.1..=50.0).contains(&number);
+    in_bounds.then_some(number).ok_or_else(|| "a percentage from 0.1 to 50".to_owned())
 }

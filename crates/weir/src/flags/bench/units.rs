@@ -1,30 +1,22 @@
-//! Parses sizes, rates, times and other values with units.
+//! Parses the values of `weir bench`'s flags: sizes, rates, durations, URLs, fields, address ranges.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::SIZE_UNITS;
 use load::objective::Condition;
 use load::schedule::{RATE_MAX_PER_S, Stage};
+use model::units;
 
 /// Source addresses of one range.
 const SOURCES_MAX: u128 = 65_536;
 
-/// A size as it is written in the configuration: `512B`, `50kB`, `5MB`, `1GiB`; or a number of
-/// bytes.
+/// A size as in the configuration, or a plain number of bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "a size is a whole number and a unit: 512B, 50kB, 5MB, 1GiB".to_owned())?;
-    let unit = if unit.is_empty() { "B" } else { unit };
-    let factor = SIZE_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor);
-    let Some(factor) = factor else {
-        return Err("units are B, kB, MB, GB (of 1000) and KiB, MiB, GiB (of 1024)".to_owned());
-    };
-    number.checked_mul(*factor).ok_or_else(|| "larger than Weir can count".to_owned())
+    match text.parse() {
+        Ok(bytes) => Ok(bytes),
+        Err(_) => units::size(text).map_err(|error| error.to_string()),
+    }
 }
 
 /// A URL and its weight.
@@ -45,24 +37,23 @@ pub(crate) fn url(text: &str) -> Result<Url, String> {
     Ok(Url { url: url.to_owned(), weight })
 }
 
-/// A time as everywhere, or a number of seconds, as `ab` takes it.
+/// A duration, or a number of seconds, as `ab` takes it.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=1e9).contains(number));
     let time = match number {
         Some(seconds) => Duration::from_secs_f64(seconds),
-        None => crate::flags::times::duration(text)
-            .map_err(|_| "a time is seconds, or a number and a unit: 10, 300ms, 5m".to_owned())?,
+        None => units::duration(text).map_err(|error| error.to_string())?,
     };
     if time.is_zero() { Err("longer than 0".to_owned()) } else { Ok(time) }
 }
 
 /// Requests per second: `100`, `0.5`, `20k`.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    let bare = text.strip_suffix("/s").unwrap_or(text);
-    let (bare, factor) = bare.strip_suffix('k').map_or((bare, 1.0), |bare| (bare, 1e3));
-    let rate = bare.parse::<f64>().ok().map(|rate| rate * factor);
-    rate.filter(|rate| (0.001..=RATE_MAX_PER_S).contains(rate))
-        .ok_or_else(|| format!("a rate is a number of requests per second, up to {RATE_MAX_PER_S}"))
+    let rate = units::per_second(text).map_err(|error| error.to_string())?;
+    (0.001..=RATE_MAX_PER_S)
+        .contains(&rate)
+        .then_some(rate)
+        .ok_or_else(|| format!("a rate is from 0.001 to {RATE_MAX_PER_S} per second"))
 }
 
 /// Rates, one after the other.
@@ -179,7 +170,7 @@ mod tests {
         assert_eq!(size("512"), Ok(512));
         assert_eq!(size("50kB"), Ok(50_000));
         assert_eq!(size("5MiB"), Ok(5 << 20));
-        for wrong in ["", "kB", "-1B", "1.5MB", "5mb", "99999999999999999GB", "5 MB"] {
+        for wrong in ["", "kB", "-1B", "1,5MB", "5mb", "99999999999999999GB"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
     }

@@ -59,7 +59,7 @@ pub(super) fn get(args: &FactsArgs, settings: Settings) -> Result<Facts, Missing
     let apart = (args.time / (SAMPLES - 1)).max(APART_MIN);
     let shown = std::io::stderr().is_terminal();
     if shown {
-        eprint!("looking for {}…", config::show_duration(apart * (SAMPLES - 1)));
+        eprint!("looking for {}…", model::units::show_duration(apart * (SAMPLES - 1)));
     }
     collector.sample();
     for _ in 2..SAMPLES {

@@ -30,7 +30,7 @@ pub(super) fn run(args: &FactsArgs, common: Common) -> Exit {
     };
     let on_terminal = io::stdout().is_terminal();
     if on_terminal && !args.json {
-        println!("looking for {}…", config::show_duration(args.time));
+        println!("looking for {}…", model::units::show_duration(args.time));
     }
     collector.sample();
     loop {

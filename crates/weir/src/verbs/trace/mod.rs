@@ -89,7 +89,7 @@ fn tell(args: &TraceLook, common: Common, reading: &Reading, events: &Events) ->
     };
     let files = [
         args.svg.as_ref().map(|path| (path, picture())),
-        args.html.as_ref().map(|path| (path, page::page(reading, selected, events, &picture()))),
+        args.html.as_ref().map(|path| (path, page::page(reading, selected, events))),
     ];
     for (path, drawn) in files.into_iter().flatten() {
         if let Err(error) = std::fs::write(path, drawn) {

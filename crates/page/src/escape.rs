@@ -1,7 +1,7 @@
-//! Text as HTML and XML, for pages and drawings that show what came from outside.
+//! Text as HTML and XML, for pages and drawings that show text from outside.
 
-/// A text as it may stand between elements and in quoted attributes. Control characters have no
-/// place there, except the ends of lines and tabs, which are spaces.
+/// Escapes a text for use between elements and in quoted attributes. Line breaks and tabs become
+/// spaces, other control characters U+FFFD.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -24,7 +24,7 @@ mod tests {
     use super::escaped;
 
     #[test]
-    fn what_came_from_outside_cannot_become_markup() {
+    fn text_cannot_become_markup() {
         let escaped = escaped("<b a=\"x\" c='y'>&\u{7}\n");
         assert_eq!(escaped, "&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp;\u{fffd} ");
     }

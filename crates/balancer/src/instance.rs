@@ -240,7 +240,7 @@ impl Balancer {
                     }
                 }
                 Err(error) => {
-                    tracing::error!(%error, "cannot reopen the access log; continuing to write to the old one")
+                    tracing::error!(%error, "cannot reopen the access log; continuing to write to the old one");
                 }
             }
         }

@@ -4,7 +4,7 @@
 //!
 //! **Why.** When the table is full, the kernel evicts entries that have seen no reply yet. If there
 //! are none, it drops packets of new connections. To clients, the server does not respond. Only the
-//! kernel log ("nf_conntrack: table full, dropping packet") and the table's own counters show the
+//! kernel log (`nf_conntrack: table full, dropping packet`) and the table's own counters show the
 //! cause.
 //!
 //! **What to do.** Exclude traffic that needs no tracking (`notrack` for the balancer's own traffic

@@ -1,15 +1,15 @@
-//! Many sockets are in TIME_WAIT, which is harmless.
+//! Many sockets are in `TIME_WAIT`, which is harmless.
 //!
-//! **When.** More than 10,000 sockets are in TIME_WAIT, no destination runs out of local ports
+//! **When.** More than 10,000 sockets are in `TIME_WAIT`, no destination runs out of local ports
 //! (`ports_exhausted`) and their table does not overflow (`time_wait_overflow`).
 //!
 //! **Why.** The side that closes first keeps the connection's addresses for 60 s, so that late
-//! packets cannot reach another connection. A socket in TIME_WAIT belongs to no program and takes
+//! packets cannot reach another connection. A socket in `TIME_WAIT` belongs to no program and takes
 //! less than 300 bytes: one company had 350,000 of them on a server, which used less than 100 MB.
 //! On a server they block nothing, because each has a different client port.
 //!
 //! **What to do.** Nothing. Do not use `tcp_tw_recycle`, which broke clients behind NAT and was
-//! removed in Linux 4.12. Do not lower `tcp_max_tw_buckets`, which ends TIME_WAIT too early.
+//! removed in Linux 4.12. Do not lower `tcp_max_tw_buckets`, which ends `TIME_WAIT` too early.
 //! `tcp_fin_timeout` applies to another state. Keep-alive connections reduce the number and save
 //! handshakes too.
 
@@ -35,7 +35,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             Severity::Note,
             Certainty::Certain,
             format!(
-                "{} are in TIME_WAIT, which is harmless.",
+                "{} are in `TIME_WAIT`, which is harmless.",
                 words::plural(stat.time_wait, "socket")
             ),
         )

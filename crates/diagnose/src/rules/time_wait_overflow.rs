@@ -1,4 +1,4 @@
-//! The table of TIME_WAIT sockets is full, so connections lose their protection against late
+//! The table of `TIME_WAIT` sockets is full, so connections lose their protection against late
 //! packets.
 //!
 //! **When.** `TcpExtTCPTimeWaitOverflow` rises (warning), or TIME-WAIT sockets are above 90 % of

@@ -8,7 +8,7 @@
 //! so some of them could not connect, intermittently and for no visible reason. Linux 4.12 removed
 //! the setting, and the line is only a leftover.
 //!
-//! **What to do.** Remove the line. Many sockets in TIME_WAIT are harmless (`time_wait_many`).
+//! **What to do.** Remove the line. Many sockets in `TIME_WAIT` are harmless (`time_wait_many`).
 
 use crate::facts::Facts;
 use crate::finding::{Certainty, Evidence, Severity};

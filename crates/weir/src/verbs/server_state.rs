@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use admin_api::services::{Server, Service};
 use model::Administrative;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::check::print;
 use crate::api_client::{Client, ClientError, segment};
@@ -16,34 +17,29 @@ pub(crate) fn run(args: &ServerArgs, state: Administrative) -> Exit {
     }
 }
 
-fn ask(args: &ServerArgs, state: Administrative) -> Result<Value, ClientError> {
+fn ask(args: &ServerArgs, state: Administrative) -> Result<Service, ClientError> {
     let (service, server) = (segment(&args.service), segment(&args.server));
     let path = format!("/api/v1/services/{service}/servers/{server}/state");
     Client::new(&args.admin)?.post(&path, &json!({ "state": state.as_str() }))
 }
 
-/// What has come of it: a line for each address, and what is left of the service.
-fn told(service: &Value, args: &ServerArgs) -> String {
+/// Returns a line for each address that was changed, and how many servers of the service remain.
+fn told(service: &Service, args: &ServerArgs) -> String {
     let mut out = String::new();
-    let servers: Vec<&Value> = service["servers"].as_array().into_iter().flatten().collect();
-    let meant = |server: &&&Value| {
-        [&server["address"], &server["name"]].into_iter().any(|is| *is == args.server.as_str())
-    };
-    for server in servers.iter().filter(meant) {
-        let text = |key: &str| server[key].as_str().unwrap_or_default();
-        let in_flight = server["in_flight"].as_u64().unwrap_or(0);
+    let meant = |server: &&Server| [&server.address, &server.name].contains(&&args.server);
+    for server in service.servers.iter().filter(meant) {
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "{} of {}: {}, {in_flight} in flight",
-            text("address"),
+            "{} of {}: {}, {} in flight",
+            server.address,
             args.service,
-            text("state"),
+            server.state.as_str(),
+            server.in_flight,
         );
     }
-    let eligible = service["eligible"].as_u64().unwrap_or(0);
-    let why = service["why"].as_str().unwrap_or_default();
-    let _ = writeln!(out, "{eligible} of {} servers take new work: {why}", servers.len());
+    let (eligible, all) = (service.eligible, service.servers.len());
+    let _ = writeln!(out, "{eligible} of {all} servers take new work: {}", service.why);
     out
 }
 
@@ -68,6 +64,7 @@ mod tests {
                 server("10.0.0.3:80", "10.0.0.3:80"),
             ],
         });
+        let service = serde_json::from_value(service).unwrap();
         assert_eq!(
             told(&service, &args),
             "10.0.0.1:80 of s: drain, 2 in flight\n\

@@ -27,7 +27,7 @@ fn what_cannot_be_is_said_in_a_line_with_an_exit_code() {
         (&["http://user:secret@127.0.0.1/"], 2, "Authorization"),
         (&["http://127.0.0.1:99999/"], 2, "port"),
         (&["http://nowhere.invalid/"], 1, "no address found"),
-        (&[&*nobody], 1, "nobody listens there"),
+        (&[&*nobody], 1, "nothing listens there"),
         (&["--rate", "0", "http://127.0.0.1/"], 2, "a rate is"),
         (&["--expect", "p99<200", "http://127.0.0.1/"], 2, "write p99<200ms"),
         (&["-p", "/does/not/exist", "http://127.0.0.1/"], 2, "/does/not/exist"),
@@ -74,7 +74,7 @@ fn a_server_that_dies_in_the_middle_leaves_the_figures() {
     assert!(answered >= 40.0 && failed > 50.0, "{answered} {failed}");
     assert_eq!(ended.number("totals.requests"), 500.0);
     assert!(ended.number("totals.errors_by_kind.connection_refused") > 50.0);
-    ended.says("nobody listens there");
+    ended.says("nothing listens there");
 }
 
 #[test]

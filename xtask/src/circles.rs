@@ -1,7 +1,8 @@
-//! Circles of files: no two modules that stand side by side use each other, directly or over others.
+//! Finds circular dependencies of files: no two sibling modules may use each other, directly or through
+//! others.
 //!
-//! What a module uses is read from the paths that begin with `crate` or `super`, tests left out. A
-//! module and those below it may use each other: they are one thing in several files.
+//! A module uses what its paths that begin with `crate` or `super` name, outside its tests. A module and
+//! its submodules may use each other: they are one thing in several files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,25 +10,25 @@ use std::path::{Path, PathBuf};
 use crate::Finding;
 use crate::source::{SourceFile, named_paths};
 
-/// The modules of one room: each one's path below the room, and its file.
+/// The modules of one package: each one's path below the package, and its file.
 type Modules = BTreeMap<Vec<String>, PathBuf>;
 
 /// Who uses whom among the modules of one folder.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// Findings for every circle in any room.
+/// Findings for every circle in any package.
 pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
-    let mut rooms: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
+    let mut packages: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
     for file in files.iter().filter(|file| !file.is_test()) {
-        if let Some(room) = file.room() {
-            rooms.entry(room).or_default().push(file);
+        if let Some(package) = file.package() {
+            packages.entry(package).or_default().push(file);
         }
     }
-    rooms.into_iter().flat_map(|(room, files)| check_room(room, &files)).collect()
+    packages.into_iter().flat_map(|(package, files)| check_package(package, &files)).collect()
 }
 
-fn check_room(room: &str, files: &[&SourceFile]) -> Vec<Finding> {
-    let source = Path::new("crates").join(room).join("src");
+fn check_package(package: &str, files: &[&SourceFile]) -> Vec<Finding> {
+    let source = Path::new("crates").join(package).join("src");
     let module = |file: &SourceFile| Some(module(file.path.strip_prefix(&source).ok()?));
     let modules: Modules =
         files.iter().filter_map(|file| Some((module(file)?, file.path.clone()))).collect();
@@ -124,7 +125,7 @@ mod tests {
 
     fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
         let file = |(path, text): &(&str, &str)| SourceFile {
-            path: Path::new("crates/room/src").join(path),
+            path: Path::new("crates/package/src").join(path),
             text: (*text).to_owned(),
         };
         let files: Vec<SourceFile> = files.iter().map(file).collect();

@@ -1,27 +1,31 @@
-//! The I/O fence and the unsafe fence, read from the source.
+//! Checks that pure packages do no I/O and that `unsafe` occurs only in `os`.
 
 use crate::Finding;
-use crate::house::{FENCES, UNSAFE_ROOM, floor};
+use crate::layers::{FENCES, UNSAFE_PACKAGE, layer};
 use crate::source::{NamedPath, SourceFile, named_paths};
 
 /// Findings for what `file` names and must not.
 pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
     let named = named_paths(&file.text);
     let mut findings = Vec::new();
-    if file.room() != Some(UNSAFE_ROOM) {
+    if file.package() != Some(UNSAFE_PACKAGE) {
         let uses = named.iter().filter(|named| named.path == "unsafe");
         findings.extend(uses.map(|named| {
-            finding(file, named, format!("unsafe stands in {UNSAFE_ROOM} alone; wrap it there"))
+            finding(
+                file,
+                named,
+                format!("`unsafe` is allowed only in {UNSAFE_PACKAGE}; wrap it there"),
+            )
         }));
     }
-    let is_pure = file.room().and_then(floor).is_some_and(super::house::Floor::is_pure);
+    let is_pure = file.package().and_then(layer).is_some_and(super::layers::Layer::is_pure);
     if !is_pure || file.is_test() {
         return findings;
     }
     let tests_begin = file.tests_begin();
     for named in named.iter().filter(|named| named.line < tests_begin) {
         if let Some(fence) = FENCES.iter().find(|fence| crosses(&named.path, fence.path)) {
-            let what = format!("{} in a pure room; {}", named.path, fence.instead);
+            let what = format!("{} in a pure package; {}", named.path, fence.instead);
             findings.push(finding(file, named, what));
         }
     }

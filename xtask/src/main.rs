@@ -1,19 +1,19 @@
-//! `cargo run -p xtask -- arrows`: checks that the house stands as ARCHITECTURE.md draws it.
+//! `cargo run -p xtask -- arrows`: checks that the workspace is as ARCHITECTURE.md describes it.
 //!
-//! The rules as data are in [`house`]; each module checks one kind of them and yields
-//! [`Finding`]s. Not a linter of style: that is clippy's and rustfmt's.
+//! [`layers`] has the rules as data; each module checks one kind of rule and returns [`Finding`]s. It does
+//! not check style, as clippy and rustfmt do.
 
 mod arrows;
 mod circles;
 mod fences;
-mod house;
+mod layers;
 mod source;
 mod tidy;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// One thing that does not stand as it should.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     /// The file, relative to the workspace.
@@ -43,16 +43,16 @@ fn main() -> ExitCode {
 }
 
 fn workspace_root() -> PathBuf {
-    // xtask stands directly below the workspace's root.
+    // xtask is directly below the workspace's root.
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Every finding in the workspace at `root`.
+/// Returns every finding in the workspace at `root`.
 fn check(root: &Path) -> Result<Vec<Finding>, String> {
-    let rooms = arrows::read_rooms(root)?;
-    let mut findings = arrows::check(&rooms);
-    findings.extend(arrows::check_map(root, &rooms)?);
+    let packages = arrows::read_packages(root)?;
+    let mut findings = arrows::check(&packages);
+    findings.extend(arrows::check_map(root, &packages)?);
     let files = source::rust_files(root)?;
     for file in &files {
         findings.extend(tidy::check(file));

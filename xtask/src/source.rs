@@ -1,5 +1,5 @@
-//! Rust source as far as the checks need it: files, where their tests begin, and the paths they
-//! name. Not a parser: a lexer that knows comments, strings and `use` trees.
+//! Reads Rust source as far as the checks need it: files, where their tests begin, and the paths they
+//! name. A lexer that knows comments, strings and `use` trees, not a parser.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ pub(crate) struct SourceFile {
 }
 
 impl SourceFile {
-    /// The room it belongs to, if it stands in `crates/<room>/`.
-    pub(crate) fn room(&self) -> Option<&str> {
+    /// The package it belongs to, if it is in `crates/<package>/`.
+    pub(crate) fn package(&self) -> Option<&str> {
         let mut parts = self.path.iter();
         (parts.next()? == "crates").then(|| parts.next()?.to_str())?
     }

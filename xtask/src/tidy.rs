@@ -1,11 +1,10 @@
-//! What every file owes its reader: a header that says what it is for, and a size that fits a
-//! head.
+//! Checks each file for a header that says what it is for, and for its size.
 
 use crate::Finding;
-use crate::house::LINES_BEFORE_TESTS_MAX;
+use crate::layers::LINES_BEFORE_TESTS_MAX;
 use crate::source::SourceFile;
 
-/// Findings for one file.
+/// Reports what is wrong with one file.
 pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let first = file.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
@@ -13,7 +12,7 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
         findings.push(Finding {
             path: file.path.clone(),
             line: 1,
-            what: "begins without a `//!` header that says what it is for".to_owned(),
+            what: "has no `//!` header that says what it is for".to_owned(),
             fails: true,
         });
     }
@@ -22,7 +21,7 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
         findings.push(Finding {
             path: file.path.clone(),
             line: 0,
-            what: format!("{lines} lines before its tests; is it one room?"),
+            what: format!("{lines} lines before its tests; split it if it has several purposes"),
             fails: false,
         });
     }

@@ -1,5 +1,5 @@
-//! Looking at a host, once or again and again: what hardly changes is read at the beginning, what
-//! moves at each sample, and who holds the listeners when they are first seen.
+//! Samples a host once or repeatedly: facts that hardly change are read at the start, counters at each
+//! sample, and the owners of listeners when these are first seen.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Reading a small file, with an error that names it.
+//! Reads a small file; errors name it.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,9 +1,9 @@
-//! Reads this host into facts: once, or again and again ([`Collector`]). What can't be read is
-//! told with the reason, never taken for zero. What the facts mean is `diagnose`'s.
+//! Reads this host into facts, once or repeatedly ([`Collector`]). A figure that cannot be read is
+//! reported with the reason, never as zero. `diagnose` interprets the facts.
 //!
-//! Everything is read from files of /proc and /sys and over netlink, nothing by running other
-//! programs, and without root as far as the kernel shows it to everyone. A sample of a host with a
-//! few sockets takes a few milliseconds of CPU time.
+//! All data come from files in /proc and /sys and from netlink, never from other programs; root is needed
+//! only where the kernel requires it. A sample of a host with few sockets takes a few milliseconds of CPU
+//! time.
 
 mod collector;
 mod file;

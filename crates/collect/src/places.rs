@@ -1,4 +1,4 @@
-//! Which network namespaces there are, and what people call them.
+//! Lists the network namespaces and their names.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

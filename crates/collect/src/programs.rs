@@ -1,5 +1,5 @@
-//! Which programs hold sockets: inode → process, through the descriptors of all processes, in one
-//! walk that ends as soon as every socket asked for is found.
+//! Finds the programs that hold sockets (inode → process) in one pass over the descriptors of all
+//! processes, which ends once all requested sockets are found.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -62,7 +62,7 @@ pub(crate) fn holders(inodes: impl IntoIterator<Item = u64>) -> Holders {
     if wanted.is_empty() {
         return holders;
     }
-    // Without it, nobody is shown.
+    // Without it, no owner is shown.
     let Ok(proc) = Folder::open("/proc") else { return holders };
     let mut longer = Vec::new();
     for pid in pids(&proc) {

@@ -1,6 +1,6 @@
-//! Which connection a segment belongs to: a bounded table by addresses and ports.
+//! Assigns segments to connections: a bounded table by addresses and ports.
 //!
-//! As in tshark, tags and tunnels around the IP header do not tell connections apart.
+//! As in tshark, tags and tunnels outside the IP header do not distinguish connections.
 
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -40,7 +40,7 @@ impl Ends {
 
 /// Connections by their ends: the newest of those between the same two.
 ///
-/// Found for every packet. The hash is quicker than the standard library's, and seeded anew by every
+/// Found for every packet. The hash is quicker than the standard library's, and seeded by every
 /// process, so that a capture cannot be made to fill one bucket.
 #[derive(Debug)]
 pub(crate) struct Table {

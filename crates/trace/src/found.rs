@@ -1,4 +1,4 @@
-//! What a format finds in the bytes at hand.
+//! The result of reading a record from a buffer.
 
 /// Longest packet that is read, in bytes: what tcpdump and tshark write and read at most.
 pub const PACKET_MAX_BYTES: usize = 262_144;

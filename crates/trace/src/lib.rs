@@ -1,8 +1,8 @@
-//! Bytes of a capture → connections → what happened on them, as tshark 4.0 counts it.
+//! A capture's bytes → connections → events on them, counted as tshark 4.0 does.
 //!
 //! [`reader::Reader`] takes a pcap or pcapng file in pieces, [`decode`] finds the TCP segment in a
-//! packet, [`analysis`] says what each one is, [`summary`] counts. [`Trace`] joins them. No clock, no
-//! file, no socket: a shell hands the bytes in. What the counts speak for is said elsewhere.
+//! packet, [`analysis`] sets its flags, [`summary`] counts. [`Trace`] combines them. Pure: no clock,
+//! file or socket; the caller passes the bytes. `diagnose` interprets the counts.
 
 pub mod analysis;
 pub mod decode;

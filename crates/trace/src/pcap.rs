@@ -1,6 +1,6 @@
-//! The classic format of libpcap: a header of 24 bytes, then packets, each behind its own header.
+//! Reads libpcap's classic format: a header of 24 bytes, then packets, each with its own header.
 //!
-//! Both byte orders, microseconds and nanoseconds, and the longer packet headers of the "modified"
+//! Supports both byte orders, microseconds and nanoseconds, and the longer packet headers of the "modified"
 //! format (magic a1b2cd34).
 
 use crate::found::{Found, PACKET_MAX_BYTES};

@@ -1,8 +1,8 @@
-//! pcapng (draft-ietf-opsawg-pcapng): blocks, each with its type and length.
+//! Reads pcapng (draft-ietf-opsawg-pcapng): blocks, each with its type and length.
 //!
-//! Used: section headers (byte order), interfaces (link type, resolution and offset of times),
-//! enhanced, simple and obsolete packets, interface statistics (what was dropped). All others,
-//! names, secrets, comments and what is not known, are passed over, however long.
+//! Reads section headers (byte order), interfaces (link type, resolution and offset of times), enhanced,
+//! simple and obsolete packets, and interface statistics (drops). Skips all other blocks, such as names,
+//! secrets, comments and unknown ones, whatever their length.
 
 use crate::found::{Found, PACKET_MAX_BYTES};
 use crate::pcap::{half, word};

@@ -1,8 +1,7 @@
-//! Bytes of a capture, fed in pieces of any size → its records, one at a time.
+//! A capture's bytes, fed in pieces of any size → its records, one at a time.
 //!
-//! The buffer is of a fixed size, whatever the file's: a record is borrowed from it and gone with
-//! the next one. Which format the bytes have is told by their first four. Compressed bytes are not
-//! for this room: [`compression`] names what a shell has to undo first.
+//! The buffer has a fixed size: a record borrows from it until the next one is read. The first four bytes
+//! identify the format. Compressed captures must be decompressed first: [`compression`] detects them.
 
 use std::fmt;
 
@@ -221,7 +220,7 @@ impl Reader {
     }
 }
 
-/// Tells the format and how many bytes of its header are done with.
+/// Detects the format; returns it and the number of header bytes consumed.
 fn open(bytes: &[u8]) -> Result<Option<(Format, usize)>, String> {
     let Some(magic) = bytes.first_chunk::<4>() else { return Ok(None) };
     if *magic == [0x0a, 0x0d, 0x0d, 0x0a] {

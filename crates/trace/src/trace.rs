@@ -1,4 +1,4 @@
-//! The whole walk of a record: decoded, given to its connection, judged, counted.
+//! Processes a record: decodes it, assigns it to its connection, flags it, counts it.
 
 use crate::analysis::{Connection, Flags, Opening};
 use crate::decode::{Decoded, Decoder, Segment, Tally};

@@ -234,9 +234,9 @@ pub(crate) fn segment(word: &str) -> String {
 pub(crate) enum ClientError {
     /// The token cannot be read.
     Token { path: PathBuf, source: io::Error },
-    /// Nobody is there, or nobody answers.
+    /// Nothing listens there, or it does not answer.
     Unreachable { address: AdminAddress, source: io::Error },
-    /// Somebody else is there.
+    /// Something else than Weir's admin API listens there.
     NoApi { address: AdminAddress, why: String },
     /// The balancer says no.
     Refused { status: u16, message: String },

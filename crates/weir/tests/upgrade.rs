@@ -1,5 +1,5 @@
-//! What a balancer is told while a new process is about to take over from it. The new process is a
-//! program that waits to be told what becomes of it, so that nothing here depends on the time.
+//! Commands to a balancer during an upgrade. The new process is a program that waits for the test to
+//! decide its fate, so that nothing depends on time.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
 use std::fs;
@@ -207,7 +207,7 @@ fn a_signal_during_an_upgrade_reaches_whoever_serves_then() {
     balancer.tell("go");
     let serves = balancer.read_log_until("a new process serves");
     let pid = serves.split("pid=").nth(1).unwrap();
-    let heir = Heir(pid.split(|c: char| !c.is_ascii_digit()).next().unwrap().to_owned());
+    let successor = Successor(pid.split(|c: char| !c.is_ascii_digit()).next().unwrap().to_owned());
     // Both write to the same log, in any order.
     let words = ["leaving", "the file says what is in force"];
     let first = balancer.read_log_until_any(words);
@@ -225,13 +225,13 @@ fn a_signal_during_an_upgrade_reaches_whoever_serves_then() {
     assert_eq!(balancer.process.wait().unwrap().code(), Some(0));
     let lines = fs::read_to_string(&log).unwrap_or_default();
     assert!(lines.contains("/last"), "{lines}");
-    drop(heir);
+    drop(successor);
 }
 
 /// The process that took over.
-struct Heir(String);
+struct Successor(String);
 
-impl Drop for Heir {
+impl Drop for Successor {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-s", "KILL", &self.0]).status();
     }

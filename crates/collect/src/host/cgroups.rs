@@ -1,5 +1,5 @@
-//! cgroups with a quota of CPU time, of both interfaces, as the file system shows them here: in a
-//! container, those of the container.
+//! Reads cgroups (v1 and v2) with a CPU quota, as the file system shows them: in a container, those of
+//! the container.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Whether a hypervisor runs this machine.
+//! Detects whether this machine is virtual.
 
 use diagnose::facts::Known;
 

@@ -1,4 +1,4 @@
-//! What belongs to the machine as a whole.
+//! Reads facts about the machine as a whole.
 
 pub(crate) mod cgroups;
 mod hypervisor;

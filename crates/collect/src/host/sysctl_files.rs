@@ -1,4 +1,4 @@
-//! Files that set kernel parameters at the start, in the order in which they apply.
+//! Finds the files that set kernel parameters at boot, in the order in which they apply.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Network interfaces of the calling thread's namespace: what they carried, and what their drivers
-//! say.
+//! Reads the network interfaces of the calling thread's namespace: their counters and their drivers'
+//! statistics.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! A network namespace: its settings once, its counters, sockets and interfaces at a moment. All of
-//! it is read by a thread that is in the namespace.
+//! Reads a network namespace: its settings once, its counters, sockets and interfaces at each sample, all
+//! from a thread inside the namespace.
 
 pub(crate) mod interfaces;
 pub(crate) mod settings;

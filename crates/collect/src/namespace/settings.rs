@@ -1,4 +1,4 @@
-//! Settings of the network (`/proc/sys/net`) of the calling thread's namespace.
+//! Reads the network settings (`/proc/sys/net`) of the calling thread's namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

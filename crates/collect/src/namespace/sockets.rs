@@ -1,6 +1,5 @@
-//! TCP sockets of the calling thread's namespace: listeners one by one, all others added up as they
-//! stream by, so that memory depends on how many peers there are, within bounds, and not on how
-//! many sockets.
+//! Reads the TCP sockets of the calling thread's namespace: listeners one by one, all others summed as
+//! they are read, so that memory depends on the number of peers (bounded), not of sockets.
 
 mod both;
 

@@ -1,4 +1,4 @@
-//! Files of a cgroup's CPU controller, of both interfaces.
+//! Parses the files of a cgroup's CPU controller (v1 and v2).
 
 use diagnose::facts::{Cgroup, CgroupVersion, Known};
 

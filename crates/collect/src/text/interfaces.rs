@@ -1,4 +1,4 @@
-//! `/proc/net/dev` → what each interface has carried and lost.
+//! `/proc/net/dev` → each interface's traffic and drops.
 
 use diagnose::facts::Interface;
 

@@ -1,4 +1,4 @@
-//! Records of `/dev/kmsg` → lines that speak of the network.
+//! Records of `/dev/kmsg` → lines about the network.
 
 use diagnose::facts::LogLine;
 

@@ -1,5 +1,5 @@
-//! The kernel's texts (/proc, /sys, /dev/kmsg) → facts. Pure: the text is handed in. What is not
-//! as expected is left out or said to be missing; nothing here panics.
+//! Parses the kernel's text files (/proc, /sys, /dev/kmsg) into facts. Pure: the caller passes the text.
+//! Unexpected text is skipped or reported as missing; nothing here panics.
 
 pub(crate) mod cgroup;
 pub(crate) mod counters;

@@ -1,4 +1,4 @@
-//! What `/proc/PID` tells of a process: `stat`, `limits`, the names of its descriptors.
+//! Parses the files of `/proc/PID`: `stat`, `limits`, the names of its descriptors.
 
 /// The inode in `socket:[38117]`, as a descriptor of a socket is named.
 pub(crate) fn socket_inode(link: &[u8]) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! Tables of network code: `softnet_stat`, `sockstat`, and those of `/proc/net/stat`.
+//! Parses tables of the network stack: `softnet_stat`, `sockstat`, and those of `/proc/net/stat`.
 
 use std::collections::BTreeMap;
 

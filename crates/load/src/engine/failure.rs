@@ -10,7 +10,7 @@ model::words! {
         LocalPorts = "local_ports_exhausted",
         /// No descriptor or no memory was free for a socket: the generator's.
         LocalDescriptors = "local_descriptors_exhausted",
-        /// The server's machine answered that nobody listens.
+        /// The server's machine answered that nothing listens.
         Refused = "connection_refused",
         /// The connection attempt was not answered in time.
         ConnectTimeout = "connection_timeout",
@@ -44,7 +44,7 @@ impl Failure {
         match self {
             Failure::LocalPorts => "no local port was free (this machine's)",
             Failure::LocalDescriptors => "no descriptor was free (this machine's)",
-            Failure::Refused => "nobody listens there",
+            Failure::Refused => "nothing listens there",
             Failure::ConnectTimeout => "the connection attempt was not answered in time",
             Failure::Unroutable => "there is no way to the address",
             Failure::Tls => "TLS failed",

@@ -237,7 +237,7 @@ fn wait_for(poller: &mut Poller, time: Duration) -> io::Result<()> {
 
 fn why_not(name: &str, address: SocketAddr, error: &io::Error) -> String {
     let why = match error.kind() {
-        io::ErrorKind::ConnectionRefused => "nobody listens there (connection refused)".to_owned(),
+        io::ErrorKind::ConnectionRefused => "nothing listens there (connection refused)".to_owned(),
         io::ErrorKind::TimedOut => {
             "no answer: a firewall, a wrong address, or a server that is down".to_owned()
         }

@@ -1,4 +1,4 @@
-//! What tshark says of a segment, by tshark's names (`tcp.analysis.NAME`).
+//! The flags that tshark sets on a segment, by tshark's names (`tcp.analysis.NAME`).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! TCP segments → what tshark 4.0 says of each, connection by connection.
+//! TCP segments → tshark 4.0's flags for each, by connection.
 
 mod flags;
 mod rules;
@@ -24,7 +24,7 @@ pub(crate) struct Connection {
     has_early_data: bool,
 }
 
-/// What to do with a segment that may begin a connection anew.
+/// How to treat a segment that may begin a new connection.
 pub(crate) enum Opening {
     /// It belongs to this connection.
     Here(Flags),

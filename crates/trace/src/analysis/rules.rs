@@ -1,7 +1,7 @@
-//! The rules by which tshark 4.0 says what a segment is, in its order.
+//! The rules by which tshark 4.0 flags a segment, in its order.
 //!
-//! Found by experiment, and compared frame by frame with tshark by `e2e/tests/trace.rs`. Later
-//! versions differ. Where a rule looks odd it is tshark's: the numbers are meant to be its own.
+//! Found by experiment; `e2e/tests/trace.rs` compares them with tshark frame by frame. Later versions
+//! differ. Rules that look odd are tshark's: the results are meant to equal its results.
 
 use super::serial::{is_after, is_before};
 use super::side::Side;

@@ -1,4 +1,4 @@
-//! Sequence numbers compared as RFC 1982 compares serial numbers: around the end of 32 bits.
+//! Compares sequence numbers as serial numbers (RFC 1982), which wrap at 32 bits.
 
 /// `one` comes after `other`. Of two numbers half of all apart each comes after the other and before
 /// it, as in tshark.

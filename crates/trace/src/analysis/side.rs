@@ -1,4 +1,4 @@
-//! What tshark remembers of one direction of a connection.
+//! The state that tshark keeps for one direction of a connection.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! IP packets in pieces, until they are whole.
+//! Reassembles fragmented IP packets.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,7 +8,8 @@ use super::Address;
 pub const FRAGMENTED_MAX_PACKETS: usize = 1_024;
 /// What waits in all, in bytes; beyond it the oldest is forgotten.
 pub const FRAGMENTED_MAX_BYTES: usize = 8 << 20;
-/// A packet's pieces. Each carries at least eight bytes, but nobody sends so many.
+/// Maximum number of a packet's fragments. Each carries at least eight bytes, but real packets have far
+/// fewer.
 const PIECES_MAX: usize = 1_024;
 /// An IP packet's length is 16 bits; a piece may not reach beyond.
 const PACKET_MAX_BYTES: usize = 65_535;

@@ -1,5 +1,5 @@
-//! IPv4, IPv6 and its extension headers, and what they carry: TCP, other IP, tunnels, and ICMP's
-//! errors, which quote what they are about.
+//! Decodes IPv4, IPv6 and its extension headers, and their payload: TCP, IP in IP, tunnels, and ICMP
+//! errors, which quote the packet that caused them.
 
 use super::fragments::{Fragments, Piece};
 use super::{Address, Around, Layer, Next, Undecoded, View, tunnel};

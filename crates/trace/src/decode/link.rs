@@ -1,4 +1,4 @@
-//! What is below IP: the links that captures are made on, and the tags and labels on them.
+//! Decodes the link layers of captures, and their tags and labels (VLAN, MPLS).
 
 use super::{Around, Next, Undecoded, View};
 use crate::pcap::{half, word};
@@ -10,7 +10,7 @@ pub(super) struct Unknown;
 pub(super) fn begin(link: u32, view: View<'_>) -> Result<Option<(Next, View<'_>)>, Unknown> {
     Ok(match link {
         1 => Some((Next::Ethernet, view)),
-        // Null and OpenBSD's loopback: the address family, in the byte order of whoever captured.
+        // Null and OpenBSD's loopback: the address family, in the capturing machine's byte order.
         0 | 108 => view.after(4).and_then(|rest| {
             let family = word(view.data, 0, true).min(word(view.data, 0, false));
             matches!(family, 2 | 10 | 24 | 28 | 30).then_some((Next::Ip, rest))
@@ -68,7 +68,7 @@ pub(super) fn llc(view: &mut View<'_>, around: &mut Around) -> Option<Next> {
 }
 
 /// The packet in a record of netfilter's log (`LINKTYPE_NFLOG`): attributes, in the byte order of
-/// whoever captured. Their types are small numbers, which tells the order.
+/// the capturing machine. Their types are small numbers, which reveals the order.
 fn nflog(view: View<'_>) -> Option<View<'_>> {
     const PAYLOAD: u16 = 9;
     /// More attributes than netfilter has; bounds the walk.

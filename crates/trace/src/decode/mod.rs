@@ -1,7 +1,7 @@
-//! A packet's bytes → its TCP segment, through whatever it is wrapped in.
+//! A packet's bytes → its TCP segment, through all encapsulations.
 //!
-//! Lengths are taken from headers, so that packets which the capture cut off count as what they
-//! were. Nesting, fragments and options are bounded; what cannot be read is no segment.
+//! Lengths are taken from headers, so that packets truncated by the capture count with their full size.
+//! Nesting, fragments and options are bounded; an unreadable packet has no segment.
 
 mod fragments;
 mod ip;

@@ -1,4 +1,4 @@
-//! TCP's options (RFC 9293, 7323, 2018, 7413, 8684), as far as its analysis needs them.
+//! Parses TCP options (RFC 9293, 7323, 2018, 7413, 8684), as far as the analysis needs them.
 
 /// Blocks that a SACK option can hold.
 pub const SACK_BLOCKS_MAX: usize = 4;

@@ -1,4 +1,4 @@
-//! TCP's header, and who speaks.
+//! Parses TCP headers, and the addresses of both ends.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Tunnels over IP and over UDP: what is inside, and at which byte it begins.
+//! Decodes tunnels over IP and UDP: the inner protocol and where it begins.
 
 use super::{Around, Next, Undecoded, View};
 

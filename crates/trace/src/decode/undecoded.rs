@@ -1,4 +1,4 @@
-//! Packets without a readable TCP segment: what they hold instead, and how many there are of each.
+//! Counts packets without a readable TCP segment, by their content.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! How often each flag was set, and how much there was of everything.
+//! Counts of each flag, and totals.
 
 use crate::analysis::Flags;
 use crate::decode::{Segment, bits};

@@ -1,4 +1,4 @@
-//! What one end of a connection sent.
+//! Statistics of one direction of a connection.
 
 use super::Counts;
 use super::repeats::Repeats;
@@ -56,7 +56,7 @@ impl Rtt {
     }
 }
 
-/// What one end sent, and what that tells.
+/// Statistics of one direction.
 #[derive(Debug, Default)]
 pub struct Direction {
     /// Flags, segments and bytes.
@@ -132,7 +132,7 @@ pub struct Direction {
     recent: [Print; RECENT],
 }
 
-/// What tells a frame captured twice from a segment sent twice.
+/// Distinguishes a frame captured twice from a segment sent twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Print {
     ip_id: Option<u16>,

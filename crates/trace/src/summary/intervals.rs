@@ -1,4 +1,4 @@
-//! Counts over time, as `io,stat` has them: intervals begin at the first frame.
+//! Counts over time, as in tshark's `io,stat`: intervals begin at the first frame.
 
 use super::Counts;
 

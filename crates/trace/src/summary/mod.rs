@@ -1,4 +1,4 @@
-//! What happened: in all, over time, and on each connection.
+//! Counts in total, over time, and by connection.
 
 mod counts;
 mod direction;

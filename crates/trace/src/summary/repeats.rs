@@ -1,8 +1,7 @@
-//! Segments sent again, until the other end's acknowledgements tell whether that was needed.
+//! Tracks retransmissions until the peer's acknowledgements show whether they were needed.
 //!
-//! A segment sent again was not needed if the capture shows that its bytes had arrived: they were
-//! acknowledged or selectively acknowledged before, or a D-SACK (RFC 2883) reports them as received
-//! twice.
+//! A retransmission was needless if the capture shows that its bytes had arrived: they were acknowledged
+//! or selectively acknowledged before, or a D-SACK (RFC 2883) reports them as received twice.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! A connection from its first frame to its last.
+//! A connection's history from its first frame to its last.
 
 use super::Direction;
 use crate::analysis::Flags;

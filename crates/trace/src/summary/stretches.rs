@@ -1,4 +1,4 @@
-//! Which bytes of a direction have been seen: up to where, and with which holes.
+//! Tracks which bytes of a direction have been seen: the highest, and the gaps.
 
 use crate::analysis::{is_after, is_before};
 

@@ -105,7 +105,7 @@ fn listeners(snapshot: &Snapshot) -> String {
             spoken(listener),
             to,
             format!("at most {}", listener.connections_max),
-            if trusted.is_empty() { "nobody".to_owned() } else { trusted.join(" ") },
+            if trusted.is_empty() { "none".to_owned() } else { trusted.join(" ") },
         ]);
     }
     columns.text()

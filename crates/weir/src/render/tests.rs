@@ -142,8 +142,8 @@ fn what_tls_will_do_is_told() {
         "          any other        closed",
         "app      none: certificates are not verified  its own name  none",
         "other    ca.pem                               x.internal    a.example.com, *.b.example.com, ends 2031-02-03",
-        "public  0.0.0.0:8443  http over TLS            routes            at most 32768  nobody",
-        "passed  0.0.0.0:443   tcp, TLS passed through  2 by server name  at most 32768  nobody",
+        "public  0.0.0.0:8443  http over TLS            routes            at most 32768  none",
+        "passed  0.0.0.0:443   tcp, TLS passed through  2 by server name  at most 32768  none",
     ] {
         assert!(said.lines().any(|said| said.trim_end() == format!("  {line}")), "{line}\n{said}");
     }

@@ -1,4 +1,4 @@
-//! `weir reload`: asks a running balancer to load its configuration anew, and prints the receipt.
+//! `weir reload`: asks a running balancer to reload its configuration, and prints the receipt.
 
 use std::fmt::Write as _;
 use std::time::Duration;

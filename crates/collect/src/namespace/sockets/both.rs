@@ -1,4 +1,4 @@
-//! Two halves of the sockets of a namespace, each added up by its own thread, become one.
+//! Merges the sums of two halves of a namespace's sockets, each read by its own thread.
 
 use diagnose::facts::TcpSummary;
 

@@ -1,13 +1,12 @@
-//! The rules as data: which room stands on which floor, what may be used where.
+//! The rules as data: each package's layer, and what may be used where.
 //!
-//! ARCHITECTURE.md draws the same house; [`crate::arrows::check_map`] keeps the two together.
+//! ARCHITECTURE.md shows the same layers; [`crate::arrows::check_map`] compares the two.
 
-/// The floors, from the bottom. A room may import rooms of lower floors only, never one of its
-/// own floor.
+/// The layers, from the bottom. A package may depend only on packages of lower layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Floor {
+pub(crate) enum Layer {
     /// What things are; bytes to types and back.
-    Nouns,
+    DataTypes,
     /// Counting and recording; certificates. No I/O.
     Records,
     /// Events and now become decisions. No I/O.
@@ -22,55 +21,55 @@ pub(crate) enum Floor {
     Shells,
     /// The shells put together as one program that serves.
     Program,
-    /// Words in, words out.
-    Verbs,
+    /// Parses flags and prints results.
+    CommandLine,
 }
 
-impl Floor {
+impl Layer {
     /// No clock, no socket, no file, no tokio.
     pub(crate) fn is_pure(self) -> bool {
-        self <= Floor::Reports
+        self <= Layer::Reports
     }
 }
 
-/// Every room that may exist, and its floor.
-const ROOMS: &[(&str, Floor)] = &[
-    ("model", Floor::Nouns),
-    ("wire", Floor::Nouns),
-    ("page", Floor::Nouns),
-    ("observe", Floor::Records),
-    ("tls", Floor::Records),
-    ("trace", Floor::Records),
-    ("decide", Floor::Decisions),
-    ("health", Floor::Decisions),
-    ("config", Floor::Decisions),
-    ("diagnose", Floor::Decisions),
-    ("admin-api", Floor::Reports),
-    ("trace-report", Floor::Reports),
-    ("load-report", Floor::Reports),
-    ("os", Floor::Os),
-    ("transport", Floor::Transport),
-    ("proxy", Floor::Shells),
-    ("control", Floor::Shells),
-    ("admin", Floor::Shells),
-    ("collect", Floor::Shells),
-    ("load", Floor::Shells),
-    ("sample", Floor::Shells),
-    ("upload", Floor::Shells),
-    ("lab", Floor::Shells),
-    ("balancer", Floor::Program),
-    ("weir", Floor::Verbs),
+/// Every package and its layer.
+const PACKAGES: &[(&str, Layer)] = &[
+    ("model", Layer::DataTypes),
+    ("wire", Layer::DataTypes),
+    ("page", Layer::DataTypes),
+    ("observe", Layer::Records),
+    ("tls", Layer::Records),
+    ("trace", Layer::Records),
+    ("decide", Layer::Decisions),
+    ("health", Layer::Decisions),
+    ("config", Layer::Decisions),
+    ("diagnose", Layer::Decisions),
+    ("admin-api", Layer::Reports),
+    ("trace-report", Layer::Reports),
+    ("load-report", Layer::Reports),
+    ("os", Layer::Os),
+    ("transport", Layer::Transport),
+    ("proxy", Layer::Shells),
+    ("control", Layer::Shells),
+    ("admin", Layer::Shells),
+    ("collect", Layer::Shells),
+    ("load", Layer::Shells),
+    ("sample", Layer::Shells),
+    ("upload", Layer::Shells),
+    ("lab", Layer::Shells),
+    ("balancer", Layer::Program),
+    ("weir", Layer::CommandLine),
 ];
 
-/// The floor of the room in `crates/<name>`.
-pub(crate) fn floor(name: &str) -> Option<Floor> {
-    ROOMS.iter().find(|(room, _)| *room == name).map(|&(_, floor)| floor)
+/// Returns the layer of the package in `crates/<name>`.
+pub(crate) fn layer(name: &str) -> Option<Layer> {
+    PACKAGES.iter().find(|(package, _)| *package == name).map(|&(_, layer)| layer)
 }
 
-/// The only room where `unsafe` may stand.
-pub(crate) const UNSAFE_ROOM: &str = "os";
+/// The only package that may use `unsafe`.
+pub(crate) const UNSAFE_PACKAGE: &str = "os";
 
-/// What a pure room may use from crates.io. None of these opens, waits or reads a clock; one
+/// What a pure package may use from crates.io. None of these opens, waits or reads a clock; one
 /// that does has no place below the shells. (rustls reads the clock, but only within a handshake
 /// that a shell carries.)
 pub(crate) const PURE_EXTERNALS: &[&str] = &[
@@ -95,7 +94,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "x509-parser",
 ];
 
-/// A path that a pure room must not name, and why.
+/// A path that a pure package must not name, and why.
 pub(crate) struct Fence {
     /// As after `use`: the path itself and everything below it.
     pub path: &'static str,
@@ -103,7 +102,7 @@ pub(crate) struct Fence {
     pub instead: &'static str,
 }
 
-/// What pure rooms must not name outside their tests.
+/// What pure packages must not name outside their tests.
 pub(crate) const FENCES: &[Fence] = &[
     Fence { path: "std::time::Instant", instead: "take `now: Moment` as an argument" },
     Fence { path: "std::time::SystemTime", instead: "take the time as an argument" },
@@ -123,5 +122,5 @@ pub(crate) const FENCES: &[Fence] = &[
 ];
 
 /// Files of more lines than this before their tests are named, so that somebody asks whether
-/// each is one room.
+/// each has one purpose.
 pub(crate) const LINES_BEFORE_TESTS_MAX: usize = 450;

@@ -1,4 +1,4 @@
-//! Certificates for a test: an authority of its own, and what it issues, as files.
+//! Certificates for a test: its own CA and the certificates that it issues, as files.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

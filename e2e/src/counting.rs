@@ -1,5 +1,5 @@
-//! Servers that count each thing they are asked to do by its id, so that one done twice is seen.
-//! What they have in common is said in `servers/ids.py`.
+//! Servers that count requests by id, so that a request executed twice is detected. `servers/ids.py`
+//! has what they share.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -2,14 +2,14 @@
 //! servers, each a process of its own, all of them gone when the test ends.
 //!
 //! A test begins with a [`Scene`]: a folder, a private piece of loopback (or of a namespace), and
-//! its turn on the machine. It starts servers ([`App`], [`Nginx`]), a [`Weir`], and clients
-//! ([`clients`]), and looks at answers, logs, and what the servers counted. Nothing here knows
-//! how Weir is built: only what can be seen from outside.
+//! its turn to use the machine. It starts servers ([`App`], [`Nginx`]), a [`Weir`], and clients
+//! ([`clients`]), and checks answers, logs, and the servers' counts. Nothing here depends on how Weir
+//! is built, only on what is visible from outside.
 //!
 //! Which `weir` is tested: `WEIR_BIN` if it is set (`make test`, `make prove` and `make measure` set it), else
 //! the one in the target folder, built first by `cargo build --workspace --bin weir`.
 //!
-//! There is no sleeping until something has probably happened: [`wait::until`] waits for a
+//! No test sleeps until something has probably happened: [`wait::until`] waits for a
 //! condition, with a bound. Where a test measures over a stretch of time, it says so with
 //! [`wait::measure_for`].
 

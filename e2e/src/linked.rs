@@ -1,5 +1,5 @@
-//! Two networks of a test's own, joined by a link of the lab's that does to packets what the test
-//! asks for.
+//! Two private networks of a test, joined by a lab link that delays, drops or reorders packets as the
+//! test requests.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

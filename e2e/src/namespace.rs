@@ -1,5 +1,5 @@
-//! Networks of a test's own: a namespace for the balancer and its clients, one for each zone,
-//! joined by veth pairs, so that a zone can be cut off and nothing of the machine is touched.
+//! Private networks of a test: a namespace for the balancer and its clients, and one for each zone,
+//! joined by veth pairs, so that a zone can be cut off without affecting the machine.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! The programs that stand before and behind Weir, and what happens when one is not there.
+//! The programs before and behind Weir, and what happens if one is not installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

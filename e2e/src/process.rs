@@ -1,4 +1,4 @@
-//! A process of the test's own: its output kept in files, stopped by its pid, gone with the test.
+//! A process started by a test: its output goes to files, and it is stopped by its pid at the test's end.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

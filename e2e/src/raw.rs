@@ -1,5 +1,5 @@
-//! Packets made by hand, from addresses that nobody has: what a flood looks like. Only for networks
-//! of a test's own: everything here is sent from the namespace of the calling thread.
+//! Builds raw packets from unused source addresses, as in a flood. Only for a test's private networks:
+//! everything is sent from the namespace of the calling thread.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;

@@ -1,5 +1,5 @@
-//! A server that goes wrong exactly as a test says: it runs inside the test, one thread for each
-//! connection, and what it does there is a closure. What behaves well is in [`crate::App`].
+//! A server that misbehaves exactly as a test specifies: it runs inside the test, with a thread and a
+//! closure for each connection. [`crate::App`] is a server that behaves well.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Waiting, in two kinds that must not be mixed up: for a condition, and for a measurement.
+//! Two kinds of waiting that must not be confused: for a condition, and for a measurement.
 
 use std::time::{Duration, Instant};
 

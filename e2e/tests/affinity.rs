@@ -1,4 +1,4 @@
-//! Affinity by a cookie: whose key its tokens are made with, and who understands them.
+//! Cookie affinity (sticky sessions): the key of its tokens, and which balancers accept them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

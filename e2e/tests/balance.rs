@@ -1,4 +1,4 @@
-//! Balancing on real requests: weights, load, slow start, and servers put aside by a person. (The
+//! Balancing on real requests: weights, load, slow start, and servers drained by an operator. (The
 //! algorithms are tested by simulation in `decide`.)
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! `weir bench`: what it counts is what servers count, what it says is what happened, and what it
-//! cannot deliver it does not hide.
+//! `weir bench`: its counts equal the servers' counts, its report is accurate, and it reports load that it
+//! could not generate.
 
 #![allow(clippy::float_cmp, reason = "counts, which JSON carries as numbers, are whole")]
 

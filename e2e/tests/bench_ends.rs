@@ -1,5 +1,5 @@
-//! How runs of `weir bench` end: what cannot be, what breaks, what is stopped, what is asked too much;
-//! and what is made of the figures.
+//! How runs of `weir bench` end: impossible requests, failures, signals, too much load; and the reports
+//! made from their figures.
 
 #![allow(clippy::float_cmp, reason = "counts, which JSON carries as numbers, are whole")]
 

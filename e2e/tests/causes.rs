@@ -1,5 +1,5 @@
-//! Every request says how it ended: situations that go wrong, each made for real, and what must
-//! then stand in the access line, in the metric and in the answer.
+//! Every request reports how it ended: real failures, and the access log line, metric and answer that
+//! each must produce.
 
 mod situations;
 

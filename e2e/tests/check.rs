@@ -1,4 +1,4 @@
-//! `weir check`: what it verifies beside the file's text, and what it costs.
+//! `weir check`: what it verifies beyond the file's text, and its cost.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Compressed responses: real codings, read by curl, and as they arrive.
+//! Compressed responses: real codings, read by curl and byte by byte.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};

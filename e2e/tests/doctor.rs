@@ -1,6 +1,6 @@
-//! `weir doctor` in situations made for real, each in a network of its own: what it must find there,
-//! and that it finds no other serious thing; nothing on a quiet host; and that its numbers are those
-//! of `ss`, `nstat` and `ethtool`.
+//! `weir doctor` in real situations, each in a private network: what it must find, and that it finds no
+//! other serious problem; no findings on a quiet host; and that its numbers equal those of `ss`, `nstat`
+//! and `ethtool`.
 
 #[path = "doctor/agreement.rs"]
 mod agreement;

@@ -1,4 +1,4 @@
-//! Servers and zones that die and come back: what clients see of it, and what is tried again.
+//! Servers and zones that fail and recover: what clients see, and which requests are retried.
 
 #[path = "scenarios/failover.rs"]
 mod scenario;

@@ -1,6 +1,6 @@
 //! HTTP framing, rule by rule: the cases of `e2e/cases/framing`, each over real sockets through
 //! one `weir serve`, between a client that sends exactly the case's bytes and a server that
-//! remembers exactly what it saw. The format of the files is in the README beside them.
+//! records exactly what it received. The format of the files is in the README beside them.
 
 #[path = "framing/case.rs"]
 #[allow(unreachable_pub, reason = "also part of another crate's test")]

@@ -1,5 +1,5 @@
-//! The harness itself: that the peers count, delay, break off and disappear as the other tests
-//! rely on. No weir in it.
+//! Tests of the harness: the peers count, delay, abort and disappear as the other tests expect. Weir does
+//! not run here.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! Health checks as the servers see them: how many probes, with which Host, on which connections,
-//! and what their results do.
+//! and the effect of their results.
 
 #[path = "scenarios/probes.rs"]
 mod scenario;

@@ -1,5 +1,5 @@
 //! HTTP/2 on either side: curl, nghttp and h2load before Weir, nginx and a server on Python's h2
-//! behind it, and what one version has and the other has not.
+//! behind it, and features that only one version has.
 
 use std::net::SocketAddr;
 use std::time::Duration;

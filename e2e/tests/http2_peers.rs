@@ -1,5 +1,5 @@
 //! Peers of HTTP/2 that misbehave, frame by frame: clients that attack, and servers that refuse
-//! streams or leave. Others must not notice.
+//! streams or leave. Other clients must not be affected.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! The lab: links between namespaces that do to packets what their file says, and incidents, three
-//! of them shortened.
+//! The lab: links between namespaces that treat packets as their file says, and incidents, three of them
+//! shortened.
 
 use std::net::UdpSocket;
 use std::path::Path;

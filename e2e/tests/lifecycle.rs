@@ -1,5 +1,4 @@
-//! Starting and stopping: what is said when it cannot start, what happens to requests when it
-//! stops, and what `weir check`, `weir schema` and `weir demo` print.
+//! Start and stop: errors at startup, what happens to requests during a stop, and what `weir check`, `weir schema` and `weir demo` print.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;

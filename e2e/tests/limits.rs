@@ -1,5 +1,5 @@
-//! Limits and the queue: exact over all workers, shared by address, first come first served, and
-//! what is answered when there is no more room.
+//! Concurrency limits and the queue: exact across all workers, shared by address, first come first
+//! served, and the answers when the queue is full.
 
 #[path = "scenarios/limits.rs"]
 mod scenario;

@@ -1,4 +1,4 @@
-//! What Weir writes: where the access log may go, and how much of a log a peer can fill.
+//! Logs: destinations of the access log, and how much a peer can write to a log.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a look costs: 100,000 sockets within 0.3 s, and a whole run within 50 ms of CPU time.
+//! The cost of a sample: 100,000 sockets within 0.3 s, and a whole run within 50 ms of CPU time.
 
 use std::time::{Duration, Instant};
 

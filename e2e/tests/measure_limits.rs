@@ -1,4 +1,4 @@
-//! How busy the limits keep the slots, over a longer time: `make measure`.
+//! How well the limits keep the slots in use, over a longer time: `make measure`.
 
 #[path = "scenarios/limits.rs"]
 mod scenario;

@@ -1,4 +1,4 @@
-//! What reloads and an upgrade cost others in latency: `make measure`.
+//! The effect of reloads and an upgrade on the latency of requests: `make measure`.
 
 #[path = "scenarios/reload.rs"]
 mod scenario;

@@ -1,4 +1,4 @@
-//! What `packaging/` and the pictures in `docs/` promise.
+//! Checks `packaging/` and the pictures in `docs/`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

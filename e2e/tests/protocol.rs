@@ -1,5 +1,5 @@
-//! What a request may pass, and what may not pass with it: loops, fields in disguise, informational
-//! responses before a failure, and requests that HTTP/2 refuses by itself.
+//! What Weir forwards and what it refuses: loops, disguised fields, informational responses before a
+//! failure, and requests that HTTP/2 itself forbids.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! No client can have a server ejected that works: 23 kinds of hostile clients, in every pairing of
+//! No client can cause a working server to be ejected: 23 kinds of hostile clients, in every pairing of
 //! HTTP/1.1 and HTTP/2. `PROVE=long`: ten times the good requests, for twice as long.
 
 #[path = "scenarios/eject.rs"]

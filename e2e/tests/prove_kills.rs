@@ -1,5 +1,5 @@
-//! SIGKILL of one server of six after the other, under load: what it costs GETs is nothing but
-//! responses that had begun, and each POST that it costs says why it was not sent again. Ten
+//! SIGKILL of one server of six after the other, under load: GETs fail only if their
+//! response had begun, and each failed POST says why it was not retried. Ten
 //! seconds of it in `make test`, forty in `make prove`, a minute with `PROVE=long`.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! The PROXY protocol both ways, with HAProxy before Weir, and HAProxy and nginx behind it: the
-//! client's address must reach who asks for it, and nobody else may claim one.
+//! client's address must reach servers that request it, and only trusted peers may set it.
 
 use std::net::SocketAddr;
 use std::time::Duration;

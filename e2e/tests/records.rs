@@ -1,5 +1,5 @@
-//! What is told of requests beside their answers: those in flight, what TCP says of their
-//! connections, and why each got its server.
+//! Records of requests: those in flight, TCP statistics of their connections, and why each got its
+//! server.
 
 use std::fs::Permissions;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Changing the configuration of a balancer at work, and the program itself: nothing is lost,
-//! nothing half-valid comes into force, and it is said what happened.
+//! Reloads and upgrades under traffic: no request is lost, no partly valid configuration comes into
+//! force, and the result is reported.
 
 #[path = "scenarios/reload.rs"]
 mod scenario;

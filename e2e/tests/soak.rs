@@ -1,4 +1,4 @@
-//! Minutes of full load with reloads and kills: memory and descriptors stay flat. `make soak`;
+//! Minutes of full load with reloads and kills: memory and descriptors do not grow. `make soak`;
 //! `SOAK_SECONDS` says how long, five minutes if it is not set.
 
 use std::time::{Duration, Instant};

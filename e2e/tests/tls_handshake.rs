@@ -1,4 +1,4 @@
-//! What a client learns of a TLS handshake: the protocol, the cipher suite, or why it failed.
+//! What a client sees of a TLS handshake: the protocol, the cipher suite, or why it failed.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! TLS towards servers, and TLS that is passed through or taken off for whole connections.
+//! TLS to servers, TLS passthrough, and TLS termination in TCP mode.
 
 use std::net::SocketAddr;
 use std::time::Duration;

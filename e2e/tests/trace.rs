@@ -3,6 +3,8 @@
 //! Named cases (`e2e/cases/trace`), random conversations with their seeds, everything that TCP comes
 //! wrapped in, every form of file; and files that are broken.
 
+#[path = "trace/beyond.rs"]
+mod beyond;
 #[path = "trace/case.rs"]
 #[allow(unreachable_pub, reason = "a module of this test")]
 mod case;
@@ -24,8 +26,6 @@ mod real;
 #[path = "trace/tcpdump.rs"]
 #[allow(unreachable_pub, reason = "a module of this test")]
 mod tcpdump;
-#[path = "trace/told.rs"]
-mod told;
 #[path = "trace/wrapped.rs"]
 #[allow(unreachable_pub, reason = "a module of this test")]
 mod wrapped;

@@ -1,5 +1,5 @@
 //! Real traffic: curl, wrk, ab and Python's http.client before Weir, nginx and a Python server
-//! behind it. What arrives must be what was sent, whatever form the message takes.
+//! behind it. Messages must arrive unchanged, whatever their framing.
 
 use std::time::Duration;
 

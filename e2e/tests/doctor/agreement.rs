@@ -1,4 +1,4 @@
-//! The doctor's numbers are those of `ss`, `nstat` and `ethtool`, where those show them.
+//! The doctor's numbers equal those of `ss`, `nstat` and `ethtool`, where these show them.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Looks at both ends of a fault at the same time, and holds what was said against the kernel's counters.
+//! Observes both ends of a fault at the same time, and compares the findings with the kernel's counters.
 
 use std::time::Duration;
 

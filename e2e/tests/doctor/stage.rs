@@ -1,5 +1,5 @@
-//! Where the doctor's situations take place: a namespace for a server, in which the doctor looks,
-//! and one for its clients.
+//! The networks of the doctor's situations: a namespace for a server, in which the doctor runs, and one
+//! for its clients.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;

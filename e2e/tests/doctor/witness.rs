@@ -1,5 +1,5 @@
-//! Holds what the doctor says against what the kernel counted in the same network namespace. The test
-//! reads the counters itself, before the doctor's first sample and after its last one.
+//! Compares the doctor's findings with the kernel's counters in the same network namespace. The test reads
+//! the counters itself, before the doctor's first sample and after its last one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

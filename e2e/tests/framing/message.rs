@@ -1,5 +1,5 @@
-//! HTTP/1.1 messages as the runner's two ends read them. Simple and strict, and no code of Weir's:
-//! a reader that shared its parser would share its mistakes.
+//! The parser of the runner's two ends for HTTP/1.1 messages. Simple, strict, and independent of Weir: a
+//! shared parser would share its mistakes.
 
 use std::io::{self, Read};
 use std::net::TcpStream;

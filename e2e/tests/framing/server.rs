@@ -1,4 +1,4 @@
-//! The server behind Weir: answers as scripted, and remembers every request it saw.
+//! The server behind Weir: answers as scripted, and records every request.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};

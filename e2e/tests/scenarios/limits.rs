@@ -1,4 +1,4 @@
-//! What the limits promise, with the time it is measured over as an argument: short ones run in
+//! What the limits guarantee, with the duration as an argument: short ones run in
 //! `limits.rs`, long ones in `prove_limits.rs`, a timed one in `measure_limits.rs`.
 
 #![allow(dead_code, reason = "each test file uses what it needs")]

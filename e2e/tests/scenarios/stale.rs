@@ -1,6 +1,6 @@
-//! Servers that close kept connections without a word, under POSTs paced so that some of them meet
-//! the closing: none may fail, and none may be done twice. A balancer that reuses blindly stands
-//! beside, with servers of its own, to show that the situation is real. A short one runs in
+//! Servers that close idle connections without notice, under POSTs paced so that some of them meet the
+//! close: none may fail, and none may be executed twice. A second balancer that reuses connections
+//! blindly, with its own servers, shows that the situation is real. A short one runs in
 //! `stale.rs`, a long one in `prove_stale.rs`.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Ends that are the balancer's own doing, or its machine's.
+//! Failures caused by the balancer itself, or by its machine.
 
 use std::time::Duration;
 

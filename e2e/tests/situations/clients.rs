@@ -1,4 +1,4 @@
-//! Clients that fail, and what they may not ask for.
+//! Clients that fail, and requests that are not allowed.
 
 use std::time::Duration;
 

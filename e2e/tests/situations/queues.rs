@@ -1,4 +1,4 @@
-//! Servers that are at their limit.
+//! Servers at their concurrency limit.
 
 use super::clients::upgrades;
 use super::servers::holds;

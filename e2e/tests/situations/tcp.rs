@@ -1,4 +1,4 @@
-//! Connections that are passed on as they are: there is no status and no answer.
+//! Connections in TCP mode, which have no status and no answer.
 
 use e2e::rogue::reset_on_close;
 

@@ -1,5 +1,4 @@
-//! Captures that are made to exhaust whoever reads them: what was not followed is said, in the text
-//! and in JSON.
+//! Captures made to exhaust their reader: what was not followed is reported, in text and JSON.
 
 use std::time::Duration;
 

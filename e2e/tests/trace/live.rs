@@ -1,5 +1,5 @@
-//! `weir trace live` in a namespace: it counts what tcpdump captures, grows while it runs, ends when
-//! it is told to, and says what it could not see.
+//! `weir trace live` in a namespace: it counts what tcpdump captures, grows while it runs, ends on
+//! request, and reports what it could not see.
 
 use std::path::Path;
 use std::process::Command;

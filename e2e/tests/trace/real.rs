@@ -1,5 +1,5 @@
-//! Captures of real connections that something real happens to, in namespaces: what Weir says of each
-//! frame is what tshark says, and it names the cause that was made, and no other of weight.
+//! Captures of real connections with real faults, in namespaces: Weir's flags for each frame equal
+//! tshark's, and it names the cause that was made and no other serious one.
 //!
 //! A client at 10.99.1.11, a server at 10.99.2.11, and a router between them, which loses, shapes, or
 //! takes only small packets.

@@ -1,5 +1,5 @@
-//! What Weir says of made-up captures that tshark has no word for: what is not decoded, what is no
-//! packet captured twice, and connections on which nothing comes back.
+//! Synthetic captures beyond tshark's flags: undecoded packets, packets captured twice, and connections
+//! without any reply.
 
 use e2e::{Scene, run};
 use serde_json::Value;

@@ -181,7 +181,7 @@ impl Successor {
         let version = version.unwrap_or_else(|| "unknown".to_owned());
         let handed = serde_json::json!(self.handed);
         let took = os::clock::now() - self.began;
-        tracing::info!(pid, %version, ?took, %handed, "upgrade: the new process serves");
+        tracing::info!(pid, %version, ?took, %handed, "upgrade: a new process serves");
         service_manager::notify(os::notify::main_process(pid));
         if let Some(reply) = self.reply {
             let predecessor =

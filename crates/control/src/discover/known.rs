@@ -35,9 +35,9 @@ model::words! {
 /// The answer for one address family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// An answer that states there is none (no such name, or no such record).
+    /// At least one address.
     Found { addresses: Vec<IpAddr>, ttl: Duration },
-    /// An answer that says there is none (no such name, or no such record).
+    /// An answer that states there is none (no such name, or no such record).
     None(String),
     /// No answer.
     Failed(String),

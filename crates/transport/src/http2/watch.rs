@@ -19,11 +19,11 @@ const UNDECIDED_MAX: usize = 4096;
 pub enum Refusal {
     /// Its head breaks the rules of HTTP/2 (RFC 9113 section 8.1.1); the stream was reset.
     Malformed,
-    /// The client already had its maximum number of streams; the stream was reset.
+    /// Its head is too large; it was answered with 431.
     HeadTooLarge,
-    /// The client causes excessive load (RFC 9113 section 10.5); the stream was reset.
+    /// The client already had its maximum number of streams; the stream was reset.
     TooManyStreams,
-    /// The client asks for more than is good (RFC 9113 section 10.5); the stream was reset.
+    /// The client causes excessive load (RFC 9113 section 10.5); the stream was reset.
     Flood,
 }
 

@@ -228,12 +228,12 @@ pub fn checks(load: &Load, width: usize) -> String {
     out
 }
 
-/// What the busiest endpoint bears, in sentences.
+/// Describes the load of the busiest endpoint, in sentences.
 fn verdict(load: &Load, most: &EndpointLoad) -> String {
     let nodes = words::plural(load.nodes, "node");
     let (real, other) = (load.per_s(most), most.unshared_per_s);
     let mut out = format!(
-        "{} bears {} health checks a second from {nodes}, for {}.",
+        "{} receives {} health checks a second from {nodes}, for {}.",
         most.endpoint,
         words::number(real),
         words::plural(most.services, "service")

@@ -111,17 +111,17 @@ fn a_storm_of_checks_is_told_in_figures_and_words() {
 endpoint      services  unshared (/s)  shared (/s)
 10.0.1.10:80        70          1,120           16
 
-10.0.1.10:80 bears 1,120 health checks a second from 32 nodes, for 70 services.
-If each node checked it once and shared the verdict, it would be 16. Providers
-throttle small instances at some 500 connections a second, and drop the SYNs of
-others with them. In HAProxy let one backend check and the others follow it
-(`track`).
+10.0.1.10:80 receives 1,120 health checks a second from 32 nodes, for 70
+services. If each node checked it once and shared the verdict, it would be 16.
+Providers throttle small instances at some 500 connections a second, and drop
+the SYNs of others with them. In HAProxy let one backend check and the others
+follow it (`track`).
 Note: line 3: something.
 ";
     assert_eq!(super::checks(&load(&of, 32), 80), expected);
     let weir = Checks { is_shared: true, notes: Vec::new(), ..of };
     let expected = "\
-10.0.1.10:80 bears 16 health checks a second from 32 nodes, for 70 services.
+10.0.1.10:80 receives 16 health checks a second from 32 nodes, for 70 services.
 Equal checks are shared; if each service checked for itself it would be 1,120.
 ";
     assert!(super::checks(&load(&weir, 32), 80).ends_with(expected));

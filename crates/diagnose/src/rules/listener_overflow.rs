@@ -2,8 +2,8 @@
 //!
 //! **When.** More connections wait in a socket's accept queue than its backlog says (it holds one
 //! more than that), or the socket's drops and `TcpExtListenOverflows` rise together between two
-//! samples. Where the drops of other sockets could explain every overflow, it is *possible*. Drops
-//! of the past, none now, are said as advice, where the namespace has counted overflows. Drops of a
+//! samples. Where the drops of other sockets could explain every overflow, it is *possible*. Past
+//! drops without present ones are reported as advice if the namespace has counted overflows. Drops of a
 //! socket alone prove nothing: they also count SYNs that were repeated because an answer was lost.
 //!
 //! **Why.** A connection that finds the queue full is dropped without a word. The client sends its

@@ -84,7 +84,7 @@ pub(super) fn check(view: View<'_>, out: &mut Out) {
             "none",
         )
         .remedy(
-            "Where the way can't be mended, use a congestion control that bears loss",
+            "If the path cannot be repaired, use a congestion control that tolerates loss",
             &["sysctl -w net.ipv4.tcp_congestion_control=bbr"],
             "BBR takes more than its share on links that it shares with cubic; it needs Linux 4.9",
         )

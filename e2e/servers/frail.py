@@ -9,7 +9,7 @@ What the end of the path asks for:
   hang       no answer for 5 s
   big        100 kB
   malformed  what is no response
-  switch     101, which nobody asked for (HTTP/2: as malformed)
+  switch     an unrequested 101 (HTTP/2: as malformed)
   v505       505
   unread     the body is not read (HTTP/2: its window is not given back) for 6 s
   patient    as good, and the body may take 10 s
@@ -194,7 +194,7 @@ class Http2:
     def respond(self, number, status, body):
         self.open.pop(number, None)
         self.h2.send_headers(number, [(":status", str(status)), ("content-length", str(len(body)))])
-        # What the window does not take is given up: nobody reads it here.
+        # What the window does not take is dropped: it is not read here.
         room = self.h2.local_flow_control_window(number)
         if len(body) > room:
             self.h2.reset_stream(number)

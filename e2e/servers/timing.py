@@ -76,7 +76,7 @@ async def main():
         await asyncio.sleep(0.001)
     while words.stall_every_s:
         await asyncio.sleep(words.stall_every_s - words.stall_for_s)
-        # Blocks the only thread: nobody is answered.
+        # Blocks the only thread: no request is answered.
         time.sleep(words.stall_for_s)
     await asyncio.Event().wait()
 

@@ -97,9 +97,9 @@ fn named(name: &str) -> DistinguishedName {
     names
 }
 
-/// Has a rogue speak TLS with a certificate for `name` that nobody has signed, and nothing inside,
-/// until its peer has had enough.
-pub fn speak_tls(peer: &mut Peer, name: &str) {
+/// Has a rogue speak TLS with a self-signed certificate for `name` and send no data, until its peer
+/// ends the connection. Returns whether the peer said so (`close_notify`).
+pub fn speak_tls(peer: &mut Peer, name: &str) -> bool {
     let key = KeyPair::generate().expect("a key");
     let certificate = params(&[name]).self_signed(&key).expect("a certificate");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -114,5 +114,11 @@ pub fn speak_tls(peer: &mut Peer, name: &str) {
         .expect("a certificate and its key");
     let mut session = rustls::ServerConnection::new(Arc::new(config)).expect("a session");
     let mut stream = rustls::Stream::new(&mut session, &mut peer.stream);
-    while matches!(stream.read(&mut [0; 1024]), Ok(1..)) {}
+    loop {
+        match stream.read(&mut [0; 1024]) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
 }

@@ -36,7 +36,7 @@ pub mod code {
 }
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Nobody is waited for any longer.
+/// The longest wait for a peer.
 const QUIET_MAX: Duration = Duration::from_secs(30);
 
 /// A frame.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than a connection is silent before Weir puts it aside.
+/// Longer than a connection is silent before Weir parks it.
 pub const SILENCE: Duration = Duration::from_millis(400);
 /// No answer takes longer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);

@@ -102,7 +102,7 @@ impl Linked {
 /// Starts a link between two networks, as `file` says, by a device `link0` in each.
 pub(crate) fn start(scene: &Scene, ends: [&Namespace; 2], file: &Path, words: &[&str]) -> Process {
     for end in ends {
-        // Otherwise its kernel looks for routers, by packets that nobody asked for.
+        // Otherwise its kernel looks for routers, by unrequested packets.
         end.exec("sysctl", &["-qw", "net.ipv6.conf.default.disable_ipv6=1"]);
     }
     let devices = ends.map(|end| format!("{}:link0", end.name()));

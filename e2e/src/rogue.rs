@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Nobody keeps a rogue waiting for longer.
+/// The longest that a rogue waits for its peer.
 const QUIET_MAX: Duration = Duration::from_mins(1);
 
 /// A running server; it accepts no more once this is dropped.
@@ -129,8 +129,8 @@ pub fn reset_on_close(stream: &TcpStream) {
     rustix::net::sockopt::set_socket_linger(stream, linger).expect("SO_LINGER");
 }
 
-/// A socket that listens with the smallest queue and accepts nobody. Yields it with the connections
-/// that fill the queue, so that further SYNs are dropped.
+/// A socket that listens with the smallest queue and accepts no connection. Yields it with the
+/// connections that fill the queue, so that further SYNs are dropped.
 pub fn full_listen_queue(address: SocketAddr) -> io::Result<(rustix::fd::OwnedFd, Vec<TcpStream>)> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen, socket_with};
     let listener = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;

@@ -135,7 +135,7 @@ fn check_group(name: &str) {
     }
 }
 
-/// A /24 of loopback that nobody else has: other tests, of this run or another, are kept out by
+/// A /24 of loopback that is not in use: other tests, of this run or another, are kept out by
 /// the listener on it.
 fn claim() -> ([u8; 2], TcpListener) {
     static NEXT: AtomicU32 = AtomicU32::new(0);

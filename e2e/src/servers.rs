@@ -89,7 +89,7 @@ impl App {
         self.stats()[name].as_u64().unwrap_or_else(|| panic!("no number {name}"))
     }
 
-    /// Begins to count anew.
+    /// Resets the counts.
     pub fn reset(&self) {
         http::get(self.address, "/-/reset").expect("a reset");
     }
@@ -111,7 +111,7 @@ pub struct Nginx {
 impl Nginx {
     /// Starts one at the scene's address `host`, port 8080: `/` answers `hello`, `/status`
     /// answers 200, `/files/` serves the scene's folder. `extra` goes into the server block. Its
-    /// send buffers are bounded: hundreds of large responses that nobody takes would use up the
+    /// send buffers are bounded: hundreds of large responses that are not read would use up the
     /// memory that all of the machine's connections have together.
     pub fn start(scene: &Scene, host: u8, extra: &str) -> Nginx {
         let address = scene.address(host, 8080);

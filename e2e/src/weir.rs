@@ -174,7 +174,7 @@ impl Weir {
         })
     }
 
-    /// Sends SIGHUP: the configuration is to be loaded anew.
+    /// Sends SIGHUP: reload the configuration.
     pub fn hang_up(&self) {
         self.process.signal(Signal::HUP);
     }
@@ -187,14 +187,14 @@ impl Weir {
 
     /// Has a new process take over, and waits until the old one has ended. Yields the receipt and
     /// the new process; from here on [`Weir::process`] is one that has ended.
-    pub fn upgrade(&mut self, old_ends_within: Duration) -> (Value, Heir) {
+    pub fn upgrade(&mut self, old_ends_within: Duration) -> (Value, NewProcess) {
         let answer = self.ask("/api/v1/upgrade");
         assert_eq!(answer.status, 200, "{}", answer.text());
         let receipt = answer.json();
-        let heir = Heir::of(&receipt);
+        let successor = NewProcess::of(&receipt);
         let finished = self.process.wait(old_ends_within);
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        (receipt, heir)
+        (receipt, successor)
     }
 
     /// SIGKILLs it; for tests that are done with it.
@@ -216,15 +216,15 @@ impl Weir {
 /// A process that took over from one of the test's own, and is no child of the test: ended when
 /// this is dropped.
 #[derive(Debug)]
-pub struct Heir {
+pub struct NewProcess {
     pid: Pid,
 }
 
-impl Heir {
+impl NewProcess {
     /// The one that an upgrade's receipt names.
-    pub fn of(receipt: &Value) -> Heir {
+    pub fn of(receipt: &Value) -> NewProcess {
         let pid = receipt["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
-        Heir { pid: pid.and_then(Pid::from_raw).expect("a pid") }
+        NewProcess { pid: pid.and_then(Pid::from_raw).expect("a pid") }
     }
 
     /// Its process id.
@@ -246,7 +246,7 @@ impl Heir {
     }
 }
 
-impl Drop for Heir {
+impl Drop for NewProcess {
     fn drop(&mut self) {
         // It may have ended.
         let _ = kill_process(self.pid, Signal::KILL);

@@ -60,10 +60,10 @@ fn cookies_survive_a_reload_an_upgrade_and_a_restart() {
     scene.file("weir.toml", text.replace("workers = 2", "workers = 2\nconnections_max = 500"));
     assert_eq!(weir.ask("/api/v1/reload").status, 200);
     assert!(stays(&weir, &client), "after a reload");
-    let (_, heir) = weir.upgrade(SOON);
+    let (_, successor) = weir.upgrade(SOON);
     assert!(stays(&weir, &client), "after an upgrade");
-    heir.signal(rustix::process::Signal::TERM);
-    e2e::wait::until("the new process to end", SOON, || (!heir.is_running()).then_some(()));
+    successor.signal(rustix::process::Signal::TERM);
+    e2e::wait::until("the new process to end", SOON, || (!successor.is_running()).then_some(()));
     let mut weir = Weir::start(&scene, &text);
     assert!(stays(&weir, &client), "after a restart");
     assert!(!weir.log().contains("affinity"), "{}", weir.log());
@@ -78,8 +78,8 @@ fn cookies_survive_a_reload_an_upgrade_and_a_restart() {
     assert!(answer.field("set-cookie").is_some(), "{}", answer.head);
 }
 
-/// No state directory: the old process hands its key over, where nobody else sees it, and the new
-/// one hands it on.
+/// No state directory: the old process hands its key over, where no other process sees it, and the
+/// new one hands it on.
 #[test]
 fn clients_stay_with_their_servers_through_upgrades_without_a_state_directory() {
     let Some(scene) = Scene::new("affinity-handed", &["python3"]) else {
@@ -90,10 +90,10 @@ fn clients_stay_with_their_servers_through_upgrades_without_a_state_directory() 
     let text = config(&scene, top, "", "");
     let mut weir = Weir::start(&scene, &text);
     let clients = [(); 6].map(|()| new_client(&weir));
-    let (_, heir) = weir.upgrade(SOON);
+    let (_, successor) = weir.upgrade(SOON);
     assert!(clients.iter().all(|client| stays(&weir, client)), "after an upgrade");
     let seen = ["cmdline", "environ"].map(|name| {
-        let bytes = std::fs::read(format!("/proc/{}/{name}", heir.pid())).unwrap();
+        let bytes = std::fs::read(format!("/proc/{}/{name}", successor.pid())).unwrap();
         String::from_utf8_lossy(&bytes).into_owned()
     });
     let is_key = |word: &str| word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit());
@@ -107,8 +107,8 @@ fn clients_stay_with_their_servers_through_upgrades_without_a_state_directory() 
     scene.file("weir.toml", kept);
     let answer = weir.ask("/api/v1/upgrade");
     assert_eq!(answer.status, 200, "{}", answer.text());
-    e2e::wait::until("the second process to end", SOON, || (!heir.is_running()).then_some(()));
-    let second = e2e::Heir::of(&answer.json());
+    e2e::wait::until("the second process to end", SOON, || (!successor.is_running()).then_some(()));
+    let second = e2e::NewProcess::of(&answer.json());
     assert!(clients.iter().all(|client| stays(&weir, client)), "after two");
     second.signal(rustix::process::Signal::TERM);
     e2e::wait::until("the third process to end", SOON, || (!second.is_running()).then_some(()));

@@ -306,8 +306,8 @@ fn connections_are_counted_by_source_and_lost_syns_are_recognised() {
         assert_eq!(made, 200, "{source}");
     }
 
-    // Nobody accepts, and two may wait: the others' SYNs are dropped, until one has been sent again
-    // in vain. The next finds room, 2 s after the first on a kernel of 6.5 or later.
+    // No connection is accepted, and two may wait: the others' SYNs are dropped, until one has been
+    // sent again in vain. The next finds room, 2 s after the first on a kernel of 6.5 or later.
     let address = scene.address(12, 8080);
     let server = timing(&scene, address, &["--accept-on-usr1", "--backlog", "1"]);
     wait_for_listener(address);

@@ -18,26 +18,26 @@ fn url(address: std::net::SocketAddr) -> String {
 #[test]
 fn what_cannot_be_is_said_in_a_line_with_an_exit_code() {
     let Some(scene) = Scene::new("bench-mistakes", &["python3"]) else { return };
-    let nobody = url(scene.address(99, 1));
+    let refused = url(scene.address(99, 1));
     let app = App::start(&scene, 11, &[]);
-    let somebody = url(app.address());
+    let served = url(app.address());
     for (words, code, text) in [
         (&["nonsense://host/"][..], 2, "nonsense: is not spoken here"),
         (&["http://"], 2, "not a URL"),
         (&["http://user:secret@127.0.0.1/"], 2, "Authorization"),
         (&["http://127.0.0.1:99999/"], 2, "port"),
         (&["http://nowhere.invalid/"], 1, "no address found"),
-        (&[&*nobody], 1, "nothing listens there"),
+        (&[&*refused], 1, "nothing listens there"),
         (&["--rate", "0", "http://127.0.0.1/"], 2, "a rate is"),
         (&["--expect", "p99<200", "http://127.0.0.1/"], 2, "write p99<200ms"),
         (&["-p", "/does/not/exist", "http://127.0.0.1/"], 2, "/does/not/exist"),
-        (&["-m", "GE T", &*nobody], 1, ""),
+        (&["-m", "GE T", &*refused], 1, ""),
         (&["connect", "nohost"], 2, "a host and a port"),
-        (&["--source", "192.0.2.1", &*nobody], 2, "no address of this machine"),
+        (&["--source", "192.0.2.1", &*refused], 2, "no address of this machine"),
         (&["--source", "::1", "http://127.0.0.1/"], 2, "has addresses of IPv4 only"),
         (&["connect", "--source", "192.0.2.1", "127.0.0.1:1"], 2, "no address of this machine"),
-        (&["--html", "/does/not/exist", &*somebody], 1, "cannot write /does/not/exist"),
-        (&["limit", "--html", "/does/not/exist", &*somebody], 1, "cannot write /does/not/exist"),
+        (&["--html", "/does/not/exist", &*served], 1, "cannot write /does/not/exist"),
+        (&["limit", "--html", "/does/not/exist", &*served], 1, "cannot write /does/not/exist"),
     ] {
         let ended = bench(&scene, words).code(code).says(text);
         assert!(ended.finished.stdout.is_empty(), "{words:?}: {}", ended.finished.stdout);

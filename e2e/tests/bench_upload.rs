@@ -38,7 +38,7 @@ impl Gateway {
         Gateway { _process: process, bucket, url: format!("{scheme}://{address}") }
     }
 
-    /// Parts that nobody has made an object of, or removed.
+    /// Parts that were neither made an object nor removed.
     fn leftovers(&self) -> usize {
         let multipart = self.bucket.join(".sgwtmp/multipart");
         std::fs::read_dir(multipart).map_or(0, Iterator::count)

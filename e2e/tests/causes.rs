@@ -11,7 +11,7 @@ const NOT_MADE: &[(&str, &str)] = &[
     (
         "proxy_internal_error",
         "only a panic makes it, which no request is known to cause: made on real sockets in \
-         `crates/proxy/src/exchange/panics.rs`, by a walk that panics in the tests' build alone",
+         `crates/proxy/src/isolate/tests.rs`, by an exchange that panics in the tests' build alone",
     ),
     ("listener_changed", "it needs a reload: made in `reload_security`"),
 ];

@@ -46,8 +46,8 @@ fn check_refuses_what_serve_would() {
     }
 }
 
-/// What is wrong with this machine is told from what is wrong with the file, and `--file-only` asks
-/// for the latter alone.
+/// What is wrong with this machine is distinguished from what is wrong with the file, and
+/// `--file-only` asks for the latter alone.
 #[test]
 fn check_tells_this_machine_from_the_file() {
     let Some(scene) = Scene::new("check-where", &[]) else {

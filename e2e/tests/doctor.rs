@@ -332,14 +332,14 @@ fn a_balancer_tells_what_its_doctor_finds() {
         let app = e2e::App::start(scene, 11, &["--work-ms", "1"]);
         let config = scene.one_service("", &[app.address()]);
         let weir = e2e::Weir::start(scene, &(config + "[doctor]\ninterval = \"1s\"\n"));
-        let told = wait::until("the finding", Duration::from_secs(10), || {
-            let told = weir.api("/api/v1/findings");
-            let mut findings = told["findings"].as_array()?.iter();
+        let answer = wait::until("the finding", Duration::from_secs(10), || {
+            let answer = weir.api("/api/v1/findings");
+            let mut findings = answer["findings"].as_array()?.iter();
             findings
                 .any(|one| one["rule"] == "sack_off" && one["is_present"] == true)
-                .then_some(told)
+                .then_some(answer)
         });
-        assert_eq!((&told["enabled"], &told["interval_ms"]), (&true.into(), &1000.into()));
+        assert_eq!((&answer["enabled"], &answer["interval_ms"]), (&true.into(), &1000.into()));
         weir.wait_for_log(&["sack_off", "SACK is off"], Duration::from_secs(5));
         let admin = scene.admin().to_string();
         let status = e2e::run(scene, &["status", "--admin", &admin]);

@@ -163,8 +163,8 @@ fn when_all_are_down_the_answer_is_503_or_all_are_tried() {
     let app = App::start(&scene, 11, &[]);
     app.set("health=500");
     let check = "check = { path = \"/status\", expect = 200, interval = \"50ms\", timeout = \"40ms\", rise = 1, fall = 1 }";
-    for (told, status) in [("refuse", 503), ("try-all", 200)] {
-        let service = format!("{check}\nwhen_all_down = \"{told}\"");
+    for (word, status) in [("refuse", 503), ("try-all", 200)] {
+        let service = format!("{check}\nwhen_all_down = \"{word}\"");
         let weir = Weir::start(&scene, &scene.one_service(&service, &[app.address()]));
         let address = app.address().to_string();
         // Both runs write to one log file; this run's line is among the last.
@@ -173,7 +173,7 @@ fn when_all_are_down_the_answer_is_503_or_all_are_tried() {
             (view.contains(&address) && view.contains("\"down\"")).then_some(())
         });
         let answer = http::get(weir.front(), "/").unwrap();
-        assert_eq!(answer.status, status, "{told}: {}", answer.text());
+        assert_eq!(answer.status, status, "{word}: {}", answer.text());
     }
 }
 

@@ -186,7 +186,7 @@ fn shortened(text: &str) -> String {
     if shown.len() < text.len() { format!("{shown}… ({} bytes)", text.len()) } else { shown }
 }
 
-/// A client that sends what it is told.
+/// A client that sends the given bytes.
 struct Client {
     reader: Reader,
     ip: String,

@@ -46,7 +46,7 @@ fn checks_that_differ_stay_two_and_host_is_the_servers_address() {
         let probes = hosts[host].as_u64().unwrap();
         assert!((15..=25).contains(&probes), "20 wanted of each: {stats}");
     }
-    // Kept connections, opened anew every tenth time (and this question's own).
+    // Kept connections, reopened every tenth time (and this question's own).
     let connections = stats["connections"].as_u64().unwrap();
     assert!((2..=10).contains(&connections), "{stats}");
 }

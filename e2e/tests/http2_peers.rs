@@ -159,7 +159,7 @@ fn floods_end_their_connection_and_no_other() {
     }
     others_are_well(&mut weir, "large heads");
 
-    // Pings and settings that ask for answers nobody reads (CVE-2019-9512, CVE-2019-9515).
+    // Pings and settings whose answers are not read (CVE-2019-9512, CVE-2019-9515).
     for (what, frame) in [
         ("pings", Frames::encode(kind::PING, 0, 0, &[0; 8])),
         ("settings", Frames::encode(kind::SETTINGS, 0, 0, &[])),
@@ -192,10 +192,10 @@ fn more_streams_than_are_taken_are_refused_and_the_others_served() {
     let text = text.replace(listener, &format!("{listener}http2 = {{ streams_max = 5 }}\n"));
     let weir = Weir::start(&scene, &text);
     let mut frames = Frames::client(weir.front()).unwrap();
-    let told =
+    let announced =
         frames.until(|frame| frame.kind == kind::SETTINGS && frame.flags & ACK == 0).unwrap();
-    let mut settings = told.payload.chunks(6);
-    assert!(settings.any(|pair| pair == [0, 3, 0, 0, 0, 5]), "{told:?}");
+    let mut settings = announced.payload.chunks(6);
+    assert!(settings.any(|pair| pair == [0, 3, 0, 0, 0, 5]), "{announced:?}");
     for number in 0..10 {
         frames.headers(number * 2 + 1, &request("GET", "/?work_ms=300"), true).unwrap();
     }

@@ -85,7 +85,7 @@ fn a_link_is_cut_and_mended_while_it_runs() {
         let gone = || arrives().is_none().then_some(());
         wait::until("the cut", Duration::from_secs(5), gone);
         linked.set("both = { delay = \"1ms\" }");
-        wait::until("the mended link", Duration::from_secs(5), arrives);
+        wait::until("the repaired link", Duration::from_secs(5), arrives);
         linked.set("both = { delay = 5 }");
         let said = || linked.process().stderr().contains("goes on as it was").then_some(());
         wait::until("the refusal", Duration::from_secs(5), said);

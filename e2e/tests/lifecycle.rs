@@ -65,7 +65,7 @@ fn no_permission_is_said_in_one_line() {
     let Some(scene) = Scene::new("life-permission", &needs) else {
         return;
     };
-    // Nobody must be able to read the program, wherever it was built.
+    // The user `nobody` must be able to run the program, wherever it was built.
     let program = scene.folder().join("weir");
     std::fs::copy(binary(), &program).unwrap();
     let nobody = |words: &[&str]| {
@@ -238,6 +238,27 @@ fn sigterm_finishes_what_runs_and_refuses_what_comes() {
     assert_eq!(answer.status, 200);
     let connection = answer.field("connection").unwrap_or_default().to_lowercase();
     assert_eq!(connection, "close", "{}", answer.head);
+    assert_eq!(weir.wait(Duration::from_secs(10)).code, Some(0));
+}
+
+#[test]
+fn a_client_that_waits_at_the_connection_limit_is_served_before_the_stop() {
+    let Some(scene) = Scene::new("life-drain-limit", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let config = scene.one_service("", &[app.address()]);
+    let mut weir = Weir::start(&scene, &format!("connections_max = 1\n{config}"));
+    let mut running = http::Connection::open(weir.front()).unwrap();
+    running.send(b"GET /?work_ms=2000 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let in_flight = || (app.stat("in_flight") == 1).then_some(());
+    wait::until("the request to run", Duration::from_secs(5), in_flight);
+    // The kernel has accepted it; Weir has no room for it.
+    let mut waiting = http::Connection::open(weir.front()).unwrap();
+    waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    weir.begin_to_stop();
+    assert_eq!(running.response(false).unwrap().status, 200);
+    assert_eq!(waiting.response(false).unwrap().status, 200);
     assert_eq!(weir.wait(Duration::from_secs(10)).code, Some(0));
 }
 

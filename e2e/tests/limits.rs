@@ -4,8 +4,11 @@
 #[path = "scenarios/limits.rs"]
 mod scenario;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use e2e::rogue::Rogue;
 use e2e::{App, Scene, Weir, http, wait};
 
 #[test]
@@ -134,6 +137,42 @@ fn a_tunnel_holds_its_slot() {
 }
 
 #[test]
+fn a_refused_upgrade_holds_its_slot_until_its_server_is_done() {
+    let Some(scene) = Scene::new("limits-upgrade-refused", &[]) else {
+        return;
+    };
+    let is_working = Arc::new(AtomicBool::new(false));
+    let working = Arc::clone(&is_working);
+    let server = Rogue::start(scene.address(11, 8080), move |peer| {
+        let Some(head) = peer.head() else { return };
+        assert!(!working.load(Ordering::SeqCst), "two requests at a time");
+        if head.starts_with("GET /upgrade") {
+            working.store(true, Ordering::SeqCst);
+            peer.say("HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n");
+            // It works on although Weir has given up.
+            peer.hold();
+            wait::measure_for(Duration::from_millis(500));
+            working.store(false, Ordering::SeqCst);
+        } else {
+            peer.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let service = "in_flight_max = 1\nqueue = { length_max = 5, wait_max = \"1m\" }";
+    let weir = Weir::start(&scene, &scene.one_service(service, &[server.address()]));
+    let mut asking = http::Connection::open(weir.front()).unwrap();
+    asking
+        .send(
+            b"GET /upgrade HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
+              Upgrade: websocket\r\n\r\n",
+        )
+        .unwrap();
+    assert_eq!(asking.response(false).unwrap().status, 502);
+    assert!(is_working.load(Ordering::SeqCst), "the answer does not wait for the server");
+    assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
+    assert!(!is_working.load(Ordering::SeqCst));
+}
+
+#[test]
 fn a_client_that_goes_away_leaves_the_queue() {
     let Some(scene) = Scene::new("limits-leave", &["python3"]) else {
         return;
@@ -154,7 +193,7 @@ fn a_client_that_goes_away_leaves_the_queue() {
     let length = || weir.queue_length("app");
     wait::until("four to wait", Duration::from_secs(5), || queued(4)(length()));
     drop(waiting);
-    wait::until("nobody to wait", Duration::from_secs(5), || queued(0)(length()));
+    wait::until("no request to wait", Duration::from_secs(5), || queued(0)(length()));
     assert_eq!(app.stat("in_flight"), 1, "they left before there was a slot for them");
     assert_eq!(first.response(false).unwrap().status, 200);
     assert_eq!(app.stat("requests"), 1, "the server never saw those who left");

@@ -114,29 +114,30 @@ fn what_a_peer_can_cause_is_logged_a_few_times_and_then_counted() {
     let before = weir.log().len();
     let mut client = Frames::client(weir.front()).unwrap();
     for _ in 0..FRAMES {
-        // Nobody has asked for it.
+        // It was not requested.
         client.send(kind::PING, ACK, 0, &[7; 8]).unwrap();
     }
     client.headers(1, &frames::request("GET", "/"), true).unwrap();
     assert_eq!(client.response(1).unwrap().0, 200);
     drop(client);
-    // Those of all windows together, the last of which is told at the end.
+    // Those of all windows together, the last of which is reported at the end.
     weir.begin_to_stop();
     assert_eq!(weir.wait(SOON).code, Some(0));
     let log = weir.log()[before..].to_owned();
     assert!(log.len() < 10_000, "{} bytes of log", log.len());
-    let told = |line: &str| {
+    let held_back = |line: &str| {
         let (_, rest) = line.split_once("… and ")?;
         rest.split(' ').next()?.replace(',', "").parse::<usize>().ok()
     };
-    let held: usize = log.lines().filter_map(told).sum();
-    let logged = log.lines().filter(|line| line.contains("PING") && told(line).is_none()).count();
+    let held: usize = log.lines().filter_map(held_back).sum();
+    let logged =
+        log.lines().filter(|line| line.contains("PING") && held_back(line).is_none()).count();
     assert_eq!(held + logged, FRAMES, "{log}");
     assert!(held >= FRAMES - 100, "{log}");
     // The summary has the level of what it stands for, and names where it comes from.
     let level = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
     let first = log.lines().find(|line| line.contains("PING")).unwrap();
-    let summary = log.lines().find(|line| told(line).is_some()).unwrap();
+    let summary = log.lines().find(|line| held_back(line).is_some()).unwrap();
     assert_eq!(level(summary), level(first), "{log}");
     for field in ["kind=\"h2", "held_back=", "seconds=10"] {
         assert!(summary.contains(field), "{field}: {summary}");

@@ -184,7 +184,8 @@ fn a_server_that_stalls_is_seen_from_the_intended_starts() {
     println!(
         "p90 from the intended start {intended:.0} ms, service {service:.1} ms; closed loop p99 {closed:.1} ms"
     );
-    // A fifth of the time nobody answers: of those who come then, half wait for half a second or more.
+    // For a fifth of the time no request is answered: of those sent then, half wait for half a
+    // second or more.
     let mut promises = Promises::of("measure_bench");
     promises.at_least("a stall of 1 s in 5: p90 from the intended start", intended, 350.0, "ms");
     promises.at_most("a stall of 1 s in 5: p90 from the intended start", intended, 650.0, "ms");

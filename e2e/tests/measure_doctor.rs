@@ -56,8 +56,8 @@ fn a_hundred_thousand_sockets_within_300_ms() {
             let mut doctor = Process::start(&scene, &format!("doctor{run}"), binary(), words);
             let finished = doctor.wait(Duration::from_secs(10));
             times.push(begin.elapsed());
-            let told: Value = serde_json::from_str(&finished.stdout).expect("JSON");
-            let states = &told["namespaces"][0]["sockets"]["states"];
+            let facts: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+            let states = &facts["namespaces"][0]["sockets"]["states"];
             assert!(states["established"].as_u64() >= Some(sockets), "{states}");
         }
         eprintln!("{sockets} sockets: {times:?}");
@@ -94,8 +94,8 @@ fn a_run_takes_50_ms_of_cpu_time() {
         .map(|run| {
             let mut timed = Process::start(&scene, &format!("timed{run}"), &unshare, words);
             let finished = timed.wait(Duration::from_secs(20));
-            let told: Value = serde_json::from_str(&finished.stdout).expect("JSON");
-            assert_eq!(told["namespaces"].as_array().map(Vec::len), Some(2), "{told}");
+            let facts: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+            assert_eq!(facts["namespaces"].as_array().map(Vec::len), Some(2), "{facts}");
             let line = finished.stderr.lines().last().expect("times").to_owned();
             line.split(' ').map(|part| part.parse::<f64>().expect("seconds")).sum()
         })

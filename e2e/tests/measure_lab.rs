@@ -122,7 +122,8 @@ fn a_link_and_netem_delay_alike() {
 }
 
 /// What a second of the link's CPU time must carry. Time by the clock is shared with the sender's
-/// kernel and the receiver's, which on two processors take more than the link; it is told, not held.
+/// kernel and the receiver's, which on two processors take more than the link; it is printed, not
+/// judged.
 const BITS_PER_CPU_S_MIN: f64 = 1e9;
 const PACKETS_PER_CPU_S_MIN: f64 = 100_000.0;
 /// A link that carries nothing for so long is broken.
@@ -174,7 +175,8 @@ fn a_link_carries_a_gigabit_on_one_processor() {
     let mut promises = Promises::of("measure_lab");
     let (gigabits, least) = (large / 1e9, BITS_PER_CPU_S_MIN / 1e9);
     promises.at_least("large packets per second of a link's CPU", gigabits, least, "Gb");
-    // Told, not held: most of it is the receiving kernel's TCP, which works inside the link's writes.
+    // Printed, not judged: most of it is the receiving kernel's TCP, which works inside the link's
+    // writes.
     tcp_per_cpu_second(&scene, "packet by packet", &[]);
     promises.hold();
 }

@@ -123,7 +123,7 @@ fn the_mark_of_an_instance_survives_reload_and_upgrade() {
         (weir.metric("weir_reloads_total", &[]) >= 1.0).then_some(())
     });
     assert_eq!(mark(), first, "after a reload");
-    let (_, _heir) = weir.upgrade(Duration::from_secs(20));
+    let (_, _successor) = weir.upgrade(Duration::from_secs(20));
     assert_eq!(mark(), first, "after an upgrade");
     refused(&first);
 }
@@ -402,7 +402,7 @@ fn streams_beyond_the_limit_are_counted() {
     wait::until("both to be counted", SOON, || {
         (lines_with(&weir, "http2_streams_exceeded").len() == 2).then_some(())
     });
-    // Whoever leaves says so itself.
+    // A side that leaves says so itself.
     frames.stream.flush().and_then(|()| frames.reset(1, code::CANCEL)).expect("sent");
     wait::until("the held request's end", SOON, || {
         weir.access().iter().any(|line| line["path"] == "/held").then_some(())

@@ -43,7 +43,7 @@ fn an_upgrade_loses_nothing() {
     let Some(scene) = Scene::alone("prove-upgrade", &["nginx", "wrk"]) else {
         return;
     };
-    let (measured, receipt, _heir) = scenario::upgrade(&scene, seconds(15, 30), PACED);
+    let (measured, receipt, _successor) = scenario::upgrade(&scene, seconds(15, 30), PACED);
     println!("{receipt:#}");
     measured.assert_nothing_lost();
 }
@@ -54,6 +54,6 @@ fn an_upgrade_flat_out_loses_nothing() {
     let Some(scene) = Scene::alone("prove-upgrade-flat-out", &["nginx", "wrk"]) else {
         return;
     };
-    let (measured, _, _heir) = scenario::upgrade(&scene, seconds(15, 30), FLAT_OUT);
+    let (measured, _, _successor) = scenario::upgrade(&scene, seconds(15, 30), FLAT_OUT);
     measured.assert_nothing_lost();
 }

@@ -49,7 +49,7 @@ fn a_balancer_before_weir_tells_who_the_client_is() {
         ("v1", format!("{clear} send-proxy"), &[], "http"),
         ("v2", format!("{clear} send-proxy-v2"), &[], "http"),
         ("http2", format!("{clear} send-proxy-v2"), &["--http2-prior-knowledge"], "http"),
-        // Spoken to the client by HAProxy, and told of in the header.
+        // Spoken to the client by HAProxy, and named in the header.
         ("ssl", format!("{clear} send-proxy-v2-ssl-cn"), &["--http1.1"], "https"),
         // Spoken by Weir, behind the header.
         ("through", format!("{tls} send-proxy-v2"), &["--http2"], "https"),

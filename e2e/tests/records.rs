@@ -202,7 +202,7 @@ fn a_request_with_the_token_is_told_why_it_got_its_server() {
     whys.sort_unstable();
     assert_eq!(whys, ["chosen", "draining", "not_its_turn"]);
 
-    // Without the token nothing is told, and the field goes nowhere.
+    // Without the token there is no record, and the field is not forwarded.
     let wrong = http::get_with(weir.front(), "/wrong", &["Weir-Explain: 0123456789abcdef"]);
     assert!(!wrong.unwrap().text().to_lowercase().contains("weir-explain"));
     assert_eq!(line(&weir, "/wrong")["decision"], Value::Null);

@@ -61,7 +61,7 @@ fn an_upgrade_under_load_loses_nothing() {
         return;
     };
     let clients = Clients { connections: 20, pause: scenario::FLAT_OUT, and_quiet: false };
-    let (measured, receipt, _heir) = scenario::upgrade(&scene, 9, clients);
+    let (measured, receipt, _successor) = scenario::upgrade(&scene, 9, clients);
     measured.assert_nothing_lost();
     let handed = &receipt["handed_over"];
     assert_eq!(handed["listeners"], serde_json::json!(["public"]), "{receipt:#}");
@@ -151,7 +151,7 @@ fn listeners_come_and_go_and_the_others_notice_nothing() {
     assert_eq!(receipt["changes"]["listeners"]["added"], serde_json::json!(["renamed"]));
     assert_eq!(http::get(third, "/").unwrap().status, 200);
 
-    // What somebody else has cannot be added, and then nothing changes at all.
+    // An address that another process uses cannot be added, and then nothing changes at all.
     let taken = std::net::TcpListener::bind(scene.address(1, 8083)).unwrap();
     let wanted = listener("taken", taken.local_addr().unwrap());
     scene.file("weir.toml", with(&wanted) + "[service.more]\n" + &server_tables("more", [second]));
@@ -214,7 +214,7 @@ fn a_change_of_the_file_is_noticed_when_it_is_over() {
     let receipts = weir.api("/api/v1/reloads");
     assert_eq!(receipts["reloads"][0]["trigger"], "file", "{receipts:#}");
 
-    // Half a file, or one with a mistake: told once, and the old one serves on.
+    // Half a file, or one with a mistake: reported once, and the old one serves on.
     let from = weir.log().len();
     let mut file = std::fs::File::create(scene.folder().join("weir.toml")).unwrap();
     file.write_all(&after.as_bytes()[..after.len() / 2]).unwrap();
@@ -292,12 +292,12 @@ fn what_only_a_new_process_can_follow_is_named_and_an_upgrade_follows_it() {
     wait::until("the request to run", SOON, || (apps[0].stat("in_flight") == 1).then_some(()));
 
     let old = weir.process().pid();
-    let (receipt, heir) = {
+    let (receipt, successor) = {
         let answer = weir.ask("/api/v1/upgrade");
         assert_eq!(answer.status, 200, "{}", answer.text());
         let receipt = answer.json();
-        let heir = e2e::Heir::of(&receipt);
-        (receipt, heir)
+        let successor = e2e::NewProcess::of(&receipt);
+        (receipt, successor)
     };
     assert_eq!(receipt["predecessor"]["pid"], old, "{receipt:#}");
     assert!(weir.process().is_running(), "it has something to finish");
@@ -307,17 +307,17 @@ fn what_only_a_new_process_can_follow_is_named_and_an_upgrade_follows_it() {
     assert_eq!(running.response(false).unwrap().status, 200);
     assert_eq!(weir.process().wait(SOON).code, Some(0));
     let status = weir.api("/api/v1/status");
-    assert_eq!((&status["pid"], &status["workers"]), (&heir.pid().into(), &3.into()));
+    assert_eq!((&status["pid"], &status["workers"]), (&successor.pid().into(), &3.into()));
     let service = weir.api("/api/v1/services/app");
     assert_eq!(service["servers"][1]["state"], "drain", "{service:#}");
     assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
     assert_eq!(apps[1].stat("requests"), 0);
 
-    // And it can be told to stop, and reload, like any other.
+    // It can be stopped and reloaded like any other.
     let receipt = reload(&scene, &weir, &before);
     assert_eq!(receipt["waiting_for_upgrade"], serde_json::json!(["workers: 3 → 2"]));
-    heir.signal(rustix::process::Signal::TERM);
-    wait::until("the new process to end", SOON, || (!heir.is_running()).then_some(()));
+    successor.signal(rustix::process::Signal::TERM);
+    wait::until("the new process to end", SOON, || (!successor.is_running()).then_some(()));
     assert!(TcpStream::connect(weir.front()).is_err());
 }
 
@@ -347,13 +347,13 @@ fn an_upgrade_that_fails_changes_nothing() {
     }
     assert!(weir.process().is_running());
     scene.file("weir.toml", &good);
-    let (_, heir) = weir.upgrade(SOON);
+    let (_, successor) = weir.upgrade(SOON);
     assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
 
     // The next one takes over from that, asked by a signal.
-    heir.signal(rustix::process::Signal::USR2);
-    wait::until("the first heir to end", SOON, || (!heir.is_running()).then_some(()));
-    let _second = e2e::Heir::of(&weir.api("/api/v1/status"));
+    successor.signal(rustix::process::Signal::USR2);
+    wait::until("the first new process to end", SOON, || (!successor.is_running()).then_some(()));
+    let _second = e2e::NewProcess::of(&weir.api("/api/v1/status"));
     assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
 }
 
@@ -374,12 +374,12 @@ fn an_upgrade_keeps_the_unix_socket_of_the_admin_api() {
     wait::until("the admin API", SOON, status);
     let finished = run(&scene, &["upgrade", "--json", "--admin", &admin]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let heir = e2e::Heir::of(&serde_json::from_str(&finished.stdout).unwrap());
+    let successor = e2e::NewProcess::of(&serde_json::from_str(&finished.stdout).unwrap());
     assert_eq!(weir.wait(SOON).code, Some(0));
     assert!(socket.exists(), "the old process leaves it to the new one");
     assert!(status().is_some());
     assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
-    heir.signal(rustix::process::Signal::TERM);
-    wait::until("the new process to end", SOON, || (!heir.is_running()).then_some(()));
+    successor.signal(rustix::process::Signal::TERM);
+    wait::until("the new process to end", SOON, || (!successor.is_running()).then_some(()));
     assert!(!socket.exists(), "and that removes it");
 }

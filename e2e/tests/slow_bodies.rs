@@ -136,7 +136,7 @@ fn a_client_that_hardly_sends_loses_its_slot_to_those_who_wait() {
     wait::until("the slot to be taken", Duration::from_secs(5), || {
         (app.stat("in_flight") == 1).then_some(())
     });
-    // Nobody else wants the slot: its client may take its time.
+    // No other request wants the slot: its client may take its time.
     wait::measure_for(Duration::from_secs(7));
     lone.send(b"1\r\n1\r\n0\r\n\r\n").unwrap();
     assert_eq!(lone.response(false).unwrap().status, 200);

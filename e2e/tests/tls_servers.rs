@@ -1,10 +1,14 @@
 //! TLS to servers, TLS passthrough, and TLS termination in TCP mode.
 
 use std::net::SocketAddr;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use e2e::clients::{curl, s_client};
-use e2e::{App, Authority, Finished, Nginx, Pair, Scene, Weir, http, server_tables, wait};
+use e2e::rogue::Rogue;
+use e2e::{
+    App, Authority, Finished, Nginx, Pair, Scene, Weir, http, server_tables, speak_tls, wait,
+};
 
 const SOON: Duration = Duration::from_secs(10);
 const ASK: &str = "GET /status HTTP/1.1\r\nHost: a.example.com\r\nConnection: close\r\n\r\n";
@@ -247,4 +251,32 @@ fn tls_is_taken_off_for_a_tcp_service() {
         let seen = curl(&scene, &["-k", "-o", "/dev/null", "-w", "%{size_download}", &url]);
         assert_eq!(seen.stdout, "3000000", "{seen:?}");
     }
+}
+
+#[test]
+fn an_idle_tunnel_ends_with_close_notify_on_both_sides() {
+    let Some(scene) = Scene::new("tls-tcp-idle", &["openssl"]) else {
+        return;
+    };
+    let pair = Authority::new(&scene, "ca").issue("a", &["a.example.com"]);
+    let (said, ends) = mpsc::channel();
+    let server = Rogue::start(scene.address(11, 8443), move |peer| {
+        said.send(speak_tls(peer, "inner")).expect("the test to wait for it");
+    });
+    let front = scene.address(1, 8443);
+    let text = format!(
+        "[admin]\naddress = \"{}\"\n\
+         [[listener]]\naddress = \"{front}\"\nprotocol = \"tcp\"\nservice = \"a\"\n\
+         tls = {{ certificates = [{}] }}\n\
+         [service.a]\ntls = {{ name = \"inner\", verify = false }}\n\
+         timeouts = {{ idle = \"300ms\" }}\n{}",
+        scene.admin(),
+        pair.table(),
+        server_tables("a", [server.address()])
+    );
+    let _weir = Weir::start(&scene, &text);
+    let seen = s_client(&scene, front, &["-servername", "a.example.com"], "hello");
+    assert_eq!(shown(&seen), Some("a.example.com"), "{seen:?}");
+    assert!(!seen.stderr.contains("unexpected eof"), "{seen:?}");
+    assert!(ends.recv_timeout(SOON).expect("the server's end"), "the server saw a truncation");
 }

@@ -116,7 +116,7 @@ fn random_conversations() {
     if !oracle::is_the_one() {
         return;
     }
-    // The same few each time, and one that nobody has seen; WEIR_SEED replays one.
+    // The same few each time, and a new one; WEIR_SEED replays one.
     let given = std::env::var("WEIR_SEED").ok().map(|seed| seed.parse().expect("WEIR_SEED"));
     let new = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

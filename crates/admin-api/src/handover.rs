@@ -2,9 +2,12 @@
 
 use std::net::SocketAddr;
 
+use model::{Administrative, Health};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+
+use crate::Word;
 
 /// Form of [`Manifest`]; a process that knows only another form refuses to take over.
 pub const FORM: u64 = 1;
@@ -73,10 +76,10 @@ pub struct Server {
     pub service: String,
     /// The server's address.
     pub address: SocketAddr,
-    /// What health checks found: the name of a `model::Health`.
-    pub health: String,
-    /// What a person set: the name of a `model::Administrative`.
-    pub state: String,
+    /// What health checks found.
+    pub health: Word<Health>,
+    /// What an operator set.
+    pub state: Word<Administrative>,
     /// The weight that a person set.
     #[serde(default)]
     pub weight: Option<u16>,

@@ -19,6 +19,15 @@ model::words! {
 }
 
 model::words! {
+    /// How an upgrade ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum UpgradeResult {
+        /// The new process serves.
+        Upgraded = "upgraded",
+    }
+}
+
+model::words! {
     /// What asked for a reload.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Trigger {
@@ -138,8 +147,8 @@ pub struct Carried {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Upgrade {
-    /// `upgraded`.
-    pub result: String,
+    /// Upgrades that fail have no receipt, but an error.
+    pub result: Word<UpgradeResult>,
     /// Id of the process that serves now.
     pub pid: u32,
     /// Its version.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Word;
+use crate::word::known_word;
 
 /// All services.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,30 +117,9 @@ pub struct UnresolvedServer {
 pub struct StateRequest {
     /// ready: receives requests if it is healthy. drain: finishes its requests and receives no new
     /// ones. maintenance: as drain, and it is not checked.
-    pub state: RequestedState,
-}
-
-/// The states that an operator may set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum RequestedState {
-    #[allow(missing_docs)]
-    Ready,
-    #[allow(missing_docs)]
-    Drain,
-    #[allow(missing_docs)]
-    Maintenance,
-}
-
-impl From<RequestedState> for Administrative {
-    fn from(state: RequestedState) -> Administrative {
-        match state {
-            RequestedState::Ready => Administrative::Ready,
-            RequestedState::Drain => Administrative::Drain,
-            RequestedState::Maintenance => Administrative::Maintenance,
-        }
-    }
+    #[serde(with = "known_word")]
+    #[schemars(with = "Word<Administrative>")]
+    pub state: Administrative,
 }
 
 /// Sets a server's weight.

@@ -89,3 +89,29 @@ impl<T: Words> JsonSchema for Word<T> {
         json_schema!({ "type": "string", "enum": T::ALL_WORDS })
     }
 }
+
+/// Reads and writes a `T` as its word, for `#[serde(with = …)]`. Unlike with [`Word`], a word that
+/// this version does not know is an error: for requests, which must not be misunderstood.
+pub(crate) mod known_word {
+    use std::borrow::Cow;
+
+    use model::Words;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<T: Words, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(value.word())
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: std::str::FromStr<Err = model::UnknownWord>,
+        D: Deserializer<'de>,
+    {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}

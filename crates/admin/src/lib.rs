@@ -35,7 +35,7 @@ use admin_api::receipt;
 use decide::Registry;
 use model::{AdminAddress, Snapshot};
 use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
-use observe::{InFlightTold, InFlightWanted};
+use observe::{InFlightFilter, InFlightReport};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -47,7 +47,7 @@ pub use switches::Switches;
 
 use door::SocketFile;
 
-/// How long requests under way may take once the API is told to stop.
+/// How long requests under way may take once the API is to stop.
 const STOP_MAX: Duration = Duration::from_secs(1);
 
 /// What the API listens on and where it finds what it shows.
@@ -68,7 +68,7 @@ pub struct Options {
     pub version: &'static str,
 }
 
-/// Asks somebody else for something to show.
+/// Asks another part of the program for something to show.
 pub type Source<T> = Arc<dyn Fn() -> T + Send + Sync>;
 
 /// What the API shows and does through others. What is `None` is not there: its route says so.
@@ -90,8 +90,8 @@ pub struct Sources {
     pub idle_connections: Option<Source<HashMap<SocketAddr, u32>>>,
     /// Requests and connections under way. May take its time: it is called on a thread that
     /// nothing else waits for.
-    pub in_flight: Option<Arc<dyn Fn(InFlightWanted) -> InFlightTold + Send + Sync>>,
-    /// Loads the configuration anew; the receipt says what changed. May take its time, too, and
+    pub in_flight: Option<Arc<dyn Fn(InFlightFilter) -> InFlightReport + Send + Sync>>,
+    /// Reloads the configuration; the receipt says what changed. May take its time, too, and
     /// is never called twice at once.
     pub reload: Option<Source<Result<receipt::Reload, ReloadError>>>,
     /// Lets a new process take over; the receipt says which.
@@ -226,16 +226,16 @@ pub fn start(options: Options) -> io::Result<Handle> {
 }
 
 async fn serve(socket: bounded::Socket, app: axum::Router, stopped: watch::Receiver<bool>) {
-    let told = |mut stopped: watch::Receiver<bool>| async move {
+    let stop_requested = |mut stopped: watch::Receiver<bool>| async move {
         // An error means that the handle is gone, which is the same wish.
         let _ = stopped.wait_for(|stop| *stop).await;
     };
-    let until_told = told(stopped.clone());
+    let until_stopped = stop_requested(stopped.clone());
     let app = app.into_make_service_with_connect_info::<bounded::Seat>();
     let serving =
-        axum::serve(bounded::Bounded::new(socket), app).with_graceful_shutdown(until_told);
+        axum::serve(bounded::Bounded::new(socket), app).with_graceful_shutdown(until_stopped);
     let too_long = async {
-        told(stopped).await;
+        stop_requested(stopped).await;
         tokio::time::sleep(STOP_MAX).await;
     };
     tokio::select! {

@@ -161,7 +161,7 @@ impl Balancer {
             control: control.status(),
             ready: &ready,
             workers,
-            onlooker: proxy.onlooker(),
+            in_flight: proxy.in_flight_reader(),
             sources,
         };
         let management = Management::start(managed, door)?;

@@ -22,7 +22,7 @@ pub(crate) struct Managed<'a> {
     pub(crate) ready: &'a Arc<AtomicBool>,
     pub(crate) workers: usize,
     /// Asks the workers for requests in flight.
-    pub(crate) onlooker: proxy::Onlooker,
+    pub(crate) in_flight: proxy::InFlightReader,
     /// What the API shows and does through the workers; the rest is filled in here.
     pub(crate) sources: admin::Sources,
 }
@@ -59,7 +59,7 @@ impl Management {
         managed: Managed<'_>,
         door: Option<admin::Door>,
     ) -> Result<Management, Vec<String>> {
-        let Managed { snapshot, registry, counters, control, ready, workers, onlooker, sources } =
+        let Managed { snapshot, registry, counters, control, ready, workers, in_flight, sources } =
             managed;
         let findings = Findings::default();
         let watched = built_in_doctor::Sources {
@@ -70,14 +70,14 @@ impl Management {
         let doctor = built_in_doctor::start(watched, findings.clone())
             .map_err(|error| vec![format!("doctor: {error}")])?;
         let (probed, pools) = (Arc::clone(&control), Arc::clone(registry));
-        let onlooker = Arc::new(onlooker);
-        let (spread, bodies) = (Arc::clone(&onlooker), Arc::clone(&onlooker));
-        let compressing = Arc::clone(&onlooker);
+        let in_flight = Arc::new(in_flight);
+        let (spread, bodies) = (Arc::clone(&in_flight), Arc::clone(&in_flight));
+        let compressing = Arc::clone(&in_flight);
         let sources = admin::Sources {
             plan: Arc::new(move || probe_report::running_plan(&control)),
             configuration: Arc::new(configuration::to_json),
             probes: Arc::new(move || probe_report::probes(&probed)),
-            in_flight: Some(Arc::new(move |wanted| onlooker.in_flight(wanted))),
+            in_flight: Some(Arc::new(move |wanted| in_flight.in_flight(wanted))),
             worker_connections: Some(Arc::new(move || spread.connections_by_worker())),
             request_buffers: Some(Arc::new(move || budget(bodies.request_buffers()))),
             compression: Some(Arc::new(move || budget(compressing.compression()))),

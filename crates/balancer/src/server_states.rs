@@ -115,8 +115,8 @@ impl Row {
         handover::Server {
             service: self.service.clone(),
             address: self.address,
-            health: self.health.as_str().to_owned(),
-            state: self.administrative.as_str().to_owned(),
+            health: self.health.into(),
+            state: self.administrative.into(),
             weight: self.weight,
             ejected_for_ms: self.ejected_for.map(|time| time.as_millis() as u64),
             ejections: self.ejections,
@@ -125,11 +125,22 @@ impl Row {
     }
 
     fn from_handover(row: handover::Server) -> Row {
+        // An operator has taken it out in a way that only a newer version knows.
+        let administrative = row.state.known().unwrap_or_else(|| {
+            tracing::warn!(
+                service = row.service,
+                server = %row.address,
+                state = row.state.as_str(),
+                "unknown server state in the upgrade's hand-over; the server is drained \
+                 (`weir ready` puts it back)"
+            );
+            Administrative::Drain
+        });
         Row {
             service: row.service,
             address: row.address,
-            health: row.health.parse().unwrap_or(Health::Unknown),
-            administrative: row.state.parse().unwrap_or(Administrative::Ready),
+            health: row.health.known().unwrap_or(Health::Unknown),
+            administrative,
             weight: row.weight,
             ejected_for: row.ejected_for_ms.map(Duration::from_millis),
             ejections: row.ejections,
@@ -172,12 +183,12 @@ mod tests {
         let old = registry(TEXT, then);
         let down = state(&old, "app", "10.0.0.1:80");
         down.set_health(Health::Down, then);
-        let aside = state(&old, "app", "10.0.0.2:80");
-        aside.set_administrative(Administrative::Drain);
-        aside.set_weight(Some(7));
-        aside.eject(then + Duration::from_secs(3));
-        aside.ejections.store(2, Relaxed);
-        aside.latency_us_bits.store(1500.5_f64.to_bits(), Relaxed);
+        let drained = state(&old, "app", "10.0.0.2:80");
+        drained.set_administrative(Administrative::Drain);
+        drained.set_weight(Some(7));
+        drained.eject(then + Duration::from_secs(3));
+        drained.ejections.store(2, Relaxed);
+        drained.latency_us_bits.store(1500.5_f64.to_bits(), Relaxed);
         let handed_over = ServerStates::of(&old.load_full(), then);
         assert_eq!(handed_over.len(), 3);
         let text = serde_json::to_string(&handed_over.to_handover()).unwrap();
@@ -189,12 +200,12 @@ mod tests {
         assert_eq!(read.len(), 0);
         assert_eq!(state(&new, "app", "10.0.0.1:80").health(), Health::Down);
         assert_eq!(state(&new, "same", "10.0.0.1:80").health(), Health::Unknown, "its own verdict");
-        let aside = state(&new, "app", "10.0.0.2:80");
-        assert_eq!(aside.administrative(), Administrative::Drain);
-        assert_eq!(aside.weight_set(), Some(7));
-        assert_eq!(aside.ejected_until(), Some(now + Duration::from_secs(3)));
-        assert_eq!(aside.ejections.load(Relaxed), 2);
-        assert_eq!(aside.latency_us_bits.load(Relaxed), 1500.5_f64.to_bits());
+        let drained = state(&new, "app", "10.0.0.2:80");
+        assert_eq!(drained.administrative(), Administrative::Drain);
+        assert_eq!(drained.weight_set(), Some(7));
+        assert_eq!(drained.ejected_until(), Some(now + Duration::from_secs(3)));
+        assert_eq!(drained.ejections.load(Relaxed), 2);
+        assert_eq!(drained.latency_us_bits.load(Relaxed), 1500.5_f64.to_bits());
         // Neither takes work, and the choice knows.
         let published = new.load_full();
         assert!(published.services[0].endpoints().eligible.is_empty());
@@ -214,6 +225,7 @@ mod tests {
             { "service": "app", "address": "10.0.0.9:80", "health": "down", "state": "?" },
         ]));
         assert_eq!(states.len(), 1);
+        assert_eq!(states.0[0].administrative, Administrative::Drain, "a state not known here");
         let registry = registry(TEXT, Moment::ZERO);
         states.restore(&registry.load_full(), Moment::ZERO);
         assert_eq!(states.len(), 1);

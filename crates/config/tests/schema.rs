@@ -24,7 +24,7 @@ fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
 }
 
 /// Collects violations in `value`, as far as the parts of JSON Schema that are used here tell
-/// (patterns aside).
+/// (except patterns).
 fn violations(value: &Value, schema: &Value, root: &Value, at: &str, found: &mut Vec<String>) {
     let schema = resolved(schema, root);
     if let Some(options) = schema.get("anyOf").and_then(Value::as_array) {

@@ -53,14 +53,14 @@ pub struct InFlight {
 
 /// The filter of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InFlightWanted {
+pub struct InFlightFilter {
     /// Only this service.
     pub service: Option<String>,
     /// Only exchanges that have been in flight for at least this long.
     pub longer_than: Duration,
 }
 
-impl InFlightWanted {
+impl InFlightFilter {
     /// Returns whether an exchange of this service that started at `since` matches.
     pub fn takes(&self, service: Option<&str>, since: Moment, now: Moment) -> bool {
         let of_service = self.service.is_none() || service == self.service.as_deref();
@@ -70,7 +70,7 @@ impl InFlightWanted {
 
 /// The report of exchanges in flight.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct InFlightTold {
+pub struct InFlightReport {
     /// Number of all exchanges in flight.
     pub in_flight: usize,
     /// Number of matching ones.
@@ -81,9 +81,9 @@ pub struct InFlightTold {
     pub workers_silent: usize,
 }
 
-impl InFlightTold {
+impl InFlightReport {
     /// Adds another worker's report.
-    pub fn add(&mut self, other: InFlightTold) {
+    pub fn add(&mut self, other: InFlightReport) {
         self.in_flight += other.in_flight;
         self.matching += other.matching;
         self.requests.extend(other.requests);

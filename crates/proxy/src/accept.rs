@@ -13,8 +13,8 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
 use transport::{Stream, watched};
 
+use crate::connection_task;
 use crate::listener::LiveListener;
-use crate::parked;
 use crate::shared::{Counted, Handed};
 use crate::via::Via;
 use crate::worker::Worker;
@@ -23,6 +23,8 @@ use crate::worker::Worker;
 const PAUSE_AT_LIMIT: Duration = Duration::from_millis(10);
 /// How long accepting pauses when the process or the machine has run out of descriptors or memory.
 const PAUSE_AT_EXHAUSTION: Duration = Duration::from_millis(100);
+/// How long the connections in a closing socket's listen queue may wait for room.
+const QUEUE_MAX: Duration = Duration::from_secs(10);
 /// Connections accepted in a row before yielding to other tasks.
 const BATCH_MAX: usize = 64;
 
@@ -57,17 +59,30 @@ impl Acceptor {
     }
 
     /// Accepts what the kernel has already queued, then closes the socket. Closing it with
-    /// connections in its queue would reset them.
+    /// connections in its queue would reset them. At a connection limit, waits for room for up to
+    /// [`QUEUE_MAX`], unless another process accepts on the socket too.
     ///
     /// If the listener is replaced by one with other security settings, the queue is left to the
     /// new listener, or reset if that one has other sockets: nothing more is accepted under the old
-    /// rules.
-    pub(crate) fn finish(self, worker: &Rc<Worker>) {
+    /// rules. So accepting stops with this call, before the returned future is polled.
+    pub(crate) fn finish(self, worker: Rc<Worker>) -> impl Future<Output = ()> {
         self.task.abort();
-        if self.listener.is_replaced() {
-            return;
+        let until = os::clock::now() + QUEUE_MAX;
+        async move {
+            while !self.listener.is_replaced() {
+                match accept_batch(&worker, &self.listener, self.socket.get_ref()) {
+                    Batch::Emptied => return,
+                    Batch::More => tokio::task::yield_now().await,
+                    Batch::AtLimit | Batch::Failed(_) => {
+                        let is_handed_over = worker.shared.leaving() && !worker.shared.draining();
+                        if is_handed_over || os::clock::now() >= until {
+                            return;
+                        }
+                        tokio::time::sleep(PAUSE_AT_LIMIT).await;
+                    }
+                }
+            }
         }
-        while let Batch::More = accept_batch(worker, &self.listener, self.socket.get_ref()) {}
     }
 }
 
@@ -175,5 +190,7 @@ fn start(worker: &Rc<Worker>, handed: Handed) {
         }
     };
     let worker = Rc::clone(worker);
-    tokio::task::spawn_local(async move { parked::begin(&worker, stream, peer, counted).await });
+    tokio::task::spawn_local(async move {
+        connection_task::begin(&worker, stream, peer, counted).await;
+    });
 }

@@ -8,12 +8,12 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use model::Moment;
-use observe::{InFlight, InFlightTold, InFlightWanted, Stage};
+use observe::{InFlight, InFlightFilter, InFlightReport, Stage};
 use wire::http1::Known;
 
-use crate::asking::{Asking, Waiting};
 use crate::budget::Budget;
 use crate::flight::Flight;
+use crate::report_queue::{ReportQueue, ReportRequest};
 use crate::roster::{Phase, Roster};
 use crate::shared::Shared;
 
@@ -61,7 +61,7 @@ fn stage(phase: Phase) -> Stage {
 }
 
 /// Reports a worker's exchanges that match `wanted`; all of them are counted.
-fn report(roster: &Roster, wanted: &InFlightWanted, now: Moment) -> InFlightTold {
+fn report(roster: &Roster, wanted: &InFlightFilter, now: Moment) -> InFlightReport {
     let mut seats = roster.flying();
     let in_flight = seats.len();
     // Filtered before the longest-running are selected: those asked for may not be among the
@@ -77,28 +77,28 @@ fn report(roster: &Roster, wanted: &InFlightWanted, now: Moment) -> InFlightTold
         seats.truncate(REPORTED_MAX);
     }
     let requests = seats.iter().filter_map(|(_, seat)| seat.flight(describe)).collect();
-    InFlightTold { in_flight, matching, requests, workers_silent: 0 }
+    InFlightReport { in_flight, matching, requests, workers_silent: 0 }
 }
 
 /// Answers all pending requests for a report of `roster`.
-pub(crate) fn answer(asking: &Asking, roster: &Roster) {
-    for Waiting { wanted, reply } in asking.take() {
+pub(crate) fn answer(reports: &ReportQueue, roster: &Roster) {
+    for ReportRequest { wanted, reply } in reports.take() {
         // The receiver may have stopped waiting.
         let _ = reply.send(report(roster, &wanted, os::clock::now()));
     }
 }
 
 /// Read access to the state of all workers.
-pub struct Onlooker(pub(crate) Arc<Shared>);
+pub struct InFlightReader(pub(crate) Arc<Shared>);
 
-impl Onlooker {
+impl InFlightReader {
     /// Returns the requests and TCP connections in flight that match `wanted`: up to 2048 of each
     /// worker, the longest-running. Waits up to a second for the workers; those that do not answer
     /// in time are counted.
-    pub fn in_flight(&self, wanted: InFlightWanted) -> InFlightTold {
+    pub fn in_flight(&self, wanted: InFlightFilter) -> InFlightReport {
         let deadline = os::clock::now() + REPORT_WAIT_MAX;
         let wanted = Arc::new(wanted);
-        let asked: Vec<_> = self.0.peers.iter().map(|peer| peer.asking.ask(&wanted)).collect();
+        let asked: Vec<_> = self.0.peers.iter().map(|peer| peer.reports.ask(&wanted)).collect();
         self.0.signal();
         gather(&asked, deadline)
     }
@@ -120,11 +120,11 @@ impl Onlooker {
 }
 
 /// Collects the reports that arrive until the deadline.
-fn gather(asked: &[Receiver<InFlightTold>], deadline: Moment) -> InFlightTold {
-    let mut all = InFlightTold::default();
+fn gather(asked: &[Receiver<InFlightReport>], deadline: Moment) -> InFlightReport {
+    let mut all = InFlightReport::default();
     for worker in asked {
         let reply = worker.recv_timeout(deadline - os::clock::now());
-        all.add(reply.unwrap_or(InFlightTold { workers_silent: 1, ..InFlightTold::default() }));
+        all.add(reply.unwrap_or(InFlightReport { workers_silent: 1, ..InFlightReport::default() }));
     }
     all
 }
@@ -214,8 +214,8 @@ mod tests {
     }
 
     /// With no filter, long after.
-    fn all(roster: &Roster) -> InFlightTold {
-        report(roster, &InFlightWanted::default(), Moment::from_millis(1_000_000))
+    fn all(roster: &Roster) -> InFlightReport {
+        report(roster, &InFlightFilter::default(), Moment::from_millis(1_000_000))
     }
 
     #[test]
@@ -229,20 +229,21 @@ mod tests {
             entry.begin(Flight { service, ..flight(&plane, since, "", false) });
         }
         let now = Moment::from_millis(total);
-        let app = InFlightWanted { service: Some("app".into()), longer_than: Duration::ZERO };
+        let app = InFlightFilter { service: Some("app".into()), longer_than: Duration::ZERO };
         let reply = report(&roster, &app, now);
         assert_eq!((reply.in_flight, reply.matching, reply.requests.len()), (total as usize, 3, 3));
-        let other = InFlightWanted { service: Some("other".into()), ..app.clone() };
+        let other = InFlightFilter { service: Some("other".into()), ..app.clone() };
         assert_eq!(report(&roster, &other, now).matching, 0);
         let longer_than = Duration::from_millis(2);
-        let reply = report(&roster, &InFlightWanted { longer_than, ..app }, now);
+        let reply = report(&roster, &InFlightFilter { longer_than, ..app }, now);
         assert_eq!(reply.matching, 2, "the last one has been in flight for 1 ms");
     }
 
     #[test]
     fn a_worker_that_does_not_answer_is_counted() {
-        let silent = Asking::default();
-        let (reply, one) = (channel(), InFlightTold { in_flight: 2, ..InFlightTold::default() });
+        let silent = ReportQueue::default();
+        let (reply, one) =
+            (channel(), InFlightReport { in_flight: 2, ..InFlightReport::default() });
         reply.0.send(one).unwrap();
         let asked = [silent.ask(&Arc::default()), reply.1];
         let all = gather(&asked, os::clock::now());

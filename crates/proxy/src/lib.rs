@@ -10,13 +10,14 @@ mod accept;
 mod access_log;
 mod account;
 mod answer;
-mod asking;
+
 mod balance;
 mod budget;
 mod buffer;
 mod carrier;
 mod client;
 mod connection;
+mod connection_task;
 mod exchange;
 mod explain;
 mod failure;
@@ -27,14 +28,16 @@ mod head;
 mod http2;
 mod identity;
 mod in_flight;
+mod isolate;
 mod linger;
 mod listener;
 mod multiplex;
-mod parked;
+
 mod parking;
 mod pipes;
 mod plane;
 mod pump;
+mod report_queue;
 mod requests;
 mod roster;
 mod scratch;
@@ -67,7 +70,7 @@ pub use access_log::{AccessSink, AccessTarget, AccessWriter};
 pub use budget::Budget;
 pub use explain::MayExplain;
 pub use identity::Identity;
-pub use in_flight::Onlooker;
+pub use in_flight::InFlightReader;
 pub use pipes::BODY_PIPES_MAX;
 
 use shared::{INBOX_MAX, Peer, Shared};
@@ -165,8 +168,8 @@ impl Handle {
     }
 
     /// Returns read access to requests in flight.
-    pub fn onlooker(&self) -> Onlooker {
-        Onlooker(Arc::clone(&self.shared))
+    pub fn in_flight_reader(&self) -> InFlightReader {
+        InFlightReader(Arc::clone(&self.shared))
     }
 
     /// Sets who may request explanations, from the next configuration on.

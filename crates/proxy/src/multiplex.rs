@@ -131,13 +131,18 @@ impl Multiplexed {
     ) -> Result<ServerConnection, NoConnection> {
         let server = self.server(reach.key(endpoint));
         let begun = os::clock::now();
-        // Never closed, so this does not fail.
-        let _turn = server.dialling.acquire().await;
+        let turn = pin!(server.dialling.acquire());
+        let turn = Watchdog::new().until(begun + reach.service.timeouts.connect, turn).await;
         let now = os::clock::now();
         // Another request has tried meanwhile, and failed.
         if let Some((_, cause)) = server.failed.get().filter(|(at, _)| *at > begun) {
             return Err(NoConnection { cause, judged: true });
         }
+        // The semaphore is never closed: this is a timeout. The request that dials is judged for
+        // it.
+        let Some(Ok(_turn)) = turn else {
+            return Err(NoConnection { cause: Cause::ConnectionTimeout, judged: true });
+        };
         if now > begun
             && let Some(taken) = server.take(body, buffers, now)
         {

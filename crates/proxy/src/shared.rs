@@ -9,11 +9,11 @@ use decide::Registry;
 use model::Moment;
 use tokio::sync::{Notify, mpsc};
 
-use crate::asking::Asking;
 use crate::budget::Budget;
 use crate::explain::MayExplain;
 use crate::identity::Identity;
 use crate::listener::LiveListener;
+use crate::report_queue::ReportQueue;
 use crate::tls::TlsConfigs;
 use crate::{ListenerSockets, RemovedListener};
 
@@ -44,7 +44,7 @@ pub(crate) struct Peer {
     /// Listening sockets assigned to it that it has not yet taken.
     dealt: Mutex<Vec<Dealt>>,
     /// Pending requests for a report of its exchanges in flight.
-    pub(crate) asking: Asking,
+    pub(crate) reports: ReportQueue,
     signals: Notify,
 }
 
@@ -56,7 +56,7 @@ impl Peer {
             servers_changed: AtomicBool::new(false),
             listeners_gone: AtomicBool::new(false),
             dealt: Mutex::default(),
-            asking: Asking::default(),
+            reports: ReportQueue::default(),
             signals: Notify::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! TCP mode: forwards each connection to a server, unparsed.
 
-use std::future::{Future, poll_fn};
+use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Poll, ready};
@@ -16,10 +16,11 @@ use crate::client::{self, client_gone};
 use crate::failure::Reason;
 use crate::flight::Flight;
 use crate::greeting::{Greeted, greet};
+use crate::isolate::isolated;
 use crate::roster::{Entry, Phase};
 use crate::server_connection::{self, Introduced, Reach, ServerConnection};
 use crate::servers::{Attempt, Chosen, Failure, Place, Resend, Servers};
-use crate::tunnel::{self, End};
+use crate::tunnel::{self, End, Tunnel};
 use crate::via::Accepted;
 use crate::watchdog::{Direction, Limits, Watchdog};
 use crate::worker::Worker;
@@ -112,31 +113,19 @@ async fn passed(
         server: None,
         attempts: 0,
     });
-    let cause = {
-        let forwarding = TcpForwarding {
-            worker,
-            accepted: &accepted,
-            buffer: &mut buffer,
-            watchdog: &mut watchdog,
-            entry: &entry,
-            record: &mut record,
-            id,
-        };
-        let mut run = pin!(forwarding.run());
-        poll_fn(|cx| {
-            if worker.shared.stopped() {
-                return Poll::Ready(Cause::ShuttingDown);
-            }
-            run.as_mut().poll(cx)
-        })
-        .await
+    let forwarding = TcpForwarding {
+        worker,
+        accepted: &accepted,
+        buffer: &mut buffer,
+        watchdog: &mut watchdog,
+        entry: &entry,
+        record: &mut record,
+        id,
     };
+    let cause = isolated(worker, forwarding.run()).await.unwrap_or_else(|cause| cause);
     record.end(cause);
     account::finish_tcp(worker, &accepted, &record);
-    if !matches!(cause, Cause::Completed | Cause::TunnelIdleTimeout) {
-        // A plain close would tell the client that the data is complete.
-        accepted.stream.reset();
-    }
+    tunnel::close(accepted.stream, cause);
 }
 
 /// A connection being forwarded to a service.
@@ -168,16 +157,16 @@ impl TcpForwarding<'_> {
         drop(servers);
         let TcpForwarding { buffer, watchdog, entry, record, .. } = self;
         entry.set(Phase::Tunnel);
-        let near = End { stream: &accepted.stream, buffer };
-        let far = End { stream: &server.stream, buffer: &mut server.buffer };
-        let ended = tunnel::run(near, far, service, &accepted.via.live, watchdog).await;
+        let tunnel = Tunnel {
+            client: End { stream: &accepted.stream, buffer },
+            server: End { stream: &server.stream, buffer: &mut server.buffer },
+            service,
+            listener: &accepted.via.live,
+        };
+        let cause = tunnel.run(watchdog, record).await;
         record.ask_tcp(&mut server, slot.endpoint());
-        record.body_in = ended.bytes_up;
-        record.body_out = ended.bytes_down;
-        if !ended.is_orderly() {
-            server.stream.reset();
-        }
-        ended.cause
+        tunnel::close(server.stream, cause);
+        cause
     }
 }
 

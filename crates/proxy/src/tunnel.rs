@@ -10,7 +10,9 @@ use model::{Cause, Service};
 use os::splice::Pipe;
 use transport::Stream;
 
+use crate::account::Record;
 use crate::buffer::Buffer;
+use crate::client;
 use crate::failure::{self, Sender};
 use crate::listener::LiveListener;
 use crate::pipes;
@@ -26,55 +28,65 @@ pub(crate) struct End<'a> {
     pub(crate) buffer: &'a mut Buffer,
 }
 
-/// How many bytes were forwarded, and why the tunnel ended.
-pub(crate) struct Ended {
-    pub(crate) bytes_up: u64,
-    pub(crate) bytes_down: u64,
-    pub(crate) cause: Cause,
+/// A client and a server whose bytes are forwarded to each other.
+pub(crate) struct Tunnel<'a> {
+    pub(crate) client: End<'a>,
+    pub(crate) server: End<'a>,
+    pub(crate) service: &'a Service,
+    /// The listener that accepted the client.
+    pub(crate) listener: &'a LiveListener,
 }
 
-impl Ended {
-    /// Returns whether both sides may consider what they received complete.
-    pub(crate) fn is_orderly(&self) -> bool {
-        matches!(self.cause, Cause::Completed | Cause::TunnelIdleTimeout)
+impl Tunnel<'_> {
+    /// Moves bytes both ways until both ends have closed, one fails, nothing has moved either way
+    /// for the service's `timeouts.tunnel`, or the listener has been replaced and its tunnels'
+    /// deadline has passed. Returns which. `record` always has the number of bytes forwarded.
+    pub(crate) async fn run(self, watchdog: &mut Watchdog, record: &mut Record) -> Cause {
+        let Tunnel { client, server, service, listener } = self;
+        let idle = service.timeouts.tunnel;
+        let limits = Limits::default();
+        limits.set(Direction::Up, os::clock::now() + idle, Cause::TunnelIdleTimeout);
+        let (mut up, mut down) = (Half::default(), Half::default());
+        (record.body_in, record.body_out) = (0, 0);
+        let moving = poll_fn(|cx| {
+            if let Some(end) = listener.tunnels_end() {
+                limits.set(Direction::Whole, end, Cause::ListenerChanged);
+            }
+            let before = (up.bytes, down.bytes);
+            let up_done = up.poll(cx, client.stream, client.buffer, server.stream);
+            record.body_in = up.bytes;
+            let up_done = up_done.map_err(|error| failure::reason(&error, Sender::Client).cause)?;
+            let down_done = down.poll(cx, server.stream, server.buffer, client.stream);
+            record.body_out = down.bytes;
+            let down_done = down_done.map_err(|error| failure::reason(&error, BY_SERVER).cause)?;
+            if up_done.is_ready() && down_done.is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            if before != (up.bytes, down.bytes) {
+                limits.set(Direction::Up, os::clock::now() + idle, Cause::TunnelIdleTimeout);
+            }
+            Poll::Pending
+        });
+        let moved = watchdog.guard(&limits, moving).await;
+        moved.err().unwrap_or(Cause::Completed)
     }
 }
 
-/// Moves bytes between `client` and `server` until both have closed, one fails, nothing has moved
-/// either way for the service's `timeouts.tunnel`, or `listener`, which accepted the client, has
-/// been replaced and its tunnels' deadline has passed.
-pub(crate) async fn run(
-    client: End<'_>,
-    server: End<'_>,
-    service: &Service,
-    listener: &LiveListener,
-    watchdog: &mut Watchdog,
-) -> Ended {
-    let idle = service.timeouts.tunnel;
-    let limits = Limits::default();
-    limits.set(Direction::Up, os::clock::now() + idle, Cause::TunnelIdleTimeout);
-    let (mut up, mut down) = (Half::default(), Half::default());
-    let moving = poll_fn(|cx| {
-        if let Some(end) = listener.tunnels_end() {
-            limits.set(Direction::Whole, end, Cause::ListenerChanged);
-        }
-        let before = (up.bytes, down.bytes);
-        let up_done = up.poll(cx, client.stream, client.buffer, server.stream);
-        let up_done = up_done.map_err(|error| failure::reason(&error, Sender::Client).cause)?;
-        let down_done = down.poll(cx, server.stream, server.buffer, client.stream);
-        let down_done = down_done.map_err(|error| failure::reason(&error, BY_SERVER).cause)?;
-        let (up_done, down_done) = (up_done.is_ready(), down_done.is_ready());
-        if up_done && down_done {
-            return Poll::Ready(Ok(()));
-        }
-        if before != (up.bytes, down.bytes) {
-            limits.set(Direction::Up, os::clock::now() + idle, Cause::TunnelIdleTimeout);
-        }
-        Poll::Pending
-    });
-    let result = watchdog.guard(&limits, moving).await;
-    let cause = result.err().unwrap_or(Cause::Completed);
-    Ended { bytes_up: up.bytes, bytes_down: down.bytes, cause }
+/// Returns whether both ends of a tunnel that ended by `cause` may consider what they received
+/// complete.
+pub(crate) fn is_orderly(cause: Cause) -> bool {
+    matches!(cause, Cause::Completed | Cause::TunnelIdleTimeout)
+}
+
+/// Closes an end of a tunnel that ended by `cause`: so that the peer can tell whether what it
+/// received is complete.
+pub(crate) fn close(stream: Stream, cause: Cause) {
+    if is_orderly(cause) {
+        // Over TLS, an end without close_notify would look like a truncation.
+        client::close(&stream);
+    } else {
+        stream.reset();
+    }
 }
 
 #[derive(Default)]

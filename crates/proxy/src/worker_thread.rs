@@ -8,10 +8,11 @@ use std::time::Duration;
 use decide::Published;
 use tokio::runtime::LocalOptions;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use crate::accept::{self, Acceptor};
+use crate::connection_task;
 use crate::in_flight;
-use crate::parked;
 use crate::roster::Phase;
 use crate::shared::{Dealt, Handed};
 use crate::worker::{Start, Worker};
@@ -44,26 +45,33 @@ pub(crate) fn run(start: Start, inbox: mpsc::Receiver<Handed>) -> io::Result<()>
 async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     tokio::task::spawn_local(accept::take_handed(Rc::clone(&worker), inbox));
     tokio::task::spawn_local(housekeeping(Rc::clone(&worker)));
-    tokio::task::spawn_local(parked::attend(Rc::clone(&worker)));
+    tokio::task::spawn_local(connection_task::attend(Rc::clone(&worker)));
     let mut acceptors: Vec<Acceptor> = Vec::new();
+    let mut finishing = JoinSet::new();
     while !worker.shared.leaving() {
-        take_sockets(&worker, &mut acceptors);
+        take_sockets(&worker, &mut acceptors, &mut finishing);
         handle_signal(&worker);
         worker.peer().signalled().await;
     }
-    take_sockets(&worker, &mut acceptors);
+    take_sockets(&worker, &mut acceptors, &mut finishing);
     for acceptor in acceptors {
-        acceptor.finish(&worker);
+        finishing.spawn_local(acceptor.finish(Rc::clone(&worker)));
     }
-    while worker.peer().connections.load(Relaxed) > 0 && !worker.shared.stopped() {
+    while (worker.peer().connections.load(Relaxed) > 0 || !finishing.is_empty())
+        && !worker.shared.stopped()
+    {
         handle_signal(&worker);
         if worker.shared.draining() {
             close_idle(&worker);
         }
-        worker.peer().signalled().await;
+        tokio::select! {
+            () = worker.peer().signalled() => {}
+            Some(_) = finishing.join_next() => {}
+        }
     }
+    drop(finishing);
     worker.roster.wake_all();
-    parked::close_last(&worker);
+    connection_task::close_last(&worker);
     let ended = async {
         while worker.peer().connections.load(Relaxed) > 0 {
             worker.peer().signalled().await;
@@ -80,18 +88,19 @@ fn handle_signal(worker: &Rc<Worker>) {
     if worker.peer().take_servers_changed() {
         worker.roster.wake(Phase::awaits_server);
     }
-    in_flight::answer(&worker.peer().asking, &worker.roster);
+    in_flight::answer(&worker.peer().reports, &worker.roster);
 }
 
 /// Starts accepting on the sockets assigned to this worker, and stops on those whose listener has
-/// been removed.
-fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
+/// been removed, once what they have queued is accepted.
+fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>, finishing: &mut JoinSet<()>) {
+    while finishing.try_join_next().is_some() {}
     for Dealt { listener, socket } in worker.peer().take_dealt() {
         acceptors.extend(Acceptor::start(worker, listener, socket));
     }
     if worker.peer().take_listeners_gone() {
         for acceptor in acceptors.extract_if(.., |acceptor| acceptor.is_closing()) {
-            acceptor.finish(worker);
+            finishing.spawn_local(acceptor.finish(Rc::clone(worker)));
         }
         // Their connections must not wait for another request, and tunnels may have a deadline.
         close_idle(worker);
@@ -102,7 +111,7 @@ fn take_sockets(worker: &Rc<Worker>, acceptors: &mut Vec<Acceptor>) {
 /// Closes idle connections that must not wait for another request.
 fn close_idle(worker: &Rc<Worker>) {
     worker.roster.wake(|phase| phase == Phase::Idle);
-    parked::close_last(worker);
+    connection_task::close_last(worker);
 }
 
 /// Periodic work, whether or not requests arrive.
@@ -118,7 +127,7 @@ async fn housekeeping(worker: Rc<Worker>) {
             _ = news.tick(), if worker.id == 0 => log_news(&worker.plane().published),
             _ = sweep.tick() => worker.pool.sweep(os::clock::now()),
             _ = flush_due.tick() => flush(&worker),
-            _ = parked_due.tick() => parked::close_due(&worker, os::clock::now()),
+            _ = parked_due.tick() => connection_task::close_due(&worker, os::clock::now()),
             _ = trim.tick() => {
                 worker.buffers.trim();
                 worker.scratch.trim();

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use admin_api::Problem;
 use model::{AdminAddress, Moment};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::http1::{
     self, ChunkLimits, ChunkedDecoder, FIELDS_MAX, HeadLimits, Parsed, ResponseBody, ResponseHead,
 };
@@ -66,9 +67,9 @@ impl Client {
     pub(crate) fn post<T: DeserializeOwned>(
         &self,
         path: &str,
-        body: &Value,
+        body: &impl Serialize,
     ) -> Result<T, ClientError> {
-        self.ask("POST", path, &body.to_string())
+        self.ask("POST", path, &json!(body).to_string())
     }
 
     fn ask<T: DeserializeOwned>(

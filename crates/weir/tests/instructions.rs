@@ -18,10 +18,10 @@ use observe::{AccessRecord, TimestampCache};
 use wire::http1::{self, HeadLimits, Known, Parsed, RequestHead, ResponseHead};
 
 /// Instructions for each request, built as the tests are (the dev profile: the optimised program
-/// needs a fraction of it). Whoever makes it cheaper lowers the budget to what is printed plus a
-/// twentieth; whoever needs more says in the commit what for. A new dependency of this program may
-/// move it a little, too: in the dev profile, small generic functions come from whichever crate made
-/// them first, optimised or not.
+/// needs a fraction of it). A change that makes it cheaper lowers the budget to what is printed
+/// plus a twentieth; one that needs more says in its commit what for. A new dependency of this
+/// program may move it a little, too: in the dev profile, small generic functions come from
+/// whichever crate made them first, optimised or not.
 const BUDGET: u64 = 42_500;
 /// How many requests the counted run decides.
 const TIMES: &str = "WEIR_TEST_TIMES";

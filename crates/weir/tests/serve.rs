@@ -58,7 +58,7 @@ fn serve_fails(file: &str) -> (Option<i32>, String) {
     (status.code(), String::from_utf8(stderr).unwrap())
 }
 
-/// A balancer before one server that answers when it is told to.
+/// A balancer before one server that answers on request of the test.
 struct Balancer {
     process: Child,
     log: BufReader<ChildStderr>,
@@ -160,7 +160,7 @@ fn a_second_signal_stops_at_once() {
 
 #[test]
 fn who_reads_the_access_log_and_stands_still_does_not_hold_up_the_end() {
-    // Answered by the balancer itself, with lines on a pipe that nobody empties.
+    // Answered by the balancer itself, with lines on a pipe that is not read.
     let change = |text: String| {
         let to_stdout = text.replace("access = \"off\"", "access = \"stdout\"");
         to_stdout.replace("route = [{ service", "route = [{ path = \"/no\", service")
@@ -188,7 +188,7 @@ fn who_reads_the_access_log_and_stands_still_does_not_hold_up_the_end() {
     assert_eq!(balancer.exit_code(), Some(0));
 }
 
-/// Only root can become somebody else; for others there is nothing to see.
+/// Only root can change the user; for others there is nothing to test.
 #[test]
 fn a_new_access_log_belongs_to_whom_the_balancer_becomes() {
     let folder = std::env::temp_dir().join(format!("weir-owned-log-{}", std::process::id()));

@@ -210,7 +210,7 @@ fn the_plan_shows_the_results_of_its_probes() {
 
 #[test]
 fn a_balancer_that_is_not_there_is_one_line() {
-    // Of the loopback network's 16 million addresses one that nobody uses.
+    // One of the loopback network's 16 million addresses, which is not in use.
     let address = "127.77.66.55:1";
     let said = failed(&weir(&["status", "--admin", address]), 1);
     assert!(said.starts_with(&format!("weir: nothing listens at {address}")), "{said}");

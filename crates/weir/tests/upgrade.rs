@@ -160,7 +160,7 @@ impl Drop for Balancer {
     }
 }
 
-/// As logrotate does it. Whether it is there anew is seen by its name.
+/// Renames the log as logrotate does. A new one appears under the old name.
 fn move_away(log: &Path) {
     fs::rename(log, log.with_extension("1")).unwrap();
 }
@@ -173,7 +173,7 @@ fn what_is_said_during_an_upgrade_that_fails_is_refused_or_made_up_for() {
     assert_eq!(status, "503", "{answer}");
     assert!(answer.contains("upgrade_under_way"), "{answer}");
 
-    // The log is opened anew at once, and the configuration read when the upgrade has ended.
+    // The log is reopened at once, and the configuration read when the upgrade has ended.
     let log = balancer.at("access.log");
     move_away(&log);
     let text = fs::read_to_string(balancer.at("weir.toml")).unwrap();

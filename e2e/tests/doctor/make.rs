@@ -165,7 +165,7 @@ pub(crate) fn refused(stage: &Stage<'_>) -> Both {
     stage.look_both(|| {
         stage.as_client(|| {
             for _ in 0..500 {
-                TcpStream::connect(SERVER).expect_err("nobody listens");
+                TcpStream::connect(SERVER).expect_err("a refusal");
             }
         });
     })

@@ -40,7 +40,7 @@ pub(crate) fn run(name: &str, needs: &[&str], situation: impl FnOnce(&Stage<'_>)
         return;
     };
     Zones::run(&["clients"], |zones| {
-        // Where packets go whose senders nobody is.
+        // The route of packets to addresses that no host has.
         zones.ip(&["route", "add", "198.18.0.0/15", "via", "10.99.1.11"]);
         situation(&Stage { scene: &scene, zones });
     });
@@ -126,7 +126,7 @@ impl Stage<'_> {
         begun.collect()
     }
 
-    /// SYNs from `count` addresses that nobody has, so that nobody answers.
+    /// SYNs from `count` addresses that no host has, so that no host answers.
     pub(crate) fn flood(&self, count: u32) {
         let SocketAddr::V4(server) = SERVER else { unreachable!("it is IPv4") };
         self.as_client(|| {

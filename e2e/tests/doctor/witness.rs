@@ -212,7 +212,7 @@ pub(crate) fn contradiction(
     figures.find_map(|one| wrong_figure(one, before, after))
 }
 
-/// A figure of the evidence that bears a counter's name, and is not within what the counter did: the
+/// A figure of the evidence that has a counter's name, and is not within what the counter did: the
 /// test's two readings enclose the doctor's.
 fn wrong_figure(one: &Value, before: &Counted, after: &Counted) -> Option<String> {
     let name = one["name"].as_str()?;

@@ -108,7 +108,7 @@ pub(crate) fn timing(scene: &Scene, address: SocketAddr, words: &[&str]) -> Proc
     Process::start(scene, "timing", &find("python3").expect("python3"), words)
 }
 
-/// Waits until somebody listens there, without connecting: a connection would be counted.
+/// Waits until a program listens there, without connecting: a connection would be counted.
 #[allow(dead_code, reason = "each test file uses what it needs")]
 pub(crate) fn wait_for_listener(address: SocketAddr) {
     let port = format!(":{:04X} ", address.port());

@@ -180,7 +180,7 @@ fn configuration(scene: &Scene, back: Http) -> String {
 fn good_requests(address: SocketAddr, front: Http, load: Load) -> Vec<String> {
     let began = Instant::now();
     let (mut due, mut number) = (Duration::ZERO, 0);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, answers) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         while due < load.time {
             wait::measure_for(due.saturating_sub(began.elapsed()));
@@ -199,7 +199,7 @@ fn good_requests(address: SocketAddr, front: Http, load: Load) -> Vec<String> {
         }
     });
     drop(tell);
-    told.into_iter().collect()
+    answers.into_iter().collect()
 }
 
 fn attack(address: SocketAddr, front: Http, kind: &Kind, over: &AtomicBool) {

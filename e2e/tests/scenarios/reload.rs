@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use e2e::clients::{Posts, posts};
-use e2e::{Heir, Nginx, Scene, Weir, server_tables, wait};
+use e2e::{NewProcess, Nginx, Scene, Weir, server_tables, wait};
 use serde_json::Value;
 
 /// Clients that are busy, with a machine that is not: each connection sends its next POST this long
@@ -164,20 +164,24 @@ fn load_ended_early(seen: &Posts, connections: u32) -> bool {
 
 /// An upgrade in the middle of `seconds` of load by `clients`. The process that took over is still
 /// there.
-pub(crate) fn upgrade(scene: &Scene, seconds: u32, clients: Clients) -> (Measured, Value, Heir) {
+pub(crate) fn upgrade(
+    scene: &Scene,
+    seconds: u32,
+    clients: Clients,
+) -> (Measured, Value, NewProcess) {
     let servers: Vec<Nginx> = (11..14).map(|host| Nginx::start(scene, host, "")).collect();
     let mut weir = Weir::start(scene, &configuration(scene, &servers, 0));
     let old = weir.process().pid();
     let front = weir.front();
-    let (busy, receipt, heir) = std::thread::scope(|scope| {
+    let (busy, receipt, successor) = std::thread::scope(|scope| {
         let load = scope.spawn(move || clients.send(scene, front, seconds));
         wait::measure_for(Duration::from_secs(u64::from(seconds) / 3));
-        let (receipt, heir) = weir.upgrade(DRAIN + Duration::from_secs(5));
-        (load.join().expect("wrk"), receipt, heir)
+        let (receipt, successor) = weir.upgrade(DRAIN + Duration::from_secs(5));
+        (load.join().expect("wrk"), receipt, successor)
     });
-    assert_ne!(heir.pid(), old);
-    assert!(heir.is_running());
-    assert_eq!(weir.api("/api/v1/status")["pid"], heir.pid());
+    assert_ne!(successor.pid(), old);
+    assert!(successor.is_running());
+    assert_eq!(weir.api("/api/v1/status")["pid"], successor.pid());
     let quiet = clients.and_quiet.then(|| clients.send(scene, front, seconds));
-    (Measured { busy, quiet }, receipt, heir)
+    (Measured { busy, quiet }, receipt, successor)
 }

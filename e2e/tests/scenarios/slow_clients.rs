@@ -16,7 +16,7 @@ const PATIENT: &str = "timeouts = { head = \"2m\" }";
 #[allow(dead_code, reason = "each test file uses what it needs")]
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
-    /// What slowhttptest is told.
+    /// slowhttptest's arguments.
     words: &'static [&'static str],
     target: &'static str,
     /// What one attacker may make Weir keep.
@@ -132,7 +132,7 @@ fn harm(scene: &Scene, weir: &mut Weir, attack: &'static Attack, quiet: &Posts) 
         attack.name
     );
     attackers.kill();
-    // Nobody is left behind, neither for good nor for what is measured next.
+    // No client is left, neither for good nor for the next measurement.
     wait::until("the attackers to be gone", Duration::from_secs(15), || {
         (open(weir) < 5.0).then_some(())
     });

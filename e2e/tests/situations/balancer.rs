@@ -6,6 +6,7 @@ use e2e::rogue::Peer;
 use e2e::wait;
 
 use super::servers::holds;
+use super::tcp::greets;
 use super::{Expected, Situation, Table};
 
 /// SIGTERM, and requests that do not end in time.
@@ -15,15 +16,16 @@ pub(crate) fn stopping() -> Table {
         peer.say("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
         peer.hold();
     }
+    const IN_TCP: &str = "stopping-in-tcp-mode";
     const WAITING: &str = "stopping-while-waiting";
     const IN_BODY: &str = "stopping-in-the-body";
     let situations = vec![
         Situation::new(WAITING, Expected::answered("shutting_down", 503)).server(holds).act(
             |stage| {
                 let mut sent = stage.send_it();
-                for name in [WAITING, IN_BODY] {
+                for name in [WAITING, IN_BODY, IN_TCP] {
                     let service = format!("service=\"{name}\"");
-                    wait::until("both to be under way", super::SOON, || {
+                    wait::until("all to be under way", super::SOON, || {
                         let seen = stage.weir.metric("weir_server_in_flight", &[&service]);
                         (seen >= 1.0).then_some(())
                     });
@@ -32,7 +34,15 @@ pub(crate) fn stopping() -> Table {
                 sent.response(false).into()
             },
         ),
-        Situation::new(IN_BODY, Expected::cut("shutting_down", 200)).server(half),
+        Situation::new(IN_BODY, Expected::cut("shutting_down", 200).response_bytes(4)).server(half),
+        Situation::new(IN_TCP, Expected::closed("shutting_down").response_bytes(5))
+            .tcp()
+            .server(greets)
+            .act(|stage| {
+                let mut connection = stage.open();
+                connection.exactly(5).expect("the server's greeting");
+                connection.response(false).into()
+            }),
     ];
     Table { top: |_| "drain_max = \"300ms\"".to_owned(), outlives: false, ..Table::of(situations) }
 }

@@ -212,6 +212,19 @@ fn leaving() -> Vec<Situation> {
         peer.hold();
     }
     vec![
+        Situation::new(
+            "leaves-while-connecting",
+            Expected::gone("client_closed", None).not_retried("no use"),
+        )
+        .service("timeouts = { connect = \"20s\" }")
+        .full_listen_queue()
+        .act(|stage| {
+            let connection = stage.send_it();
+            stage.wait_for_in_flight(1);
+            drop(connection);
+            stage.wait_for_line();
+            Seen::Left
+        }),
         Situation::new("leaves-in-the-head", Expected::gone("http_request_incomplete", None))
             .server(answers)
             .act(|stage| {
@@ -276,7 +289,7 @@ fn leaving() -> Vec<Situation> {
     ]
 }
 
-/// Answers with the mark that a request bears.
+/// Answers with the mark that a request carries.
 fn marks(peer: &mut Peer) {
     while let Some(head) = peer.request() {
         let mark = head.lines().find_map(|line| line.strip_prefix("CDN-Loop: "));
@@ -293,7 +306,7 @@ fn routes() -> Vec<Situation> {
         Situation::new("loop", Expected::answered("proxy_loop_detected", 508))
             .server(marks)
             .act(|stage| {
-                // What a server sends back to Weir bears Weir's mark, once for each pass.
+                // What a server sends back to Weir carries Weir's mark, once for each pass.
                 let first = stage.send_beside().response(false).expect("the first pass");
                 let mark = first.text();
                 let marks = [&*mark; 5].join(", ");

@@ -17,6 +17,7 @@ pub(crate) struct Expected {
     failed: &'static [&'static str],
     not_retried: Option<&'static str>,
     reused: Option<bool>,
+    response_bytes: Option<u64>,
     retry_after: bool,
     many: bool,
 }
@@ -44,6 +45,7 @@ impl Expected {
             failed: &[],
             not_retried: None,
             reused: None,
+            response_bytes: None,
             retry_after: false,
             many: false,
         }
@@ -93,6 +95,11 @@ impl Expected {
         Expected { reused: Some(reused), ..self }
     }
 
+    /// How much of the body the access line must say has been passed on.
+    pub(crate) fn response_bytes(self, count: u64) -> Expected {
+        Expected { response_bytes: Some(count), ..self }
+    }
+
     /// The answer says when to come again.
     pub(crate) fn retry_after(self) -> Expected {
         Expected { retry_after: true, ..self }
@@ -126,6 +133,9 @@ impl Expected {
         compare("not_retried", text(self.not_retried.unwrap_or("")), &line["not_retried"]);
         if let Some(reused) = self.reused {
             compare("reused", reused.into(), &line["reused"]);
+        }
+        if let Some(count) = self.response_bytes {
+            compare("response_bytes", count.into(), &line["response_bytes"]);
         }
         let detail = line["detail"].as_str().unwrap_or_default();
         if !detail.contains(self.detail) {

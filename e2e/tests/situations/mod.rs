@@ -56,7 +56,7 @@ enum Server {
     Rogue(Behaviour, &'static str),
     /// The same in a zone.
     RogueIn(&'static str, Behaviour),
-    /// An address of this host where nobody listens.
+    /// An address of this host where nothing listens.
     Nobody,
     /// One that listens and whose listen queue is full.
     Full,
@@ -207,7 +207,7 @@ impl Stage<'_> {
         self.zones.expect("a table with zones").cut(zone);
     }
 
-    /// From here on, nobody hears that a connection to a server in a zone was closed there.
+    /// From here on, the closing of connections by servers in a zone is hidden.
     pub(crate) fn hide_ends(&self, zone: &str) {
         self.zones.expect("a table with zones").hide_ends(zone);
     }

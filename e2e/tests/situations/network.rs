@@ -57,7 +57,7 @@ pub(crate) fn in_zones() -> Table {
         .backup(answers),
         // There is no route at all; a documentation address (RFC 5737).
         Situation::new("no-route-to-the-network", unroutable()).named("192.0.2.1:80"),
-        // Nobody answers for this address on its own network; Linux asks for three seconds.
+        // No host answers for this address on its own network; Linux asks for three seconds.
         Situation::new("no-such-host-on-the-network", unroutable())
             .service("timeouts = { connect = \"6s\" }")
             .in_zone("empty", 99),

@@ -4,7 +4,7 @@ use super::clients::upgrades;
 use super::servers::holds;
 use super::{Expected, Seen, Situation, Stage};
 
-/// Nobody gives up waiting before a busy machine has come to look.
+/// Long enough that no wait ends before a busy machine has checked.
 const PATIENT: &str = "in_flight_max = 1\nqueue = { wait_max = \"30s\" }";
 
 /// Fills the one place that there is.

@@ -100,13 +100,17 @@ fn tls_servers() -> Vec<Situation> {
                 peer.say([21, 3, 3, 0, 2, 2, 40]);
                 peer.hold();
             }),
-        // Nobody of the system's authorities has signed it.
+        // None of the system's authorities has signed it.
         Situation::new("server-of-unknown-authority", refused("tls_certificate_error"))
             .service(VERIFIED)
-            .server(|peer| speak_tls(peer, "a.example.com")),
+            .server(|peer| {
+                speak_tls(peer, "a.example.com");
+            }),
         Situation::new("server-without-http2-by-alpn", refused("tls_protocol_error"))
             .service(TLS_HTTP2)
-            .server(|peer| speak_tls(peer, "a.example.com")),
+            .server(|peer| {
+                speak_tls(peer, "a.example.com");
+            }),
     ]
 }
 

@@ -77,7 +77,7 @@ fn refused() -> Vec<Situation> {
         )
         .nobody()
         .backup(answers),
-        // Nobody has seen it, so that a POST may go elsewhere too.
+        // No server has seen it, so that a POST may go elsewhere too.
         Situation::new(
             "refused-post-and-another-stands-in",
             Expected::passed("completed", 200).failed(&["connection_refused"]),

@@ -1,6 +1,6 @@
 //! Connections in TCP mode, which have no status and no answer.
 
-use e2e::rogue::reset_on_close;
+use e2e::rogue::{Peer, reset_on_close};
 
 use super::{Expected, Seen, Situation, Stage};
 
@@ -10,6 +10,12 @@ fn talk(stage: &Stage<'_>) -> Seen {
         Ok(_) => Seen::Left,
         Err(error) => Seen::Broken(error),
     }
+}
+
+/// Greets, and sends nothing more.
+pub(super) fn greets(peer: &mut Peer) {
+    peer.say("hello");
+    peer.hold();
 }
 
 pub(super) fn table() -> Vec<Situation> {
@@ -84,10 +90,7 @@ pub(super) fn table() -> Vec<Situation> {
             .act(talk),
         Situation::new("tcp-client-resets", Expected::gone("client_reset", None))
             .tcp()
-            .server(|peer| {
-                peer.say("hello");
-                peer.hold();
-            })
+            .server(greets)
             .act(|stage| {
                 let mut connection = stage.open();
                 connection.exactly(5).expect("the server's greeting");
@@ -98,7 +101,7 @@ pub(super) fn table() -> Vec<Situation> {
         Situation::new("tcp-idle", Expected::gone("tunnel_idle_timeout", None))
             .tcp()
             .service("timeouts = { idle = \"300ms\" }")
-            .server(e2e::rogue::Peer::hold)
+            .server(Peer::hold)
             .act(talk),
     ]
 }

@@ -28,7 +28,7 @@ fn text(scene: &Scene, frames: &[Frame], words: &[&str]) -> String {
 }
 
 /// The report's head, up to its first table, and the JSON.
-fn told(scene: &Scene, frames: &[Frame], words: &[&str]) -> (String, Value) {
+fn analysed(scene: &Scene, frames: &[Frame], words: &[&str]) -> (String, Value) {
     let said = text(scene, frames, words);
     let path = scene.folder().join("hostile.pcap");
     let json = run(scene, &[&["trace", &path.to_string_lossy(), "--json"], words].concat());
@@ -43,7 +43,7 @@ fn what_is_beyond_a_bound_is_said() {
 
     let syns: Vec<Frame> =
         (0..50).map(|n| raw(n, segment(1_000 + n as u16, SYN, 7).ipv4())).collect();
-    let (head, json) = told(&scene, &syns, &["--connections-max", "10"]);
+    let (head, json) = analysed(&scene, &syns, &["--connections-max", "10"]);
     assert!(
         head.contains("Not analysed: 40 segments of connections beyond the first 10"),
         "{head}"
@@ -57,7 +57,7 @@ fn what_is_beyond_a_bound_is_said() {
     // First fragments whose rest never comes: 1,024 packets may wait.
     let first = |n: u16| ipv4([10, 0, 0, 1], [10, 0, 0, 2], 6, n, 0x2000, &[0; 24]);
     let fragments: Vec<Frame> = (0..1_100).map(|n| raw(n.into(), first(n))).collect();
-    let (head, json) = told(&scene, &fragments, &[]);
+    let (head, json) = analysed(&scene, &fragments, &[]);
     assert!(head.contains("Not put together: 76 fragments"), "{head}");
     assert_eq!(json["fragments_dropped"], 76);
 
@@ -65,7 +65,7 @@ fn what_is_beyond_a_bound_is_said() {
     let tags = [0, 1, 0x81, 0].repeat(20);
     let nested = [&tags[..], &[0, 1, 8, 0], &segment(1, ACK, 1).ipv4()].concat();
     let nested = Frame::new(START_NS, 1, ethernet(0x8100, &nested));
-    let (head, json) = told(&scene, &[nested], &[]);
+    let (head, json) = analysed(&scene, &[nested], &[]);
     assert!(head.contains("Not looked into: 1 packet with more than 16 headers"), "{head}");
     assert_eq!((&json["packets_too_deep"], &json["totals"]["segments"]), (&1.into(), &0.into()));
 
@@ -76,7 +76,7 @@ fn what_is_beyond_a_bound_is_said() {
     assert!(said.contains("its intervals are 2 s"), "{said}");
     assert!(said.contains("100,001 frames"), "{said}");
 
-    // More frames than one connection is told by.
+    // More frames than are kept for one connection.
     let many: Vec<Frame> =
         (0..200_010).map(|n| raw(n * 1_000, segment(1, ACK, 1).ipv4())).collect();
     let said = text(&scene, &many, &["--stream", "0"]);

@@ -172,7 +172,7 @@ pub fn pcapng(frames: &[Frame], is_little: bool, resolution: u8) -> Vec<u8> {
     let unknown = [0xff; 8];
     let version = [half(1), half(0)].concat();
     let mut out = block(0x0a0d_0d0a, &[&word(0x1a2b_3c4d)[..], &version, &unknown].concat());
-    // A name resolution block, and one that nobody knows.
+    // A name resolution block, and one of an unknown type.
     out.extend(block(4, &[0, 0, 0, 0]));
     out.extend(block(0x7abc, &[]));
     let mut links: Vec<u16> = frames.iter().map(|frame| frame.link).collect();

@@ -220,7 +220,7 @@ fn a_server_accepts_nothing() {
         let _knocking = knock(path, 7);
         wait::measure_for(Duration::from_millis(3_200));
         path.judge(dump, &["capture_queue_full"]);
-        // Now that it is full, nobody is answered.
+        // Now that it is full, no connection is answered.
         let dump = path.capture("full", CLIENT, "link0", "tcp");
         let _knocking = knock(path, 2);
         wait::measure_for(Duration::from_millis(3_200));
@@ -249,7 +249,7 @@ fn a_firewall_drops_syns() {
         on_the_way("drop");
         let dump = path.capture("syns", CLIENT, "eth0", "tcp");
         let connect = || TcpStream::connect_timeout(&path.server(), Duration::from_millis(3_500));
-        path.zones.inside(CLIENT, connect).expect_err("nobody answers");
+        path.zones.inside(CLIENT, connect).expect_err("no answer");
         let report = path.judge(dump, &["capture_syn_lost"]);
         assert_eq!(finding(&report, "capture_syn_lost")["severity"], "critical");
     });
@@ -449,7 +449,7 @@ fn packets_overtake_each_other_and_sack_helps() {
         let sender = path.capture("overtaken-sender", CLIENT, "link0", "tcp");
         let receiver = path.capture("overtaken-receiver", SERVER, "link0", "tcp");
         path.upload(2_000_000);
-        // At the receiver it is told as what it is, by the D-SACKs too, and never as loss.
+        // At the receiver it is reported as what it is, by the D-SACKs too, and never as loss.
         let report = path.judge(receiver, &[]);
         let reordering = finding(&report, "capture_reordering");
         assert_eq!(reordering["severity"], "advice", "{reordering:#}");

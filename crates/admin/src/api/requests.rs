@@ -8,7 +8,7 @@ use admin_api::rounded;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use model::Moment;
-use observe::{InFlight, InFlightTold, InFlightWanted};
+use observe::{InFlight, InFlightFilter, InFlightReport};
 use serde::Deserialize;
 
 use super::{Api, Indented, ask, not_available, unreadable_query};
@@ -37,12 +37,12 @@ pub(super) async fn in_flight(
     let Query(wanted) = wanted.map_err(unreadable_query)?;
     let source = api.sources.in_flight.clone();
     let source = source.ok_or_else(|| not_available("the list of requests in flight"))?;
-    let asked = InFlightWanted {
+    let asked = InFlightFilter {
         service: wanted.service,
         longer_than: Duration::from_millis(wanted.longer_than_ms),
     };
     let source: Source<_> = Arc::new(move || source(asked.clone()));
-    let InFlightTold { in_flight, matching, mut requests, workers_silent } = ask(&source).await?;
+    let InFlightReport { in_flight, matching, mut requests, workers_silent } = ask(&source).await?;
     let now = os::clock::now();
     requests.sort_by_key(|one| one.since);
     requests.truncate(wanted.limit.unwrap_or(SHOWN).min(SHOWN_MAX));

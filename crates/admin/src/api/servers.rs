@@ -9,7 +9,6 @@ use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use decide::{Endpoint, LiveService};
-use model::Administrative;
 
 use super::{Api, Context, Indented, find_service, services, unreadable_body, unreadable_path};
 use crate::problem::Problem;
@@ -30,7 +29,6 @@ pub(super) async fn set_state(
     let Json(StateRequest { state }) = body.map_err(|rejection| {
         unreadable_body(&rejection, r#"{"state": "ready"}, "drain" or "maintenance""#)
     })?;
-    let state = Administrative::from(state);
     change(&api, service, &server, |endpoint| {
         endpoint.state.set_administrative(state);
         tracing::info!(
@@ -98,8 +96,8 @@ fn change(
     let turned = api.sources.switches.turn(|| found.into_iter().for_each(|one| change(one)));
     if turned.is_none() {
         let message =
-            "nothing has changed: a new process is taking over and would not hear of it; \
-                       say it again when the upgrade has ended"
+            "nothing has changed: a new process is taking over and would not receive the change; \
+                       repeat the request after the upgrade"
                 .to_owned();
         let status = StatusCode::SERVICE_UNAVAILABLE;
         return Err(Problem::new(status, "upgrade_under_way", message));

@@ -291,9 +291,9 @@ mod tests {
         let before = fs::metadata(&precious).unwrap();
         symlink(&precious, &link).unwrap();
         // Whom only root could give it to; and for anybody else, it is theirs already.
-        let nobody = Some((65_534, 65_534)).filter(|_| rustix::process::geteuid().is_root());
+        let other_owner = Some((65_534, 65_534)).filter(|_| rustix::process::geteuid().is_root());
         for path in [&link, &precious] {
-            let message = give_to(path, nobody).unwrap_err().to_string();
+            let message = give_to(path, other_owner).unwrap_err().to_string();
             assert!(message.contains("has taken its place"), "{message}");
         }
         let after = fs::metadata(&precious).unwrap();
@@ -301,9 +301,9 @@ mod tests {
         // What it is meant for.
         let socket = directory.path("socket");
         let _socket = bound(&socket).unwrap();
-        give_to(&socket, nobody).unwrap();
+        give_to(&socket, other_owner).unwrap();
         let owner = fs::metadata(&socket).unwrap().uid();
-        assert_eq!(owner, nobody.map_or(before.uid(), |(user, _)| user));
+        assert_eq!(owner, other_owner.map_or(before.uid(), |(user, _)| user));
     }
 
     #[test]

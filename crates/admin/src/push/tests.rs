@@ -97,7 +97,7 @@ impl Received {
         }
     }
 
-    /// Takes in a line of graphite; yields its time. `gauges` are told by their names.
+    /// Takes in a line of graphite; yields its time. `gauges` are recognised by their names.
     fn graphite(&mut self, line: &str) -> u64 {
         let words: Vec<&str> = line.split(' ').collect();
         let [name, value, at] = words[..] else { panic!("{line:?}") };
@@ -126,7 +126,7 @@ fn udp() -> (UdpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// A port that is ours and refuses connections until it is told to listen.
+/// A port that is ours and refuses connections until it is made to listen.
 fn refusing() -> (TcpListener, SocketAddr) {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
@@ -185,7 +185,7 @@ fn statsd_gets_what_happened_in_each_interval() {
     assert!((received.get("listener.public.connections_accepted") - 5.0).abs() < 0.5);
     assert!((received.get("listener.public.connections_open") - 5.0).abs() < 0.5);
     assert!(received.get("process.resident_bytes") > 100_000.0);
-    assert!(!received.has(&format!("{SERVICE}.queue_ms.p50")), "nobody waited");
+    assert!(!received.has(&format!("{SERVICE}.queue_ms.p50")), "no request waited");
 }
 
 #[test]
@@ -251,8 +251,8 @@ fn nothing_is_lost_while_graphite_is_away_or_when_it_hangs_up() {
     while !received.has(&name) || received.get(&name) < 50.0 {
         received.graphite(&first.next().unwrap());
     }
-    // It closes once it has read whatever is there, at the end of a line; whoever noticed the
-    // close connects anew.
+    // It closes once it has read whatever is there, at the end of a line; the client connects again
+    // when it notices the close.
     drop(first);
     rig.exchanges(Cause::Completed, 200, 1..=25);
     let mut second = lines(&listener);

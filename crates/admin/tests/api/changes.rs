@@ -19,7 +19,7 @@ fn a_server_is_put_aside_and_back() {
     let service = api.post(path, r#"{"state": "drain"}"#).json();
     assert_eq!(service["servers"][0]["state"], "drain");
     assert_eq!(endpoints().all[0].state.administrative(), Administrative::Drain);
-    // It counts at once: the own zone has nobody left.
+    // It counts at once: the own zone has no server left.
     assert_eq!(service["tier"], "all_zones");
     assert!(!endpoints().is_eligible("127.0.0.1:5001".parse().unwrap()));
 

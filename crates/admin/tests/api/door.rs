@@ -124,7 +124,7 @@ fn a_unix_socket_serves_whoever_may_open_it() {
     let page = api.get_with("/", "Origin: http://localhost");
     page.problem(403, "origin_not_allowed");
 
-    // A second one does not push the first aside.
+    // A second one does not replace the first.
     let error = Door::open(&admin, None).unwrap_err();
     assert!(error.is_address_in_use());
     assert_eq!(error.to_string().lines().count(), 1);
@@ -137,7 +137,7 @@ fn a_unix_socket_serves_whoever_may_open_it() {
     api.get("/api/v1/status").problem(401, "token_missing");
     let field = format!("Authorization: Bearer {TOKEN}");
     assert_eq!(api.get_with("/api/v1/status", &field).status, 200);
-    // Somebody else listens on it now.
+    // Another process listens on it now.
     api.handle.keep_file();
     api.handle.stop();
     assert!(path.exists());

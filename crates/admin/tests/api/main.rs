@@ -133,7 +133,7 @@ fn metrics_are_what_was_counted_and_what_is_so_now() {
     let idle = "weir_server_idle_connections{service=\"listings\",server=\"127.0.0.1:5001\"";
     assert!(metrics.body.contains(idle), "{}", metrics.body);
     assert!(metrics.body.contains("weir_probes_total{address=\"127.0.0.1:5001\"} 10\n"));
-    // What nobody knows is not there.
+    // What is unknown is left out.
     let api = Api::with(Sources { idle_connections: None, ..rig::sources() });
     assert!(!api.get("/metrics").body.contains("idle_connections"));
     let open = api.get_with("/metrics", "Accept: application/openmetrics-text");

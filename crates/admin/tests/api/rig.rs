@@ -12,11 +12,13 @@ use std::time::Duration;
 use admin::{Door, Listener, Sources, Token};
 use admin_api::checks::{Endpoint, Plan, Probe, ProbeResults};
 use admin_api::findings::Findings;
-use admin_api::receipt::{HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade};
+use admin_api::receipt::{
+    HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
+};
 use decide::Registry;
 use model::{AdminAddress, Cause, Material, Moment, TcpSample, Timings};
 use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
-use observe::{InFlight, InFlightTold, Stage};
+use observe::{InFlight, InFlightReport, Stage};
 use serde_json::{Value, json};
 
 const CONFIGURATION: &str = r#"
@@ -98,13 +100,13 @@ pub(crate) fn sources() -> Sources {
             let (in_flight, now) = (all.len(), os::clock::now());
             let is_wanted = |one: &InFlight| wanted.takes(one.service.as_deref(), one.since, now);
             let requests: Vec<_> = all.into_iter().filter(is_wanted).collect();
-            // As if one worker had told of no more than these.
-            InFlightTold { in_flight, matching: requests.len(), requests, workers_silent: 1 }
+            // As if one worker had reported only these.
+            InFlightReport { in_flight, matching: requests.len(), requests, workers_silent: 1 }
         })),
         reload: Some(Arc::new(|| Ok(receipt()))),
         upgrade: Some(Arc::new(|| {
             Ok(Upgrade {
-                result: "upgraded".to_owned(),
+                result: UpgradeResult::Upgraded.into(),
                 pid: 13,
                 version: "1.2.4".to_owned(),
                 predecessor: Process { pid: 12, version: "1.2.3".to_owned() },

@@ -89,7 +89,7 @@ pub(super) fn preserved(preserved: &Preserved) -> String {
     for (count, what) in [
         (*waiting, "requests that wait"),
         (*ejected as u64, "ejections"),
-        (*set_by_hand as u64, "servers set by hand"),
+        (*set_by_hand as u64, "servers set by an operator"),
     ] {
         if count > 0 {
             let _ = write!(line, ", {count} {what}");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use admin::ReloadError;
 use admin_api::handover::{self, FORM, Manifest, Message};
-use admin_api::receipt::{HandedOver, Process, Upgrade};
+use admin_api::receipt::{HandedOver, Process, Upgrade, UpgradeResult};
 use model::{AffinityKey, Moment};
 use os::process::Ask;
 
@@ -187,7 +187,7 @@ impl Successor {
             let predecessor =
                 Process { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_owned() };
             reply.send(Ok(Upgrade {
-                result: "upgraded".to_owned(),
+                result: UpgradeResult::Upgraded.into(),
                 pid,
                 version,
                 predecessor,

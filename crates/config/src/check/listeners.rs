@@ -123,7 +123,7 @@ fn admin(document: &Document, problems: &Problems) {
         let why = if admin.token_file.is_some() {
             "its token would cross the network in plain text, since the admin API does not speak TLS yet"
         } else {
-            "whoever reaches it can drain servers; that needs a token and TLS, which the admin API does not speak yet"
+            "anyone who reaches it can drain servers; that needs a token and TLS, which the admin API does not speak yet"
         };
         problems.report(
             Diagnostic::error(

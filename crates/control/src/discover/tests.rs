@@ -94,7 +94,7 @@ fn the_last_good_set_outlives_empty_answers_and_failures() {
             let answered = rig.answered;
             rig.until(|rig| rig.answered == answered + 1).await;
             assert_eq!(rig.addresses(), ["127.0.0.1"], "{told}");
-            let error = rig.error().expect("told why");
+            let error = rig.error().expect("a reason");
             assert!(told.is_empty() || error == told, "{error}");
         }
         // It recovers by itself, after the growing delays of consecutive failures.

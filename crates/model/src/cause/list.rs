@@ -39,7 +39,7 @@ causes! {
     /// If Weir forwarded it, the server might interpret it differently, which makes request smuggling
     /// possible. The access log's `detail` says which rule it broke.
     ///
-    /// Most often a self-written client, a scanner, or TLS sent to a plain-text port.
+    /// Most often a custom client, a scanner, or TLS sent to a plain-text port.
     ///
     /// Fix the client; this check cannot be disabled. If `detail` mentions TLS, clients use https://
     /// on an http listener.
@@ -79,7 +79,7 @@ causes! {
     HttpRequestNotImplemented = "http_request_not_implemented", Client, 501;
     /// The request names an HTTP version other than 1.0 and 1.1.
     ///
-    /// A client that uses HTTP/2 without negotiating it, a scanner, or a typing error in a manual
+    /// A client that uses HTTP/2 without negotiating it, a scanner, or a typo in a manual
     /// test.
     ///
     /// Let the client use HTTP/1.1 towards this listener.
@@ -184,7 +184,7 @@ causes! {
     /// too, although nothing was wrong with them.
     ///
     /// A field name in upper case, a control character in a field, or a frame where it is not
-    /// allowed: a self-written client, a proxy that builds fields by hand, or a scanner.
+    /// allowed: a custom client, a proxy that builds fields by hand, or a scanner.
     ///
     /// Find the client by its address and fix it. Requests of other users on the same connection
     /// are affected only if a proxy in front of Weir shares one connection between them.
@@ -264,7 +264,7 @@ causes! {
     /// DNS has returned no address since startup. Once it has returned one, Weir keeps it if DNS fails
     /// later.
     ///
-    /// A typing error in `address`, a record that has not been published yet, a resolver that does
+    /// A typo in `address`, a record that has not been published yet, a resolver that does
     /// not know the internal zone, or none that answers: the log says which.
     ///
     /// Try the name with `dig` on this machine, against the resolver that Weir uses: `resolver` in

@@ -22,7 +22,7 @@ impl Forwarding<'_, '_> {
     /// Returns whether the body was read.
     pub(super) async fn read_ahead(&mut self) -> Result<bool, Reason> {
         let Forwarding { exchange, upload, limits, service, continued, .. } = self;
-        let Exchange { worker, plane, client, scratch, .. } = &mut **exchange;
+        let Exchange { worker, plane, client, scratch, record } = &mut **exchange;
         let head = &*scratch.request;
         let Some(length) = length_to_read(head, service, client) else { return Ok(false) };
         let max = plane.published.snapshot.request_buffers_max_bytes;
@@ -41,6 +41,7 @@ impl Forwarding<'_, '_> {
         let reading = poll_fn(|cx| {
             let from = (&*stream, &mut *buffer);
             let read = upload.pump.poll_read_ahead(cx, from, limits, length as usize, &mut charge);
+            record.body_in = upload.pump.bytes();
             read.map_err(|error| failure::reason(&error, Sender::Client))
         });
         let read = watchdog.guard(limits, reading).await;

@@ -1,7 +1,7 @@
 //! One attempt: sends the request to one server and waits for the response head.
 
-use std::future::poll_fn;
-use std::pin::pin;
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use decide::retry::leaves_work;
@@ -48,7 +48,8 @@ impl Forwarding<'_, '_> {
     /// Takes a pooled connection to the server, or opens one.
     async fn connect(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure> {
         let Exchange { worker, client, scratch, record, .. } = &mut *self.exchange;
-        let Client { stream, origin, watchdog, entry, .. } = &mut **client;
+        let Client { stream, buffer, origin, watchdog, entry, .. } = &mut **client;
+        let looks_again = watchdog.will_look_again();
         let endpoint = to.slot.endpoint();
         let repeatable = is_repeatable(&scratch.request, self.service);
         let want = Want { body: scratch.request.body(), repeatable };
@@ -66,7 +67,12 @@ impl Forwarding<'_, '_> {
         self.limits.clear(Direction::Up);
         let private = to.tries.private;
         let opening = pin!(worker.pool.open(&reach, endpoint, want, &worker.buffers, private));
-        let fresh = watchdog.guard(&self.limits, to.connected(opening)).await;
+        let mut opening = to.connected(opening);
+        let opening = poll_fn(|cx| match client_gone(stream, buffer, looks_again, cx) {
+            Poll::Ready(cause) => Poll::Ready(Err(cause.into())),
+            Poll::Pending => Pin::new(&mut opening).poll(cx),
+        });
+        let fresh = watchdog.guard(&self.limits, opening).await;
         record.dialled(os::clock::now() - dialled, fresh.is_ok());
         fresh.map_err(|none| not_connected(&none, self.service))
     }
@@ -130,7 +136,7 @@ impl Forwarding<'_, '_> {
         is_first: bool,
     ) -> Result<(), Reason> {
         let Forwarding { exchange, upload, limits, service, .. } = self;
-        let Exchange { client, scratch, .. } = &mut **exchange;
+        let Exchange { client, scratch, record, .. } = &mut **exchange;
         let learner = &to.slot.endpoint().slots.learner;
         let Client { stream, buffer, watchdog, .. } = &mut **client;
         let looks_again = watchdog.will_look_again();
@@ -144,13 +150,12 @@ impl Forwarding<'_, '_> {
             response_due();
         }
         let waiting = poll_fn(|cx| {
-            if upload.is_sending()
-                && let Poll::Ready(sent) = upload.poll(cx, (stream, buffer), &server.stream, limits)
-            {
-                if let Err(reason) = sent {
-                    return Poll::Ready(Err(reason));
+            if upload.is_sending() {
+                let sent = upload.poll(cx, (stream, buffer), &server.stream, limits);
+                record.body_in = upload.pump.bytes();
+                if sent?.is_ready() {
+                    response_due();
                 }
-                response_due();
             }
             match poll_read(cx, server, response) {
                 Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),

@@ -162,7 +162,6 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         if matches!(cause, Cause::QueueFull | Cause::QueueWaitExceeded) {
             answer.status = self.service.when_full;
         }
-        self.exchange.record.body_in = self.upload.pump.bytes();
         self.exchange.record.body_read = self.upload.pump.has_read_all();
         self.refuse(answer).await
     }

@@ -2,11 +2,11 @@
 //! from top to bottom; the decisions of each step are pure functions elsewhere.
 //!
 //! ```text
-//! run ─ admit ─┬─ answer (deny, redirect, refusal, a filter's answer)
-//!              └─ Forwarding::run ─ read ahead ─ Servers::reach ─ respond ─┬─ settle (next request)
-//!                                                  │       ^               └─ tunnel (101)
-//!                                    admit ─ attempt       │
-//!                                               └──────────┘ another server
+//! run ─ resolve ─┬─ answer (deny, redirect, refusal, a filter's answer)
+//!                └─ Forwarding::run ─ read ahead ─ Servers::reach ─ respond ─┬─ settle (next request)
+//!                                                    │       ^               └─ tunnel (101)
+//!                                      admit ─ attempt       │
+//!                                                 └──────────┘ another server
 //! ```
 
 mod ahead;
@@ -20,14 +20,7 @@ mod response_head;
 mod upgrade;
 mod upload;
 
-#[cfg(test)]
-mod panics;
-
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 
 use model::path::has_dot_segments;
 use model::{Action, Cause, Forward, Route};
@@ -36,6 +29,7 @@ use wire::http1::{Known, RequestBody, RequestHead};
 use crate::account::{self, Record};
 use crate::answer::Answer;
 use crate::client::{After, Client};
+use crate::isolate::isolated;
 use crate::plane::Plane;
 use crate::scratch::Scratch;
 use crate::worker::Worker;
@@ -61,28 +55,7 @@ pub(crate) struct Exchange<'a> {
 pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> After {
     let plane = Rc::clone(&client.via.plane);
     let mut exchange = Exchange::begin(worker, &plane, client, scratch);
-    #[cfg(test)]
-    let panics = panics::is_to_panic(&exchange.scratch.request);
-    let walked = {
-        let mut walk = pin!(exchange.walk());
-        poll_fn(|cx| {
-            if worker.shared.stopped() {
-                return Poll::Ready(Err(Cause::ShuttingDown));
-            }
-            // A bug in one exchange ends only that exchange, and its record is closed like any
-            // other's.
-            let step = AssertUnwindSafe(|| {
-                #[cfg(test)]
-                panics::panic_if(panics);
-                walk.as_mut().poll(cx)
-            });
-            match catch_unwind(step) {
-                Ok(polled) => polled.map(Ok),
-                Err(_) => Poll::Ready(Err(Cause::ProxyInternalError)),
-            }
-        })
-        .await
-    };
+    let walked = isolated(worker, exchange.walk()).await;
     let after = match walked {
         Ok(after) => after,
         Err(cause) => exchange.cut_off(cause).await,
@@ -105,7 +78,7 @@ impl<'a> Exchange<'a> {
     }
 
     async fn walk(&mut self) -> After {
-        match self.admit().await {
+        match self.resolve().await {
             Ok((route, forward)) => Forwarding::new(self, route, forward).run().await,
             Err(answer) => self.answer(answer).await,
         }
@@ -113,7 +86,7 @@ impl<'a> Exchange<'a> {
 
     /// Finds the route, runs its filters, and returns where the request goes or the answer that
     /// Weir gives itself.
-    async fn admit(&mut self) -> Result<(&'a Route, &'a Forward), Answer> {
+    async fn resolve(&mut self) -> Result<(&'a Route, &'a Forward), Answer> {
         let route = self.route()?;
         self.run_filters(route).await?;
         Ok((route, self.act(route)?))

@@ -41,7 +41,8 @@ impl Forwarding<'_, '_> {
             return self.upgrade(slot, server).await;
         }
         if self.is_mistakable_success() {
-            return self.refuse_upgrade("the server answered without an upgrade").await;
+            let detail = "the server answered without an upgrade";
+            return self.refuse_upgrade(slot, server, detail).await;
         }
         let mut response = self.begin_response(slot, server);
         let moved = self.move_bodies(&mut response).await;
@@ -102,23 +103,24 @@ impl Forwarding<'_, '_> {
     /// Sends the response to the client, and the rest of the request to the server.
     async fn move_bodies(&mut self, response: &mut Response) -> Result<(), Cause> {
         let Forwarding { exchange, upload, limits, service, .. } = self;
-        let client = &mut *exchange.client;
+        let Exchange { client, record, .. } = &mut **exchange;
         // From here on the two sides converse, and a server may be silent for as long as the idle
         // timeout allows.
         upload.pump.wait_for_sender(service.timeouts.idle.max(client.settings().timeouts.body));
-        let Client { stream, buffer, watchdog, .. } = client;
+        let Client { stream, buffer, watchdog, .. } = &mut **client;
         let Response { server, download, .. } = response;
         let moving = poll_fn(|cx| {
             let (before, bytes_down) = (upload.pump.bytes(), download.bytes());
-            if upload.is_sending()
-                && let Poll::Ready(Err(reason)) =
-                    upload.poll(cx, (stream, buffer), &server.stream, limits)
-            {
-                return Poll::Ready(Err(reason.cause));
+            if upload.is_sending() {
+                let sent = upload.poll(cx, (stream, buffer), &server.stream, limits);
+                record.body_in = upload.pump.bytes();
+                if let Poll::Ready(Err(reason)) = sent {
+                    return Poll::Ready(Err(reason.cause));
+                }
             }
-            if let Poll::Ready(moved) =
-                download.poll(cx, &server.stream, &mut server.buffer, stream, limits)
-            {
+            let moved = download.poll(cx, &server.stream, &mut server.buffer, stream, limits);
+            record.body_out = download.bytes_out();
+            if let Poll::Ready(moved) = moved {
                 let sender = upload.answered_by(Cause::HttpResponseIncomplete);
                 return Poll::Ready(moved.map_err(|e| failure::reason(&e, sender).cause));
             }
@@ -143,8 +145,6 @@ impl Forwarding<'_, '_> {
         let Response { slot, mut server, mut download, body, form } = response;
         let Exchange { scratch, record, .. } = &mut *self.exchange;
         record.ask_tcp(&mut server, slot.endpoint());
-        record.body_in = self.upload.pump.bytes();
-        record.body_out = download.bytes_out();
         record.grpc_status = grpc_status(&scratch.response, download.trailers());
         server.brought_bulk = download.has_spliced();
         let uploaded = self.upload.pump.is_done();

@@ -6,12 +6,13 @@ use model::Cause;
 
 use super::Exchange;
 use super::forward::Forwarding;
+use crate::abandon::abandon;
 use crate::answer::Answer;
 use crate::client::{After, Client};
 use crate::head;
 use crate::roster::Phase;
 use crate::server_connection::ServerConnection;
-use crate::tunnel::{self, End};
+use crate::tunnel::{self, End, Tunnel};
 
 impl Forwarding<'_, '_> {
     /// Returns whether the response is a 101 that the request does not allow. The two sides must
@@ -34,10 +35,11 @@ impl Forwarding<'_, '_> {
     /// Forwards a 101, then everything that the two sides exchange. The slot is held to the end: a
     /// tunnel occupies its server as a request does.
     pub(super) async fn upgrade(&mut self, slot: Slot, mut server: ServerConnection) -> After {
-        self.exchange.record.body_in = self.upload.pump.bytes();
         if self.is_unexpected_upgrade() {
             return self
                 .refuse_upgrade(
+                    slot,
+                    server,
                     "101 without the Upgrade that was asked for, or before the end of the request",
                 )
                 .await;
@@ -48,28 +50,34 @@ impl Forwarding<'_, '_> {
         head::write_informational(&scratch.response, &mut scratch.down);
         if let Err(cause) = client.send(&scratch.down).await {
             record.end(cause);
+            abandon(self.service, slot, server);
             return After::Close;
         }
         client.entry.set(Phase::Tunnel);
         let Client { stream, buffer, watchdog, via, .. } = &mut **client;
-        let near = End { stream, buffer };
-        let far = End { stream: &server.stream, buffer: &mut server.buffer };
-        let ended = tunnel::run(near, far, self.service, &via.live, watchdog).await;
+        let tunnel = Tunnel {
+            client: End { stream, buffer },
+            server: End { stream: &server.stream, buffer: &mut server.buffer },
+            service: self.service,
+            listener: &via.live,
+        };
+        let cause = tunnel.run(watchdog, record).await;
         record.ask_tcp(&mut server, slot.endpoint());
         drop(slot);
-        record.body_in = ended.bytes_up;
-        record.body_out = ended.bytes_down;
-        record.end(ended.cause);
-        if ended.is_orderly() {
-            return After::Close;
-        }
-        // A plain close would tell either side that the data is complete.
-        server.stream.reset();
-        After::Reset
+        record.end(cause);
+        tunnel::close(server.stream, cause);
+        if tunnel::is_orderly(cause) { After::Close } else { After::Reset }
     }
 
-    /// Answers instead of forwarding a response that does not fit an upgrade.
-    pub(super) async fn refuse_upgrade(&mut self, detail: &'static str) -> After {
+    /// Answers instead of forwarding a response that does not fit an upgrade. The server may go on
+    /// working, so its slot is not free yet; the client does not hold it, however slowly it reads.
+    pub(super) async fn refuse_upgrade(
+        &mut self,
+        slot: Slot,
+        server: ServerConnection,
+        detail: &'static str,
+    ) -> After {
+        abandon(self.service, slot, server);
         let received_status = Some(self.exchange.scratch.response.status());
         let cause = Cause::HttpUpgradeFailed;
         self.refuse(Answer { detail, received_status, ..Answer::of(cause) }).await

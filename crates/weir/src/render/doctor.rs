@@ -22,9 +22,9 @@ pub(crate) fn report(facts: &Facts, report: &Report, colour: bool) -> String {
     let looked = match facts.host.samples.as_slice() {
         [first, .., last] => {
             let seconds = last.at_ms.saturating_sub(first.at_ms) as f64 / 1000.0;
-            format!("looked for {seconds:.1} s")
+            format!("observed for {seconds:.1} s")
         }
-        _ => "one look only, so no rates".to_owned(),
+        _ => "one sample only, so no rates".to_owned(),
     };
     let namespaces = words::plural(facts.namespaces.len() as u64, "network namespace");
     _ = writeln!(out, "Linux {kernel}, {namespaces}, {looked}.\n");
@@ -208,8 +208,8 @@ fn states(states: &BTreeMap<SocketState, u64>) -> String {
     let mut counted: Vec<_> =
         states.iter().map(|(state, count)| (*count, state_name(*state))).collect();
     counted.sort_unstable_by(|a, b| b.cmp(a));
-    let told = counted.iter().map(|(count, name)| format!("{} {name}", words::thousands(*count)));
-    told.collect::<Vec<_>>().join(", ")
+    let parts = counted.iter().map(|(count, name)| format!("{} {name}", words::thousands(*count)));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// As `ss` names it.

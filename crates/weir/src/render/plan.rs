@@ -17,9 +17,9 @@ pub(super) fn text(plan: &Report) -> String {
     }
     let (shared, unshared) = (rate(plan.probes_per_s()), rate(plan.unshared_per_s()));
     let mut out = if shared == unshared {
-        format!("{shared} probes/s; no two services ask for the same probe\n")
+        format!("checks send {shared}/s; no two services share a probe\n")
     } else {
-        format!("{shared} probes/s; {unshared} if every service checked for itself\n")
+        format!("checks send {shared}/s; {unshared}/s if every service checked for itself\n")
     };
     let groups: Vec<(Vec<[String; 2]>, Vec<&Row>)> =
         grouped(plan.rows.iter().map(|row| (probes(row), row)));

@@ -32,7 +32,7 @@ fn seventy_services_on_four_servers_fit_a_screen_and_share_their_probes() {
     let (routes, rest) = said.split_once("\nServices\n").expect("a section on services");
     assert_eq!(routes.lines().filter(|line| line.contains(".example.com")).count(), 70);
     assert!(rest.lines().count() < 12, "{rest}");
-    assert!(rest.contains("2 probes/s; 140 if every service checked for itself"), "{rest}");
+    assert!(rest.contains("checks send 2/s; 140/s if every service checked for itself"), "{rest}");
     assert!(rest.contains("zone a (this one)  10.0.1.5:80  10.0.1.6:80\n"), "{rest}");
     assert!(rest.contains("s00, s01, s02, s03 and 66 more"), "{rest}");
 }

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &ReceiptArgs) -> Exit {
             if let Some(warnings) = &receipt.warnings {
                 eprintln!("{}", warnings.trim_end());
             }
-            if args.json { print_json(&json!(receipt)) } else { print(&told(&receipt)) }
+            if args.json { print_json(&json!(receipt)) } else { print(&summary(&receipt)) }
         }
         Err(ClientError::Refused { status: 422, message }) => {
             eprintln!("{message}\nweir: refused; the old configuration keeps serving");
@@ -34,7 +34,7 @@ fn ask(args: &ReceiptArgs) -> Result<Reload, ClientError> {
 }
 
 /// The receipt, for people.
-fn told(receipt: &Reload) -> String {
+fn summary(receipt: &Reload) -> String {
     let mut out = String::new();
     let Reload { generation, took_ms, .. } = receipt;
     // Writing to a String cannot fail.
@@ -70,10 +70,14 @@ fn told(receipt: &Reload) -> String {
         out,
         "  kept: {connections} connections, {in_flight} requests in flight, {waiting} waiting; \
          {servers} servers, {verdicts} of them with a verdict, {ejected} ejected, {set_by_hand} set \
-         by hand"
+         by an operator"
     );
     if let Some(waiting) = receipt.waiting_for_upgrade.as_ref().filter(|all| !all.is_empty()) {
-        let _ = writeln!(out, "  not before `weir upgrade` or a restart: {}", waiting.join("; "));
+        let _ = writeln!(
+            out,
+            "  takes effect with `weir upgrade` or a restart: {}",
+            waiting.join("; ")
+        );
     }
     out
 }
@@ -104,17 +108,17 @@ mod tests {
             "waiting_for_upgrade": ["workers: 2 → 4"],
         });
         assert_eq!(
-            told(&serde_json::from_value(receipt).unwrap()),
+            summary(&serde_json::from_value(receipt).unwrap()),
             "reloaded: generation 7, in 3.1 ms\n  \
              drain_max: 30s → 1m\n  \
              + listener web\n  \
              - listener old\n  \
              ~ service app: in_flight_max: 4 → 8, when_full: 429 → 503\n  \
              kept: 200 connections, 12 requests in flight, 1 waiting; 5 servers, 4 of them with a \
-             verdict, 0 ejected, 1 set by hand\n  \
-             not before `weir upgrade` or a restart: workers: 2 → 4\n"
+             verdict, 0 ejected, 1 set by an operator\n  \
+             takes effect with `weir upgrade` or a restart: workers: 2 → 4\n"
         );
         let same = json!({ "result": "unchanged", "generation": 7 });
-        assert!(told(&serde_json::from_value(same).unwrap()).starts_with("unchanged: "));
+        assert!(summary(&serde_json::from_value(same).unwrap()).starts_with("unchanged: "));
     }
 }

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use admin_api::services::{Server, Service};
+use admin_api::services::{Server, Service, StateRequest};
 use model::Administrative;
-use serde_json::json;
 
 use super::check::print;
 use crate::api_client::{Client, ClientError, segment};
@@ -12,7 +11,7 @@ use crate::flags::{Exit, ServerArgs};
 
 pub(crate) fn run(args: &ServerArgs, state: Administrative) -> Exit {
     match ask(args, state) {
-        Ok(service) => print(&told(&service, args)),
+        Ok(service) => print(&summary(&service, args)),
         Err(error) => error.tell(),
     }
 }
@@ -20,11 +19,11 @@ pub(crate) fn run(args: &ServerArgs, state: Administrative) -> Exit {
 fn ask(args: &ServerArgs, state: Administrative) -> Result<Service, ClientError> {
     let (service, server) = (segment(&args.service), segment(&args.server));
     let path = format!("/api/v1/services/{service}/servers/{server}/state");
-    Client::new(&args.admin)?.post(&path, &json!({ "state": state.as_str() }))
+    Client::new(&args.admin)?.post(&path, &StateRequest { state })
 }
 
 /// Returns a line for each address that was changed, and how many servers of the service remain.
-fn told(service: &Service, args: &ServerArgs) -> String {
+fn summary(service: &Service, args: &ServerArgs) -> String {
     let mut out = String::new();
     let meant = |server: &&Server| [&server.address, &server.name].contains(&&args.server);
     for server in service.servers.iter().filter(meant) {
@@ -46,6 +45,7 @@ fn told(service: &Service, args: &ServerArgs) -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use serde_json::json;
 
     use super::*;
     use crate::flags::{Cli, Verb};
@@ -66,7 +66,7 @@ mod tests {
         });
         let service = serde_json::from_value(service).unwrap();
         assert_eq!(
-            told(&service, &args),
+            summary(&service, &args),
             "10.0.0.1:80 of s: drain, 2 in flight\n\
              10.0.0.2:80 of s: drain, 2 in flight\n\
              1 of 3 servers take new work: enough of the own zone is ready\n"

@@ -16,7 +16,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(45);
 pub(crate) fn run(args: &ReceiptArgs) -> Exit {
     match ask(args) {
         Ok(receipt) if args.json => print_json(&json!(receipt)),
-        Ok(receipt) => print(&told(&receipt)),
+        Ok(receipt) => print(&summary(&receipt)),
         Err(error) => error.tell(),
     }
 }
@@ -25,12 +25,12 @@ fn ask(args: &ReceiptArgs) -> Result<Upgrade, ClientError> {
     Client::new(&args.admin)?.patient(ANSWER_MAX).post("/api/v1/upgrade", &json!({}))
 }
 
-fn told(receipt: &Upgrade) -> String {
+fn summary(receipt: &Upgrade) -> String {
     let Upgrade { pid, version, took_ms, predecessor, handed_over, .. } = receipt;
     format!(
         "process {pid} (version {version}) serves, {took_ms} ms after it was started\n  \
          taken over: {} sockets of {} listeners ({}), what is known of {} servers\n  \
-         process {} (version {}) finishes what it has and ends\n",
+         process {} (version {}) finishes its requests in flight and exits\n",
         handed_over.sockets,
         handed_over.listeners.len(),
         handed_over.listeners.join(", "),
@@ -52,10 +52,10 @@ mod tests {
             "handed_over": { "listeners": ["public", "raw"], "sockets": 4, "servers": 6 },
         });
         assert_eq!(
-            told(&serde_json::from_value(receipt).unwrap()),
+            summary(&serde_json::from_value(receipt).unwrap()),
             "process 8 (version 0.2.0) serves, 17 ms after it was started\n  \
              taken over: 4 sockets of 2 listeners (public, raw), what is known of 6 servers\n  \
-             process 7 (version 0.1.0) finishes what it has and ends\n"
+             process 7 (version 0.1.0) finishes its requests in flight and exits\n"
         );
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn carry_out(
     }
 }
 
-/// How a run whose figures are told ends: broken off, its figures are those of no whole run; then
+/// How a run with figures ends: aborted, its figures are not those of a whole run; then
 /// by its thresholds, then by whether it was the run that was asked for.
 pub(super) fn verdict(run: &Run) -> Exit {
     if run.broken_off.is_some() {
@@ -75,6 +75,6 @@ mod tests {
         assert_eq!(verdict(&run), Exit::Threshold);
         run.broken_off = Some("Too many open files".to_owned());
         assert_eq!(verdict(&run), Exit::Broken);
-        assert!(table::text(&run, false, false).starts_with("BROKEN OFF: "));
+        assert!(table::text(&run, false, false).starts_with("ABORTED: "));
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &LimitArgs, common: Common) -> Exit {
         Err(error) => super::output::failed(&error),
         Ok(()) if hunt.broken_off.is_some() => Exit::Broken,
         Ok(()) => match found {
-            // The server's limit is higher; how much, cannot be told from here.
+            // The server's limit is higher; this run cannot show by how much.
             Some(Found::Limit(_)) if is_generators(&run) => Exit::Limited,
             Some(Found::Limit(_) | Found::NoLimit(_)) => Exit::Done,
             _ => Exit::Failed,
@@ -227,7 +227,7 @@ impl Hunt<'_> {
             ),
             None => match &self.broken_off {
                 Some(why) => format!(
-                    "Broken off before the limit was found: a thread of the load generator ended early ({why}).\n"
+                    "Aborted before the limit was found: a thread of the load generator ended early ({why}).\n"
                 ),
                 None => "Ended by a signal before the limit was found.\n".to_owned(),
             },

@@ -55,10 +55,10 @@ pub(crate) const PAGES: &[Own] = &[
     Own {
         name: "cpu",
         whose: "the load generator's",
-        what: "The processors of the machine that makes the load, or one that a thread of it runs \
-               on, were in use all the time.",
-        why: "The load is more than this machine can make, or something else runs on it: the server \
-              itself, when both are tried on one machine.",
+        what: "The load generator's processors, or one that a thread of it runs on, were busy all \
+               the time.",
+        why: "The load is more than this machine can generate, or something else runs on it: the \
+              server itself, if both run on one machine.",
         remedy: "Give it more --threads if processors are free, a machine of its own, or several \
                  machines. The figures are not the server's.",
     },

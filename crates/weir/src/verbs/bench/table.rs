@@ -29,8 +29,8 @@ fn warnings(run: &Run, text: &mut String, colours: bool) {
     if let Some(why) = &run.broken_off {
         let _ = writeln!(
             text,
-            "{loud}BROKEN OFF{quiet}: a thread of the load generator ended before its time ({why}), and \
-             the run with it; these are the figures until then."
+            "{loud}ABORTED{quiet}: a thread of the load generator ended early ({why}), and the run \
+             with it; the figures cover the time until then."
         );
     }
     if let Some(intended) = run.rate.intended_per_s

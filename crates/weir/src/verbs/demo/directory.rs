@@ -11,7 +11,7 @@ pub(super) struct Directory(PathBuf);
 
 impl Directory {
     /// Makes one among the system's temporary files, for this user only. It must not exist yet, so
-    /// that nobody else can have prepared it.
+    /// that no one else can have prepared it.
     pub(super) fn create() -> io::Result<Directory> {
         let path = std::env::temp_dir().join(format!("weir-demo-{}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&path)?;

@@ -43,8 +43,8 @@ fn by_namespace(facts: &Facts, part: fn(&NamespaceSample) -> Value) -> Value {
         row.insert("name".to_owned(), json!(namespace.name));
         row.insert("is_own".to_owned(), json!(namespace.is_own));
         let newest = namespace.samples.last();
-        if let Some(Value::Object(told)) = newest.map(part) {
-            row.extend(told);
+        if let Some(Value::Object(figures)) = newest.map(part) {
+            row.extend(figures);
         } else {
             let unknown: Known<()> = Known::unknown("no sample");
             row.insert("samples".to_owned(), json!(unknown));

@@ -4,7 +4,7 @@ use std::io;
 
 use ::lab::incident::Incident;
 use ::lab::page::page;
-use ::lab::run::{Record, Request, Told, run as run_incident};
+use ::lab::run::{Progress, Record, Request, run as run_incident};
 use ::lab::stop::Stop;
 
 use balancer::signals::Signals;
@@ -67,12 +67,12 @@ fn run_one(args: &LabRunArgs, name: &str, incident: &Incident) -> Result<Record,
         keeps_files: args.keep,
     };
     let begun = os::clock::now();
-    let tell = |told: Told<'_>| {
+    let tell = |progress: Progress<'_>| {
         // Standard output is for the figures.
         let at_s = (os::clock::now() - begun).as_secs_f64();
-        match told {
-            Told::Variant(variant) => eprintln!("{name}, {}: {}", variant.name, variant.title),
-            Told::Event(what) => eprintln!("{at_s:7.1} s  {what}"),
+        match progress {
+            Progress::Variant(variant) => eprintln!("{name}, {}: {}", variant.name, variant.title),
+            Progress::Event(what) => eprintln!("{at_s:7.1} s  {what}"),
         }
     };
     let stop = Stop::default();

@@ -27,8 +27,8 @@ pub(super) enum Growing {
     /// Lines that stand on the terminal and will be taken away, and when they are drawn next.
     Screen { drawn: usize, next: Moment },
     /// A line for each interval. What began before this, in nanoseconds since the first frame, has
-    /// been told.
-    Lines { is_csv: bool, told_ns: u64 },
+    /// been printed.
+    Lines { is_csv: bool, printed_ns: u64 },
     /// Nothing before the end.
     Silent,
 }
@@ -39,7 +39,7 @@ impl Growing {
         if args.json || args.frames || args.stream.is_some() {
             Growing::Silent
         } else if args.csv || !io::stdout().is_terminal() {
-            Growing::Lines { is_csv: args.csv, told_ns: 0 }
+            Growing::Lines { is_csv: args.csv, printed_ns: 0 }
         } else {
             Growing::Screen { drawn: 0, next: now }
         }
@@ -75,8 +75,8 @@ impl Growing {
                 *drawn = text.lines().count();
                 out.write_all(text.as_bytes())?;
             }
-            Growing::Lines { is_csv, told_ns } => {
-                lines(&reading.trace, *is_csv, told_ns, seen_ns, out)?;
+            Growing::Lines { is_csv, printed_ns } => {
+                lines(&reading.trace, *is_csv, printed_ns, seen_ns, out)?;
             }
             Growing::Silent => return Ok(()),
         }
@@ -87,8 +87,8 @@ impl Growing {
     pub(super) fn end(&mut self, reading: &Reading, out: &mut impl Write) -> io::Result<()> {
         match self {
             Growing::Screen { drawn, .. } => wipe(drawn, out)?,
-            Growing::Lines { is_csv, told_ns } => {
-                lines(&reading.trace, *is_csv, told_ns, i64::MAX, out)?;
+            Growing::Lines { is_csv, printed_ns } => {
+                lines(&reading.trace, *is_csv, printed_ns, i64::MAX, out)?;
                 if !*is_csv {
                     writeln!(out)?;
                 }
@@ -112,7 +112,7 @@ fn wipe(drawn: &mut usize, out: &mut impl Write) -> io::Result<()> {
 fn lines(
     trace: &Trace,
     is_csv: bool,
-    told_ns: &mut u64,
+    printed_ns: &mut u64,
     seen_ns: i64,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -121,15 +121,15 @@ fn lines(
     let length_ns = intervals.length_ns();
     let seen_ns = seen_ns.saturating_sub(first_ns).max(0).cast_unsigned();
     let rows = intervals.rows();
-    // Of a long capture the intervals become longer. One whose first half was told before is not told
-    // again: its second half stands only in the report at the end.
-    let new = rows.partition_point(|row| row.number.saturating_mul(length_ns) < *told_ns);
+    // Of a long capture the intervals become longer. One whose first half was printed is not
+    // printed again: its second half stands only in the report at the end.
+    let new = rows.partition_point(|row| row.number.saturating_mul(length_ns) < *printed_ns);
     for row in &rows[new..] {
         let end_ns = (row.number + 1).saturating_mul(length_ns);
         if end_ns > seen_ns {
             break;
         }
-        *told_ns = end_ns;
+        *printed_ns = end_ns;
         let told = if is_csv { csv::row(intervals, row) } else { line(trace, row) };
         out.write_all(told.as_bytes())?;
     }

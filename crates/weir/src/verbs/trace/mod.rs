@@ -53,7 +53,7 @@ fn run_file(file: &Path, args: &TraceLook, common: Common) -> Exit {
         }
     };
     let flushed = out.flush();
-    let told = match flushed {
+    let printed = match flushed {
         // A report about nothing would look as if nothing were wrong.
         Ok(()) if reading.broken.is_some() && reading.trace.frames() == 0 && !args.json => {
             Exit::Failed
@@ -70,7 +70,7 @@ fn run_file(file: &Path, args: &TraceLook, common: Common) -> Exit {
             eprintln!("weir: {}: stopped after {frames} frames, {broken}", reading.name);
             Exit::Failed
         }
-        None => told,
+        None => printed,
     }
 }
 

@@ -3,29 +3,29 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use observe::{InFlightTold, InFlightWanted};
+use observe::{InFlightFilter, InFlightReport};
 
 /// A request for a worker's report.
-pub(crate) struct Waiting {
-    pub(crate) wanted: Arc<InFlightWanted>,
-    pub(crate) reply: Sender<InFlightTold>,
+pub(crate) struct ReportRequest {
+    pub(crate) wanted: Arc<InFlightFilter>,
+    pub(crate) reply: Sender<InFlightReport>,
 }
 
 /// The pending requests for a worker's report.
 #[derive(Default)]
-pub(crate) struct Asking(Mutex<Vec<Waiting>>);
+pub(crate) struct ReportQueue(Mutex<Vec<ReportRequest>>);
 
-impl Asking {
+impl ReportQueue {
     /// Requests a report of the exchanges in flight that match `wanted`.
-    pub(crate) fn ask(&self, wanted: &Arc<InFlightWanted>) -> Receiver<InFlightTold> {
+    pub(crate) fn ask(&self, wanted: &Arc<InFlightFilter>) -> Receiver<InFlightReport> {
         let (reply, receiver) = channel();
-        let waiting = Waiting { wanted: Arc::clone(wanted), reply };
+        let waiting = ReportRequest { wanted: Arc::clone(wanted), reply };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
         receiver
     }
 
     /// Takes all pending requests. Called by the worker when it is signalled.
-    pub(crate) fn take(&self) -> Vec<Waiting> {
+    pub(crate) fn take(&self) -> Vec<ReportRequest> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

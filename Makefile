@@ -1,17 +1,17 @@
-# The doors of the house, the same for people and for CI.
+# The commands of this project, the same for people and for CI.
 #
-#   make run    build and start `weir demo`: needs a Rust toolchain and nothing else
+#   make run    build and start `weir demo`: needs a Rust toolchain and a C compiler
 #   make test   install what the tests need from Debian's packages, then run them (15 minutes at most)
-#   make check  format, lints, and the arrows between the rooms
+#   make check  format, lints, and the dependencies between crates
 #   make prove  long runs and failures under load, fuzzing, licences; judged by counts alone
 #               (15 minutes; PROVE=long runs the full lengths)
 #   make measure everything judged by time or CPU, against HAProxy, wrk and tshark: needs a quiet
-#               machine (half an hour); ends with a table, promise by promise; not part of CI
-#   make race   side by side with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
-#   make lab    eight incidents, made again and solved (20 minutes at most; root)
+#               machine (half an hour); ends with a table of targets and results; not part of CI
+#   make race   compare with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
+#   make lab    reproduce and solve eight incidents (20 minutes at most; root)
 #   make soak   five minutes of full load with reloads and kills: memory and descriptors stay flat
 #
-# Everything works offline but Debian's packages and crates.io.
+# Only Debian's packages and crates.io need a network.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c

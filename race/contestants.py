@@ -160,7 +160,7 @@ class Contestant:
             raise Missing(f"{self.name} has ended: {said[-1] if said else 'it said nothing'}")
 
     def stop(self):
-        # First the one that would start others anew.
+        # First the one that would restart others.
         for pid in self.pids():
             try:
                 os.kill(pid, signal.SIGKILL)

@@ -17,7 +17,7 @@ SILENT_SECONDS = 3
 
 
 def fetch(port, host="app.example", path="/"):
-    """The body of one answer over a connection of its own, or None while nobody answers."""
+    """The body of one answer over a connection of its own, or None while there is no answer."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
             client.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())

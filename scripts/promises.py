@@ -28,7 +28,7 @@ def promise(source, what, measured, at_most=None, at_least=None, unit=""):
 
 
 def record(source, what, measured, **bound):
-    """Appends a promise for the table, if somebody makes one. Returns whether it holds."""
+    """Appends a promise for the table, if a table is being made. Returns whether it holds."""
     one = promise(source, what, measured, **bound)
     if path := os.environ.get("WEIR_PROMISES"):
         with open(path, "a") as lines:

@@ -1,5 +1,5 @@
 //! Any bytes as a chunked body, whole and split as the first bytes say. What is accepted must be
-//! the same both ways, and the same again once Weir has written it anew.
+//! the same both ways, and the same again once Weir has rewritten it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 //! Any bytes as a PROXY header. A verdict is never taken back, and what is accepted is the same
-//! again once Weir has written it anew.
+//! again once Weir has rewritten it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

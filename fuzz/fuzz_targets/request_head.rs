@@ -1,5 +1,5 @@
 //! Any bytes as a request head. What is accepted must be sound: inside its bounds, unambiguous,
-//! the same however it was split, and the same again once Weir has written it anew.
+//! the same however it was split, and the same again once Weir has rewritten it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 //! Any bytes as a response head. What is accepted must be inside its bounds, framed in one way
-//! only, and the same again once Weir has written it anew.
+//! only, and the same again once Weir has rewritten it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -121,6 +121,6 @@ pub(crate) const FENCES: &[Fence] = &[
     Fence { path: "tokio", instead: "tasks belong to the shells" },
 ];
 
-/// Files of more lines than this before their tests are named, so that somebody asks whether
+/// Files of more lines than this before their tests are named, so that a reviewer asks whether
 /// each has one purpose.
 pub(crate) const LINES_BEFORE_TESTS_MAX: usize = 450;

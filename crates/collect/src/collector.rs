@@ -24,8 +24,9 @@ pub struct Wanted {
     pub namespaces: Which,
     /// How many samples are kept, the newest; at least 2, for two make a rate.
     pub samples_max: usize,
-    /// Whether every kernel setting of the network is read: for facts that somebody keeps, or looks
-    /// at one by one. Otherwise those are that rules ask for, or that a file of this host sets.
+    /// Whether every kernel setting of the network is read: for facts that are saved, or that a
+    /// person looks at one by one. Otherwise those are that rules ask for, or that a file of this
+    /// host sets.
     pub all_settings: bool,
 }
 
@@ -129,7 +130,7 @@ impl Collector {
         self.name_programs();
     }
 
-    /// Reads the settings and the kernel's log anew: for those who look for days.
+    /// Reads the settings and the kernel's log again: for observation over days.
     pub fn renew(&mut self) {
         self.facts.host.kernel_log = host::kernel_log();
         for (place, namespace) in self.places.iter().zip(&mut self.facts.namespaces) {

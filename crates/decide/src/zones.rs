@@ -67,10 +67,10 @@ impl Reason {
             Reason::OwnZoneTooFew => "less than ready_min of the own zone is ready",
             Reason::OwnZoneRecovering => "less than ready_recovered of the own zone is back",
             Reason::OnlyBackups => "the service has only backups",
-            Reason::PrimariesDown => "no server but backups is ready",
-            Reason::PrimariesTooFew => "less than ready_min of the servers beside backups is ready",
+            Reason::PrimariesDown => "no primary server is ready",
+            Reason::PrimariesTooFew => "less than ready_min of the primary servers is ready",
             Reason::PrimariesRecovering => {
-                "less than ready_recovered of the servers beside backups is back"
+                "less than ready_recovered of the primary servers is back"
             }
             Reason::AllDown => "no server is ready",
             Reason::NoServers => "no server takes new work",

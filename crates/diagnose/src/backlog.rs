@@ -4,7 +4,7 @@
 use crate::finding::Finding;
 use crate::view::{Listening, View};
 
-/// What a program asks for when it is not told otherwise, and how to tell it.
+/// The backlog that a program requests by default, and how to configure it.
 pub(crate) struct Habit {
     pub(crate) program: &'static str,
     pub(crate) backlog: u32,

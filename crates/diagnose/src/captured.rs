@@ -84,7 +84,7 @@ impl Flow<'_> {
     }
 }
 
-/// The frames where `flag` was first set in each of `found`, for whoever opens the capture.
+/// The frames where `flag` was first set in each of `found`, for readers who open the capture.
 pub(crate) fn frames(found: &[Flow<'_>], flag: &str) -> Option<Evidence> {
     let frames: Vec<String> = found
         .iter()

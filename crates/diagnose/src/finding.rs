@@ -1,5 +1,5 @@
 //! A finding: one thing that is wrong, or worth knowing, with all that a person needs in order to
-//! believe it, mend it and check that it is mended. Also what could not be looked at.
+//! believe it, fix it and check that it is fixed. Also what could not be looked at.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -102,7 +102,7 @@ pub struct Finding {
     /// What to do, the best first. Empty only at severity `note`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedy: Vec<Remedy>,
-    /// How to see that it is mended: a command and what it should show.
+    /// How to see that it is fixed: a command and what it should show.
     pub verify: String,
     /// Where the figures come from: files of /proc, `sock_diag`, counters of the balancer.
     pub source: Vec<String>,
@@ -166,7 +166,7 @@ impl Finding {
         self
     }
 
-    /// How to see that it is mended.
+    /// How to see that it is fixed.
     #[must_use]
     pub fn verify(mut self, verify: impl Into<String>) -> Finding {
         self.verify = verify.into();
@@ -180,7 +180,7 @@ impl Finding {
         self
     }
 
-    /// Whether somebody should act on it: [`Severity::Warning`] and above.
+    /// Whether an operator should act on it: [`Severity::Warning`] and above.
     pub fn has_weight(&self) -> bool {
         self.severity >= Severity::Warning
     }

@@ -1,6 +1,6 @@
 //! Facts about a host → findings: what is wrong, on what evidence, why it matters, what to do.
 //!
-//! Pure: whoever reads the kernel (`collect`) or counts the balancer's own work fills in
+//! Pure: the code that reads the kernel (`collect`) or counts the balancer's own work fills in
 //! [`facts::Facts`]; nothing here opens a file or reads a clock, so saved facts lead to the same
 //! findings anywhere.
 

@@ -17,7 +17,7 @@ pub(crate) struct Segments {
     pub(crate) sent: Change,
     /// Data segments sent once more.
     pub(crate) again: Change,
-    /// Of these, those that the peer had already (DSACK); 0 where nobody can tell.
+    /// Of these, those that the peer had already (DSACK); 0 where that is unknown.
     pub(crate) for_nothing: u64,
     /// How often a sender began to repair a loss, less what it then took back as a mistake. A run of
     /// timeouts of one connection counts once. These are independent of each other; segments are not.

@@ -181,7 +181,7 @@ impl<'a> View<'a> {
         match self.namespace.settings.get()?.get(name) {
             Setting::Is(_) => Some(true),
             Setting::Absent => Some(false),
-            // It is there, only its value can't be read, unless nobody looked.
+            // It exists but its value cannot be read, or it was not read.
             Setting::Unknown(_) => {
                 self.namespace.settings.get()?.unreadable.contains_key(name).then_some(true)
             }

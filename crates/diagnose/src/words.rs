@@ -57,7 +57,7 @@ pub fn plural(count: u64, thing: &str) -> String {
     format!("{} {thing}{s}", thousands(count))
 }
 
-/// The sum of figures that somebody else wrote: it ends at the largest number.
+/// Returns the sum of figures from outside, at most the largest number.
 pub(crate) fn sum(figures: impl IntoIterator<Item = u64>) -> u64 {
     figures.into_iter().fold(0, u64::saturating_add)
 }

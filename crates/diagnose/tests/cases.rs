@@ -1,5 +1,5 @@
 //! Every rule against facts kept as data: `cases/<rule>.json`. Each rule has facts on which it
-//! fires, facts on which it does not, and facts from which nobody can know; `cases/<rule>.txt` is
+//! fires, facts on which it does not, and facts that do not show it; `cases/<rule>.txt` is
 //! what a person reads where it fires. `UPDATE_EXPECT=1` rewrites the texts.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]

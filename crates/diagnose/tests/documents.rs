@@ -33,12 +33,12 @@ container separately. Processors, memory and the neighbour tables belong to the 
 const SETTINGS: &str = "\
 # Kernel settings
 
-What Weir knows of the kernel's network settings. `weir doctor sysctl` tells of those in use that are \
-not the default, and reviews a file that is given to it; `weir doctor --explain NAME` prints a \
+What Weir knows about the kernel's network settings. `weir doctor sysctl` reports those in use that \
+differ from the default, or reviews a file; `weir doctor --explain NAME` prints a \
 setting's page.
 
-Defaults are those of Linux 6.18; where they moved, the page says so, and `weir doctor` goes by the \
-kernel that it finds. A dash: computed from the machine's memory, or set by the distribution.
+Defaults are those of Linux 6.18; where older kernels differ, the page says so, and `weir doctor` uses the \
+default of the running kernel. A dash: computed from the machine's memory, or set by the distribution.
 
 <!-- What follows is generated: UPDATE_EXPECT=1 cargo test -p weir-diagnose -->
 ";
@@ -98,7 +98,7 @@ fn the_book_of_settings_is_current() {
     is_current("kernel-settings.md", &settings());
 }
 
-/// A page is read by somebody in trouble.
+/// Readers of these pages are solving a problem.
 #[test]
 fn every_rule_has_a_page_with_its_parts() {
     for rule in Rule::all() {

@@ -83,7 +83,7 @@ impl Term {
             Term::Number(number) => Ok(*number),
             Term::Path(path) => match values(path, figures)[..] {
                 [one] => Ok(one),
-                // A counter that has not moved is not told.
+                // A counter that has not changed is left out.
                 [] if path.contains(".counters.") => Ok(0.0),
                 [] => Err(format!("there is no figure at {path}")),
                 _ => Err(format!("there are several figures at {path}")),

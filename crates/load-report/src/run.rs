@@ -51,7 +51,7 @@ pub struct Run {
     pub steps: Vec<Step>,
     /// Connections by source address, second by second (`weir bench connect`).
     pub sources: Vec<Source>,
-    /// Why the run was broken off by the load generator itself; `None`: it was not. The figures are
+    /// Why the load generator itself aborted the run; `None`: it was not. The figures are
     /// those until then.
     pub broken_off: Option<String>,
     /// What else a reader should know: a line each.

@@ -294,10 +294,10 @@ mod tests {
 
     #[test]
     fn lateness_of_starts_and_of_the_timer_stand_in_the_same_second() {
-        let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let profile = Profile::steady(1.0, Duration::from_secs(10), Duration::ZERO).unwrap();
         let open = Shape::Open { profile: Arc::new(profile), spacing: Spacing::Even };
-        let plan = Plan::sample(Protocol::Http1, &[nobody], open);
+        let plan = Plan::sample(Protocol::Http1, &[address], open);
         let mut outcome = ended([3, 3], 3.5, None);
         let mut timer = TimerLateness::new();
         let mut series = Series::new(&plan);
@@ -322,19 +322,19 @@ mod tests {
         outcome.timer = Some(timer);
         let run = run(&plan, &outcome, series);
         let us = |ms: Option<f64>| ms.map(|ms| (ms * 1e3).round());
-        let told: Vec<_> = run
+        let seconds: Vec<_> = run
             .seconds
             .iter()
             .map(|s| (us(s.lateness_p99_9_ms), us(s.timer_lateness_p99_9_ms)))
             .collect();
         let expected = [(Some(10.0), Some(20.0)), (Some(30.0), None), (None, Some(40.0))];
-        assert_eq!(told, [&expected[..], &[(Some(50.0), Some(60.0))]].concat());
+        assert_eq!(seconds, [&expected[..], &[(Some(50.0), Some(60.0))]].concat());
         assert_eq!(run.latency.timer_lateness.unwrap().count, 3);
     }
 
     #[test]
     fn rates_are_over_the_time_in_which_there_was_load() {
-        let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let profile = Profile::steady(1.0, Duration::from_secs(10), Duration::ZERO).unwrap();
         let open = Shape::Open { profile: Arc::new(profile), spacing: Spacing::Even };
         let closed = |time: Option<u64>, requests| Shape::Closed {
@@ -356,7 +356,7 @@ mod tests {
             (closed(None, Some(100)), ended([100, 100], 4.0, None), 25.0, 25.0),
             (closed(Some(60), Some(100)), ended([100, 100], 4.0, None), 25.0, 25.0),
         ] {
-            let plan = Plan::sample(Protocol::Http1, &[nobody], shape);
+            let plan = Plan::sample(Protocol::Http1, &[address], shape);
             let rate = rate(&plan, &outcome);
             assert!((rate.achieved_per_s - achieved).abs() < 1e-6, "{rate:?} {:?}", plan.shape);
             assert!((rate.responses_per_s - responses).abs() < 1e-6, "{rate:?} {:?}", plan.shape);
@@ -365,10 +365,10 @@ mod tests {
 
     #[test]
     fn what_stands_behind_the_run_is_cut_and_what_is_in_it_is_kept() {
-        let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let plan = Plan::sample(
             Protocol::Connect,
-            &[nobody],
+            &[address],
             Shape::Closed { time: None, requests: Some(1), ramp: Duration::ZERO },
         );
         let mut series = Series::new(&plan);

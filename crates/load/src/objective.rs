@@ -152,7 +152,7 @@ fn quantile_ms(times: &load_report::Summary, quantile: f64) -> f64 {
 }
 
 /// Requests that got no response or one with a status of 400 and more, in percent. Those that were
-/// due and never began count as well: whoever waited for them got nothing.
+/// due and never began count as well: their users got no response.
 pub fn errors_percent(run: &Run) -> f64 {
     let totals = &run.totals;
     let bad: u64 = totals

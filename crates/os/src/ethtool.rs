@@ -197,7 +197,8 @@ impl Ethtool {
         // SAFETY: the socket is open; `request` is laid out as struct ifreq and no smaller, and
         // valid for reads and writes during the call. `data` points to `reply`, which is valid for
         // writes during the call and at least as large as the struct of each command above; for
-        // those that end in an array, callers make room for twice the length that the kernel told.
+        // those that end in an array, callers make room for twice the length that the kernel
+        // reported.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
         if result < 0 {
             return Err(io::Error::last_os_error());

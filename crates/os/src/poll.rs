@@ -97,7 +97,7 @@ impl Poller {
         let result = if coarse {
             let millis = time.as_micros().div_ceil(1_000).min(1_000_000) as libc::c_int;
             // SAFETY: the descriptor is open for as long as `self` is borrowed, and `events` has
-            // room for as many events as the kernel is told.
+            // room for as many events as are requested from the kernel.
             let count = unsafe {
                 libc::epoll_wait(self.epoll.as_raw_fd(), self.events.as_mut_ptr(), room, millis)
             };

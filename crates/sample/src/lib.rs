@@ -3,7 +3,7 @@
 //! The sample server is an application with a fixed work time, a fixed answer and, if wanted, a fixed
 //! number of workers, that counts what it sees.
 //!
-//! Paths: `/status` answers at once (200, or what it was told to say) with the counts as JSON;
+//! Paths: `/status` answers at once (200, or the configured status) with the counts as JSON;
 //! `/stats` is the same, always with 200; `POST /fail?status=503` makes `/status` say so, `POST
 //! /fail?status=200` heals it; all others do the work and answer. A request that is being worked on is worked on to its end, even
 //! if its client has gone, as in most real applications.

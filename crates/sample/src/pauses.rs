@@ -21,13 +21,13 @@ pub(super) struct Pauses {
 }
 
 impl Pauses {
-    /// Nobody yet. Must be called within a runtime.
+    /// Returns a list without waiters. Must be called within a runtime.
     pub(super) fn new() -> io::Result<Pauses> {
         let timer = transport::watched(Timer::new()?)?;
         Ok(Pauses { timer, waiting: RefCell::default(), begun: Cell::new(0) })
     }
 
-    /// Waits for so long, if somebody polls [`Pauses::run`] meanwhile.
+    /// Waits for so long, if [`Pauses::run`] is polled meanwhile.
     pub(super) async fn wait(&self, time: Duration) {
         let until = os::clock::now() + time;
         self.begun.set(self.begun.get() + 1);
@@ -80,7 +80,7 @@ impl Pauses {
     }
 }
 
-/// Somebody who waits; forgotten when dropped.
+/// A waiter; removed when dropped.
 struct Place<'a> {
     pauses: &'a Pauses,
     key: (Moment, u64),

@@ -28,8 +28,8 @@ pub struct SampleSpec {
     /// workers. `None`: no limit.
     pub slots: Option<usize>,
     /// Each slot is a worker of one thread, as uWSGI's and gunicorn's are by default: it accepts a
-    /// connection when it is free, and is taken until that is closed. Whoever comes meanwhile waits
-    /// in the kernel's accept queue. Without `slots`: one worker.
+    /// connection when it is free, and is taken until that is closed. Requests that arrive
+    /// meanwhile wait in the kernel's accept queue. Without `slots`: one worker.
     pub workers_accept: bool,
     /// Requests on one connection, after which it is closed; `None`: no limit.
     pub requests_per_connection_max: Option<u64>,
@@ -76,7 +76,7 @@ impl SampleSpec {
     }
 }
 
-/// A sample server's state, shared by its listeners and whoever watches it.
+/// A sample server's state, shared by its listeners and its observers.
 #[derive(Debug)]
 pub struct Sample {
     pub(crate) spec: SampleSpec,

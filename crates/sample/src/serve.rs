@@ -237,7 +237,7 @@ impl<'a> Connection<'a> {
             None => self.about_itself().await?,
         }
         // Right after the last byte went to the kernel, with no await between: no later request of
-        // whoever reads that byte can be counted together with this one.
+        // the reader of that byte can be counted together with this one.
         drop(present);
         Ok(self.keep_alive())
     }

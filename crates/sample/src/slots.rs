@@ -72,7 +72,7 @@ pub(super) struct Slot<'a> {
     slots: &'a Slots,
     number: Option<usize>,
     since: Moment,
-    /// Given back after the number, so that whoever comes next finds one.
+    /// Given back after the number, so that the next request finds one.
     _permit: Option<SemaphorePermit<'a>>,
 }
 

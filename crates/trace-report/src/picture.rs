@@ -293,7 +293,7 @@ fn staircase(
         if path.is_empty() {
             _ = write!(path, "M{x:.1} {y:.1}");
         } else if (x - before.0).abs() < 0.2 && (y - before.1).abs() < 0.2 {
-            // Nobody would see it.
+            // It would not be visible.
             continue;
         } else {
             _ = write!(path, "H{x:.1}V{y:.1}");

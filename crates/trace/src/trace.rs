@@ -175,7 +175,7 @@ impl Trace {
         if let Some(number) = self.table.find(&ends) {
             match self.followed[number as usize].connection.open(from, segment) {
                 Opening::Here(flags) => return Some((number, from, flags)),
-                Opening::Anew => {
+                Opening::Again => {
                     let number = self.add(ends, now_ns)?;
                     return Some((number, from, Flags::REUSED_PORTS));
                 }

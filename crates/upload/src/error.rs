@@ -33,7 +33,7 @@ pub enum UploadError {
     Unexpected(String),
     /// Not done in time.
     Late(Duration),
-    /// Somebody stopped it; by what.
+    /// It was stopped, and by which signal.
     Stopped(&'static str),
 }
 

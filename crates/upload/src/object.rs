@@ -19,8 +19,8 @@ const ABORT_MAX: Duration = Duration::from_secs(15);
 /// Ends when the upload is to be stopped, with the reason.
 pub type Stop<'a> = Pin<&'a mut dyn Future<Output = &'static str>>;
 
-/// Uploads one object to one store. What was measured until then is told also when it fails; what
-/// was begun is aborted then. Must be called within a runtime and a `LocalSet`.
+/// Uploads one object to one store. What was measured until then is returned also when it fails;
+/// what was begun is aborted then. Must be called within a runtime and a `LocalSet`.
 pub async fn upload(
     store: Arc<Store>,
     plan: &Plan,

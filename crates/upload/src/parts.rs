@@ -53,7 +53,7 @@ pub(crate) async fn send_all(
     drop(tell);
     let mut tags = Vec::new();
     loop {
-        // What arrived is told before what failed; but a failure waits for nobody's news.
+        // Results are reported before the failure; but the failure waits for no further ones.
         tokio::select! {
             biased;
             Some(news) = news.recv() => match news {
@@ -79,7 +79,7 @@ struct Lane {
     store: Arc<Store>,
     plan: Plan,
     id: String,
-    /// The next part that nobody has taken.
+    /// The next part that no lane has taken.
     next: Rc<Cell<u64>>,
     begun: Moment,
     kept: Option<Connection>,
@@ -91,7 +91,7 @@ impl Lane {
         while self.next.get() <= self.plan.parts() {
             let number = self.next.replace(self.next.get() + 1);
             let (part, tag) = self.part(number).await?;
-            // Nobody listens any more: another lane has failed.
+            // The receiver is gone: another lane has failed.
             if self.tell.send(News::Arrived(part, tag)).await.is_err() {
                 break;
             }

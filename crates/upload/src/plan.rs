@@ -43,7 +43,7 @@ impl Plan {
     }
 }
 
-/// Something that happened, for whoever watches.
+/// An event, for observers.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A part has ended well.

@@ -1,4 +1,4 @@
-//! Uploads against a store that fails as it is told to. A real one is asked in the whole-program
+//! Uploads against a store that fails on request. A real one is asked in the whole-program
 //! tests.
 
 use std::cell::RefCell;
@@ -171,7 +171,7 @@ async fn a_part_that_is_refused_ends_the_upload_and_removes_what_was_sent() {
     assert_eq!(endpoint.error.as_deref(), Some("403 AccessDenied Access Denied"));
     assert_eq!(endpoint.left_behind, None);
     assert_eq!(seen, ["POST /bucket/k", "PUT part 1", "PUT part 2", "DELETE /bucket/k"]);
-    assert_eq!(endpoint.parts.len(), 1, "what was measured is told");
+    assert_eq!(endpoint.parts.len(), 1, "what was measured is returned");
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ pub(crate) fn host() -> Host {
 /// Lines of the kernel's log that speak of the network.
 pub(crate) fn kernel_log() -> Known<Vec<LogLine>> {
     let mut lines = std::collections::VecDeque::new();
-    let told = os::kernel_log::each(|record| {
+    let read = os::kernel_log::each(|record| {
         if let Some(line) = kmsg::record(record) {
             lines.push_back(line);
             if lines.len() > LOG_LINES_MAX {
@@ -41,7 +41,7 @@ pub(crate) fn kernel_log() -> Known<Vec<LogLine>> {
             }
         }
     });
-    match told {
+    match read {
         Ok(()) => Known::Is(lines.into()),
         Err(error) => Known::unknown(format!("/dev/kmsg: {}", reason(&error))),
     }

@@ -149,7 +149,7 @@ impl Sum {
         if self.info_left > 0 {
             return Ok(self);
         }
-        // There are more: what TCP knows of those so far stands for all; they are counted anew.
+        // There are more: what TCP knows of those so far stands for all; they are counted again.
         self.forget_counts();
         SockDiag::open()?.each(wanted, |socket| {
             self.count(socket);
@@ -428,7 +428,7 @@ mod tests {
         assert_eq!((tcp.connections, tcp.rtt_median_us, tcp.rtt_max_us), (3, 200, 300));
         assert_eq!((tcp.segments_sent_again, tcp.unsent_bytes, tcp.unread_bytes), (3, 15, 9));
         assert_eq!((tcp.zero_window.get(), tcp.without_sack.get()), (Some(&3), Some(&3)));
-        assert!(tcp.reordered.get().is_none(), "not told is not zero");
+        assert!(tcp.reordered.get().is_none(), "unknown is not zero");
         assert_eq!((server.direction, server.port), (Direction::Outbound, 80));
         assert!(server.tcp.get().is_none());
         let [ports] = told.ports.as_slice() else { panic!("{told:?}") };

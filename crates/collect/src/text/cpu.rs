@@ -92,8 +92,8 @@ mod tests {
                     intr 1\n";
         let (total, each) = stat(text).unwrap();
         assert_eq!((total.steal, total.softirq, total.idle), (77, 6, 300));
-        let told: Vec<_> = each.iter().map(|cpu| (cpu.id, cpu.steal)).collect();
-        assert_eq!(told, [(0, 70), (3, 7)]);
+        let stolen: Vec<_> = each.iter().map(|cpu| (cpu.id, cpu.steal)).collect();
+        assert_eq!(stolen, [(0, 70), (3, 7)]);
         assert!(stat("intr 1\n").is_none());
         assert!(stat("cpu  1 2\n").is_none());
     }

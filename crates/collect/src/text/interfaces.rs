@@ -3,7 +3,7 @@
 use diagnose::facts::Interface;
 
 /// Every interface but loopback, with its packets and bytes; the driver's part is filled in by
-/// whoever asks ethtool.
+/// users of ethtool.
 pub(crate) fn dev(text: &str) -> Vec<Interface> {
     text.lines().filter_map(line).filter(|interface| interface.name != "lo").collect()
 }

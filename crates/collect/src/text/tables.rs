@@ -77,9 +77,9 @@ mod tests {
     fn rows_of_softnet_are_not_processors() {
         // Processor 1 is offline.
         let rows = softnet(include_str!("../../tests/data/softnet_stat"));
-        let told: Vec<_> =
+        let figures: Vec<_> =
             rows.iter().map(|r| (r.cpu, r.processed, r.dropped, r.time_squeeze)).collect();
-        assert_eq!(told, [(0, 0x033e_f2a3, 0, 4), (2, 0x02f7_229d, 0x11, 0x2a)]);
+        assert_eq!(figures, [(0, 0x033e_f2a3, 0, 4), (2, 0x02f7_229d, 0x11, 0x2a)]);
         assert_eq!(rows[1].backlog, Known::Is(3));
     }
 

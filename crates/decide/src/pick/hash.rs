@@ -143,15 +143,15 @@ mod tests {
             let mut rest = all.clone();
             let left = rest.remove(gone);
             let after = placement(&rest);
-            let mut heirs = std::collections::HashSet::new();
+            let mut successors = std::collections::HashSet::new();
             for (before, after) in before.iter().zip(&after) {
                 if *before == left.token {
-                    heirs.insert(*after);
+                    successors.insert(*after);
                 } else {
                     assert_eq!(before, after);
                 }
             }
-            assert_eq!(heirs.len(), rest.len());
+            assert_eq!(successors.len(), rest.len());
         }
     }
 

@@ -189,8 +189,8 @@ mod tests {
             }
             sim.in_flight[1] = 4;
             assert_eq!(picker.pick(&sim, &turn, Some(7), &mut rng), None, "{balance:?}");
-            let nobody = Picker::new(&balance, &[]);
-            assert_eq!(nobody.pick(&Sim::new(0), &turn, Some(7), &mut rng), None, "{balance:?}");
+            let empty = Picker::new(&balance, &[]);
+            assert_eq!(empty.pick(&Sim::new(0), &turn, Some(7), &mut rng), None, "{balance:?}");
         }
     }
 

@@ -23,12 +23,10 @@ pub const REPLAYS_MAX: u32 = 2;
 /// What is known about whether a server has acted on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// No byte was handed to the kernel, or the server's close had arrived before the first was: no
-    /// server has seen it.
+    /// No server has acted on it: no byte was handed to the kernel, the server's close had arrived
+    /// before the first was, or the server has declared it over HTTP/2, by `REFUSED_STREAM` or by a
+    /// `GOAWAY` whose last stream is an earlier one (RFC 9113 section 8.7).
     NeverSent,
-    /// The server has declared that it did not act on it: HTTP/2's `REFUSED_STREAM`, or a `GOAWAY`
-    /// whose last stream is an earlier one (RFC 9113 section 8.7).
-    RefusedByProtocol,
     /// The server may have acted on it. Unacknowledged bytes prove nothing: the acknowledgement may
     /// be what was lost.
     Unknown,
@@ -260,7 +258,7 @@ mod tests {
 
     #[test]
     fn every_grade_of_evidence_has_its_answer() {
-        use Evidence::{NeverSent, RefusedByProtocol, Unknown};
+        use Evidence::{NeverSent, Unknown};
         let get = |evidence, cause| Failed { idempotent: true, ..failed(evidence, cause) };
         let post = failed;
         let cases = [
@@ -268,8 +266,7 @@ mod tests {
             (post(NeverSent, REFUSED), ELSEWHERE),
             (post(NeverSent, DIED), ELSEWHERE),
             (post(NeverSent, STALE), REPLAY),
-            (post(RefusedByProtocol, DIED), ELSEWHERE),
-            (Failed { another_server: false, ..post(RefusedByProtocol, DIED) }, AGAIN),
+            (Failed { another_server: false, ..post(NeverSent, DIED) }, AGAIN),
             (post(NeverSent, Cause::HttpStreamRefused), REPLAY),
             (Failed { replays: 1, ..post(NeverSent, Cause::HttpStreamRefused) }, ELSEWHERE),
             // Otherwise only idempotent requests.

@@ -537,7 +537,7 @@ fn a_restart_is_no_timeout() {
         assert!(tally.posts_reused() > 0.99);
         assert!(tally.reported.is_empty());
     };
-    play("restarts that nobody notices", scene, 0, check);
+    play("restarts without a sign", scene, 0, check);
     let scene = Scene { restart_every: Some(61 * S), refuses: true, ..scene };
     play("restarts that refuse", scene, 0, check);
     // Learned again after each: that is the server's timeout, not an effect of its restarts.

@@ -10,7 +10,7 @@
 //! turn, or makes it `AcqRel`, and expects the proof to fail. To see a limit exceeded, replace the
 //! `compare_exchange_weak` in `limits::Slots::try_take` by a `fetch_add`.
 //!
-//! Limits of loom: it treats sequentially consistent accesses (fences aside) as acquire/release,
+//! Limits of loom: it treats sequentially consistent accesses (except fences) as acquire/release,
 //! which is less than the hardware gives; so this proof relies on the fences alone. A
 //! `compare_exchange_weak` never fails spuriously. The servers' health (`model::ServerState`)
 //! consists of atomics that loom does not see: they are sequential here.
@@ -175,7 +175,7 @@ fn check(registry: &Registry, hands: &[Hand], keeps_limit: bool) -> Result<(), S
             }
             let waits = live.waiting_since(address).is_some();
             if waits && !endpoint.state.is_ready() {
-                return Err(format!("somebody waits for {address}, which is down"));
+                return Err(format!("a request waits for {address}, which is down"));
             }
             if waits && in_flight < max {
                 let name = live.name();

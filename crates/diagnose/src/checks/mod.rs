@@ -107,7 +107,7 @@ pub fn load(checks: &Checks, nodes: u64) -> Load {
     let mut endpoints: Vec<EndpointLoad> = by_endpoint
         .into_iter()
         .map(|(endpoint, all)| {
-            // A shared check runs as often as whoever wants it most often.
+            // A shared check runs as often as the service that wants it most often.
             let mut distinct: BTreeMap<&str, u64> = BTreeMap::new();
             for check in &all {
                 let interval = distinct.entry(&check.kind).or_insert(check.interval_ms);

@@ -97,7 +97,8 @@ backend c from first
     assert_eq!(checks.notes, notes);
 }
 
-/// Two checks that differ are two, and a shared one runs as often as whoever wants it most often.
+/// Two checks that differ are two, and a shared one runs as often as the service that wants it most
+/// often.
 #[test]
 fn what_differs_is_not_shared() {
     let check = |service: &str, kind: &str, interval_ms| Check {

@@ -17,7 +17,7 @@ pub struct Capture {
     pub connections_in_all: u64,
     /// Of how many only one direction was captured.
     pub one_sided: u64,
-    /// Packets that whoever captured says were dropped; `None`: not said.
+    /// Packets that the capturing program reports as dropped; `None`: not said.
     pub dropped: Option<u64>,
     /// Connections with trouble, those with the most first.
     pub connections: Vec<CaptureConnection>,
@@ -95,7 +95,7 @@ pub struct CaptureSide {
     pub unseen_bytes: u64,
     /// Last segments that waited for the timer to be sent again.
     pub tail_retransmissions: u64,
-    /// Times it was told that its data had come twice (D-SACK).
+    /// How often the peer reported that its data had arrived twice (D-SACK).
     pub duplicate_sacks: u64,
     /// Of the segments sent again, those whose bytes had arrived before, by acknowledgements, selective
     /// ones among them, or by a D-SACK.

@@ -17,7 +17,7 @@ pub struct Host {
     /// `MemTotal` of /proc/meminfo, in bytes.
     pub memory_bytes: Known<u64>,
     /// Whether a hypervisor runs this machine (the `hypervisor` flag of /proc/cpuinfo), and its
-    /// name where it is told (`amazon`, `kvm`); `None` within: bare metal.
+    /// name where it is known (`amazon`, `kvm`); `None` within: bare metal.
     pub hypervisor: Known<Option<String>>,
     /// What the firmware calls this kind of machine (DMI's product name); on Amazon's newer
     /// hypervisor the instance type: `t3.micro`.
@@ -197,7 +197,7 @@ pub struct Cgroup {
 pub struct SystemMemory {
     /// `MemAvailable`, in bytes.
     pub available_bytes: u64,
-    /// Further lines of /proc/meminfo by name, in bytes, where somebody wants them.
+    /// Further lines of /proc/meminfo by name, in bytes, where a rule needs them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub more_bytes: BTreeMap<String, u64>,
 }

@@ -93,11 +93,11 @@ pub enum Direction {
 pub struct Sockets {
     /// How many are in each state.
     pub states: BTreeMap<SocketState, u64>,
-    /// By peer, those with most sockets first; bounded by whoever collects.
+    /// By peer, those with most sockets first; bounded by the collector.
     pub peers: Vec<PeerSockets>,
     /// Peers that are not listed.
     pub peers_left_out: u64,
-    /// Local ports in use towards each destination, fullest first; bounded by whoever collects.
+    /// Local ports in use towards each destination, fullest first; bounded by the collector.
     pub ports: Vec<PortUse>,
     /// Whether `TCP_INFO` was asked of each socket, or why not.
     pub tcp_info: Known<bool>,

@@ -41,7 +41,7 @@ pub(super) fn speaks(view: View<'_>, segments: &Segments) -> Option<Severity> {
     if share <= SHARE_MIN || !segments.units().exceeds(SHARE_MIN, 1) {
         return None;
     }
-    // Without SACK nobody can tell what was lost from what was late.
+    // Without SACK, lost and late segments cannot be distinguished.
     Some(if share >= CRITICAL_SHARE && !is_sack_off(view) {
         Severity::Critical
     } else if share >= WARNING_SHARE {

@@ -269,7 +269,7 @@ fn label(namespace: &Namespace) -> Option<String> {
     Some(namespace.name.clone())
 }
 
-/// Notes that the balancer's own counters can't be seen, unless nobody asked for them: only `weir
+/// Notes that the balancer's own counters can't be seen, unless they were not requested: only `weir
 /// serve` has them, so a look from outside is not to be reproached with it.
 fn balancer_unknown(facts: &Facts, out: &mut Out) {
     const WHAT: &str = "the balancer's own traffic";

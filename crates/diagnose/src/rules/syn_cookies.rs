@@ -25,7 +25,7 @@ use crate::words;
 
 /// The share of cookies that come back from which they went to real clients.
 const CLIENTS_SHARE_MIN: f64 = 0.5;
-/// The share below which nearly nobody is there.
+/// The share below which the handshakes do not come from clients.
 const FLOOD_SHARE_MAX: f64 = 0.05;
 
 pub(super) fn check(view: View<'_>, out: &mut Out) {

@@ -71,7 +71,7 @@ impl Handshakes {
             repeats.div_ceil(in_a_row as u64)
         };
         let unanswered = connections(answers_again, &ANSWER_AGAIN_S);
-        // Those that wait now are told one by one.
+        // Those that wait now are listed one by one.
         let repeating = connections(repeated, &SYN_AGAIN_S).max(repeating_now(view));
         Some(Handshakes {
             begun: Units::new(repeating, begun),

@@ -19,7 +19,7 @@ model::words! {
     pub enum Effect {
         /// Makes something worse, or dangerous.
         Harms = "harms",
-        /// Probably a typing error.
+        /// Probably a typo.
         Slip = "slip",
         /// Does nothing: the setting is gone, or no longer looked at.
         Dead = "dead",

@@ -29,7 +29,7 @@ pub struct Reviewed {
     /// The default of this kernel; `None`: not known, or computed from what is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// Who set it; `None`: nobody, as far as files tell.
+    /// What set it; `None`: no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_by: Option<SetBy>,
     /// What it does.

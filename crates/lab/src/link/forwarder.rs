@@ -58,23 +58,23 @@ pub struct Forwarder {
 /// Which device could not be made, and why.
 pub fn open(end: &End, packets: Packets, mtu: u32) -> io::Result<Tun> {
     let End { namespace, device } = end;
-    let told = |error: io::Error| {
+    let described = |error: io::Error| {
         let what = format!("{device} in namespace {namespace}: {error}");
         io::Error::new(error.kind(), what)
     };
     let path = FilePath::new("/run/netns").join(namespace);
     let tun = Namespace::open(&path)
         .and_then(|namespace| namespace.inside(|| Tun::open(device, packets))?)
-        .map_err(told)?;
+        .map_err(described)?;
     let mtu = mtu.to_string();
     let words = ["-n", namespace, "link", "set", device, "mtu", &mtu, "txqueuelen"];
     let output = Command::new("ip").args(words).args([DEVICE_PACKETS_MAX, "up"]).output();
     let output =
-        output.map_err(|error| told(io::Error::new(error.kind(), format!("ip: {error}"))))?;
+        output.map_err(|error| described(io::Error::new(error.kind(), format!("ip: {error}"))))?;
     if output.status.success() {
         Ok(tun)
     } else {
-        Err(told(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())))
+        Err(described(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())))
     }
 }
 

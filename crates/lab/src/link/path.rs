@@ -157,7 +157,7 @@ impl Wander {
             return delay_ns;
         }
         if at_ns >= self.to_ns {
-            // After a pause it begins anew, where it was.
+            // After a pause it continues where it was.
             let is_next = at_ns < self.to_ns.saturating_add(2 * jitter_ns);
             self.from_ns = if is_next { self.to_ns } else { at_ns };
             self.to_ns = self.from_ns.saturating_add(2 * jitter_ns);

@@ -19,7 +19,7 @@ pub(super) fn run(lines: &[String], namespace: Option<&str>) -> Result<(), Strin
     command.args(["-batch", "-"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     // A terminal's Ctrl-C is for this program, which then removes what it has made: half of a batch
-    // would leave what nobody knows of.
+    // would leave unrecorded remains.
     command.process_group(0);
     let started = command.spawn();
     let mut child = started.map_err(|error| format!("cannot start ip, of iproute2: {error}"))?;

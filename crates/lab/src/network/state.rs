@@ -45,20 +45,20 @@ impl Claim {
     pub fn new(incident: &str) -> Result<Claim, String> {
         let pid = std::process::id();
         let folder = std::env::temp_dir().join(format!("weir-lab-{pid}"));
-        let told = |error: std::io::Error| match error.kind() {
+        let described = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
                 format!("{STATES}: {error}; the lab needs root, since it makes networks")
             }
             _ => format!("{STATES}: {error}"),
         };
-        std::fs::create_dir_all(STATES).map_err(told)?;
+        std::fs::create_dir_all(STATES).map_err(described)?;
         let file = Path::new(STATES).join(format!("{pid}.json"));
         let state = State { pid, incident: incident.to_owned(), folder: folder.clone() };
         let text = serde_json::to_string(&state).map_err(|error| error.to_string())?;
-        std::fs::write(&file, text).map_err(told)?;
+        std::fs::write(&file, text).map_err(described)?;
         // One of that number is a dead process's.
         let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).map_err(told)?;
+        std::fs::create_dir_all(&folder).map_err(described)?;
         Ok(Claim { file, folder, keeps_folder: false })
     }
 

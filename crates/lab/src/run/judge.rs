@@ -62,7 +62,7 @@ fn check(
 fn found(findings: &Findings, figures: &Value) -> Found {
     let (variant, by) = (findings.variant.as_ref(), findings.by());
     let written = figures.get(variant).and_then(|of| of.get(by)).unwrap_or(&Value::Null);
-    let (found, has_looked) = (told(written), has_looked(written));
+    let (found, has_looked) = (read_findings(written), has_looked(written));
     let sure = |rule: &String| findings.certainty.get(rule);
     let speaks = |rule: &&String| {
         let mut own = found.iter().filter(|finding| finding.rule == **rule);
@@ -113,7 +113,7 @@ fn has_looked(written: &Value) -> bool {
 }
 
 /// The findings in what a step has written, those of a group of hosts all together.
-fn told(written: &Value) -> Vec<Finding> {
+fn read_findings(written: &Value) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
     for finding in hosts(written).iter().filter_map(list).flatten() {
         let text = |name: &str| finding.get(name).and_then(Value::as_str).map(str::to_owned);

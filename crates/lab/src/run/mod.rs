@@ -40,7 +40,7 @@ pub struct Request<'a> {
 }
 
 /// Progress of a run.
-pub enum Told<'a> {
+pub enum Progress<'a> {
     /// A variant begins.
     Variant(&'a Variant),
     /// An event.
@@ -51,7 +51,11 @@ pub enum Told<'a> {
 ///
 /// # Errors
 /// Why the run could not be completed, in one line. An unexpected figure is not an error.
-pub fn run(request: &Request<'_>, stop: &Stop, tell: &dyn Fn(Told<'_>)) -> Result<Record, String> {
+pub fn run(
+    request: &Request<'_>,
+    stop: &Stop,
+    tell: &dyn Fn(Progress<'_>),
+) -> Result<Record, String> {
     check_programs(request)?;
     // A run that was killed may have left what would stand in the way.
     clean()?;
@@ -63,7 +67,7 @@ pub fn run(request: &Request<'_>, stop: &Stop, tell: &dyn Fn(Told<'_>)) -> Resul
     let mut variants = Vec::new();
     let mut figures = Map::new();
     for variant in chosen(request) {
-        tell(Told::Variant(variant));
+        tell(Progress::Variant(variant));
         let (record, outputs) = run_variant(request, variant, claim.folder(), stop, tell)
             .map_err(|why| format!("{}, {}: {why}", request.name, variant.name))?;
         variants.push(record);
@@ -122,7 +126,7 @@ fn run_variant(
     variant: &Variant,
     folder: &Path,
     stop: &Stop,
-    tell: &dyn Fn(Told<'_>),
+    tell: &dyn Fn(Progress<'_>),
 ) -> Result<(VariantRecord, Value), String> {
     let mut stage = Stage::set_up(request, variant, folder, stop, tell)?;
     for step in &request.incident.steps {

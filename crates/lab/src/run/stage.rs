@@ -16,7 +16,7 @@ use super::command_line::split;
 use super::program::Running;
 use super::record::{Event, VariantRecord};
 use super::written::{self, one_or_all};
-use super::{Request, Told, program_path};
+use super::{Progress, Request, program_path};
 use crate::incident::{Action, Pause, Program, Step, Variant};
 use crate::network::Network;
 use crate::stop::Stop;
@@ -34,7 +34,7 @@ pub(super) struct Stage<'a> {
     request: &'a Request<'a>,
     variant: &'a Variant,
     stop: &'a Stop,
-    tell: &'a dyn Fn(Told<'_>),
+    tell: &'a dyn Fn(Progress<'_>),
     // Dropped before the network: fields are dropped in this order.
     background: Vec<Doing<'a>>,
     programs: Vec<Running>,
@@ -62,7 +62,7 @@ impl<'a> Stage<'a> {
         variant: &'a Variant,
         folder: &Path,
         stop: &'a Stop,
-        tell: &'a dyn Fn(Told<'_>),
+        tell: &'a dyn Fn(Progress<'_>),
     ) -> Result<Stage<'a>, String> {
         let incident = request.incident;
         let folder = folder.join(&variant.name);
@@ -193,7 +193,7 @@ impl<'a> Stage<'a> {
     }
 
     fn note(&mut self, what: String, is_fault: bool) {
-        (self.tell)(Told::Event(&what));
+        (self.tell)(Progress::Event(&what));
         self.events.push(Event { at_s: self.now_s(), what, is_fault });
     }
 
@@ -301,7 +301,7 @@ impl<'a> Stage<'a> {
             if !running.is_stopped && running.ended().is_some() {
                 let what =
                     format!("{} had ended by itself: {}", running.name, running.last_words());
-                (self.tell)(Told::Event(&what));
+                (self.tell)(Progress::Event(&what));
                 let at_s = (os::clock::now() - self.begun).as_secs_f64();
                 self.events.push(Event { at_s, what, is_fault: true });
             }

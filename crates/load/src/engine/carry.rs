@@ -299,7 +299,7 @@ impl Worker {
             Err(error) => Err(error),
         };
         let Some(exchange) = under_way else {
-            // An idle connection: the server has closed it, or says what nobody asked for.
+            // An idle connection: the server has closed it, or sends unrequested data.
             self.close(index);
             return false;
         };

@@ -46,7 +46,7 @@ pub(crate) struct Connection {
     pub(crate) was_idle: bool,
     /// Whether it is among those that can take a request.
     pub(crate) is_spare: bool,
-    /// What the poller was told.
+    /// The interest registered with the poller.
     pub(crate) interest: Interest,
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct Http2 {
     driver_waker: Waker,
     /// Streams that the server's limit keeps from being sent.
     held_back: Vec<usize>,
-    /// Exchanges that ran out of time, still to be told.
+    /// Exchanges that ran out of time and are not reported yet.
     overdue: usize,
     /// No more requests begin on it: it is closed when those under way have ended.
     leaving: bool,
@@ -150,7 +150,7 @@ impl Http2 {
         self.under_way() < max
     }
 
-    /// Whether nothing more will come of it, and everything was told.
+    /// Whether nothing more will come of it, and everything was reported.
     pub(crate) fn is_over(&self) -> bool {
         self.over.is_some() || (self.leaving && self.under_way() == 0)
     }
@@ -236,8 +236,9 @@ impl Http2 {
             if now < stream.deadline {
                 continue;
             }
-            // Nothing of any response has come for as long as a request may take: whoever was there
-            // is gone, or stuck. Further requests go elsewhere; those that run may still be answered.
+            // Nothing of any response has come for as long as a request may take: the server that
+            // was there is gone, or stuck. Further requests go elsewhere; those that run may still
+            // be answered.
             self.leaving |= self.heard <= stream.exchange.moments.sent;
             // Dropping its halves resets it.
             self.streams[index] = None;

@@ -8,8 +8,8 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
 /// How often one read asks the socket while TLS yields nothing: `rustls` takes a record of 16 KiB in
-/// five pieces. What is still there then shows itself again, so that records without content hold
-/// nobody up.
+/// five pieces. What is still there then shows itself again, so that records without content
+/// delay no other connection.
 const PIECES_MAX: usize = 16;
 
 /// A socket, and TLS if it is spoken on it.
@@ -143,7 +143,7 @@ fn flush(tls: &mut ClientConnection, socket: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Turns "it would wait" and "a signal came" into `value`: whoever asks is told again when the
+/// Turns "it would wait" and "a signal came" into `value`: the caller is woken again when the
 /// socket is ready.
 fn would_block_is<T>(value: T, result: io::Result<T>) -> io::Result<T> {
     match result {

@@ -152,7 +152,7 @@ impl Place {
         Ok(Place { host, port, is_tls, uri })
     }
 
-    /// Host and port, as connections are told apart by.
+    /// Host and port, which distinguish connections.
     fn name(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)

@@ -25,7 +25,7 @@ impl Worker {
 
     /// Whether a start is late and had better wait for a connection in use than open one more now.
     /// After a pause of this machine hundreds may be due at once: a connection for each would make all
-    /// that follow later, and the server would see a storm that nobody asked for.
+    /// that follow later, and the server would see a storm that was not intended.
     pub(crate) fn is_behind(&self, target: usize, intended: u64, now: u64) -> bool {
         let plan = &self.shared.plan;
         let site = plan.targets[target].site;

@@ -19,7 +19,7 @@ use super::{metronome, recorder};
 const LEAD_NS: u64 = 20_000_000;
 /// And for each connection that a thread opens before: several times what it takes here.
 const LEAD_PER_CONNECTION_NS: u64 = 100_000;
-/// Seconds of all threads that wait for somebody to take them.
+/// Seconds of all threads that wait to be taken.
 const INTERVALS_MAX: usize = 4_096;
 
 /// A run under way.
@@ -218,13 +218,13 @@ mod tests {
 
     #[test]
     fn a_thread_that_dies_ends_the_run_and_is_told_of() {
-        let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let time = Some(Duration::from_mins(1));
         let shape = Shape::Closed { time, requests: None, ramp: Duration::ZERO };
         let plan = Plan {
             threads: 2,
             connections_max: 3,
-            ..Plan::sample(Protocol::Http1, &[nobody; 2], shape)
+            ..Plan::sample(Protocol::Http1, &[address; 2], shape)
         };
         // The second thread alone comes to the second target first: its site is none, which is a
         // mistake that only the load generator itself could make.

@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(check(&[]), Ok(()));
         assert_eq!(check(&addresses(&["127.0.0.1", "127.7.7.7"])), Ok(()));
         for (sources, wanted) in [
-            // RFC 5737: nobody's.
+            // RFC 5737: reserved for documentation.
             (&["127.0.0.1", "192.0.2.1"][..], "--source 192.0.2.1: no address of this machine"),
             (&["127.0.0.1", "::1"], "127.0.0.1 and ::1 are of different families"),
         ] {

@@ -396,7 +396,7 @@ impl Worker {
         self.cpu_ns = cpu_ns;
         let handed = HandedOver { thread: self.thread, next, interval: ended };
         if let Err(TrySendError::Full(back)) = self.seconds.try_send(handed) {
-            // Nobody has looked for a long time: counted a second later, rather than lost.
+            // The reader is far behind: counted a second later, rather than lost.
             self.recorder.interval.add(&back.interval);
         }
     }

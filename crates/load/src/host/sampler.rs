@@ -13,7 +13,7 @@ use os::poll::Poller;
 use super::counters::{Counters, interface_towards};
 use load_report::run::{Host, HostSecond};
 
-/// Seconds that wait for somebody to take them.
+/// Seconds that wait to be taken.
 const SECONDS_MAX: usize = 4_096;
 /// How often it looks whether it is over.
 const STEP: Duration = Duration::from_millis(100);
@@ -56,7 +56,7 @@ impl Sampler {
                 if let Some((earlier, own_before)) = before.replace((counters.clone(), own)) {
                     let at_s = (due - begins) as f64 / 1e9 - 1.0;
                     let percent = own.saturating_sub(own_before) as f64 / 1e7;
-                    // When nobody listens any more, nobody misses it.
+                    // It is dropped once the reader is gone.
                     let _ = sender.try_send(counters.since(&earlier, at_s, percent));
                 }
                 due += 1_000_000_000;

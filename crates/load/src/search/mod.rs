@@ -1,6 +1,6 @@
 //! The highest rate that an objective allows: doubling until a trial fails, bisection between the
 //! last that passed and the first that failed, and a long run to confirm. Pure: trials are asked for
-//! and their outcomes told.
+//! and their outcomes passed in.
 
 mod cause;
 mod trial;

@@ -133,16 +133,16 @@ mod tests {
 
     #[test]
     fn repeated_syns_are_told_when_they_are_no_chance() {
-        let told = |syns: u64, connections: u64| {
+        let evidence_of = |syns: u64, connections: u64| {
             let second = HostSecond { syn_retransmissions: syns, ..HostSecond::default() };
             let mut run = Run { host_seconds: vec![second; 4], ..Run::default() };
             run.totals.connections = connections;
             syns_repeated(&run)
         };
-        let evidence = told(100, 800).expect("half of them");
+        let evidence = evidence_of(100, 800).expect("half of them");
         assert!(evidence.starts_with("400 SYNs were repeated for 800 connections"), "{evidence}");
-        assert_eq!(told(100, 100_000), None, "fewer than one in a hundred");
-        assert_eq!(told(2, 8), None, "a few");
-        assert!(told(100, 0).is_some(), "none was made");
+        assert_eq!(evidence_of(100, 100_000), None, "fewer than one in a hundred");
+        assert_eq!(evidence_of(2, 8), None, "a few");
+        assert!(evidence_of(100, 0).is_some(), "none was made");
     }
 }

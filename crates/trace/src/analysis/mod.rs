@@ -29,7 +29,7 @@ pub(crate) enum Opening {
     /// It belongs to this connection.
     Here(Flags),
     /// It begins another one between the same ports.
-    Anew,
+    Again,
 }
 
 impl Connection {
@@ -53,7 +53,7 @@ impl Connection {
         } else if base == segment.sequence {
             forward.next = forward.contiguous;
         } else {
-            return Opening::Anew;
+            return Opening::Again;
         }
         Opening::Here(Flags::NONE)
     }

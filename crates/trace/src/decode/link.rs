@@ -126,7 +126,8 @@ pub(super) fn by_type(kind: u16, view: &mut View<'_>) -> Option<Next> {
 }
 
 /// Behind PPP's address and control, where there were any. A protocol number is odd in its last
-/// byte and even in its first, so that one of a single byte can be told (RFC 1661, section 6.5).
+/// byte and even in its first, so that one of a single byte can be recognised (RFC 1661, section
+/// 6.5).
 pub(super) fn ppp(view: &mut View<'_>, around: &mut Around) -> Option<Next> {
     let first = view.byte(0)?;
     let (number, length) = if first & 1 == 1 { (u16::from(first), 1) } else { (view.half(0)?, 2) };

@@ -43,7 +43,7 @@ pub(super) fn udp(view: &mut View<'_>, around: &mut Around) -> Option<Next> {
     None
 }
 
-/// A T-PDU of GTP version 1. As in tshark, what it holds is told by its first byte: IPv4 with a
+/// A T-PDU of GTP version 1. As in tshark, its first byte says what it holds: IPv4 with a
 /// header shorter than 60 bytes, or IPv6. PPP is not followed there.
 fn gtp_u(view: &mut View<'_>) -> Option<Next> {
     const T_PDU: u8 = 0xff;

@@ -266,9 +266,9 @@ impl Direction {
     /// The other end acknowledges what this one sent.
     pub(super) fn acknowledged(&mut self, segment: &Segment, now_ns: i64) {
         let acknowledged = segment.acknowledged;
-        let told = self.repeats.acknowledged(acknowledged, &segment.options);
-        self.duplicate_sacks += u64::from(told.is_duplicate_sack);
-        self.needless_segments += told.needless;
+        let duplicates = self.repeats.acknowledged(acknowledged, &segment.options);
+        self.duplicate_sacks += u64::from(duplicates.is_duplicate_sack);
+        self.needless_segments += duplicates.needless;
         let before = self.acknowledged.unwrap_or(acknowledged);
         if is_before(acknowledged, before) {
             return;

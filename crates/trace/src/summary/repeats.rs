@@ -32,7 +32,7 @@ struct Waiting {
 
 /// What an acknowledgement says of segments sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Duplicates {
     /// It reports data that came twice.
     pub(super) is_duplicate_sack: bool,
     /// Segments sent again that this shows were not needed.
@@ -56,7 +56,7 @@ impl Repeats {
     }
 
     /// An acknowledgement of the other end.
-    pub(super) fn acknowledged(&mut self, acknowledged: u32, options: &Options) -> Told {
+    pub(super) fn acknowledged(&mut self, acknowledged: u32, options: &Options) -> Duplicates {
         let blocks = options.sack_blocks();
         let duplicate = duplicate(acknowledged, blocks);
         let held = if duplicate.is_some() { &blocks[1..] } else { blocks };
@@ -65,8 +65,8 @@ impl Repeats {
             self.sacked[..held.len()].copy_from_slice(held);
             self.sacked_count = held.len() as u8;
         }
-        let Some(block) = duplicate else { return Told::default() };
-        Told { is_duplicate_sack: true, needless: self.reported(block) }
+        let Some(block) = duplicate else { return Duplicates::default() };
+        Duplicates { is_duplicate_sack: true, needless: self.reported(block) }
     }
 
     /// Takes a D-SACK's bytes off the segments that wait; each byte counts for one of them.
@@ -114,12 +114,12 @@ mod tests {
     }
 
     /// What acknowledgement `at` with `blocks` says, near the end of the numbers.
-    fn told(repeats: &mut Repeats, at: u32, blocks: &[Block]) -> (bool, u64) {
+    fn duplicates(repeats: &mut Repeats, at: u32, blocks: &[Block]) -> (bool, u64) {
         let base = u32::MAX - 1_500;
         let moved: Vec<Block> =
             blocks.iter().map(|(a, b)| (base.wrapping_add(*a), base.wrapping_add(*b))).collect();
-        let told = repeats.acknowledged(base.wrapping_add(at), &sack(&moved));
-        (told.is_duplicate_sack, told.needless)
+        let duplicates = repeats.acknowledged(base.wrapping_add(at), &sack(&moved));
+        (duplicates.is_duplicate_sack, duplicates.needless)
     }
 
     fn again(repeats: &mut Repeats, first: u32) -> bool {
@@ -129,19 +129,19 @@ mod tests {
     #[test]
     fn a_d_sack_below_the_acknowledgement_names_a_segment_that_had_arrived() {
         let mut repeats = Repeats::default();
-        assert_eq!(told(&mut repeats, 0, &[(1_000, 3_000)]), (false, 0));
-        assert!(!again(&mut repeats, 0), "nobody has said that it arrived");
-        assert_eq!(told(&mut repeats, 3_000, &[(0, 1_000)]), (true, 1));
-        assert_eq!(told(&mut repeats, 3_000, &[(0, 1_000)]), (true, 0), "it counts once");
+        assert_eq!(duplicates(&mut repeats, 0, &[(1_000, 3_000)]), (false, 0));
+        assert!(!again(&mut repeats, 0), "no acknowledgement says that it arrived");
+        assert_eq!(duplicates(&mut repeats, 3_000, &[(0, 1_000)]), (true, 1));
+        assert_eq!(duplicates(&mut repeats, 3_000, &[(0, 1_000)]), (true, 0), "it counts once");
     }
 
     #[test]
     fn a_d_sack_above_the_acknowledgement_is_told_by_the_block_behind_it() {
         let mut repeats = Repeats::default();
-        told(&mut repeats, 0, &[(3_000, 4_000)]);
+        duplicates(&mut repeats, 0, &[(3_000, 4_000)]);
         assert!(!again(&mut repeats, 1_000));
-        assert_eq!(told(&mut repeats, 0, &[(1_000, 2_000), (1_000, 4_000)]), (true, 1));
-        assert_eq!(told(&mut repeats, 0, &[(5_000, 6_000), (1_000, 4_000)]), (false, 0));
+        assert_eq!(duplicates(&mut repeats, 0, &[(1_000, 2_000), (1_000, 4_000)]), (true, 1));
+        assert_eq!(duplicates(&mut repeats, 0, &[(5_000, 6_000), (1_000, 4_000)]), (false, 0));
     }
 
     #[test]
@@ -150,21 +150,21 @@ mod tests {
         for first in [0, 1_000, 2_000, 0] {
             assert!(!again(&mut repeats, first));
         }
-        assert_eq!(told(&mut repeats, 5_000, &[(0, 2_500)]), (true, 2));
-        assert_eq!(told(&mut repeats, 5_000, &[(2_500, 3_000)]), (true, 1));
-        assert_eq!(told(&mut repeats, 5_000, &[(0, 1_000)]), (true, 1), "sent a third time");
+        assert_eq!(duplicates(&mut repeats, 5_000, &[(0, 2_500)]), (true, 2));
+        assert_eq!(duplicates(&mut repeats, 5_000, &[(2_500, 3_000)]), (true, 1));
+        assert_eq!(duplicates(&mut repeats, 5_000, &[(0, 1_000)]), (true, 1), "sent a third time");
     }
 
     #[test]
     fn what_was_acknowledged_or_selectively_acknowledged_is_needless_at_once() {
         let mut repeats = Repeats::default();
-        told(&mut repeats, 1_000, &[(2_000, 4_000)]);
+        duplicates(&mut repeats, 1_000, &[(2_000, 4_000)]);
         assert!(again(&mut repeats, 0));
         assert!(!again(&mut repeats, 1_000), "the hole");
         assert!(again(&mut repeats, 2_000) && again(&mut repeats, 3_000));
         assert!(!again(&mut repeats, 3_500), "half of it");
         // An acknowledgement that was overtaken says nothing newer.
-        told(&mut repeats, 500, &[]);
+        duplicates(&mut repeats, 500, &[]);
         assert!(again(&mut repeats, 2_000));
     }
 

@@ -55,7 +55,7 @@ fn a_name_in_a_figure_stands_for_its_part() {
 
 #[test]
 fn mistakes_are_told_with_their_line() {
-    for (from, to, told) in [
+    for (from, to, expected) in [
         (
             "between = [\"node\"",
             "between = [\"nod\"",
@@ -99,6 +99,6 @@ fn mistakes_are_told_with_their_line() {
         assert!(GOOD.contains(from), "{from}");
         let error = Incident::read("bad.toml", &GOOD.replacen(from, to, 1)).unwrap_err();
         assert!(error.starts_with("bad.toml"), "{error}");
-        assert!(error.contains(told), "{from} -> {to}: {error}");
+        assert!(error.contains(expected), "{from} -> {to}: {error}");
     }
 }

@@ -44,7 +44,8 @@ impl AsyncRead for Io {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let (mut link, unfilled) = (self.0.link.borrow_mut(), buffer.initialize_unfilled());
-        // What TLS has opened already shows on no socket: it is taken now, or nobody comes for it.
+        // What TLS has opened already shows on no socket: it must be read now, since no event will
+        // announce it.
         let read = match self.0.left.get() {
             0 => link.read_held(unfilled)?,
             _ => link.read(unfilled)?,

@@ -2,7 +2,7 @@
 """POSTs on many kept connections, each with an id of its own, at a pace: after every answer a
 connection rests for a random time of --pause-ms A-B; with --together all rest equally long (but
 for a few milliseconds each), so that they come as one wave, and a balancer's connections to its
-servers have rested as long as they have.
+servers have rested as long as they have. The rests of the waves cover A-B evenly.
 
 Nothing is sent twice. Ends after --requests; prints one line of JSON: requests, statuses,
 no_answer (by what was seen instead), wrong (answers with another id than was sent), slowest_s.
@@ -97,9 +97,13 @@ async def together(clients):
         await asyncio.sleep(chance.uniform(0, WAVE_S))
         await client.post()
 
+    # Steps of the golden ratio leave no large gap, however many waves there are: with random rests,
+    # all of a few waves can miss the moment that the test is about.
+    share = chance.random()
     while left:
         await asyncio.gather(*(one(client) for client in clients))
-        await asyncio.sleep(chance.uniform(least, most))
+        await asyncio.sleep(least + (most - least) * share)
+        share = (share + 0.618034) % 1
 
 
 async def main():

@@ -38,14 +38,13 @@ impl Counting {
         Self::start(scene, &format!("uwsgi{host}"), find("uwsgi").expect("uwsgi"), &words, address)
     }
 
-    /// `servers/idle.py`, which closes connections that have been idle for `idle_s`.
-    pub fn idle(scene: &Scene, host: u8, idle_s: f64) -> Counting {
-        let address = scene.address(host, 8080);
+    /// `servers/idle.py` at `address`, which closes connections that have been idle for `idle_s`.
+    pub fn idle(scene: &Scene, address: SocketAddr, idle_s: f64) -> Counting {
         let script = file("servers/idle.py").to_string_lossy().into_owned();
         let (address_word, idle_s) = (address.to_string(), idle_s.to_string());
         let words = [script.as_str(), "--address", &address_word, "--idle-s", &idle_s];
         let python = find("python3").expect("python3");
-        Self::start(scene, &format!("idle{host}"), python, &words, address)
+        Self::start(scene, &format!("idle{}", address.port()), python, &words, address)
     }
 
     fn start(

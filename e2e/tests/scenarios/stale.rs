@@ -2,16 +2,23 @@
 //! close: none may fail, and none may be executed twice. A second balancer that reuses connections
 //! blindly, with its own servers, shows that the situation is real. A short one runs in
 //! `stale.rs`, a long one in `prove_stale.rs`.
+//!
+//! The servers of the second kind are behind a link with a delay: a close and a request cross on the
+//! way, and do so for a time that does not depend on how quick the machine is.
 
 use std::time::Duration;
 
 use e2e::paced::{Answered, Pace, Paced};
-use e2e::{Counting, Haproxy, Scene, Weir, server_tables};
+use e2e::{Counting, Haproxy, Linked, NAMESPACES, Scene, Weir, server_tables};
 
-pub(crate) const NEEDS: &[&str] = &["python3", "uwsgi", "haproxy"];
+pub(crate) const NEEDS: &[&str] = &["python3", "uwsgi", "haproxy", NAMESPACES];
 
 /// When the server of the second kind closes.
 const IDLE_S: f64 = 2.0;
+
+/// The way to it. A request that is sent in the last 10 ms before the close, or in the 10 ms until
+/// the balancer sees the close, is lost: a ninth of the range of the pauses.
+const LINK: &str = "both = { delay = \"10ms\" }";
 
 /// How many POSTs each kind of server gets.
 pub(crate) struct Size {
@@ -64,15 +71,21 @@ impl std::fmt::Display for Results {
 
 /// Runs all four at once.
 pub(crate) fn run(scene: &Scene, size: &Size) -> Results {
-    let servers = [Counting::uwsgi(scene, 11), Counting::idle(scene, 12, IDLE_S)];
-    let beside = [Counting::uwsgi(scene, 21), Counting::idle(scene, 22, IDLE_S)];
+    Linked::run(scene, LINK, &[], |linked| run_linked(scene, linked, size))
+}
+
+fn run_linked(scene: &Scene, linked: &Linked, size: &Size) -> Results {
+    let idle = |port| linked.inside_far(|| Counting::idle(scene, linked.far(port), IDLE_S));
+    let servers = [Counting::uwsgi(scene, 11), idle(8001)];
+    let beside = [Counting::uwsgi(scene, 21), idle(8002)];
     let weir = Weir::start(scene, &config(scene, &servers));
     let blind = scene.address(2, 8080);
     let _haproxy = Haproxy::start(scene, &blind_config(blind, &beside), blind);
 
     let paces = |requests| {
         let at_once = Pace { connections: 8, requests, pause_ms: (0, 4), together: false };
-        // Both sides of the two seconds. What is in flight takes a little of the time.
+        // Both sides of the two seconds, less the 20 ms that the last answer and the next request
+        // are on their way.
         let idle = (1900, 2080);
         [at_once, Pace { connections: size.wave, requests, pause_ms: idle, together: true }]
     };
@@ -115,7 +128,7 @@ fn config(scene: &Scene, servers: &[Counting; 2]) -> String {
     )
 }
 
-/// HAProxy as it is when it is told to reuse whatever it has, and to try nothing again.
+/// HAProxy, configured to reuse all connections and never to retry.
 fn blind_config(front: std::net::SocketAddr, servers: &[Counting; 2]) -> String {
     let [uwsgi, idle] = servers.each_ref().map(Counting::address);
     format!(

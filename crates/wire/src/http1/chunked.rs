@@ -269,7 +269,7 @@ impl ChunkedDecoder {
 }
 
 /// Returns whether a field must not be forwarded as a trailer (RFC 9110 section 6.5.1).
-pub(crate) fn is_forbidden_trailer(name: &[u8]) -> bool {
+pub fn is_forbidden_trailer(name: &[u8]) -> bool {
     /// In addition to those in `Known`: request modifiers, authentication, response control and
     /// content description.
     const OTHERS: [&str; 19] = [

@@ -26,7 +26,7 @@ pub(super) fn is_token_byte(b: u8) -> bool {
 
 /// Returns whether `bytes` is a token: not empty, `tchar` only.
 #[inline]
-pub(crate) fn is_token(bytes: &[u8]) -> bool {
+pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| is_token_byte(b))
 }
 

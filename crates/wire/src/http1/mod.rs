@@ -19,11 +19,10 @@ mod response;
 mod scan;
 mod target;
 
-pub(crate) use chunked::is_forbidden_trailer;
-pub use chunked::{Chunk, ChunkLimits, ChunkedDecoder};
+pub use chunked::{Chunk, ChunkLimits, ChunkedDecoder, is_forbidden_trailer};
 pub use encode::chunk_header;
 pub use error::{ChunkError, RequestError, ResponseError};
-pub(crate) use grammar::is_token;
+pub use grammar::is_token;
 pub use head::{FIELDS_MAX, FieldRef, Fields, HeadLimits, Parsed, Version};
 pub use known::{Known, is_same_field};
 pub use request::{METHOD_MAX_BYTES, RequestBody, RequestHead, parse_request};

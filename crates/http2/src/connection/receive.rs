@@ -1,0 +1,356 @@
+//! What arrives: bytes to frames, and the content of DATA. What other frames do is in `heads` and
+//! `control`.
+
+use model::Moment;
+
+use super::{Connection, Event, Role};
+use crate::error::{Code, Ended, Violation};
+use crate::frame::{HEAD_BYTES, Head, PAYLOAD_MAX_BYTES, PREFACE, flag, kind};
+use crate::head::Scratch;
+use crate::streams::{Receiving, Sending, StreamKey};
+
+/// The rest of a DATA frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incoming {
+    /// `None`: nobody wants it.
+    stream: Option<StreamKey>,
+    left: usize,
+    padding: usize,
+    ends: bool,
+}
+
+/// The most that may wait to be sent while the peer causes more: beyond it, it does not read.
+const CONTROL_MAX_BYTES: usize = 64 * 1024;
+const FRAMES_MAX_BYTES: usize = 1024 * 1024;
+
+/// An event whose content is elsewhere.
+pub(super) type Happened = Result<Option<Event<'static>>, Violation>;
+
+impl Connection {
+    /// Takes bytes that have arrived; returns how many, and what has happened. Call it again with the
+    /// rest until it takes all and nothing has happened.
+    pub fn receive<'a>(
+        &mut self,
+        input: &'a [u8],
+        scratch: &mut Scratch,
+        now: Moment,
+    ) -> (usize, Option<Event<'a>>) {
+        let mut at = 0;
+        while !self.failed {
+            if let Some(violation) = self.overloaded.take() {
+                return (input.len(), Some(self.violated(violation)));
+            }
+            if let Some(event) = self.next_unprocessed() {
+                return (at, Some(event));
+            }
+            let rest = &input[at..];
+            let (taken, happened) = match self.data {
+                Some(incoming) => {
+                    let (taken, event) = self.content(incoming, rest);
+                    if event.is_some() {
+                        return (at + taken, event);
+                    }
+                    (taken, Ok(None))
+                }
+                None => self.frame(rest, scratch, now),
+            };
+            at += taken;
+            match happened {
+                Ok(Some(event)) => return (at, Some(event)),
+                Ok(None) if at == input.len() && !self.has_empty_end() => return (at, None),
+                Ok(None) => {}
+                Err(violation) => return (input.len(), Some(self.violated(violation))),
+            }
+        }
+        (input.len(), None)
+    }
+
+    /// Returns whether a DATA frame without content remains to be reported.
+    fn has_empty_end(&self) -> bool {
+        self.data.is_some_and(|incoming| incoming.stream.is_some() && incoming.left == 0)
+    }
+
+    fn violated(&mut self, violation: Violation) -> Event<'static> {
+        self.failed = true;
+        self.output.drop_frames();
+        let last = if self.role == Role::Server { self.last_begun } else { 0 };
+        self.put_goaway(last, violation.code, violation.rule);
+        Event::Violation(violation)
+    }
+
+    /// Returns the next stream that the peer's GOAWAY has ended.
+    fn next_unprocessed(&mut self) -> Option<Event<'static>> {
+        let key = self.streams.last_above(self.peer_last?)?;
+        self.end(key);
+        Some(Event::Ended { stream: key, why: Ended::Unprocessed })
+    }
+
+    /// Takes the beginning of `input` as the next frame, or as the beginning of one.
+    fn frame(&mut self, input: &[u8], scratch: &mut Scratch, now: Moment) -> (usize, Happened) {
+        if self.preface_left > 0 {
+            return self.preface(input);
+        }
+        if !self.partial.is_empty() {
+            return self.continue_frame(input, scratch, now);
+        }
+        let Some((head, length)) = frame_start(input) else {
+            self.partial.extend_from_slice(input);
+            return (input.len(), Ok(None));
+        };
+        if let Err(violation) = check_length(head) {
+            return (0, Err(violation));
+        }
+        if head.kind == kind::DATA {
+            return (length, self.begin_data(head, input, now));
+        }
+        let Some(payload) = input.get(HEAD_BYTES..HEAD_BYTES + head.length) else {
+            self.partial.extend_from_slice(input);
+            return (input.len(), Ok(None));
+        };
+        (HEAD_BYTES + head.length, self.whole_frame(head, payload, scratch, now))
+    }
+
+    fn preface(&mut self, input: &[u8]) -> (usize, Happened) {
+        let expected = &PREFACE[PREFACE.len() - self.preface_left..];
+        let taken = expected.len().min(input.len());
+        if input[..taken] != expected[..taken] {
+            return (0, Err(Violation::protocol("not the preface of HTTP/2")));
+        }
+        self.preface_left -= taken;
+        (taken, Ok(None))
+    }
+
+    /// Completes a frame of which the beginning arrived before.
+    fn continue_frame(
+        &mut self,
+        input: &[u8],
+        scratch: &mut Scratch,
+        now: Moment,
+    ) -> (usize, Happened) {
+        let mut partial = std::mem::take(&mut self.partial);
+        let mut taken = 0;
+        let mut fill = |partial: &mut Vec<u8>, length: usize| {
+            let more = length.saturating_sub(partial.len()).min(input.len() - taken);
+            partial.extend_from_slice(&input[taken..taken + more]);
+            taken += more;
+            partial.len() >= length
+        };
+        // The length of the padding of DATA comes after the head.
+        while frame_start(&partial).is_none() {
+            let length = partial.len() + 1;
+            if !fill(&mut partial, length) {
+                self.partial = partial;
+                return (taken, Ok(None));
+            }
+        }
+        let Some((head, _)) = frame_start(&partial) else { return (taken, Ok(None)) };
+        if let Err(violation) = check_length(head) {
+            return (taken, Err(violation));
+        }
+        if head.kind == kind::DATA {
+            return (taken, self.begin_data(head, &partial, now));
+        }
+        if !fill(&mut partial, HEAD_BYTES + head.length) {
+            self.partial = partial;
+            return (taken, Ok(None));
+        }
+        (taken, self.whole_frame(head, &partial[HEAD_BYTES..], scratch, now))
+    }
+
+    /// Checks what holds for frames of all types.
+    fn check_order(&self, head: Head) -> Result<(), Violation> {
+        if let Some(block) = &self.block
+            && (head.kind != kind::CONTINUATION || head.stream != block.stream)
+        {
+            return Err(Violation::protocol("a frame within a header block"));
+        }
+        if !self.peer.arrived && head.kind != kind::SETTINGS {
+            return Err(Violation::protocol("the first frame is not SETTINGS"));
+        }
+        Ok(())
+    }
+
+    fn whole_frame(
+        &mut self,
+        head: Head,
+        payload: &[u8],
+        scratch: &mut Scratch,
+        now: Moment,
+    ) -> Happened {
+        self.check_order(head)?;
+        if self.output.control_len() > CONTROL_MAX_BYTES
+            || self.output.frames_len() > FRAMES_MAX_BYTES
+        {
+            return Err(Violation::load("does not read what it causes"));
+        }
+        match head.kind {
+            kind::HEADERS => self.headers(head, payload, scratch, now),
+            kind::CONTINUATION => self.continuation(head, payload, scratch, now),
+            kind::PRIORITY => self.priority(head, payload, now),
+            kind::RST_STREAM => self.rst_stream(head, payload, now),
+            kind::SETTINGS => self.settings(head, payload, now),
+            kind::PUSH_PROMISE => Err(Violation::protocol("PUSH_PROMISE where push is disabled")),
+            kind::PING => self.ping(head, payload, now),
+            kind::GOAWAY => self.goaway(head, payload),
+            kind::WINDOW_UPDATE => self.window_update(head, payload, now),
+            kind::PRIORITY_UPDATE => self.priority_update(head, payload, now),
+            // Extensions are ignored (RFC 9113 section 5.5).
+            _ => self.budget.spend(1, "unknown frames", now).map(|()| None),
+        }
+    }
+
+    /// Begins a DATA frame, whose head and length of padding are in `bytes`.
+    fn begin_data(&mut self, head: Head, bytes: &[u8], now: Moment) -> Happened {
+        self.check_order(head)?;
+        let (mut left, mut padding) = (head.length, 0);
+        if head.has(flag::PADDED) {
+            padding = bytes.get(HEAD_BYTES).map_or(0, |&length| usize::from(length));
+            let Some(content) = left.checked_sub(padding + 1) else {
+                return Err(Violation::protocol("padding longer than its frame"));
+            };
+            left = content;
+        }
+        self.receive_window -= i64::from(head.length as u32);
+        if self.receive_window < 0 {
+            let rule = "DATA beyond the connection's window";
+            return Err(Violation::new(Code::FLOW_CONTROL_ERROR, rule));
+        }
+        let ends = head.has(flag::END_STREAM);
+        if left > 0 {
+            self.budget.data();
+            self.window_size.received(head.length);
+        } else if !ends {
+            self.budget.spend(1, "empty DATA frames", now)?;
+        }
+        let key = self.known_stream(head.stream)?;
+        let fault = key.and_then(|key| self.check_data(key, head.length, left, ends));
+        let wanted = key.filter(|_| fault.is_none());
+        // What nobody will consume is credited at once.
+        let dropped = if wanted.is_some() { head.length - left } else { head.length };
+        self.credit_connection(dropped as u32);
+        if let Some(stream) = wanted.and_then(|key| self.streams.get_mut(key)) {
+            stream.credit += dropped as u32;
+        }
+        self.data = Some(Incoming { stream: wanted, left, padding, ends });
+        match (key, fault) {
+            (Some(key), Some(violation)) => self.stream_violated(key, violation),
+            _ => Ok(None),
+        }
+    }
+
+    /// Counts DATA of a stream; returns the rule that it breaks.
+    fn check_data(
+        &mut self,
+        key: StreamKey,
+        length: usize,
+        content: usize,
+        ends: bool,
+    ) -> Option<Violation> {
+        let stream = self.streams.get_mut(key)?;
+        match stream.receiving {
+            Receiving::Head => return Some(Violation::protocol("DATA before a head")),
+            Receiving::Ended => {
+                return Some(Violation::new(Code::STREAM_CLOSED, "DATA after the end"));
+            }
+            Receiving::Body => {}
+        }
+        stream.receive_window -= i64::from(length as u32);
+        if stream.receive_window < 0 {
+            let rule = "DATA beyond the stream's window";
+            return Some(Violation::new(Code::FLOW_CONTROL_ERROR, rule));
+        }
+        let Some(left) = stream.content_left?.checked_sub(content as u64) else {
+            return Some(Violation::protocol("more DATA than content-length"));
+        };
+        stream.content_left = Some(left);
+        (ends && left > 0).then(|| Violation::protocol("less DATA than content-length"))
+    }
+
+    /// Takes what there is of a DATA frame.
+    fn content<'a>(
+        &mut self,
+        mut incoming: Incoming,
+        input: &'a [u8],
+    ) -> (usize, Option<Event<'a>>) {
+        let length = incoming.left.min(input.len());
+        let padding = incoming.padding.min(input.len() - length);
+        incoming.left -= length;
+        incoming.padding -= padding;
+        let complete = incoming.left == 0;
+        let over = complete && incoming.padding == 0;
+        let stream = incoming.stream;
+        let ends = complete && incoming.ends;
+        if complete {
+            // It is reported now; padding only passes.
+            incoming.stream = None;
+        }
+        self.data = (!over).then_some(incoming);
+        let data = &input[..length];
+        let taken = length + padding;
+        let Some(key) = stream.filter(|_| ends || !data.is_empty()) else { return (taken, None) };
+        if ends {
+            self.receiving_ended(key);
+        }
+        // A stream that was released has nobody to tell.
+        let is_held = self.streams.is_held(key);
+        (taken, is_held.then_some(Event::Data { stream: key, data, ended: ends }))
+    }
+
+    pub(super) fn receiving_ended(&mut self, key: StreamKey) {
+        if let Some(stream) = self.streams.get_mut(key) {
+            stream.receiving = Receiving::Ended;
+            self.streams.settle(key);
+        }
+    }
+
+    /// Ends both directions of a stream.
+    pub(super) fn end(&mut self, key: StreamKey) {
+        if let Some(stream) = self.streams.get_mut(key) {
+            (stream.receiving, stream.sending) = (Receiving::Ended, Sending::Ended);
+            self.streams.settle(key);
+        }
+    }
+
+    /// Resets a stream on which the peer broke a rule.
+    pub(super) fn stream_violated(&mut self, key: StreamKey, violation: Violation) -> Happened {
+        self.reset(key, violation.code);
+        if self.role == Role::Server {
+            self.budget.resets()?;
+        }
+        Ok(Some(Event::Ended { stream: key, why: Ended::Violation(violation) }))
+    }
+
+    /// Returns the open stream with this identifier, or `None` for one whose frames are to be
+    /// ignored.
+    pub(super) fn known_stream(&self, id: u32) -> Result<Option<StreamKey>, Violation> {
+        match self.streams.find(id) {
+            Some(key) => Ok(Some(key)),
+            None if self.is_idle(id) => Err(Violation::protocol("a frame of an idle stream")),
+            None if self.was_reset_here(id) => Ok(None),
+            None => Err(Violation::new(Code::STREAM_CLOSED, "a frame of a closed stream")),
+        }
+    }
+
+    /// Returns whether the stream has not begun (RFC 9113 section 5.1.1); those with even
+    /// identifiers never do, since there is no push.
+    pub(super) fn is_idle(&self, id: u32) -> bool {
+        id > self.last_begun || id.is_multiple_of(2)
+    }
+}
+
+/// Returns the frame at the start of `bytes`, and how many of them its start takes: its head, and the
+/// length of the padding of DATA. `None`: there are not enough.
+fn frame_start(bytes: &[u8]) -> Option<(Head, usize)> {
+    let head = Head::parse(bytes.first_chunk()?);
+    let is_padded = head.kind == kind::DATA && head.has(flag::PADDED) && head.length > 0;
+    let length = HEAD_BYTES + usize::from(is_padded);
+    (bytes.len() >= length).then_some((head, length))
+}
+
+/// RFC 9113 section 4.2.
+fn check_length(head: Head) -> Result<(), Violation> {
+    if head.length > PAYLOAD_MAX_BYTES {
+        return Err(Violation::size("a frame larger than allowed"));
+    }
+    Ok(())
+}

@@ -1,0 +1,458 @@
+//! Encodes header blocks (RFC 7541).
+//!
+//! Heads of one connection repeat each other: most of their lines, byte for byte. A line that was
+//! sent before is found by a hash of its text and sent as an index, without looking at its name. A
+//! line enters the table when it is sent for the second time, so that values which never repeat (a
+//! request's id) do not displace those that do.
+
+use std::collections::VecDeque;
+
+use wire::http1::Known;
+
+use super::field::FIELD_EXTRA_BYTES;
+use super::static_table::{STATIC_LEN, index_of_name};
+use super::{TABLE_MAX_BYTES, huffman, integer};
+
+/// One direction's encoder and its table. Empty until the first line, then at most
+/// [`MEMORY_MAX_BYTES`].
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    /// The lines that the entries were made of, as they were given, the oldest first, perhaps after
+    /// those of evicted entries.
+    bytes: Vec<u8>,
+    /// The position of the first of `bytes` among all bytes ever added.
+    base: u32,
+    entries: VecDeque<Entry>,
+    /// The number of entries ever added.
+    added: u16,
+    /// As RFC 7541 section 4.1 counts.
+    size: usize,
+    size_max: usize,
+    /// The lowest size since the last block, when the next has to announce a change.
+    resized: Option<usize>,
+    /// Where lines with some hash were seen last: pairs, of which a line takes either.
+    seen: Vec<Seen>,
+}
+
+/// The most memory that an encoder keeps.
+pub(crate) const MEMORY_MAX_BYTES: usize = 2 * TABLE_MAX_BYTES
+    + TABLE_MAX_BYTES / FIELD_EXTRA_BYTES * size_of::<Entry>()
+    + SEEN * size_of::<Seen>();
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Position among all bytes ever added, which may wrap.
+    at: u32,
+    line_len: u16,
+    size: u16,
+}
+
+/// A line that was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    hash: u16,
+    /// The number of its entry, counted from 1 and modulo 2¹⁶; 0: it has none. Numbers may be those
+    /// of former entries: an entry's text is compared before it is used.
+    number: u16,
+}
+
+/// About twice the lines that fit into the table, and a power of two.
+const SEEN: usize = 128;
+
+/// A longer line would displace too many others.
+const LINE_MAX_BYTES: usize = TABLE_MAX_BYTES / 4;
+
+impl Default for Encoder {
+    fn default() -> Encoder {
+        Encoder {
+            bytes: Vec::new(),
+            base: 0,
+            entries: VecDeque::new(),
+            added: 0,
+            size: 0,
+            size_max: TABLE_MAX_BYTES,
+            resized: None,
+            seen: Vec::new(),
+        }
+    }
+}
+
+impl Encoder {
+    /// Follows the peer's `SETTINGS_HEADER_TABLE_SIZE`.
+    pub(crate) fn limit(&mut self, size: usize) {
+        let size = size.min(TABLE_MAX_BYTES);
+        if size != self.size_max {
+            self.resized = Some(self.resized.unwrap_or(self.size_max).min(size));
+            self.size_max = size;
+            self.evict_down_to(size);
+        }
+    }
+
+    /// Begins a block.
+    pub(crate) fn begin(&mut self, out: &mut Vec<u8>) {
+        let Some(lowest) = self.resized.take() else { return };
+        // RFC 7541 section 4.2.
+        if lowest < self.size_max {
+            integer::encode(lowest, 5, 0x20, out);
+        }
+        integer::encode(self.size_max, 5, 0x20, out);
+    }
+
+    /// Appends an entry of the static table.
+    pub(crate) fn indexed(index: usize, out: &mut Vec<u8>) {
+        integer::encode(index, 7, 0x80, out);
+    }
+
+    /// Appends a field whose name is that of an entry of the static table, and which enters no
+    /// table.
+    pub(crate) fn named(index: usize, value: &[u8], out: &mut Vec<u8>) {
+        integer::encode(index, 4, 0, out);
+        string(value, out);
+    }
+
+    /// Appends a field that enters no table and whose name is in none.
+    pub(crate) fn unnamed(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        out.push(0);
+        string(name, out);
+        string(value, out);
+    }
+
+    /// Appends the field in `line`, `name: value` without its line end, unless `drops` says that a
+    /// field with this name has no place in HTTP/2. Returns whether it was a line.
+    #[inline]
+    pub(crate) fn line(
+        &mut self,
+        line: &[u8],
+        drops: impl FnOnce(Known) -> bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let hash = hash(line);
+        if let Some(index) = self.find(hash, line) {
+            Encoder::indexed(index, out);
+            return true;
+        }
+        let Some(colon) = memchr::memchr(b':', line) else { return false };
+        let known = Known::of(&line[..colon]);
+        if !drops(known) {
+            self.literal(known, (&line[..colon], line), hash, out);
+        }
+        true
+    }
+
+    /// Appends a pseudo-header field of which `line` is an unambiguous text, with the name of an
+    /// entry of the static table.
+    pub(crate) fn pseudo(
+        &mut self,
+        index: usize,
+        (line, value_len): (&[u8], usize),
+        name_len: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let hash = hash(line);
+        if let Some(index) = self.find(hash, line) {
+            return Encoder::indexed(index, out);
+        }
+        let size = name_len + value_len + FIELD_EXTRA_BYTES;
+        let adds = self.seen_before(hash, line, size);
+        let (prefix, flags) = if adds { (6, 0x40) } else { (4, 0) };
+        integer::encode(index, prefix, flags, out);
+        string(&line[line.len() - value_len..], out);
+    }
+
+    /// The block since the last [`Encoder::begin`] is not sent: no entry can be relied on.
+    pub(crate) fn abandon_block(&mut self) {
+        self.evict_down_to(0);
+        self.resized = Some(0);
+    }
+
+    /// Frees memory that only waits for use.
+    pub(crate) fn shrink(&mut self) {
+        self.compact();
+        self.bytes.shrink_to_fit();
+        self.entries.shrink_to_fit();
+    }
+
+    fn literal(
+        &mut self,
+        known: Known,
+        (name, line): (&[u8], &[u8]),
+        hash: u32,
+        out: &mut Vec<u8>,
+    ) {
+        // One connection carries several users' requests: nobody may learn another's secrets by
+        // guessing at what is in the table (RFC 7541 section 7.1.3).
+        let is_secret = matches!(
+            known,
+            Known::Authorization | Known::ProxyAuthorization | Known::Cookie | Known::SetCookie
+        );
+        let value = line[name.len() + 1..].trim_ascii();
+        let size = name.len() + value.len() + FIELD_EXTRA_BYTES;
+        let (prefix, flags) = match is_secret {
+            true => (4, 0x10),
+            false if self.seen_before(hash, line, size) => (6, 0x40),
+            false => (4, 0),
+        };
+        let mut lower = [0; 64];
+        if let Some(lower) = lower.get_mut(..name.len()) {
+            lower.copy_from_slice(name);
+            lower.make_ascii_lowercase();
+            let index = index_of_name(lower).unwrap_or(0);
+            integer::encode(index, prefix, flags, out);
+            if index == 0 {
+                string(lower, out);
+            }
+        } else {
+            out.push(flags);
+            string(&name.to_ascii_lowercase(), out);
+        }
+        string(value, out);
+    }
+
+    /// Returns the index of the entry that was made of this line.
+    #[inline]
+    fn find(&self, hash: u32, line: &[u8]) -> Option<usize> {
+        let pair = self.seen.get(pair(hash)..)?;
+        let matches = |seen: &Seen| seen.hash == hash as u16 && seen.number != 0;
+        pair.iter().take(2).filter(|seen| matches(seen)).find_map(|seen| {
+            // The newest is 0.
+            let age = usize::from(self.added.wrapping_sub(seen.number));
+            let entry = self.entries.get(self.entries.len().checked_sub(age + 1)?)?;
+            let at = entry.at.wrapping_sub(self.base) as usize;
+            let made_of = self.bytes.get(at..at + usize::from(entry.line_len))?;
+            (made_of == line).then_some(STATIC_LEN + 1 + age)
+        })
+    }
+
+    /// Returns whether the line becomes an entry, because it was seen before; notes that it was seen.
+    fn seen_before(&mut self, hash: u32, line: &[u8], size: usize) -> bool {
+        if line.len() > LINE_MAX_BYTES {
+            return false;
+        }
+        if self.seen.is_empty() {
+            self.seen = vec![Seen::default(); SEEN];
+        }
+        let first = pair(hash);
+        let pair = &mut self.seen[first..first + 2];
+        if let Some(place) = pair.iter().position(|seen| seen.hash == hash as u16) {
+            pair[place].number = self.added.wrapping_add(1);
+            return self.add(line, size);
+        }
+        // What has an entry stays, so that lines that never repeat displace none that do.
+        let has_entry = |seen: &Seen| {
+            let age = usize::from(self.added.wrapping_sub(seen.number));
+            seen.number != 0 && age < self.entries.len()
+        };
+        let place = pair.iter().position(|seen| !has_entry(seen)).unwrap_or(1);
+        pair[place] = Seen { hash: hash as u16, number: 0 };
+        false
+    }
+
+    /// Adds an entry (RFC 7541 section 4.4); returns whether it has room.
+    fn add(&mut self, line: &[u8], size: usize) -> bool {
+        if size > self.size_max {
+            return false;
+        }
+        self.evict_down_to(self.size_max - size);
+        if self.bytes.len() + line.len() > 2 * TABLE_MAX_BYTES {
+            self.compact();
+        }
+        let at = self.base.wrapping_add(self.bytes.len() as u32);
+        self.bytes.extend_from_slice(line);
+        self.size += size;
+        self.added = self.added.wrapping_add(1);
+        self.entries.push_back(Entry { at, line_len: line.len() as u16, size: size as u16 });
+        true
+    }
+
+    fn evict_down_to(&mut self, size: usize) {
+        while self.size > size {
+            let Some(entry) = self.entries.pop_front() else { return };
+            self.size -= usize::from(entry.size);
+        }
+    }
+
+    /// Drops the lines of evicted entries.
+    fn compact(&mut self) {
+        let dead = match self.entries.front() {
+            Some(oldest) => oldest.at.wrapping_sub(self.base) as usize,
+            None => self.bytes.len(),
+        };
+        self.bytes.drain(..dead);
+        self.base = self.base.wrapping_add(dead as u32);
+    }
+}
+
+/// Appends a string literal (RFC 7541 section 5.2), coded if that is shorter.
+fn string(text: &[u8], out: &mut Vec<u8>) {
+    let coded = huffman::encoded_len(text);
+    if coded < text.len() {
+        integer::encode(coded, 7, 0x80, out);
+        huffman::encode(text, out);
+    } else {
+        integer::encode(text.len(), 7, 0, out);
+        out.extend_from_slice(text);
+    }
+}
+
+/// The position of the pair where a line with this hash is noted.
+#[inline]
+fn pair(hash: u32) -> usize {
+    (hash >> 16) as usize & (SEEN - 1) & !1
+}
+
+/// Hashes the length, the first and the last bytes of a line: quick, and enough to tell the lines of
+/// a head apart. Lines with the same hash are compared.
+#[inline]
+fn hash(line: &[u8]) -> u32 {
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let (first, last) = match (line.first_chunk::<8>(), line.last_chunk::<8>()) {
+        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        _ => (word(line), 0),
+    };
+    // A folded multiplication, as wyhash and foldhash have it: all bits of both words reach all of the
+    // result. The constants are any odd ones.
+    let wide = u128::from(first ^ 0x9e37_79b9_7f4a_7c15 ^ line.len() as u64)
+        * u128::from(last ^ 0xd1b5_4a32_d192_ed03);
+    let folded = wide as u64 ^ (wide >> 64) as u64;
+    (folded ^ folded >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decoder::Decoder;
+    use super::super::field::Line;
+    use super::*;
+
+    struct Pair {
+        encoder: Encoder,
+        decoder: Decoder,
+    }
+
+    impl Pair {
+        fn new() -> Pair {
+            Pair { encoder: Encoder::default(), decoder: Decoder::default() }
+        }
+
+        /// Encodes the lines; asserts that the decoder yields them; returns the block's length.
+        fn send(&mut self, lines: &[String]) -> usize {
+            let mut block = Vec::new();
+            self.encoder.begin(&mut block);
+            for line in lines {
+                assert!(self.encoder.line(line.as_bytes(), |_| false, &mut block));
+            }
+            let mut decoded: Vec<String> = Vec::new();
+            let each = |line: Line<'_>| decoded.push(String::from_utf8_lossy(line.bytes).into());
+            self.decoder.decode(&block, &mut Vec::new(), each).unwrap();
+            let lower = |line: &String| {
+                let (name, value) = line.split_once(':').unwrap();
+                format!("{}: {}\r\n", name.to_ascii_lowercase(), value.trim())
+            };
+            let expected: Vec<String> = lines.iter().map(lower).collect();
+            assert_eq!(decoded, expected);
+            assert_eq!(
+                self.encoder.size,
+                self.encoder.entries.iter().map(|e| usize::from(e.size)).sum()
+            );
+            block.len()
+        }
+    }
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_repeats_becomes_a_byte_and_secrets_do_not() {
+        let head =
+            lines("Server: an application\nX-Powered-By:  something \nVary: accept-encoding");
+        let mut pair = Pair::new();
+        let sizes = [0; 4].map(|_| pair.send(&head));
+        assert!(sizes[0] > 40 && sizes[1] > 40, "{sizes:?}");
+        assert_eq!(sizes[2..], [3, 3]);
+        let secret = lines("Authorization: Basic abcdefgh\nCookie: a=b\nSet-Cookie: c=d");
+        let sizes = [0; 4].map(|_| pair.send(&secret));
+        assert!(sizes.iter().all(|&size| size == sizes[0]), "{sizes:?}");
+    }
+
+    #[test]
+    fn lines_that_never_repeat_displace_none() {
+        let mut pair = Pair::new();
+        let steady = lines("a: stays\nb: stays too");
+        for _ in 0..2 {
+            pair.send(&steady);
+        }
+        for number in 0..2_000 {
+            pair.send(&[format!("x-request-id: {number:040}")]);
+        }
+        let size = pair.send(&steady);
+        assert!(size <= 4, "{size}");
+    }
+
+    #[test]
+    fn both_tables_agree_after_anything() {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut pair = Pair::new();
+        for _ in 0..30_000 {
+            if random.u8(..) < 3 {
+                pair.encoder.limit(random.usize(..6_000));
+            }
+            if random.u8(..) < 3 {
+                pair.encoder.shrink();
+            }
+            let mut some = || {
+                let name = ["A", "x-long-name-of-a-field", "ETag", "b"][random.usize(..4)];
+                let length = if random.u8(..) < 5 { 2_000 } else { 90 };
+                format!("{name}: {}", "v".repeat(random.usize(..length)))
+            };
+            let head: Vec<String> = (0..4).map(|_| some()).collect();
+            pair.send(&head);
+        }
+        assert!(pair.encoder.bytes.len() <= 2 * TABLE_MAX_BYTES);
+        let memory = pair.encoder.bytes.capacity()
+            + pair.encoder.entries.capacity() * size_of::<Entry>()
+            + pair.encoder.seen.capacity() * size_of::<Seen>();
+        assert!(memory <= 2 * MEMORY_MAX_BYTES, "{memory}");
+    }
+
+    /// More entries than numbers.
+    #[test]
+    fn numbers_of_entries_may_wrap() {
+        let mut pair = Pair::new();
+        for number in 0..70_000 {
+            let line = [format!("a: {number}")];
+            for _ in 0..2 {
+                pair.send(&line);
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_that_falls_and_rises_is_announced_with_its_lowest() {
+        let mut pair = Pair::new();
+        for _ in 0..3 {
+            pair.send(&lines("a: b"));
+        }
+        pair.encoder.limit(0);
+        pair.encoder.limit(100);
+        let mut block = Vec::new();
+        pair.encoder.begin(&mut block);
+        assert_eq!(block, [0x20, 0x3f, 100 - 31]);
+        assert_eq!(pair.encoder.entries.len(), 0);
+        pair.encoder.begin(&mut block);
+        assert_eq!(block.len(), 3);
+    }
+
+    #[test]
+    fn what_is_no_field_line_is_refused() {
+        assert!(!Encoder::default().line(b"no colon", |_| false, &mut Vec::new()));
+        let mut out = Vec::new();
+        assert!(Encoder::default().line(b"Connection: close", Known::is_hop_by_hop, &mut out));
+        assert!(out.is_empty());
+    }
+}

@@ -1,0 +1,245 @@
+//! What is to be sent: frames in order, and before the next of them those that concern the
+//! connection.
+
+use crate::frame::{HEAD_BYTES, Head, flag};
+
+/// Bytes waiting for the peer to take them.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    /// Acknowledgements, windows, GOAWAY: go before any frame of a stream that has not begun.
+    control: Vec<u8>,
+    control_sent: usize,
+    /// HEADERS, DATA and `RST_STREAM`, in order.
+    frames: Vec<u8>,
+    frames_sent: usize,
+    /// What is missing of the frame whose beginning was sent.
+    cut: usize,
+    /// Where the last of `frames` begins.
+    last: usize,
+}
+
+/// Buffers up to this size are kept for the next frames, larger ones are freed when all is sent.
+pub(crate) const KEPT_MAX_BYTES: usize = 4096;
+
+impl Output {
+    /// Returns the bytes to send, in order.
+    pub(crate) fn slices(&self) -> [&[u8]; 3] {
+        let (cut, rest) = self.frames[self.frames_sent..].split_at(self.cut);
+        [cut, &self.control[self.control_sent..], rest]
+    }
+
+    /// Notes that this many bytes were sent.
+    pub(crate) fn advance(&mut self, mut count: usize) {
+        let of_cut = count.min(self.cut);
+        self.frames_sent += of_cut;
+        self.cut -= of_cut;
+        count -= of_cut;
+        if self.cut == 0 {
+            let of_control = count.min(self.control.len() - self.control_sent);
+            self.control_sent += of_control;
+            count -= of_control;
+        }
+        if self.control_sent == self.control.len() {
+            clear(&mut self.control, &mut self.control_sent);
+            self.advance_frames(count);
+        }
+        if self.frames_sent == self.frames.len() {
+            clear(&mut self.frames, &mut self.frames_sent);
+            self.last = 0;
+        }
+    }
+
+    fn advance_frames(&mut self, mut count: usize) {
+        while count > 0 {
+            let Some(head) = self.frames[self.frames_sent..].first_chunk::<HEAD_BYTES>() else {
+                return;
+            };
+            let frame = HEAD_BYTES + Head::parse(head).length;
+            let taken = frame.min(count);
+            self.frames_sent += taken;
+            self.cut = frame - taken;
+            count -= taken;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.control.is_empty() && self.frames.is_empty()
+    }
+
+    /// Returns the bytes of frames that wait.
+    pub(crate) fn frames_len(&self) -> usize {
+        self.frames.len() - self.frames_sent
+    }
+
+    pub(crate) fn control_len(&self) -> usize {
+        self.control.len() - self.control_sent
+    }
+
+    /// Appends a frame that concerns the connection, or the window of a stream.
+    pub(crate) fn put_control(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        crate::frame::put(&mut self.control, kind, flags, stream, payload);
+    }
+
+    /// Appends raw bytes before all frames: the preface.
+    pub(crate) fn put_raw(&mut self, bytes: &[u8]) {
+        self.control.extend_from_slice(bytes);
+    }
+
+    /// Appends a frame of a stream.
+    pub(crate) fn put(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        self.make_room();
+        self.last = self.frames.len();
+        crate::frame::put(&mut self.frames, kind, flags, stream, payload);
+    }
+
+    /// Appends a header block of any length, which `write` writes, as one HEADERS frame and as many
+    /// CONTINUATION frames as it takes; nothing if it fails.
+    pub(crate) fn put_block<T, E>(
+        &mut self,
+        stream: u32,
+        ended: bool,
+        payload_max: usize,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        use crate::frame::kind::{CONTINUATION, HEADERS};
+        self.make_room();
+        let start = self.frames.len();
+        self.frames.extend_from_slice(&[0; HEAD_BYTES]);
+        let written = write(&mut self.frames).inspect_err(|_| self.frames.truncate(start))?;
+        self.last = start;
+        let length = self.frames.len() - start - HEAD_BYTES;
+        let ends = if ended { flag::END_STREAM } else { 0 };
+        let whole = if length <= payload_max { flag::END_HEADERS } else { 0 };
+        let head =
+            Head { length: length.min(payload_max), kind: HEADERS, flags: ends | whole, stream };
+        self.frames[start..start + HEAD_BYTES].copy_from_slice(&head.bytes());
+        if whole == 0 {
+            let rest = self.frames.split_off(start + HEAD_BYTES + payload_max);
+            let count = rest.len().div_ceil(payload_max);
+            for (index, part) in rest.chunks(payload_max).enumerate() {
+                let flags = if index + 1 == count { flag::END_HEADERS } else { 0 };
+                crate::frame::put(&mut self.frames, CONTINUATION, flags, stream, part);
+            }
+        }
+        Ok(written)
+    }
+
+    /// Has the last frame end its stream, if it is one of this stream that has not begun to be sent.
+    pub(crate) fn end_with_last(&mut self, stream: u32) -> bool {
+        use crate::frame::kind::{DATA, HEADERS};
+        let begun = self.last < self.frames_sent + self.cut;
+        let Some(bytes) = self.frames[self.last..].first_chunk::<HEAD_BYTES>() else {
+            return false;
+        };
+        let mut head = Head::parse(bytes);
+        if begun || head.stream != stream || !matches!(head.kind, DATA | HEADERS) {
+            return false;
+        }
+        head.flags |= flag::END_STREAM;
+        self.frames[self.last..self.last + HEAD_BYTES].copy_from_slice(&head.bytes());
+        true
+    }
+
+    /// Drops what waits: the connection has failed. Control frames are kept.
+    pub(crate) fn drop_frames(&mut self) {
+        self.frames.truncate(self.frames_sent + self.cut);
+        self.last = self.frames.len();
+    }
+
+    /// Drops what was sent, where that is most of the buffer.
+    fn make_room(&mut self) {
+        if self.frames_sent > KEPT_MAX_BYTES && self.frames_sent * 2 > self.frames.len() {
+            self.frames.drain(..self.frames_sent);
+            self.last = self.last.saturating_sub(self.frames_sent);
+            self.frames_sent = 0;
+        }
+    }
+
+    /// Frees memory that only waits for use.
+    pub(crate) fn shrink(&mut self) {
+        self.control.shrink_to_fit();
+        self.frames.shrink_to_fit();
+    }
+}
+
+fn clear(buffer: &mut Vec<u8>, sent: &mut usize) {
+    *sent = 0;
+    if buffer.capacity() > KEPT_MAX_BYTES { *buffer = Vec::new() } else { buffer.clear() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::kind::{DATA, HEADERS, PING};
+
+    fn all(output: &Output) -> Vec<u8> {
+        output.slices().concat()
+    }
+
+    fn heads(mut bytes: &[u8]) -> Vec<(u8, u8, u32, usize)> {
+        let mut heads = Vec::new();
+        while let Some(head) = bytes.first_chunk::<HEAD_BYTES>() {
+            let head = Head::parse(head);
+            heads.push((head.kind, head.flags, head.stream, head.length));
+            bytes = &bytes[HEAD_BYTES + head.length..];
+        }
+        heads
+    }
+
+    #[test]
+    fn control_frames_go_before_the_next_frame_and_never_into_one() {
+        for sent in 0..60 {
+            let mut output = Output::default();
+            output.put(DATA, 0, 1, &[1; 20]);
+            output.put(DATA, 0, 3, &[3; 20]);
+            let before = all(&output)[..sent.min(58)].to_vec();
+            output.advance(before.len());
+            output.put_control(PING, 0, 0, &[9; 8]);
+            let bytes = [before, all(&output)].concat();
+            let at = match sent {
+                0 => 0,
+                1..=29 => 1,
+                _ => 2,
+            };
+            let kinds: Vec<u8> = heads(&bytes).iter().map(|head| head.0).collect();
+            assert_eq!(kinds.iter().position(|&kind| kind == PING), Some(at), "after {sent}");
+            for step in all(&output).chunks(7) {
+                output.advance(step.len());
+            }
+            assert!(output.is_empty());
+        }
+    }
+
+    #[test]
+    fn long_blocks_continue() {
+        let mut output = Output::default();
+        let block = |bytes: usize| {
+            move |out: &mut Vec<u8>| {
+                out.resize(out.len() + bytes, 7);
+                Ok::<_, ()>(())
+            }
+        };
+        output.put_block(1, true, 100, block(100)).unwrap();
+        output.put_block(3, true, 100, block(250)).unwrap();
+        let found = heads(&all(&output));
+        assert_eq!(found, [(1, 5, 1, 100), (1, 1, 3, 100), (9, 0, 3, 100), (9, 4, 3, 50)]);
+        let failed: Result<(), ()> = output.put_block(5, true, 100, |_| Err(()));
+        assert!(failed.is_err() && heads(&all(&output)).len() == 4);
+    }
+
+    #[test]
+    fn the_last_frame_ends_its_stream_unless_it_is_on_its_way() {
+        let mut output = Output::default();
+        assert!(!output.end_with_last(1));
+        output.put(HEADERS, 4, 1, b"abc");
+        assert!(!output.end_with_last(3));
+        assert!(output.end_with_last(1));
+        assert_eq!(heads(&all(&output)), [(1, 5, 1, 3)]);
+        output.put(DATA, 0, 3, b"abc");
+        output.advance(12);
+        output.advance(1);
+        assert!(!output.end_with_last(3));
+        output.advance(11);
+        assert!(output.is_empty() && !output.end_with_last(3));
+    }
+}

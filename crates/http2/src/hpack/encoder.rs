@@ -11,7 +11,7 @@ use wire::http1::Known;
 
 use super::field::FIELD_EXTRA_BYTES;
 use super::static_table::{STATIC_LEN, index_of_name};
-use super::{TABLE_MAX_BYTES, huffman, integer};
+use super::{TABLE_MAX_BYTES, integer};
 
 /// One direction's encoder and its table. Empty until the first line, then at most
 /// [`MEMORY_MAX_BYTES`].
@@ -282,16 +282,12 @@ impl Encoder {
     }
 }
 
-/// Appends a string literal (RFC 7541 section 5.2), coded if that is shorter.
+/// Appends a string literal (RFC 7541 section 5.2) as it is. The Huffman code would save a fifth of the
+/// few lines that are not sent as an index, for more work than all others take together, here and at
+/// the peer.
 fn string(text: &[u8], out: &mut Vec<u8>) {
-    let coded = huffman::encoded_len(text);
-    if coded < text.len() {
-        integer::encode(coded, 7, 0x80, out);
-        huffman::encode(text, out);
-    } else {
-        integer::encode(text.len(), 7, 0, out);
-        out.extend_from_slice(text);
-    }
+    integer::encode(text.len(), 7, 0, out);
+    out.extend_from_slice(text);
 }
 
 /// The position of the pair where a line with this hash is noted.

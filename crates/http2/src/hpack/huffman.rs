@@ -1,4 +1,4 @@
-//! The Huffman code of RFC 7541 appendix B.
+//! The Huffman code of RFC 7541 appendix B, which peers may use. This side sends text as it is.
 //!
 //! The code is canonical: the lengths of its 257 codes determine it, so only those are stored here.
 
@@ -31,13 +31,6 @@ const LONGEST: usize = 30;
 /// Codes up to this length are found by one look-up: those of all letters, digits and most signs.
 const FAST_BITS: usize = 9;
 
-/// A symbol's code in its low bits, and its length.
-#[derive(Clone, Copy)]
-struct Code {
-    bits: u32,
-    length: u8,
-}
-
 /// The codes of one length: they are consecutive numbers, and so are their positions in `sorted`.
 #[derive(Clone, Copy)]
 struct Row {
@@ -50,7 +43,6 @@ struct Row {
 }
 
 struct Tables {
-    codes: [Code; SYMBOLS],
     sorted: [u16; SYMBOLS],
     rows: [Row; LONGEST + 1],
     /// By the next [`FAST_BITS`] bits: the symbol, and in the upper byte the code's length. 0: the
@@ -62,7 +54,6 @@ static TABLES: Tables = tables();
 
 const fn tables() -> Tables {
     let mut tables = Tables {
-        codes: [Code { bits: 0, length: 0 }; SYMBOLS],
         sorted: [0; SYMBOLS],
         rows: [Row { first: 0, at: 0, end: 0 }; LONGEST + 1],
         fast: [0; 1 << FAST_BITS],
@@ -75,7 +66,6 @@ const fn tables() -> Tables {
         let mut symbol = 0;
         while symbol < SYMBOLS {
             if LENGTHS[symbol] as usize == length {
-                tables.codes[symbol] = Code { bits: next, length: length as u8 };
                 tables.sorted[at] = symbol as u16;
                 if length <= FAST_BITS {
                     let low = (next as usize) << (FAST_BITS - length);
@@ -143,38 +133,29 @@ fn long_symbol(bits: u32) -> (u16, usize) {
     (TABLES.sorted[usize::from(row.at) + offset as usize], length)
 }
 
-/// Returns the length of the coded text in bytes.
-pub(crate) fn encoded_len(text: &[u8]) -> usize {
-    let bits: usize = text.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum();
-    bits.div_ceil(8)
-}
-
-/// Appends the code of `text`.
-pub(crate) fn encode(text: &[u8], out: &mut Vec<u8>) {
-    let (mut window, mut count) = (0_u64, 0_u32);
-    for &byte in text {
-        let code = TABLES.codes[usize::from(byte)];
-        window = window << code.length | u64::from(code.bits);
-        count += u32::from(code.length);
-        while count >= 8 {
-            count -= 8;
-            out.push((window >> count) as u8);
-        }
-    }
-    if count > 0 {
-        // Padded with ones.
-        out.push((window << (8 - count)) as u8 | (0xff >> count) as u8);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn coded(text: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        encode(text, &mut out);
-        assert_eq!(out.len(), encoded_len(text));
+        let (mut window, mut count) = (0_u64, 0_u32);
+        for &byte in text {
+            let length = usize::from(LENGTHS[usize::from(byte)]);
+            let row = TABLES.rows[length];
+            let after = TABLES.sorted[usize::from(row.at)..].iter();
+            let offset = after.take_while(|&&symbol| symbol != u16::from(byte)).count();
+            window = window << length | (u64::from(row.first) + offset as u64);
+            count += length as u32;
+            while count >= 8 {
+                count -= 8;
+                out.push((window >> count) as u8);
+            }
+        }
+        if count > 0 {
+            // Padded with ones.
+            out.push((window << (8 - count)) as u8 | (0xff >> count) as u8);
+        }
         out
     }
 

@@ -15,7 +15,8 @@ macro_rules! lines {
     };
 }
 
-static LINES: [Line<'static>; STATIC_LEN] = lines! {
+static LINES: [Line<'static>; STATIC_LEN] = LINES_CONST;
+const LINES_CONST: [Line<'static>; STATIC_LEN] = lines! {
     (":authority", "")
     (":method", "GET")
     (":method", "POST")
@@ -87,10 +88,37 @@ pub(crate) fn line(index: usize) -> Option<Line<'static>> {
 /// Returns the index of the entry with this name, which is in lower case and not a pseudo-header
 /// field's.
 pub(crate) fn index_of_name(name: &[u8]) -> Option<usize> {
-    /// The first entry that is not a pseudo-header field.
-    const REGULAR: usize = 15;
-    let at = LINES[REGULAR - 1..].iter().position(|line| line.name() == name)?;
-    Some(REGULAR + at)
+    let (start, end) = (*LENGTHS.get(name.len())?, *LENGTHS.get(name.len() + 1)?);
+    let candidates = &BY_LENGTH[usize::from(start)..usize::from(end)];
+    let found = candidates.iter().find(|&&index| LINES[usize::from(index) - 1].name() == name)?;
+    Some(usize::from(*found))
+}
+
+/// The first entry that is not a pseudo-header field.
+const REGULAR: usize = 15;
+const NAME_MAX_BYTES: usize = 27;
+
+/// The regular entries' indices by the length of their names, and where those of each length begin.
+static BY_LENGTH: [u8; STATIC_LEN + 1 - REGULAR] = by_length().0;
+static LENGTHS: [u8; NAME_MAX_BYTES + 2] = by_length().1;
+
+const fn by_length() -> ([u8; STATIC_LEN + 1 - REGULAR], [u8; NAME_MAX_BYTES + 2]) {
+    let (mut order, mut starts) = ([0; STATIC_LEN + 1 - REGULAR], [0; NAME_MAX_BYTES + 2]);
+    let (mut length, mut at) = (0, 0);
+    while length <= NAME_MAX_BYTES {
+        starts[length] = at as u8;
+        let mut index = REGULAR;
+        while index <= STATIC_LEN {
+            if LINES_CONST[index - 1].name_len == length {
+                order[at] = index as u8;
+                at += 1;
+            }
+            index += 1;
+        }
+        length += 1;
+    }
+    starts[length] = at as u8;
+    (order, starts)
 }
 
 /// Indices of pseudo-header fields, by name or by name and value.

@@ -1,6 +1,6 @@
-//! Any bytes as what the peer of an HTTP/2 connection sends, in either role: frames, header blocks,
-//! windows. The same happens however they are split; every request is one head that the parser takes
-//! or refuses as a whole; what is sent in answer consists of whole frames.
+//! Any bytes as the input of an HTTP/2 connection in either role: frames, header blocks, windows.
+//! The events must not depend on how the bytes are split; the parser must accept or refuse each
+//! request as one whole head; the output must consist of whole frames.
 #![no_main]
 
 use http2::{Config, Connection, Event, PREFACE, Role, Scratch, StreamKey, WebSocket};

@@ -1,24 +1,25 @@
-//! What a peer may cost without bringing anything (RFC 9113 section 10.5).
+//! Limits the work that a peer can cause without useful traffic (RFC 9113 section 10.5).
 //!
-//! Every frame costs time to read, and some cost an answer. Frames that an exchange needs are paid for
-//! by the exchange. All others take points from a budget, which fills again with time and with useful
-//! work; whoever exhausts it is told `ENHANCE_YOUR_CALM`.
+//! Every frame takes time to process, and some require a response. Frames that carry heads or
+//! content are free. All others take points from a budget, which refills with time and with useful
+//! frames. When a peer exhausts it, the connection ends with `ENHANCE_YOUR_CALM`.
 
 use model::Moment;
 
 use crate::error::Violation;
 
-/// The most points, which is also what there is at first.
+/// Maximum number of points, and the number at first.
 const POINTS_MAX: u32 = 2_000;
-/// Points that come back with time: pings and settings of a peer that means well are rarer.
+/// Points regained with time: well-behaved peers send fewer PING and SETTINGS frames.
 const POINTS_PER_SECOND: u64 = 100;
-/// Points for a request or a response.
+/// Points gained by a request or a response.
 const POINTS_PER_HEAD: u32 = 10;
-/// Points for a frame with content, in either direction: each may bring two `WINDOW_UPDATE`s.
+/// Points gained by a frame with content, in either direction: each may cause two `WINDOW_UPDATE`s.
 const POINTS_PER_DATA: u32 = 2;
 
-/// Streams that may be reset; beyond it, at most half of all. Resets by the client count (Rapid Reset,
-/// CVE-2023-44487), and those that its violations cause (`MadeYouReset`, CVE-2025-8671).
+/// Number of resets that are always allowed; beyond it, at most half of all streams may be reset.
+/// Counts resets by the client (Rapid Reset, CVE-2023-44487) and resets that its violations cause
+/// (`MadeYouReset`, CVE-2025-8671).
 const RESETS_FREE: u32 = 100;
 
 #[derive(Debug)]
@@ -34,7 +35,10 @@ impl Budget {
         Budget { points: POINTS_MAX, filled: now, begun: 0, reset: 0 }
     }
 
-    /// Takes `points` for a frame, of which `rule` says what there were too many of.
+    /// Takes `points` for a frame. `rule` names the kind of frame.
+    ///
+    /// # Errors
+    /// The budget is exhausted.
     pub(crate) fn spend(
         &mut self,
         points: u32,
@@ -70,12 +74,15 @@ impl Budget {
         self.points = self.points.saturating_add(points).min(POINTS_MAX);
     }
 
-    /// Counts a stream that a client begins.
+    /// Counts a stream that the client has opened.
     pub(crate) fn begins(&mut self) {
         self.begun = self.begun.saturating_add(1);
     }
 
-    /// Counts a stream that the client reset, or had reset.
+    /// Counts a stream that was reset by the client or because of it.
+    ///
+    /// # Errors
+    /// Too many were.
     pub(crate) fn resets(&mut self) -> Result<(), Violation> {
         self.reset = self.reset.saturating_add(1);
         if self.reset > RESETS_FREE && self.reset > self.begun / 2 {

@@ -1,4 +1,4 @@
-//! What goes wrong, and whose fault it is.
+//! Errors of connections and streams.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// No error: the other side merely ends.
+    /// No error: a graceful end.
     NO_ERROR = 0x0;
     /// An unspecific violation.
     PROTOCOL_ERROR = 0x1;
@@ -68,12 +68,12 @@ impl fmt::Debug for Code {
     }
 }
 
-/// A violation by the peer that ends the connection, which the peer is told by GOAWAY.
+/// A violation of the protocol by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The code that GOAWAY has.
+    /// The code of the GOAWAY or `RST_STREAM` frame that is sent.
     pub code: Code,
-    /// The rule that was broken.
+    /// The rule that was violated.
     pub rule: &'static str,
 }
 
@@ -108,17 +108,17 @@ impl std::error::Error for Violation {}
 pub enum Ended {
     /// The peer reset it.
     ByPeer(Code),
-    /// The peer says that it has not processed the stream, and will not: by GOAWAY, or by
-    /// `REFUSED_STREAM`. A request can be sent again, whatever it was.
+    /// The peer has not processed the stream, as stated by GOAWAY or `REFUSED_STREAM`. Any request
+    /// can be retried, whatever its method.
     Unprocessed,
-    /// The peer broke a rule on this stream, which was reset with this code.
+    /// The peer violated the protocol on this stream, which was reset.
     Violation(Violation),
 }
 
-/// Why a client's request was refused before it became a stream. Counted and answered already.
+/// Why a client's request was refused before it was reported. It has been reset or answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its head breaks a rule of RFC 9113 section 8; the stream was reset.
+    /// Its head violates RFC 9113 section 8; the stream was reset.
     Malformed(&'static str),
     /// Its head is larger than announced; it was answered with 431.
     HeadTooLarge,

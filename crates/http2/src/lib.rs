@@ -1,10 +1,10 @@
-//! HTTP/2 (RFC 9113) without I/O: bytes and the time go in, events and bytes come out.
+//! A sans-I/O HTTP/2 engine (RFC 9113): bytes and the current time in, events and bytes out.
 //!
-//! A [`Connection`] of either role parses frames, keeps the states of streams and the windows, and
-//! refuses what breaks a rule. Whoever owns it moves its bytes: [`Connection::receive`] takes what
-//! arrived and reports one [`Event`] at a time, [`Connection::output`] yields what is to be sent.
-//! Nothing here waits: a stream that cannot send is told so, and [`Connection::next_writable`] says
-//! whose turn it is.
+//! A [`Connection`] of either role parses frames, tracks streams and flow-control windows, and
+//! enforces the protocol. The caller moves the bytes: [`Connection::receive`] processes input and
+//! reports one [`Event`] at a time; [`Connection::output`] returns the bytes to send. Nothing
+//! blocks: when a stream cannot send, [`Connection::send_data`] returns 0, and
+//! [`Connection::next_writable`] later returns the streams that can.
 //!
 //! ```text
 //!            bytes ─▶ receive ─▶ frames ─▶ hpack ─▶ head ─▶ text of a head, DATA
@@ -14,12 +14,12 @@
 //! output ◀─ bytes ◀─ frames ◀─ hpack ◀─ head ◀─ text of a head, DATA
 //! ```
 //!
-//! Heads are the text of HTTP/1.1 on both sides of this crate ([`Scratch`]), so that one strict parser
-//! decides what every version of HTTP may say.
+//! Message heads enter and leave this crate as HTTP/1.1 text ([`Scratch`]), so that one strict
+//! parser checks them for every version of HTTP.
 //!
-//! **Memory.** An idle connection keeps [`Connection::IDLE_MAX_BYTES`] at most, most of it tables for
-//! header compression that fill with use. A stream takes [`Connection::STREAM_BYTES`], and what it
-//! receives belongs to the caller, at most a window.
+//! **Memory.** An idle connection uses at most [`Connection::IDLE_MAX_BYTES`], mostly header
+//! compression tables, which grow with use. A stream uses [`Connection::STREAM_BYTES`]. Received
+//! content is kept by the caller, at most one window per stream.
 
 mod budget;
 mod connection;

@@ -1,24 +1,24 @@
-//! What is to be sent: frames in order, and before the next of them those that concern the
-//! connection.
+//! The send buffer: stream frames in order; control frames are inserted before the next frame.
 
 use crate::frame::{HEAD_BYTES, Head, flag};
+use crate::hpack::Encoder;
 
 /// Bytes waiting for the peer to take them.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
-    /// Acknowledgements, windows, GOAWAY: go before any frame of a stream that has not begun.
+    /// Acknowledgements, `WINDOW_UPDATE`, GOAWAY: sent before any stream frame that has not begun.
     control: Vec<u8>,
     control_sent: usize,
     /// HEADERS, DATA and `RST_STREAM`, in order.
     frames: Vec<u8>,
     frames_sent: usize,
-    /// What is missing of the frame whose beginning was sent.
+    /// Unsent bytes of the frame that was sent in part.
     cut: usize,
-    /// Where the last of `frames` begins.
+    /// Start of the last frame in `frames`.
     last: usize,
 }
 
-/// Buffers up to this size are kept for the next frames, larger ones are freed when all is sent.
+/// Buffers up to this size are kept when they become empty, larger ones are freed.
 pub(crate) const KEPT_MAX_BYTES: usize = 4096;
 
 impl Output {
@@ -28,7 +28,7 @@ impl Output {
         [cut, &self.control[self.control_sent..], rest]
     }
 
-    /// Notes that this many bytes were sent.
+    /// Removes bytes that were sent.
     pub(crate) fn advance(&mut self, mut count: usize) {
         let of_cut = count.min(self.cut);
         self.frames_sent += of_cut;
@@ -66,7 +66,7 @@ impl Output {
         self.control.is_empty() && self.frames.is_empty()
     }
 
-    /// Returns the bytes of frames that wait.
+    /// Returns the number of unsent bytes in stream frames.
     pub(crate) fn frames_len(&self) -> usize {
         self.frames.len() - self.frames_sent
     }
@@ -75,7 +75,7 @@ impl Output {
         self.control.len() - self.control_sent
     }
 
-    /// Appends a frame that concerns the connection, or the window of a stream.
+    /// Appends a control frame.
     pub(crate) fn put_control(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         crate::frame::put(&mut self.control, kind, flags, stream, payload);
     }
@@ -93,19 +93,24 @@ impl Output {
     }
 
     /// Appends a header block of any length, which `write` writes, as one HEADERS frame and as many
-    /// CONTINUATION frames as it takes; nothing if it fails.
+    /// CONTINUATION frames as it takes. If `write` fails, nothing is appended and the encoder is as
+    /// if nothing had been encoded.
     pub(crate) fn put_block<T, E>(
         &mut self,
-        stream: u32,
-        ended: bool,
+        encoder: &mut Encoder,
+        (stream, ended): (u32, bool),
         payload_max: usize,
-        write: impl FnOnce(&mut Vec<u8>) -> Result<T, E>,
+        write: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> Result<T, E>,
     ) -> Result<T, E> {
         use crate::frame::kind::{CONTINUATION, HEADERS};
         self.make_room();
         let start = self.frames.len();
         self.frames.extend_from_slice(&[0; HEAD_BYTES]);
-        let written = write(&mut self.frames).inspect_err(|_| self.frames.truncate(start))?;
+        encoder.begin(&mut self.frames);
+        let written = write(encoder, &mut self.frames).inspect_err(|_| {
+            self.frames.truncate(start);
+            encoder.abandon_block();
+        })?;
         self.last = start;
         let length = self.frames.len() - start - HEAD_BYTES;
         let ends = if ended { flag::END_STREAM } else { 0 };
@@ -124,7 +129,8 @@ impl Output {
         Ok(written)
     }
 
-    /// Has the last frame end its stream, if it is one of this stream that has not begun to be sent.
+    /// Sets `END_STREAM` on the last frame, if that belongs to this stream and has not been sent in
+    /// part. Returns whether it did.
     pub(crate) fn end_with_last(&mut self, stream: u32) -> bool {
         use crate::frame::kind::{DATA, HEADERS};
         let begun = self.last < self.frames_sent + self.cut;
@@ -140,13 +146,14 @@ impl Output {
         true
     }
 
-    /// Drops what waits: the connection has failed. Control frames are kept.
+    /// Drops unsent stream frames, because the connection has failed. Keeps control frames and the
+    /// rest of a frame that was sent in part.
     pub(crate) fn drop_frames(&mut self) {
         self.frames.truncate(self.frames_sent + self.cut);
         self.last = self.frames.len();
     }
 
-    /// Drops what was sent, where that is most of the buffer.
+    /// Removes sent bytes from the buffer once they are most of it.
     fn make_room(&mut self) {
         if self.frames_sent > KEPT_MAX_BYTES && self.frames_sent * 2 > self.frames.len() {
             self.frames.drain(..self.frames_sent);
@@ -155,7 +162,7 @@ impl Output {
         }
     }
 
-    /// Frees memory that only waits for use.
+    /// Frees unused memory.
     pub(crate) fn shrink(&mut self) {
         self.control.shrink_to_fit();
         self.frames.shrink_to_fit();
@@ -214,16 +221,17 @@ mod tests {
     fn long_blocks_continue() {
         let mut output = Output::default();
         let block = |bytes: usize| {
-            move |out: &mut Vec<u8>| {
+            move |_: &mut Encoder, out: &mut Vec<u8>| {
                 out.resize(out.len() + bytes, 7);
                 Ok::<_, ()>(())
             }
         };
-        output.put_block(1, true, 100, block(100)).unwrap();
-        output.put_block(3, true, 100, block(250)).unwrap();
+        let encoder = &mut Encoder::default();
+        output.put_block(encoder, (1, true), 100, block(100)).unwrap();
+        output.put_block(encoder, (3, true), 100, block(250)).unwrap();
         let found = heads(&all(&output));
         assert_eq!(found, [(1, 5, 1, 100), (1, 1, 3, 100), (9, 0, 3, 100), (9, 4, 3, 50)]);
-        let failed: Result<(), ()> = output.put_block(5, true, 100, |_| Err(()));
+        let failed: Result<(), ()> = output.put_block(encoder, (5, true), 100, |_, _| Err(()));
         assert!(failed.is_err() && heads(&all(&output)).len() == 4);
     }
 

@@ -5,7 +5,7 @@
 pub(crate) struct Priority {
     /// 0, the most urgent, to 7.
     pub(crate) urgency: u8,
-    /// Can be processed as it arrives, so it shares with others of its urgency.
+    /// The client can process it as it arrives, so it shares bandwidth with others of its urgency.
     pub(crate) incremental: bool,
 }
 
@@ -13,8 +13,8 @@ pub(crate) struct Priority {
 pub(crate) const URGENCY_DEFAULT: u8 = 3;
 
 impl Priority {
-    /// Reads a Priority field's value (section 4). What is not a parameter of ours is ignored, as
-    /// section 4 demands, and so is a value that is no dictionary.
+    /// Parses a Priority field's value (section 4). Unknown parameters, invalid values and a value
+    /// that is not a dictionary are ignored, as section 4 requires.
     pub(crate) fn parse(value: &[u8]) -> Priority {
         let mut priority = Priority { urgency: URGENCY_DEFAULT, incremental: false };
         for member in value.split(|&byte| byte == b',') {

@@ -17,7 +17,7 @@ const NO_RFC7540_PRIORITIES: u16 = 0x9;
 /// The initial window of streams and connections (section 6.9.2).
 pub(crate) const WINDOW_AT_FIRST: u32 = 65_535;
 
-/// What the peer has announced.
+/// The peer's settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerSettings {
     pub(crate) header_table_bytes: usize,
@@ -33,7 +33,7 @@ impl Default for PeerSettings {
     fn default() -> PeerSettings {
         PeerSettings {
             header_table_bytes: crate::hpack::TABLE_MAX_BYTES,
-            // Unlimited by the RFC; nothing is sent before the settings have arrived.
+            // No limit by default (section 6.5.2).
             streams_max: u32::MAX,
             window: WINDOW_AT_FIRST,
             frame_max_bytes: PAYLOAD_MAX_BYTES,
@@ -44,7 +44,7 @@ impl Default for PeerSettings {
 }
 
 impl PeerSettings {
-    /// Takes over what `payload` changes.
+    /// Applies the payload of a SETTINGS frame.
     pub(crate) fn apply(&mut self, payload: &[u8], from_client: bool) -> Result<(), Violation> {
         let (settings, rest) = payload.as_chunks::<6>();
         if !rest.is_empty() {
@@ -74,7 +74,7 @@ impl PeerSettings {
                 NO_RFC7540_PRIORITIES if value > 1 => {
                     return Err(Violation::protocol("NO_RFC7540_PRIORITIES is invalid"));
                 }
-                // Unknown ones are ignored (section 6.5.2), and MAX_HEADER_LIST_SIZE is advice.
+                // Unknown settings are ignored (section 6.5.2); MAX_HEADER_LIST_SIZE is advisory.
                 _ => {}
             }
         }
@@ -83,7 +83,7 @@ impl PeerSettings {
     }
 }
 
-/// What this side announces, as the payload of its SETTINGS.
+/// The settings that this side announces.
 pub(crate) struct Announced {
     pub(crate) is_client: bool,
     pub(crate) streams_max: u32,

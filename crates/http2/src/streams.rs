@@ -2,7 +2,7 @@
 
 use crate::priority::{Priority, URGENCY_DEFAULT};
 
-/// Names a stream of one connection. The key of a stream that was released names none.
+/// Identifies a stream of a connection. Keys of released streams are invalid and are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamKey {
     slot: u32,
@@ -11,19 +11,19 @@ pub struct StreamKey {
 }
 
 impl StreamKey {
-    /// Returns the stream's place among those that are held at the same time: a small number, for
-    /// tables beside the connection.
+    /// Returns the stream's slot: a small number, unique among the streams that exist at the same
+    /// time, for tables beside the connection.
     pub fn slot(self) -> usize {
         self.slot as usize
     }
 }
 
-/// How far the message has come that the peer sends.
+/// State of the message that the peer sends.
 ///
 /// ```text
 /// Head ─ final head ─▶ Body ─ END_STREAM ─▶ Ended
 /// ```
-/// The head of a request is there when its stream begins. A reset ends both directions.
+/// A request's stream starts with `Body` or `Ended`. A reset ends both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Receiving {
     Head,
@@ -31,7 +31,7 @@ pub(crate) enum Receiving {
     Ended,
 }
 
-/// How far the message has come that this side sends.
+/// State of the message that this side sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sending {
     Head,
@@ -39,7 +39,24 @@ pub(crate) enum Sending {
     Ended,
 }
 
-/// An extended CONNECT: the protocol, and what accepts its key.
+/// Whether a stream has to wait before it can send content.
+///
+/// ```text
+/// Free ─ no room ─▶ Queued ─ next_writable ─▶ Granted ─ send_data ─▶ Free, or waits again
+///   └─ its window is shut ─▶ Shut ─ the window opens ─▶ Queued
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Free,
+    /// Waits for its own send window.
+    Shut,
+    /// Waits in the connection's queue.
+    Queued,
+    /// May send a frame.
+    Granted,
+}
+
+/// An extended CONNECT: the protocol, and the value that accepts its key.
 pub(crate) type Upgrade = Box<(String, String)>;
 
 #[derive(Debug)]
@@ -49,28 +66,25 @@ pub(crate) struct Stream {
     pub(crate) id: u32,
     pub(crate) receiving: Receiving,
     pub(crate) sending: Sending,
-    /// Not released yet.
-    held: bool,
-    /// What the peer still accepts. Negative after it has lowered its initial window.
+    /// How much the peer still accepts, in bytes. Negative after it has lowered its initial window.
     pub(crate) send_window: i64,
-    /// What the peer may still send.
+    /// How much the peer may still send, in bytes.
     pub(crate) receive_window: i64,
-    /// What the receive window is when all has been consumed.
+    /// The receive window when everything has been consumed.
     pub(crate) window: u32,
-    /// Consumed, and not announced to the peer yet.
+    /// Received bytes that have not been consumed.
+    pub(crate) unconsumed: u32,
+    /// Consumed bytes that have not been credited to the peer.
     pub(crate) credit: u32,
-    /// What is missing of the length that the peer's head stated.
+    /// Content that is missing from the peer's content-length.
     pub(crate) content_left: Option<u64>,
     /// The request is a HEAD: its response has no body.
     pub(crate) is_head: bool,
     /// It is an extended CONNECT.
     pub(crate) upgrades: bool,
     pub(crate) upgrade: Option<Upgrade>,
-    /// Data waits to be sent.
-    pub(crate) waits: bool,
-    /// It was told that it is its turn to send.
-    pub(crate) turn: bool,
-    /// As signalled by the peer.
+    pub(crate) turn: Turn,
+    /// The priority, if the peer has signalled one.
     pub(crate) priority: Option<Priority>,
 }
 
@@ -81,17 +95,16 @@ impl Stream {
             id: 0,
             receiving,
             sending: Sending::Head,
-            held: true,
             send_window: i64::from(send_window),
             receive_window: i64::from(window),
             window,
+            unconsumed: 0,
             credit: 0,
             content_left: None,
             is_head: false,
             upgrades: false,
             upgrade: None,
-            waits: false,
-            turn: false,
+            turn: Turn::Free,
             priority: None,
         }
     }
@@ -105,16 +118,16 @@ impl Stream {
     }
 }
 
-/// The streams that are held or not complete. Their places are used again.
+/// The streams that have not been released. Slots are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     slots: Vec<Option<Stream>>,
     free: Vec<u32>,
-    /// Those on the wire: identifier and place, in ascending order, as identifiers are chosen.
+    /// Open streams: identifier and slot, in ascending order of identifiers.
     by_id: Vec<(u32, u32)>,
     /// The number of streams ever added.
     added: u32,
-    /// Streams with a priority of their own.
+    /// Number of streams with a priority.
     prioritised: u32,
 }
 
@@ -135,7 +148,7 @@ impl Streams {
         StreamKey { slot, number: self.added }
     }
 
-    /// Gives a stream its identifier, which is higher than all others.
+    /// Sets a stream's identifier, which must be higher than all others.
     pub(crate) fn name(&mut self, key: StreamKey, id: u32) {
         if let Some(stream) = self.get_mut(key) {
             stream.id = id;
@@ -156,7 +169,7 @@ impl Streams {
     /// Returns the stream with this identifier.
     pub(crate) fn find(&self, id: u32) -> Option<StreamKey> {
         let at = match self.by_id.last() {
-            // Most frames concern the newest stream.
+            // Most frames belong to the newest stream.
             Some(&(last, _)) if last == id => self.by_id.len() - 1,
             _ => self.by_id.binary_search_by_key(&id, |&(id, _)| id).ok()?,
         };
@@ -173,38 +186,25 @@ impl Streams {
         }
     }
 
-    /// Returns whether any stream has a priority of its own.
+    /// Returns whether any stream has a priority.
     pub(crate) fn are_prioritised(&self) -> bool {
         self.prioritised > 0
     }
 
-    /// Notes that its holder does not need it any more.
-    pub(crate) fn release(&mut self, key: StreamKey) {
-        if let Some(stream) = self.get_mut(key) {
-            stream.held = false;
-            self.settle(key);
-        }
-    }
-
-    pub(crate) fn is_held(&self, key: StreamKey) -> bool {
-        self.get(key).is_some_and(|stream| stream.held)
-    }
-
-    /// Removes what is not needed any more: from the wire's list what is complete, and altogether
-    /// what is released besides.
+    /// Removes a stream from the open ones if it is complete.
     pub(crate) fn settle(&mut self, key: StreamKey) {
-        let Some(stream) = self.get(key) else { return };
-        if !stream.is_complete() {
-            return;
-        }
-        let (id, held, prioritised) = (stream.id, stream.held, stream.priority.is_some());
-        if let Ok(at) = self.by_id.binary_search_by_key(&id, |&(id, _)| id) {
+        if let Some(stream) = self.get(key)
+            && stream.is_complete()
+            && let Ok(at) = self.by_id.binary_search_by_key(&stream.id, |&(id, _)| id)
+        {
             self.by_id.remove(at);
         }
-        if held {
-            return;
-        }
-        self.prioritised -= u32::from(prioritised);
+    }
+
+    /// Removes a stream that is complete.
+    pub(crate) fn remove(&mut self, key: StreamKey) {
+        let Some(stream) = self.get(key) else { return };
+        self.prioritised -= u32::from(stream.priority.is_some());
         self.slots[key.slot()] = None;
         self.free.push(key.slot);
         if self.free.len() == self.slots.len() {
@@ -213,12 +213,12 @@ impl Streams {
         }
     }
 
-    /// Returns the streams that are on the wire and not complete.
+    /// Returns the number of open streams.
     pub(crate) fn open(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Returns the streams that are held or open.
+    /// Returns the number of streams that have not been released.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -240,7 +240,7 @@ impl Streams {
         })
     }
 
-    /// Frees memory that only waits for use.
+    /// Frees unused memory.
     pub(crate) fn shrink(&mut self) {
         self.slots.shrink_to_fit();
         self.free.shrink_to_fit();

@@ -1,9 +1,9 @@
 //! Receive windows (RFC 9113 section 5.2) that grow with the bandwidth-delay product.
 //!
-//! A window that is smaller than what is under way at once limits a transfer; a larger one is memory
-//! for peers whose bodies are not read. So streams begin with a small one, and while a body moves
-//! steadily, a PING measures how much arrives in a round-trip time. Where that is most of a window,
-//! windows double.
+//! A window smaller than the bandwidth-delay product limits throughput; a larger one only buffers
+//! bodies that are not read. Streams therefore start with a small window. While a body is being
+//! transferred, a PING measures how many bytes arrive in one round-trip time; if that is most of a
+//! window, windows double.
 
 use model::Moment;
 
@@ -14,7 +14,7 @@ pub(crate) struct WindowSize {
     first: u32,
     max: u32,
     probe: Option<Probe>,
-    /// When the last probe ended: they take turns with as much time without one.
+    /// No probe starts before this time: after each there is a pause of the same length.
     rests_until: Moment,
 }
 
@@ -24,7 +24,7 @@ struct Probe {
     received: u64,
 }
 
-/// Marks a PING of ours that measures, apart from others.
+/// Payload of the PING that measures.
 pub(crate) const PROBE: [u8; 8] = *b"weir-bdp";
 
 impl WindowSize {
@@ -38,7 +38,7 @@ impl WindowSize {
         }
     }
 
-    /// Returns the window that a stream is to have.
+    /// Returns the window that streams should have, in bytes.
     pub(crate) fn window(&self) -> u32 {
         self.window
     }
@@ -51,7 +51,7 @@ impl WindowSize {
         }
     }
 
-    /// Half of a stream's window has been used up: returns whether to measure, by a PING with
+    /// Called when half of a stream's window was consumed. Returns whether to send a PING with
     /// [`PROBE`].
     pub(crate) fn begins_probe(&mut self, now: Moment) -> bool {
         let begins = self.probe.is_none() && self.window < self.max && now >= self.rests_until;
@@ -61,7 +61,7 @@ impl WindowSize {
         begins
     }
 
-    /// The PING is acknowledged.
+    /// Called when the PING was acknowledged.
     pub(crate) fn ends_probe(&mut self, now: Moment) {
         let Some(probe) = self.probe.take() else { return };
         self.rests_until = now + now.since(probe.sent);
@@ -70,7 +70,7 @@ impl WindowSize {
         }
     }
 
-    /// Memory is short: back to the first size, for good.
+    /// Returns to the initial size permanently, because memory is short.
     pub(crate) fn shrink(&mut self) {
         self.window = self.first;
         self.max = self.first;
@@ -83,8 +83,8 @@ mod tests {
 
     use super::*;
 
-    /// A path with a round-trip time of `rtt_ms` that carries `per_ms` bytes in a millisecond at most:
-    /// the window after ten seconds of a body.
+    /// A path with a round-trip time of `rtt_ms` that carries `per_ms` bytes in a millisecond at
+    /// most: the window after ten seconds of a body.
     fn after_a_transfer(rtt_ms: u64, per_ms: u64) -> u32 {
         let mut size = WindowSize::new(65_535, 16 << 20);
         let mut now = Moment::ZERO;

@@ -1,10 +1,10 @@
-//! Servers that close idle connections without notice, under POSTs paced so that some of them meet the
-//! close: none may fail, and none may be executed twice. A second balancer that reuses connections
-//! blindly, with its own servers, shows that the situation is real. A short one runs in
+//! Servers that close idle connections without notice, under POSTs paced so that some of them meet
+//! the close: none may fail, and none may be executed twice. A second balancer that reuses
+//! connections blindly, with its own servers, shows that the situation is real. A short one runs in
 //! `stale.rs`, a long one in `prove_stale.rs`.
 //!
-//! The servers of the second kind are behind a link with a delay: a close and a request cross on the
-//! way, and do so for a time that does not depend on how quick the machine is.
+//! The servers of the second kind are behind a link with a delay: a close and a request cross on
+//! the way, and do so for a time that does not depend on how quick the machine is.
 
 use std::time::Duration;
 

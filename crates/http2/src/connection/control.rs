@@ -7,6 +7,7 @@ use super::{Connection, EARLY_MAX, Event, GOAWAY_SEEN, Leaving, Role};
 use crate::error::{Code, Ended, Violation};
 use crate::frame::{Head, MAX_31, flag, kind, number};
 use crate::priority::Priority;
+use crate::streams::StreamKey;
 use crate::window::PROBE;
 
 impl Connection {
@@ -15,7 +16,7 @@ impl Connection {
             return Err(Violation::protocol("PRIORITY without a stream"));
         }
         self.budget.spend(1, "PRIORITY frames", now)?;
-        // It is deprecated (RFC 9113 section 5.3.2); what it says is not used, but may be wrong.
+        // Deprecated (RFC 9113 section 5.3.2): checked and otherwise ignored.
         let violation = match payload.len() {
             5 if number(payload) == Some(head.stream) => {
                 Violation::protocol("a stream that depends on itself")
@@ -49,7 +50,7 @@ impl Connection {
             (Role::Client { .. }, Code::REFUSED_STREAM) => Ended::Unprocessed,
             _ => Ended::ByPeer(code),
         };
-        Ok(self.streams.is_held(key).then_some(Event::Ended { stream: key, why }))
+        Ok(Some(Event::Ended { stream: key, why }))
     }
 
     pub(super) fn settings(&mut self, head: Head, payload: &[u8], now: Moment) -> Happened {
@@ -66,7 +67,7 @@ impl Connection {
         let before = self.peer.window;
         self.peer.apply(payload, self.role == Role::Server)?;
         self.encoder.limit(self.peer.header_table_bytes);
-        // RFC 9113 section 6.9.2: open streams follow.
+        // The change applies to open streams (RFC 9113 section 6.9.2).
         let change = i64::from(self.peer.window) - i64::from(before);
         if change != 0 {
             for stream in self.streams.iter_mut() {
@@ -76,7 +77,10 @@ impl Connection {
                     return Err(Violation::new(Code::FLOW_CONTROL_ERROR, rule));
                 }
             }
-            self.queue_all_waiting();
+            let keys: Vec<StreamKey> = self.streams.keys().collect();
+            for key in keys {
+                self.queue_if_open(key);
+            }
         }
         self.output.put_control(kind::SETTINGS, flag::ACK, 0, &[]);
         Ok(None)
@@ -91,11 +95,11 @@ impl Connection {
         };
         if !head.has(flag::ACK) {
             self.budget.spend(1, "PING frames", now)?;
-            self.acknowledge_ping(&payload);
+            self.output.put_control(kind::PING, flag::ACK, 0, &payload);
         } else if payload == PROBE {
             self.window_size.ends_probe(now);
         } else if payload == GOAWAY_SEEN && self.leaving == Leaving::Announced {
-            let last = if self.role == Role::Server { self.last_begun } else { 0 };
+            let last = self.last_processed();
             self.leaving = Leaving::Final { last };
             self.put_goaway(last, Code::NO_ERROR, "");
         } else {
@@ -114,10 +118,10 @@ impl Connection {
             return Err(Violation::size("GOAWAY is shorter than 8 bytes"));
         };
         let code = Code(u32::from_be_bytes(*code));
-        // The streams of this side, which a client has and a server has not.
+        // It concerns streams that this side opens; a server opens none.
         let last = if self.role == Role::Server { MAX_31 } else { last };
         let is_first = self.peer_last.is_none();
-        // It may not rise (RFC 9113 section 6.8); what was given up already stays given up.
+        // It must not increase (RFC 9113 section 6.8).
         self.peer_last = Some(self.peer_last.map_or(last, |before| before.min(last)));
         Ok(is_first.then_some(Event::GoingAway(code)))
     }
@@ -151,7 +155,7 @@ impl Connection {
         if stream.send_window > i64::from(MAX_31) {
             return self.stream_violated(key, overflows);
         }
-        self.queue_if_waiting(key);
+        self.queue_if_open(key);
         Ok(None)
     }
 

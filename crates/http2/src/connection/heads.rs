@@ -5,7 +5,7 @@ use model::Moment;
 use super::receive::Happened;
 use super::{Connection, Event, Leaving, Role};
 use crate::error::{Code, Refusal, Violation};
-use crate::frame::{Head, MAX_31, flag, number, unpadded};
+use crate::frame::{Head, flag, number, unpadded};
 use crate::head::{Fault, HeadReader, Message, ResponseContext, Scratch};
 use crate::streams::{Receiving, Stream, StreamKey};
 
@@ -18,8 +18,8 @@ pub(super) struct Block {
     bytes: Vec<u8>,
 }
 
-/// Blocks may be this many times as long as the largest head: a peer that encodes badly is not at
-/// fault, one that never ends is (CONTINUATION flood, CVE-2024-27316).
+/// A block may be this many times as long as the largest head. Inefficient encoding is allowed, an
+/// endless block is not (CONTINUATION flood, CVE-2024-27316).
 const BLOCK_PER_HEAD: usize = 4;
 const BLOCK_MIN_BYTES: usize = 64 * 1024;
 
@@ -65,7 +65,7 @@ impl Connection {
         let Some(mut block) = self.block.take() else {
             return Err(Violation::protocol("CONTINUATION without a header block"));
         };
-        // A long block takes few frames; many short ones are no way to send one.
+        // Even a long block needs few frames; short ones cost twice.
         self.budget.spend(1 + u32::from(payload.len() < 64), "CONTINUATION frames", now)?;
         block.bytes.extend_from_slice(payload);
         let max = (self.config.head_max_bytes as usize * BLOCK_PER_HEAD).max(BLOCK_MIN_BYTES);
@@ -80,7 +80,8 @@ impl Connection {
         self.whole_block(&block, &bytes, scratch, now)
     }
 
-    /// Decodes a header block; whatever becomes of it, since the next ones build on it.
+    /// Decodes a header block, even if its stream is refused or closed: later blocks depend on the
+    /// table.
     fn whole_block(
         &mut self,
         block: &Block,
@@ -133,7 +134,7 @@ impl Connection {
         if let Leaving::Final { last } = self.leaving
             && id > last
         {
-            // The client knows that it is not processed; it may only not know it yet.
+            // It crossed with the final GOAWAY, which says that it is not processed.
             self.put_reset(id, Code::REFUSED_STREAM);
             return Ok(None);
         }
@@ -156,7 +157,7 @@ impl Connection {
                 return self.refused(Refusal::HeadTooLarge);
             }
         };
-        let window = self.config.window_bytes.min(MAX_31);
+        let window = self.config.window_bytes;
         let receiving = if block.ends { Receiving::Ended } else { Receiving::Body };
         let early = self.early.iter().position(|&(early, _)| early == id);
         let early = early.and_then(|at| self.early.remove(at)).map(|(_, priority)| priority);
@@ -218,8 +219,7 @@ impl Connection {
         if block.ends {
             self.receiving_ended(key);
         }
-        let is_held = self.streams.is_held(key);
-        Ok(is_held.then_some(Event::Response { stream: key, ended: block.ends }))
+        Ok(Some(Event::Response { stream: key, ended: block.ends }))
     }
 
     fn trailers(
@@ -246,8 +246,7 @@ impl Connection {
             Err(Fault::TooLarge) => Violation::protocol("trailers larger than announced"),
             Ok(()) => {
                 self.receiving_ended(key);
-                let is_held = self.streams.is_held(key);
-                return Ok(is_held.then_some(Event::Trailers { stream: key }));
+                return Ok(Some(Event::Trailers { stream: key }));
             }
         };
         self.stream_violated(key, violation)

@@ -1,7 +1,8 @@
-//! A connection: its states, and what its owner may do with it.
+//! A connection: its state and its interface.
 
 mod control;
 mod heads;
+mod interface;
 mod receive;
 mod send;
 
@@ -10,9 +11,8 @@ use std::collections::VecDeque;
 use model::Moment;
 
 use crate::budget::Budget;
-use crate::error::{Code, Ended, Refusal, Violation};
-use crate::frame::{MAX_31, PREFACE, flag, kind};
-use crate::head::{Scratch, WebSocket};
+use crate::error::{Code, Violation};
+use crate::frame::{MAX_31, PREFACE, kind};
 use crate::hpack::{Decoder, Encoder};
 use crate::output::Output;
 use crate::priority::Priority;
@@ -20,134 +20,59 @@ use crate::settings::{Announced, PeerSettings, WINDOW_AT_FIRST};
 use crate::streams::{Receiving, Sending, Stream, StreamKey, Streams};
 use crate::window::WindowSize;
 
+pub use interface::{Config, Event, Role};
 pub use send::SendError;
-
-/// Which end of a connection this is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Sends requests, to an `https` server or an `http` one.
-    Client {
-        /// The connection is secured.
-        is_https: bool,
-    },
-    /// Answers requests.
-    Server,
-}
-
-/// How a connection behaves.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    /// The most requests that a client may have open at once. Servers only.
-    pub streams_max: u32,
-    /// The largest head, in bytes as RFC 9113 section 6.5.2 counts them.
-    pub head_max_bytes: u32,
-    /// The receive window of a stream at first, in bytes.
-    pub window_bytes: u32,
-    /// The largest receive window of a stream.
-    pub window_max_bytes: u32,
-    /// The receive window of the connection, in bytes: enough for all its streams, so that one whose
-    /// body is not read does not hold up the others. At least 65,535.
-    pub connection_window_bytes: u32,
-    /// How an extended CONNECT becomes an Upgrade.
-    pub websocket: WebSocket,
-}
-
-/// What has happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
-    /// A client's request has arrived: [`Scratch::text`] is its head.
-    Request {
-        /// Its stream.
-        stream: StreamKey,
-        /// It has neither content nor trailers.
-        ended: bool,
-    },
-    /// A response, or an informational one: [`Scratch::text`] is its head.
-    Response {
-        /// Its stream.
-        stream: StreamKey,
-        /// It has neither content nor trailers.
-        ended: bool,
-    },
-    /// Content. Until [`Connection::consumed`] says that it was consumed, it takes up the window.
-    Data {
-        /// Its stream.
-        stream: StreamKey,
-        /// May be empty where it ends the message.
-        data: &'a [u8],
-        /// It is the last.
-        ended: bool,
-    },
-    /// Trailers, which end the message: [`Scratch::text`] has their lines.
-    Trailers {
-        /// Its stream.
-        stream: StreamKey,
-    },
-    /// The stream has ended before its messages were complete.
-    Ended {
-        /// Which.
-        stream: StreamKey,
-        /// And why.
-        why: Ended,
-    },
-    /// A request was refused before it became a stream.
-    Refused(Refusal),
-    /// The peer will not process streams that begin from now on.
-    GoingAway(Code),
-    /// The peer broke a rule of the connection, which is over once the output is sent.
-    Violation(Violation),
-}
 
 /// A connection.
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
     config: Config,
-    /// A violation, or GOAWAY with an error: nothing that arrives is looked at any more.
+    /// The connection has failed: input is discarded.
     failed: bool,
-    /// What is missing of the client's preface.
+    /// Bytes of the client's preface that have not arrived.
     preface_left: usize,
-    /// A frame of which only the beginning has arrived.
+    /// The start of an incomplete frame.
     partial: Vec<u8>,
-    /// The rest of a DATA frame.
+    /// The DATA frame in progress.
     data: Option<receive::Incoming>,
-    /// A header block that CONTINUATION frames follow.
+    /// The header block in progress.
     block: Option<heads::Block>,
     decoder: Decoder,
     encoder: Encoder,
     peer: PeerSettings,
     streams: Streams,
     budget: Budget,
-    /// The highest stream that the client has begun.
+    /// The highest stream that the client has opened.
     last_begun: u32,
-    /// Identifiers of streams that this side has reset: their frames may still arrive.
+    /// Streams that this side has reset and whose frames may still arrive.
     reset: VecDeque<u32>,
-    /// All streams up to this one may be among those that `reset` has forgotten.
+    /// The highest stream that was removed from `reset` because it was full.
     reset_forgotten: u32,
-    /// Priorities of requests that have not arrived (RFC 9218 section 7.1).
+    /// Priorities of streams that have not been opened (RFC 9218 section 7.1).
     early: VecDeque<(u32, Priority)>,
-    /// What the peer may still send on all streams.
+    /// How much the peer may still send on all streams, in bytes.
     receive_window: i64,
-    /// Consumed, and not announced to the peer yet.
+    /// Consumed bytes that have not been credited to the peer.
     credit: u32,
     window_size: WindowSize,
-    /// What the peer still accepts on all streams.
+    /// How much the peer still accepts on all streams, in bytes.
     send_window: i64,
     output: Output,
-    /// Streams that wait for room in the output or in the connection's window.
+    /// Streams that wait for the output buffer or the connection's send window.
     waiting: VecDeque<StreamKey>,
-    /// How many streams were told that it is their turn, and may not have sent yet.
+    /// Number of streams in [`Turn::Granted`], at most.
     turns: usize,
-    /// How many turns were given by urgency since the last that was given by waiting time.
+    /// Number of turns granted by urgency since the last one granted by waiting time.
     turns_by_urgency: u8,
-    /// The peer has exhausted its budget by what was sent to it.
+    /// The budget was exhausted while sending; reported with the next input.
     overloaded: Option<Violation>,
     leaving: Leaving,
-    /// The last stream that the peer will process, by its GOAWAY.
+    /// The last stream that the peer processes, from its GOAWAY.
     peer_last: Option<u32>,
 }
 
-/// How far this side has come in ending the connection (RFC 9113 section 6.8).
+/// Progress of a graceful shutdown (RFC 9113 section 6.8).
 ///
 /// ```text
 /// No ─ go_away ─▶ Announced ─ the PING is acknowledged ─▶ Final
@@ -155,44 +80,50 @@ pub struct Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaving {
     No,
-    /// Requests that cross with the announcement are still served.
+    /// Requests that cross with GOAWAY are still served.
     Announced,
-    /// Later requests are not.
+    /// Later requests are refused.
     Final {
         last: u32,
     },
 }
 
-/// Marks the PING that tells when the peer has seen GOAWAY.
+/// Payload of the PING whose acknowledgement shows that the peer has seen GOAWAY.
 const GOAWAY_SEEN: [u8; 8] = *b"weir-bye";
 
 impl Connection {
-    /// The most memory that an idle connection keeps, in bytes.
+    /// Maximum memory of an idle connection in bytes, after [`Connection::shrink`]. Before that,
+    /// there is also the space of streams that were open at the same time.
     pub const IDLE_MAX_BYTES: usize = size_of::<Connection>()
         + crate::hpack::MEMORY_MAX_BYTES
         + 2 * crate::output::KEPT_MAX_BYTES
         + RESET_MAX * size_of::<u32>()
         + EARLY_MAX * size_of::<(u32, Priority)>();
 
-    /// What each stream takes, in bytes, but for content that the caller keeps.
+    /// Memory per stream in bytes, without content, which the caller keeps.
     pub const STREAM_BYTES: usize =
         size_of::<Option<Stream>>() + size_of::<(u32, u32)>() + size_of::<u32>();
 
-    /// Begins a connection: its preface and settings are in the output.
+    /// Starts a connection; its preface and SETTINGS are in the output.
     pub fn new(role: Role, config: Config, now: Moment) -> Connection {
         let mut output = Output::default();
         let is_client = role != Role::Server;
         if is_client {
             output.put_raw(PREFACE);
         }
-        let Config { streams_max, head_max_bytes, window_bytes, .. } = config;
-        let window = window_bytes.min(MAX_31);
+        // RFC 9113 section 6.9.1.
+        let config = Config {
+            window_bytes: config.window_bytes.min(MAX_31),
+            window_max_bytes: config.window_max_bytes.min(MAX_31),
+            connection_window_bytes: config.connection_window_bytes.clamp(WINDOW_AT_FIRST, MAX_31),
+            ..config
+        };
+        let Config { streams_max, head_max_bytes, window_bytes: window, .. } = config;
         let announced = Announced { is_client, streams_max, window, head_max_bytes };
         output.put_control(kind::SETTINGS, 0, 0, &announced.payload());
-        let whole = config.connection_window_bytes.clamp(WINDOW_AT_FIRST, MAX_31);
-        if whole > WINDOW_AT_FIRST {
-            let more = (whole - WINDOW_AT_FIRST).to_be_bytes();
-            output.put_control(kind::WINDOW_UPDATE, 0, 0, &more);
+        if config.connection_window_bytes > WINDOW_AT_FIRST {
+            let more = config.connection_window_bytes - WINDOW_AT_FIRST;
+            output.put_control(kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
         }
         Connection {
             role,
@@ -211,9 +142,9 @@ impl Connection {
             reset: VecDeque::new(),
             reset_forgotten: 0,
             early: VecDeque::new(),
-            receive_window: i64::from(whole),
+            receive_window: i64::from(config.connection_window_bytes),
             credit: 0,
-            window_size: WindowSize::new(window, config.window_max_bytes.min(MAX_31)),
+            window_size: WindowSize::new(window, config.window_max_bytes),
             send_window: i64::from(WINDOW_AT_FIRST),
             output,
             waiting: VecDeque::new(),
@@ -235,33 +166,34 @@ impl Connection {
         !self.output.is_empty()
     }
 
-    /// Notes that this many bytes of the output were sent.
+    /// Removes sent bytes from the output.
     pub fn sent(&mut self, count: usize) {
         self.turns = 0;
         self.output.advance(count);
     }
 
-    /// Returns whether the connection has failed: nothing that arrives is looked at any more.
+    /// Returns whether the connection has failed; input is then discarded.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Returns whether the peer's settings have arrived, with which it must begin.
+    /// Returns whether the peer's first SETTINGS frame has arrived.
     pub fn is_established(&self) -> bool {
         self.peer.arrived
     }
 
-    /// Returns how many streams are held, or open on the wire.
+    /// Returns the number of streams that have not been released.
     pub fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// Returns how many streams the peer accepts at once.
+    /// Returns the number of concurrent streams that the peer accepts.
     pub fn streams_max(&self) -> u32 {
         self.peer.streams_max
     }
 
-    /// Returns whether requests can still be sent: neither side has said that it leaves.
+    /// Returns whether requests can be sent: neither side has sent GOAWAY, and there are
+    /// identifiers left.
     pub fn accepts_requests(&self) -> bool {
         !self.failed
             && self.peer_last.is_none()
@@ -269,24 +201,27 @@ impl Connection {
             && self.last_begun < MAX_31 - 2
     }
 
-    /// Returns how much content the peer still accepts on all streams together, less what waits to
-    /// be sent.
+    /// Returns how many bytes of content can be sent on all streams together, beyond those already
+    /// in the output.
     pub fn send_window(&self) -> i64 {
         self.send_window
     }
 
-    /// Reserves a stream for a request. It is on the wire, and counts towards the peer's limit, once
-    /// its head is sent.
+    /// Creates a stream for a request. It is opened, and counts towards the peer's limit, when its
+    /// head is sent.
     pub fn open(&mut self) -> StreamKey {
-        let window = self.config.window_bytes.min(MAX_31);
+        let window = self.config.window_bytes;
         self.streams.add(Stream::new(Receiving::Head, self.peer.window, window))
     }
 
-    /// Notes that so much of a stream's content was consumed: the peer may send as much again.
+    /// Credits consumed content to the peer, which may then send as much again. Releasing a stream
+    /// credits the rest.
     pub fn consumed(&mut self, key: StreamKey, count: usize, now: Moment) {
-        let count = count as u32;
-        self.credit_connection(count);
         let wanted = self.window_size.window();
+        let Some(stream) = self.streams.get_mut(key) else { return };
+        let count = stream.unconsumed.min(count as u32);
+        stream.unconsumed -= count;
+        self.credit_connection(count);
         let Some(stream) = self.streams.get_mut(key) else { return };
         if stream.receiving != Receiving::Body {
             return;
@@ -295,7 +230,7 @@ impl Connection {
         if stream.credit < stream.window / 2 {
             return;
         }
-        // The window follows the connection's choice; it shrinks by credit that is withheld.
+        // The stream's window follows `wanted`; it shrinks by withholding credit.
         let window = wanted.max(stream.window - stream.credit.min(stream.window));
         let more = (stream.credit + window).saturating_sub(stream.window);
         let grown = window.saturating_sub(stream.window);
@@ -306,26 +241,26 @@ impl Connection {
         stream.receive_window += i64::from(more);
         let id = stream.id;
         self.output.put_control(kind::WINDOW_UPDATE, 0, id, &more.to_be_bytes());
-        // The connection's window is enough for those of all streams.
+        // The connection's window must cover those of all streams.
         self.credit_connection(grown);
         if self.window_size.begins_probe(now) {
             self.output.put_control(kind::PING, 0, 0, &crate::window::PROBE);
         }
     }
 
-    /// Lets the peer send as much more on all streams together.
+    /// Credits bytes to the connection's receive window.
     fn credit_connection(&mut self, count: u32) {
         self.credit += count;
         let room = (i64::from(MAX_31) - self.receive_window).max(0) as u32;
         let more = self.credit.min(room);
-        if self.credit >= self.config.connection_window_bytes.max(WINDOW_AT_FIRST) / 2 && more > 0 {
+        if self.credit >= self.config.connection_window_bytes / 2 && more > 0 {
             self.output.put_control(kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
             self.receive_window += i64::from(more);
             self.credit -= more;
         }
     }
 
-    /// Resets a stream, so that the peer does not take either message for complete.
+    /// Resets a stream, so that the peer does not consider either message complete.
     pub fn reset(&mut self, key: StreamKey, code: Code) {
         let Some(stream) = self.streams.get_mut(key) else { return };
         if stream.is_complete() {
@@ -333,16 +268,16 @@ impl Connection {
         }
         let id = stream.id;
         (stream.receiving, stream.sending) = (Receiving::Ended, Sending::Ended);
-        // A request whose head was not sent is not on the wire.
+        // Without a head, the stream was not opened.
         if id != 0 {
             self.put_reset(id, code);
         }
         self.streams.settle(key);
     }
 
-    /// Gives a stream up. One that is not complete is reset: a client's request with `CANCEL`, a
-    /// response that is not complete with `INTERNAL_ERROR`, and a request that the response did not
-    /// wait for with `NO_ERROR` (RFC 9113 section 8.1).
+    /// Removes a stream, and resets it if it is incomplete: a client's with `CANCEL`, a server's
+    /// with `INTERNAL_ERROR`, or with `NO_ERROR` if the response is complete and the request is not
+    /// (RFC 9113 section 8.1).
     pub fn release(&mut self, key: StreamKey) {
         let Some(stream) = self.streams.get(key) else { return };
         let code = match (self.role, stream.sending) {
@@ -350,13 +285,15 @@ impl Connection {
             (Role::Server, Sending::Ended) => Code::NO_ERROR,
             (Role::Server, _) => Code::INTERNAL_ERROR,
         };
+        let unconsumed = stream.unconsumed;
         self.reset(key, code);
-        self.streams.release(key);
+        self.streams.remove(key);
+        self.credit_connection(unconsumed);
         self.turns = 0;
     }
 
-    /// Announces that the connection ends: requests that are under way are still served (RFC 9113
-    /// section 6.8).
+    /// Starts a graceful shutdown: sends GOAWAY; requests in progress, and those that cross with
+    /// it, are served (RFC 9113 section 6.8).
     pub fn go_away(&mut self) {
         if self.leaving == Leaving::No && !self.failed {
             self.leaving = Leaving::Announced;
@@ -365,17 +302,29 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once, with all its streams.
+    /// Ends the connection and all its streams immediately.
     pub fn fail(&mut self, code: Code) {
+        self.fail_by(code, "");
+    }
+
+    fn fail_by(&mut self, code: Code, rule: &str) {
         if !self.failed {
             self.failed = true;
             self.output.drop_frames();
-            let last = if self.role == Role::Server { self.last_begun } else { 0 };
-            self.put_goaway(last, code, "");
+            self.put_goaway(self.last_processed(), code, rule);
         }
     }
 
-    /// Frees memory that only waits for use. For connections that have been idle.
+    /// Returns the last of the peer's streams that was or will be processed.
+    fn last_processed(&self) -> u32 {
+        match self.role {
+            Role::Server => self.last_begun,
+            // There is no push.
+            Role::Client { .. } => 0,
+        }
+    }
+
+    /// Frees unused memory. For idle connections.
     pub fn shrink(&mut self) {
         self.decoder.shrink();
         self.encoder.shrink();
@@ -387,7 +336,7 @@ impl Connection {
         self.reset.shrink_to_fit();
     }
 
-    /// Keeps receive windows at their first size from now on: memory is short.
+    /// Keeps receive windows at their initial size from now on, because memory is short.
     pub fn shrink_windows(&mut self) {
         self.window_size.shrink();
     }
@@ -407,25 +356,14 @@ impl Connection {
         self.reset.push_back(id);
     }
 
-    /// Returns whether frames of this closed stream may still be on their way.
+    /// Returns whether frames of this closed stream may still arrive.
     fn was_reset_here(&self, id: u32) -> bool {
         id <= self.reset_forgotten || self.reset.contains(&id)
     }
-
-    fn acknowledge_ping(&mut self, payload: &[u8]) {
-        self.output.put_control(kind::PING, flag::ACK, 0, payload);
-    }
 }
 
-/// The most streams reset here that are remembered.
+/// Maximum length of `Connection::reset`.
 const RESET_MAX: usize = 256;
 
-/// The most priorities kept for requests that have not arrived.
+/// Maximum length of `Connection::early`.
 const EARLY_MAX: usize = 16;
-
-impl Scratch {
-    /// Returns the head or the trailers that the last event reported.
-    pub fn text(&self) -> &[u8] {
-        &self.text
-    }
-}

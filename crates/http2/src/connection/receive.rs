@@ -1,5 +1,4 @@
-//! What arrives: bytes to frames, and the content of DATA. What other frames do is in `heads` and
-//! `control`.
+//! Input: splits bytes into frames and processes DATA. Other frames are in `heads` and `control`.
 
 use model::Moment;
 
@@ -12,23 +11,23 @@ use crate::streams::{Receiving, Sending, StreamKey};
 /// The rest of a DATA frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming {
-    /// `None`: nobody wants it.
+    /// `None`: its content is discarded.
     stream: Option<StreamKey>,
     left: usize,
     padding: usize,
     ends: bool,
 }
 
-/// The most that may wait to be sent while the peer causes more: beyond it, it does not read.
+/// The most unsent output while the peer causes more: beyond it, the peer is not reading.
 const CONTROL_MAX_BYTES: usize = 64 * 1024;
 const FRAMES_MAX_BYTES: usize = 1024 * 1024;
 
-/// An event whose content is elsewhere.
+/// The outcome of a frame: an event without borrowed content.
 pub(super) type Happened = Result<Option<Event<'static>>, Violation>;
 
 impl Connection {
-    /// Takes bytes that have arrived; returns how many, and what has happened. Call it again with the
-    /// rest until it takes all and nothing has happened.
+    /// Processes received bytes, up to the next event; returns how many bytes were processed and
+    /// the event. Call it again with the rest until it returns no event.
     pub fn receive<'a>(
         &mut self,
         input: &'a [u8],
@@ -71,10 +70,7 @@ impl Connection {
     }
 
     fn violated(&mut self, violation: Violation) -> Event<'static> {
-        self.failed = true;
-        self.output.drop_frames();
-        let last = if self.role == Role::Server { self.last_begun } else { 0 };
-        self.put_goaway(last, violation.code, violation.rule);
+        self.fail_by(violation.code, violation.rule);
         Event::Violation(violation)
     }
 
@@ -85,7 +81,7 @@ impl Connection {
         Some(Event::Ended { stream: key, why: Ended::Unprocessed })
     }
 
-    /// Takes the beginning of `input` as the next frame, or as the beginning of one.
+    /// Processes the next frame, or stores the start of one.
     fn frame(&mut self, input: &[u8], scratch: &mut Scratch, now: Moment) -> (usize, Happened) {
         if self.preface_left > 0 {
             return self.preface(input);
@@ -120,7 +116,7 @@ impl Connection {
         (taken, Ok(None))
     }
 
-    /// Completes a frame of which the beginning arrived before.
+    /// Completes a frame whose start was stored.
     fn continue_frame(
         &mut self,
         input: &[u8],
@@ -199,7 +195,7 @@ impl Connection {
         }
     }
 
-    /// Begins a DATA frame, whose head and length of padding are in `bytes`.
+    /// Starts a DATA frame. `bytes` begins with its head and the length of its padding.
     fn begin_data(&mut self, head: Head, bytes: &[u8], now: Moment) -> Happened {
         self.check_order(head)?;
         let (mut left, mut padding) = (head.length, 0);
@@ -225,7 +221,7 @@ impl Connection {
         let key = self.known_stream(head.stream)?;
         let fault = key.and_then(|key| self.check_data(key, head.length, left, ends));
         let wanted = key.filter(|_| fault.is_none());
-        // What nobody will consume is credited at once.
+        // Padding and discarded content are credited at once, since they are never consumed.
         let dropped = if wanted.is_some() { head.length - left } else { head.length };
         self.credit_connection(dropped as u32);
         if let Some(stream) = wanted.and_then(|key| self.streams.get_mut(key)) {
@@ -266,7 +262,7 @@ impl Connection {
         (ends && left > 0).then(|| Violation::protocol("less DATA than content-length"))
     }
 
-    /// Takes what there is of a DATA frame.
+    /// Processes the next part of a DATA frame.
     fn content<'a>(
         &mut self,
         mut incoming: Incoming,
@@ -281,7 +277,7 @@ impl Connection {
         let stream = incoming.stream;
         let ends = complete && incoming.ends;
         if complete {
-            // It is reported now; padding only passes.
+            // All content has been reported; only padding is left.
             incoming.stream = None;
         }
         self.data = (!over).then_some(incoming);
@@ -291,9 +287,13 @@ impl Connection {
         if ends {
             self.receiving_ended(key);
         }
-        // A stream that was released has nobody to tell.
-        let is_held = self.streams.is_held(key);
-        (taken, is_held.then_some(Event::Data { stream: key, data, ended: ends }))
+        // The stream may have been released since its frame began.
+        let Some(stream) = self.streams.get_mut(key) else {
+            self.credit_connection(length as u32);
+            return (taken, None);
+        };
+        stream.unconsumed += length as u32;
+        (taken, Some(Event::Data { stream: key, data, ended: ends }))
     }
 
     pub(super) fn receiving_ended(&mut self, key: StreamKey) {
@@ -311,7 +311,7 @@ impl Connection {
         }
     }
 
-    /// Resets a stream on which the peer broke a rule.
+    /// Resets a stream because the peer violated the protocol.
     pub(super) fn stream_violated(&mut self, key: StreamKey, violation: Violation) -> Happened {
         self.reset(key, violation.code);
         if self.role == Role::Server {
@@ -320,8 +320,8 @@ impl Connection {
         Ok(Some(Event::Ended { stream: key, why: Ended::Violation(violation) }))
     }
 
-    /// Returns the open stream with this identifier, or `None` for one whose frames are to be
-    /// ignored.
+    /// Returns the open stream with this identifier, or `None` if the stream was reset here and its
+    /// frames must be ignored.
     pub(super) fn known_stream(&self, id: u32) -> Result<Option<StreamKey>, Violation> {
         match self.streams.find(id) {
             Some(key) => Ok(Some(key)),
@@ -338,8 +338,8 @@ impl Connection {
     }
 }
 
-/// Returns the frame at the start of `bytes`, and how many of them its start takes: its head, and the
-/// length of the padding of DATA. `None`: there are not enough.
+/// Returns the frame at the start of `bytes`, and how many of them its start takes: its head, and
+/// the length of the padding of DATA. `None`: there are not enough.
 fn frame_start(bytes: &[u8]) -> Option<(Head, usize)> {
     let head = Head::parse(bytes.first_chunk()?);
     let is_padded = head.kind == kind::DATA && head.has(flag::PADDED) && head.length > 0;

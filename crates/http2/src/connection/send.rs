@@ -1,4 +1,6 @@
-//! What is sent, and whose turn it is.
+//! Sending and scheduling.
+
+use std::convert::Infallible;
 
 use model::Moment;
 
@@ -7,37 +9,37 @@ use crate::error::Code;
 use crate::frame::{HEAD_BYTES, PAYLOAD_MAX_BYTES, flag, kind};
 use crate::head;
 use crate::hpack::{Encoder, index};
-use crate::streams::{Sending, StreamKey};
+use crate::streams::{Sending, StreamKey, Turn};
 
-/// Why something could not be sent.
+/// Why nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// The stream has ended, by the peer or by a violation.
+    /// The stream has ended, or is not in a state in which this can be sent.
     Ended,
-    /// One side is leaving: the request can be sent on another connection.
+    /// One side has sent GOAWAY: the request can be sent on another connection.
     Leaving,
-    /// The head is one that HTTP/2 cannot carry.
+    /// HTTP/2 cannot carry this head.
     Unencodable,
-    /// It is an Upgrade, and the server takes no extended CONNECT (RFC 8441).
+    /// The request is an Upgrade, and the server does not support extended CONNECT (RFC 8441).
     NoExtendedConnect,
 }
 
-/// Content is taken while less than this waits to be sent: what waits longer is better kept by whoever
-/// has it, since it can still be overtaken there.
+/// Content is accepted while the output is smaller than this. Content that stays with its stream
+/// can still be overtaken by more urgent streams.
 const WAITING_MAX_BYTES: usize = 4 * FRAME_MAX_BYTES;
 const FRAME_MAX_BYTES: usize = HEAD_BYTES + PAYLOAD_MAX_BYTES;
 
-/// At least every so many turns goes to the stream that has waited longest, so that urgent ones never
-/// starve the others.
+/// After this many turns granted by urgency, the stream that has waited longest gets one, so that
+/// urgent streams never starve others.
 const TURNS_BY_URGENCY_MAX: u8 = 7;
 
-/// A frame with less content than this, because a window has no room for more, takes points.
+/// A frame that is limited to less content than this by a window costs points.
 const DRIBBLE_BYTES: usize = 64;
 const DRIBBLE_POINTS: u32 = 5;
 
 impl Connection {
-    /// Sends the head in `text`, complete with its empty line: a request, a response, or an
-    /// informational response, after which another follows. `ends`: nothing follows.
+    /// Sends a head: a request, a final response or an informational one. `text` includes the empty
+    /// line. `ends`: there is no content and there are no trailers.
     ///
     /// # Errors
     /// Nothing was sent.
@@ -53,13 +55,11 @@ impl Connection {
         match self.role {
             Role::Server => {
                 let upgrades = stream.upgrades;
-                let write = |out: &mut Vec<u8>| head::response(text, upgrades, encoder, out);
-                let status = self.output.put_block(stream.id, ends, payload_max, write);
-                let status = status.map_err(|_| {
-                    self.encoder.abandon_block();
-                    SendError::Unencodable
-                })?;
-                if status >= 200 {
+                let write = |encoder: &mut Encoder, out: &mut Vec<u8>| {
+                    head::response(text, upgrades, encoder, out)
+                };
+                let written = self.output.put_block(encoder, (stream.id, ends), payload_max, write);
+                if written.map_err(|_| SendError::Unencodable)? >= 200 {
                     stream.sending = after;
                 }
             }
@@ -67,7 +67,7 @@ impl Connection {
             Role::Client { is_https } => {
                 let id = if self.last_begun == 0 { 1 } else { self.last_begun + 2 };
                 let may_upgrade = self.peer.extended_connect;
-                let write = |out: &mut Vec<u8>| {
+                let write = |encoder: &mut Encoder, out: &mut Vec<u8>| {
                     let sent = head::request(text, is_https, encoder, out);
                     let sent = sent.map_err(|_| SendError::Unencodable)?;
                     if sent.upgrade.is_some() && !may_upgrade {
@@ -75,8 +75,7 @@ impl Connection {
                     }
                     Ok(sent)
                 };
-                let sent = self.output.put_block(id, ends, payload_max, write);
-                let sent = sent.inspect_err(|_| self.encoder.abandon_block())?;
+                let sent = self.output.put_block(encoder, (id, ends), payload_max, write)?;
                 stream.is_head = sent.is_head;
                 stream.upgrade = sent
                     .upgrade
@@ -94,9 +93,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends the beginning of `data`, as much as the windows and the output have room for; returns
-    /// how much. 0: the stream waits, and [`Connection::next_writable`] will name it. `ends`: if all of
-    /// it was taken, the message ends.
+    /// Sends as much of `data` as the windows and the output have room for; returns the number of
+    /// bytes. 0 means that the stream must wait until [`Connection::next_writable`] returns it.
+    /// `ends`: the message ends with `data`, if all of it is accepted.
     ///
     /// # Errors
     /// The stream has ended, or its head was not sent.
@@ -111,28 +110,33 @@ impl Connection {
         if stream.sending != Sending::Body {
             return Err(SendError::Ended);
         }
-        if stream.turn {
+        let is_granted = stream.turn == Turn::Granted;
+        if is_granted {
+            stream.turn = Turn::Free;
             self.turns = self.turns.saturating_sub(1);
         }
-        // Those whose turn it is as well have room for a frame each.
+        // Other streams with a turn have room reserved for a frame each.
         let reserved = self.output.frames_len() + self.turns * FRAME_MAX_BYTES;
         let room = WAITING_MAX_BYTES.saturating_sub(reserved);
         let window = stream.send_window.min(self.send_window).max(0) as usize;
-        // With others waiting, each takes a frame when it is its turn.
-        let turn = match (self.waiting.is_empty() && self.turns == 0, stream.turn) {
+        // While others wait, each stream sends one frame per turn.
+        let turn = match (self.waiting.is_empty() && self.turns == 0, is_granted) {
             (true, _) => WAITING_MAX_BYTES,
             (false, true) => PAYLOAD_MAX_BYTES,
             (false, false) => 0,
         };
-        stream.turn = false;
         let taken = data.len().min(window).min(room).min(turn);
         if taken == 0 && !data.is_empty() {
-            stream.waits = true;
-            self.queue_if_waiting(key);
+            if stream.turn != Turn::Queued {
+                stream.turn = Turn::Shut;
+                self.queue_if_open(key);
+            }
             return Ok(0);
         }
         let id = stream.id;
-        stream.waits = false;
+        if stream.turn == Turn::Shut {
+            stream.turn = Turn::Free;
+        }
         stream.send_window -= i64::from(taken as u32);
         self.send_window -= i64::from(taken as u32);
         let ends = ends && taken == data.len();
@@ -168,14 +172,14 @@ impl Connection {
         }
     }
 
-    /// The peer opens windows by a few bytes, so that much work moves little (CVE-2019-9511).
+    /// Charges the peer for opening windows by a few bytes at a time (data dribble, CVE-2019-9511).
     fn dribbles(&mut self, now: Moment) {
         if let Err(violation) = self.budget.spend(DRIBBLE_POINTS, "tiny windows", now) {
             self.overloaded = Some(violation);
         }
     }
 
-    /// Ends a stream's message with these trailer lines.
+    /// Sends trailers, which end the message.
     ///
     /// # Errors
     /// The stream has ended, its head was not sent, or these are no trailers.
@@ -185,34 +189,31 @@ impl Connection {
             return Err(SendError::Ended);
         }
         let payload_max = self.peer.frame_max_bytes.min(PAYLOAD_MAX_BYTES);
+        let write = |encoder: &mut Encoder, out: &mut Vec<u8>| head::trailers(lines, encoder, out);
         let encoder = &mut self.encoder;
-        let write = |out: &mut Vec<u8>| head::trailers(lines, encoder, out);
-        let written = self.output.put_block(stream.id, true, payload_max, write);
-        written.map_err(|_| {
-            self.encoder.abandon_block();
-            SendError::Unencodable
-        })?;
+        let written = self.output.put_block(encoder, (stream.id, true), payload_max, write);
+        written.map_err(|_| SendError::Unencodable)?;
         stream.sending = Sending::Ended;
         self.streams.settle(key);
         Ok(())
     }
 
-    /// Returns the stream whose turn it is to send, which had to wait and need not any more. Ask
-    /// until there is none, after each time that output was sent or input received.
+    /// Returns the next waiting stream that can send now. Call it until it returns `None` whenever
+    /// output was sent or input was received.
     ///
-    /// The most urgent goes first (RFC 9218 section 10), those that share an urgency take turns, and
-    /// the one that has waited longest is never passed over for long. Streams that were given no
-    /// priority have the default urgency and share.
+    /// The most urgent stream comes first (RFC 9218 section 10); streams of equal urgency take
+    /// turns; the stream that has waited longest gets a turn at regular intervals. Streams without
+    /// a priority have the default urgency and are incremental.
     pub fn next_writable(&mut self) -> Option<StreamKey> {
-        // Each has room for a frame until it has used it.
+        // Each turn reserves room for a frame.
         let waits = self.output.frames_len() + (self.turns + 1) * FRAME_MAX_BYTES;
         let has_room = waits <= WAITING_MAX_BYTES && self.send_window > 0;
         while has_room && !self.waiting.is_empty() {
             let at = self.next_turn();
             let key = self.waiting.remove(at)?;
             let Some(stream) = self.streams.get_mut(key) else { continue };
-            if stream.sending == Sending::Body && stream.waits {
-                (stream.waits, stream.turn) = (false, true);
+            if stream.sending == Sending::Body {
+                stream.turn = Turn::Granted;
                 self.turns += 1;
                 return Some(key);
             }
@@ -227,46 +228,37 @@ impl Connection {
         }
         self.turns_by_urgency += 1;
         let rank = |&key: &StreamKey| match self.streams.get(key) {
-            // Of those that are not incremental, one after the other is quickest for all.
+            // Non-incremental responses are sent one after the other.
             Some(stream) => match stream.priority {
                 Some(priority) if !priority.incremental => (priority.urgency, stream.id),
                 _ => (stream.urgency(), u32::MAX),
             },
-            // It has ended, and is only to be removed.
+            // Released: remove it from the queue.
             None => (0, 0),
         };
         let ranks = self.waiting.iter().map(rank).enumerate();
         ranks.min_by_key(|&(_, rank)| rank).map_or(0, |(at, _)| at)
     }
 
-    pub(super) fn queue_if_waiting(&mut self, key: StreamKey) {
-        let waits = self.streams.get(key).is_some_and(|it| it.waits && it.send_window > 0);
-        if waits && !self.waiting.contains(&key) {
+    /// Queues a stream that waited for its own window, if that is open.
+    pub(super) fn queue_if_open(&mut self, key: StreamKey) {
+        if let Some(stream) = self.streams.get_mut(key)
+            && stream.turn == Turn::Shut
+            && stream.send_window > 0
+        {
+            stream.turn = Turn::Queued;
             self.waiting.push_back(key);
         }
     }
 
-    /// After a change of all windows.
-    pub(super) fn queue_all_waiting(&mut self) {
-        let waiting = self
-            .streams
-            .keys()
-            .filter(|&key| self.streams.get(key).is_some_and(|it| it.waits && it.send_window > 0));
-        let mut waiting: Vec<StreamKey> = waiting.collect();
-        waiting.retain(|key| !self.waiting.contains(key));
-        self.waiting.extend(waiting);
-    }
-
-    /// Answers a request whose head is too large, and does not want its content.
+    /// Answers a request whose head is too large, and refuses its content.
     pub(super) fn answer_too_large(&mut self, id: u32, ended: bool) {
-        let encoder = &mut self.encoder;
-        let write = |out: &mut Vec<u8>| {
-            encoder.begin(out);
+        let write = |_: &mut Encoder, out: &mut Vec<u8>| {
             Encoder::named(index::STATUS_200, b"431", out);
             Encoder::named(index::CONTENT_LENGTH, b"0", out);
-            Ok::<_, ()>(())
+            Ok::<_, Infallible>(())
         };
-        let _ = self.output.put_block(id, true, PAYLOAD_MAX_BYTES, write);
+        let Ok(()) = self.output.put_block(&mut self.encoder, (id, true), PAYLOAD_MAX_BYTES, write);
         if !ended {
             self.put_reset(id, Code::NO_ERROR);
         }

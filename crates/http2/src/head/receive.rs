@@ -1,13 +1,13 @@
 //! From decoded fields to the text of a head.
 
 use wire::http1::encode::{put_field, put_status_line, reason_phrase};
-use wire::http1::{Version, is_forbidden_trailer, is_token};
+use wire::http1::{Version, decimal, is_forbidden_trailer, is_token};
 
 use super::Scratch;
 use crate::hpack::{Kind, Line};
 use crate::priority::Priority;
 
-/// Why a head cannot be used.
+/// Why a head is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It breaks a rule: an error of the stream (RFC 9113 section 8.1.1).
@@ -27,7 +27,7 @@ pub(crate) enum Message {
     Trailers,
 }
 
-/// What is known about a request beside its text.
+/// Properties of a request besides its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestFacts {
     pub(crate) content_length: Option<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct RequestFacts {
     pub(crate) upgrades: bool,
 }
 
-/// What must be known about the request to read a response to it.
+/// Properties of the request that affect how its response is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseContext<'a> {
     /// It was a HEAD.
@@ -59,7 +59,7 @@ pub(crate) struct HeadReader<'a> {
     size: usize,
     size_max: usize,
     fault: Option<Fault>,
-    /// A regular field has come: no pseudo-header field may follow.
+    /// A regular field was read: pseudo-header fields are no longer allowed.
     begun: bool,
     method: Part,
     scheme: Part,
@@ -72,8 +72,8 @@ pub(crate) struct HeadReader<'a> {
 }
 
 impl<'a> HeadReader<'a> {
-    /// Begins a head of at most `size_max` bytes as RFC 9113 section 6.5.2 counts them. Also returns
-    /// the buffer for literals.
+    /// Begins a head of at most `size_max` bytes as RFC 9113 section 6.5.2 counts them. Also
+    /// returns the buffer for literals.
     pub(crate) fn new(
         scratch: &'a mut Scratch,
         message: Message,
@@ -104,7 +104,7 @@ impl<'a> HeadReader<'a> {
         (reader, line)
     }
 
-    /// Takes the next field.
+    /// Adds the next field.
     #[inline]
     pub(crate) fn field(&mut self, line: Line<'_>) {
         self.size += line.size();
@@ -131,7 +131,7 @@ impl<'a> HeadReader<'a> {
             _ => {}
         }
         if self.message == Message::Trailers {
-            // RFC 9110 section 6.5.1: not forwarded, since a server might merge them.
+            // RFC 9110 section 6.5.1: a server that merges these into the fields would trust them.
             if !is_forbidden_trailer(line.name()) {
                 self.text.extend_from_slice(line.bytes);
             }
@@ -203,7 +203,7 @@ impl<'a> HeadReader<'a> {
         }
     }
 
-    /// Writes what comes before the first field.
+    /// Writes the start line.
     fn begin(&mut self) -> Result<(), Fault> {
         self.begun = true;
         match self.message {
@@ -283,7 +283,7 @@ impl<'a> HeadReader<'a> {
         }
     }
 
-    /// Ends the fields; yields the fault that was found.
+    /// Ends the fields; returns the first fault.
     fn check(&mut self) -> Result<(), Fault> {
         match self.fault {
             _ if self.size > self.size_max => Err(Fault::TooLarge),
@@ -305,7 +305,8 @@ impl<'a> HeadReader<'a> {
             put_field(self.text, b"Cookie", self.cookies);
         }
         if let Some((start, end)) = self.protocol {
-            // A tunnel has none (RFC 9113 section 8.5), and HTTP/1.1 would take it for a body's.
+            // A tunnel has no length (RFC 9113 section 8.5); HTTP/1.1 would read it as a body's
+            // length.
             if self.content_length.is_some() {
                 return Err(Fault::Malformed("content-length of a tunnel"));
             }
@@ -330,8 +331,8 @@ impl<'a> HeadReader<'a> {
         })
     }
 
-    /// Ends a response's head; returns its status as received, and the length of its content, as far
-    /// as that is known.
+    /// Ends a response's head; returns its status as received, and the length of its content, as
+    /// far as that is known.
     pub(crate) fn finish_response(
         mut self,
         context: ResponseContext<'_>,
@@ -380,16 +381,4 @@ impl<'a> HeadReader<'a> {
 fn is_scheme(text: &[u8]) -> bool {
     let is_rest = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(is_rest)
-}
-
-/// Digits only, and not more than half of the range, as `wire::http1` has it.
-fn decimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
-    }
-    let digit = |value: u64, byte: &u8| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
-    };
-    text.iter().try_fold(0, digit).filter(|&value| i64::try_from(value).is_ok())
 }

@@ -5,12 +5,12 @@ use wire::http1::Known;
 
 use crate::hpack::{Encoder, index};
 
-/// A text that is not a message head. Heads consist of what was parsed and of a checked
+/// The text is not a message head. Heads are built from parsed messages and a checked
 /// configuration, so no peer can cause this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unencodable;
 
-/// What was learned about a request while encoding it.
+/// Properties of a request that encoding found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SentRequest<'a> {
     /// It is a HEAD.
@@ -33,8 +33,8 @@ fn split_line(text: &[u8]) -> Result<(&[u8], &[u8]), Unencodable> {
     Ok((line, &text[end + 1..]))
 }
 
-/// Returns what a request's lines say that its block begins with: the Host line with the line end
-/// before it, and the protocol of an Upgrade.
+/// Returns the Host line, including the line end before it, and the protocol of an Upgrade. Both
+/// determine pseudo-header fields, which come first.
 fn leading<'a>(
     text: &'a [u8],
     mut rest: &'a [u8],
@@ -59,8 +59,8 @@ fn is_field(line: &[u8], name: &[u8]) -> bool {
     line.get(name.len()) == Some(&b':') && line[..name.len()].eq_ignore_ascii_case(name)
 }
 
-/// Appends the block of a request, for an `http` or `https` server. The stream delimits the body, so
-/// framing of HTTP/1.1 is left out.
+/// Appends the block of a request, for an `http` or `https` server. The stream delimits the body,
+/// so HTTP/1.1 framing is left out.
 pub(crate) fn request<'a>(
     text: &'a [u8],
     is_https: bool,
@@ -72,7 +72,6 @@ pub(crate) fn request<'a>(
     let (method, after) = (&line[..space], &line[space..]);
     let target = after.strip_suffix(b" HTTP/1.1").ok_or(Unencodable)?;
     let (host, upgrade) = leading(text, rest)?;
-    encoder.begin(out);
     match method {
         _ if upgrade.is_some() => Encoder::named(index::METHOD_GET, b"CONNECT", out),
         b"GET" => Encoder::indexed(index::METHOD_GET, out),
@@ -83,7 +82,8 @@ pub(crate) fn request<'a>(
         Encoder::unnamed(b":protocol", protocol.as_bytes(), out);
     }
     Encoder::indexed(if is_https { index::SCHEME_HTTPS } else { index::SCHEME_HTTP }, out);
-    // With their delimiters, since the same text must not stand for a regular field.
+    // The delimiter before it is part of the key, so that the encoder cannot confuse it with a
+    // regular field.
     let authority = host[b"\nHost:".len()..].trim_ascii_start().len();
     encoder.pseudo(index::AUTHORITY, (host, authority), b":authority".len(), out);
     path(target, encoder, out);
@@ -117,7 +117,7 @@ fn path(target: &[u8], encoder: &mut Encoder, out: &mut Vec<u8>) {
     }
 }
 
-/// RFC 3986 section 3.4: `pchar`, `/` and `?`; `%` begins what is encoded already.
+/// RFC 3986 section 3.4: `pchar`, `/` and `?`; `%` starts a triplet that is already encoded.
 static PATH: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -134,8 +134,8 @@ static PATH: [bool; 256] = {
     table
 };
 
-/// Encodes bytes that RFC 3986 does not allow in a path or a query as they are. The octets that they
-/// stand for stay the same.
+/// Percent-encodes the bytes that RFC 3986 does not allow in a path or query. The octets that they
+/// represent stay the same.
 fn percent_encoded(target: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = Vec::with_capacity(target.len() + 16);
@@ -165,7 +165,6 @@ pub(crate) fn response(
     let status = digits.iter().fold(0, |value, digit| value * 10 + u16::from(digit - b'0'));
     let accepts = upgrades && status == 101;
     let status = if accepts { 200 } else { status };
-    encoder.begin(out);
     match index::STATUSES.iter().position(|&known| known == status) {
         Some(at) => Encoder::indexed(index::STATUS_200 + at, out),
         None => Encoder::named(index::STATUS_200, digits, out),
@@ -189,7 +188,6 @@ pub(crate) fn trailers(
     encoder: &mut Encoder,
     out: &mut Vec<u8>,
 ) -> Result<(), Unencodable> {
-    encoder.begin(out);
     while !text.is_empty() {
         let (line, after) = split_line(text)?;
         text = after;

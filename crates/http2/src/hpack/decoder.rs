@@ -1,54 +1,26 @@
 //! Decodes header blocks (RFC 7541).
 
-use std::collections::VecDeque;
-
-use super::field::{FIELD_EXTRA_BYTES, Kind, Line};
+use super::field::{Kind, Line};
 use super::static_table::{self, STATIC_LEN};
+use super::table::Table;
 use super::{TABLE_MAX_BYTES, huffman, integer};
 
-/// A block that cannot be decoded: an error of the connection (RFC 9113 section 4.3), since the table
+/// The block cannot be decoded. This is a connection error (RFC 9113 section 4.3), since the table
 /// no longer agrees with the peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadBlock;
 
-/// One direction's decoder and its table. Empty until the peer adds an entry, then at most
-/// [`MEMORY_MAX_BYTES`].
-#[derive(Debug)]
+/// One direction's decoder and its table.
+#[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    /// The entries' lines, the oldest first, perhaps after lines of evicted entries.
-    bytes: Vec<u8>,
-    /// The position of the first of `bytes` among all bytes ever added.
-    base: u32,
-    entries: VecDeque<Entry>,
-    /// As RFC 7541 section 4.1 counts.
-    size: usize,
-    /// Chosen by the peer's encoder, at most [`TABLE_MAX_BYTES`].
-    size_max: usize,
+    table: Table<Name>,
 }
 
-/// The most memory that a decoder keeps: lines of twice the table's size, and its entries.
-pub(crate) const MEMORY_MAX_BYTES: usize =
-    2 * TABLE_MAX_BYTES + TABLE_MAX_BYTES / FIELD_EXTRA_BYTES * size_of::<Entry>();
-
+/// The length and classification of an entry's name.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// Position among all bytes ever added, which may wrap.
-    at: u32,
-    line_len: u16,
-    name_len: u16,
+pub(crate) struct Name {
+    len: u16,
     kind: Kind,
-}
-
-impl Default for Decoder {
-    fn default() -> Decoder {
-        Decoder {
-            bytes: Vec::new(),
-            base: 0,
-            entries: VecDeque::new(),
-            size: 0,
-            size_max: TABLE_MAX_BYTES,
-        }
-    }
 }
 
 impl Decoder {
@@ -75,14 +47,19 @@ impl Decoder {
                     let (kind, name_len, taken) = self.literal(rest, 6, buffer)?;
                     let line = Line { bytes: buffer, name_len, kind };
                     each(line);
-                    self.insert(line);
+                    // A name that is longer than the table does not enter it.
+                    let name = Name { len: line.name_len as u16, kind: line.kind };
+                    self.table.add(line.bytes, line.size(), name);
                     taken
                 }
                 // A size may change at the start of a block only (section 4.2).
                 0x20.. if !resizes => return Err(BadBlock),
                 0x20.. => {
                     let (size, taken) = integer::decode(rest, 5).map_err(|_| BadBlock)?;
-                    self.resize(size)?;
+                    if size > TABLE_MAX_BYTES {
+                        return Err(BadBlock);
+                    }
+                    self.table.resize(size);
                     at += taken;
                     continue;
                 }
@@ -97,11 +74,9 @@ impl Decoder {
         Ok(())
     }
 
-    /// Frees memory that only waits for use: the peer does not notice.
+    /// Frees unused memory. The table's entries stay.
     pub(crate) fn shrink(&mut self) {
-        self.compact();
-        self.bytes.shrink_to_fit();
-        self.entries.shrink_to_fit();
+        self.table.shrink();
     }
 
     #[inline]
@@ -109,18 +84,12 @@ impl Decoder {
         if index <= STATIC_LEN {
             return static_table::line(index);
         }
-        // The newest has the lowest index.
-        let entry = self.entries.get(self.entries.len().checked_sub(index - STATIC_LEN)?)?;
-        let at = entry.at.wrapping_sub(self.base) as usize;
-        Some(Line {
-            bytes: &self.bytes[at..at + usize::from(entry.line_len)],
-            name_len: usize::from(entry.name_len),
-            kind: entry.kind,
-        })
+        let (bytes, name) = self.table.get(index - STATIC_LEN - 1)?;
+        Some(Line { bytes, name_len: usize::from(name.len), kind: name.kind })
     }
 
-    /// Reads a literal with an index of `prefix` bits into `buffer`, as a line; returns its kind, the
-    /// length of its name, and how many bytes of the block it takes.
+    /// Reads a literal with an index of `prefix` bits into `buffer`, as a line; returns its kind,
+    /// the length of its name, and how many bytes of the block it takes.
     fn literal(
         &self,
         block: &[u8],
@@ -135,7 +104,7 @@ impl Decoder {
         } else {
             let line = self.line(index).ok_or(BadBlock)?;
             buffer.extend_from_slice(line.name());
-            // Its own value may have been what is invalid about it.
+            // An invalid entry may have a valid name.
             if line.kind == Kind::Invalid { Kind::of_name(buffer) } else { line.kind }
         };
         let name_len = buffer.len();
@@ -145,55 +114,10 @@ impl Decoder {
         buffer.extend_from_slice(b"\r\n");
         Ok((kind, name_len, at))
     }
-
-    /// Adds an entry (RFC 7541 section 4.4).
-    fn insert(&mut self, line: Line<'_>) {
-        let size = line.size();
-        self.evict_down_to(self.size_max.saturating_sub(size));
-        if size > self.size_max {
-            return;
-        }
-        if self.bytes.len() + line.bytes.len() > 2 * TABLE_MAX_BYTES {
-            self.compact();
-        }
-        let at = self.base.wrapping_add(self.bytes.len() as u32);
-        self.bytes.extend_from_slice(line.bytes);
-        self.size += size;
-        // Not longer than the table.
-        let (line_len, name_len) = (line.bytes.len() as u16, line.name_len as u16);
-        self.entries.push_back(Entry { at, line_len, name_len, kind: line.kind });
-    }
-
-    fn resize(&mut self, size_max: usize) -> Result<(), BadBlock> {
-        if size_max > TABLE_MAX_BYTES {
-            return Err(BadBlock);
-        }
-        self.size_max = size_max;
-        self.evict_down_to(size_max);
-        Ok(())
-    }
-
-    fn evict_down_to(&mut self, size: usize) {
-        while self.size > size {
-            let Some(entry) = self.entries.pop_front() else { return };
-            let line = usize::from(entry.line_len);
-            self.size -= line - super::field::LINE_EXTRA_BYTES + FIELD_EXTRA_BYTES;
-        }
-    }
-
-    /// Drops the lines of evicted entries.
-    fn compact(&mut self) {
-        let dead = match self.entries.front() {
-            Some(oldest) => oldest.at.wrapping_sub(self.base) as usize,
-            None => self.bytes.len(),
-        };
-        self.bytes.drain(..dead);
-        self.base = self.base.wrapping_add(dead as u32);
-    }
 }
 
-/// Appends the string literal at the start of `block` (RFC 7541 section 5.2); returns how many bytes
-/// it takes.
+/// Appends the string literal at the start of `block` (RFC 7541 section 5.2); returns how many
+/// bytes it takes.
 fn string(block: &[u8], out: &mut Vec<u8>) -> Result<usize, BadBlock> {
     let is_huffman = block.first().is_some_and(|&first| first & 0x80 != 0);
     let (len, at) = integer::decode(block, 7).map_err(|_| BadBlock)?;
@@ -249,11 +173,11 @@ mod tests {
             for (block, expected) in blocks.iter().zip(requests) {
                 assert_eq!(decode(&mut decoder, &bytes(block)).unwrap(), expected);
             }
-            assert_eq!((decoder.size, decoder.entries.len()), (164, 3));
+            assert_eq!((decoder.table.check(), decoder.table.len()), (164, 3));
         }
         let mut decoder = Decoder::default();
         decode(&mut decoder, &bytes("3fe101")).unwrap();
-        assert_eq!(decoder.size_max, 256);
+        assert_eq!(decoder.table.size_max(), 256);
         for block in [
             "488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c7\
              8f0b97c8e9ae82ae43d3",
@@ -263,7 +187,7 @@ mod tests {
         ] {
             decode(&mut decoder, &bytes(block)).unwrap();
         }
-        assert_eq!((decoder.size, decoder.entries.len()), (215, 3));
+        assert_eq!((decoder.table.check(), decoder.table.len()), (215, 3));
     }
 
     #[test]
@@ -304,8 +228,8 @@ mod tests {
             block.extend_from_slice(&value);
             let fits = name.len() + value.len() + 32;
             decode(&mut decoder, &block).unwrap();
-            assert!(decoder.size <= decoder.size_max && decoder.bytes.len() <= 2 * TABLE_MAX_BYTES);
-            if fits <= decoder.size_max {
+            decoder.table.check();
+            if fits <= decoder.table.size_max() {
                 let again = decode(&mut decoder, &[0xbe]).unwrap();
                 assert_eq!(again, format!("{name}: {}; ", String::from_utf8(value).unwrap()));
             }
@@ -313,8 +237,6 @@ mod tests {
                 decoder.shrink();
             }
         }
-        let memory = decoder.bytes.capacity() + decoder.entries.capacity() * size_of::<Entry>();
-        assert!(memory <= 2 * MEMORY_MAX_BYTES, "{memory}");
     }
 
     #[test]

@@ -1,101 +1,66 @@
 //! Encodes header blocks (RFC 7541).
 //!
-//! Heads of one connection repeat each other: most of their lines, byte for byte. A line that was
-//! sent before is found by a hash of its text and sent as an index, without looking at its name. A
-//! line enters the table when it is sent for the second time, so that values which never repeat (a
-//! request's id) do not displace those that do.
-
-use std::collections::VecDeque;
+//! The heads of a connection share most of their lines, byte for byte. A line that was sent before
+//! is found by a hash of its text and sent as an index, without parsing its name. A line is added
+//! to the table when it is sent for the second time, so that values that never repeat (request IDs)
+//! do not displace those that do.
 
 use wire::http1::Known;
 
 use super::field::FIELD_EXTRA_BYTES;
 use super::static_table::{STATIC_LEN, index_of_name};
+use super::table::Table;
 use super::{TABLE_MAX_BYTES, integer};
 
-/// One direction's encoder and its table. Empty until the first line, then at most
-/// [`MEMORY_MAX_BYTES`].
-#[derive(Debug)]
+/// One direction's encoder and its table, with the lines as they were given.
+#[derive(Debug, Default)]
 pub(crate) struct Encoder {
-    /// The lines that the entries were made of, as they were given, the oldest first, perhaps after
-    /// those of evicted entries.
-    bytes: Vec<u8>,
-    /// The position of the first of `bytes` among all bytes ever added.
-    base: u32,
-    entries: VecDeque<Entry>,
+    table: Table<()>,
     /// The number of entries ever added.
     added: u16,
-    /// As RFC 7541 section 4.1 counts.
-    size: usize,
-    size_max: usize,
-    /// The lowest size since the last block, when the next has to announce a change.
+    /// The lowest size since the last block, if the next block must announce a change.
     resized: Option<usize>,
-    /// Where lines with some hash were seen last: pairs, of which a line takes either.
+    /// A hash table of recent lines with two slots per bucket. Allocated with the first line.
     seen: Vec<Seen>,
 }
 
-/// The most memory that an encoder keeps.
-pub(crate) const MEMORY_MAX_BYTES: usize = 2 * TABLE_MAX_BYTES
-    + TABLE_MAX_BYTES / FIELD_EXTRA_BYTES * size_of::<Entry>()
-    + SEEN * size_of::<Seen>();
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// Position among all bytes ever added, which may wrap.
-    at: u32,
-    line_len: u16,
-    size: u16,
-}
+/// The memory of `seen`.
+pub(crate) const SEEN_BYTES: usize = SEEN * size_of::<Seen>();
 
 /// A line that was seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     hash: u16,
-    /// The number of its entry, counted from 1 and modulo 2¹⁶; 0: it has none. Numbers may be those
-    /// of former entries: an entry's text is compared before it is used.
+    /// The number of its entry, counted from 1 and modulo 2¹⁶; 0: it has none. A number may refer
+    /// to an evicted entry or a newer one, so an entry's text is always compared.
     number: u16,
 }
 
-/// About twice the lines that fit into the table, and a power of two.
+/// Number of slots: a power of two, about twice the number of typical lines that fit into the
+/// table.
 const SEEN: usize = 128;
 
 /// A longer line would displace too many others.
 const LINE_MAX_BYTES: usize = TABLE_MAX_BYTES / 4;
 
-impl Default for Encoder {
-    fn default() -> Encoder {
-        Encoder {
-            bytes: Vec::new(),
-            base: 0,
-            entries: VecDeque::new(),
-            added: 0,
-            size: 0,
-            size_max: TABLE_MAX_BYTES,
-            resized: None,
-            seen: Vec::new(),
-        }
-    }
-}
-
 impl Encoder {
-    /// Follows the peer's `SETTINGS_HEADER_TABLE_SIZE`.
+    /// Applies the peer's `SETTINGS_HEADER_TABLE_SIZE`.
     pub(crate) fn limit(&mut self, size: usize) {
-        let size = size.min(TABLE_MAX_BYTES);
-        if size != self.size_max {
-            self.resized = Some(self.resized.unwrap_or(self.size_max).min(size));
-            self.size_max = size;
-            self.evict_down_to(size);
+        let (size, before) = (size.min(TABLE_MAX_BYTES), self.table.size_max());
+        if size != before {
+            self.resized = Some(self.resized.unwrap_or(before).min(size));
+            self.table.resize(size);
         }
     }
 
-    /// Begins a block.
+    /// Starts a block.
     pub(crate) fn begin(&mut self, out: &mut Vec<u8>) {
         let Some(lowest) = self.resized.take() else { return };
         // RFC 7541 section 4.2.
-        if lowest < self.size_max {
+        if lowest < self.table.size_max() {
             integer::encode(lowest, 5, 0x20, out);
         }
-        integer::encode(self.size_max, 5, 0x20, out);
+        integer::encode(self.table.size_max(), 5, 0x20, out);
     }
 
     /// Appends an entry of the static table.
@@ -103,14 +68,13 @@ impl Encoder {
         integer::encode(index, 7, 0x80, out);
     }
 
-    /// Appends a field whose name is that of an entry of the static table, and which enters no
-    /// table.
+    /// Appends a literal with a name from the static table, without indexing.
     pub(crate) fn named(index: usize, value: &[u8], out: &mut Vec<u8>) {
         integer::encode(index, 4, 0, out);
         string(value, out);
     }
 
-    /// Appends a field that enters no table and whose name is in none.
+    /// Appends a literal with a literal name, without indexing.
     pub(crate) fn unnamed(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         out.push(0);
         string(name, out);
@@ -139,8 +103,8 @@ impl Encoder {
         true
     }
 
-    /// Appends a pseudo-header field of which `line` is an unambiguous text, with the name of an
-    /// entry of the static table.
+    /// Appends a pseudo-header field with a name from the static table. `line` identifies the field
+    /// among all lines and ends with its value.
     pub(crate) fn pseudo(
         &mut self,
         index: usize,
@@ -159,17 +123,16 @@ impl Encoder {
         string(&line[line.len() - value_len..], out);
     }
 
-    /// The block since the last [`Encoder::begin`] is not sent: no entry can be relied on.
+    /// Discards the block since the last [`Encoder::begin`], which is not sent: the peer may lack
+    /// any entry.
     pub(crate) fn abandon_block(&mut self) {
-        self.evict_down_to(0);
+        self.table.clear();
         self.resized = Some(0);
     }
 
-    /// Frees memory that only waits for use.
+    /// Frees unused memory. The table's entries stay.
     pub(crate) fn shrink(&mut self) {
-        self.compact();
-        self.bytes.shrink_to_fit();
-        self.entries.shrink_to_fit();
+        self.table.shrink();
     }
 
     fn literal(
@@ -179,8 +142,8 @@ impl Encoder {
         hash: u32,
         out: &mut Vec<u8>,
     ) {
-        // One connection carries several users' requests: nobody may learn another's secrets by
-        // guessing at what is in the table (RFC 7541 section 7.1.3).
+        // A connection carries requests of several users; none may find out another's secrets by
+        // guessing table entries (RFC 7541 section 7.1.3).
         let is_secret = matches!(
             known,
             Known::Authorization | Known::ProxyAuthorization | Known::Cookie | Known::SetCookie
@@ -208,24 +171,22 @@ impl Encoder {
         string(value, out);
     }
 
-    /// Returns the index of the entry that was made of this line.
+    /// Returns the index of this line's entry.
     #[inline]
     fn find(&self, hash: u32, line: &[u8]) -> Option<usize> {
         let pair = self.seen.get(pair(hash)..)?;
         let matches = |seen: &Seen| seen.hash == hash as u16 && seen.number != 0;
         pair.iter().take(2).filter(|seen| matches(seen)).find_map(|seen| {
-            // The newest is 0.
             let age = usize::from(self.added.wrapping_sub(seen.number));
-            let entry = self.entries.get(self.entries.len().checked_sub(age + 1)?)?;
-            let at = entry.at.wrapping_sub(self.base) as usize;
-            let made_of = self.bytes.get(at..at + usize::from(entry.line_len))?;
+            let (made_of, ()) = self.table.get(age)?;
             (made_of == line).then_some(STATIC_LEN + 1 + age)
         })
     }
 
-    /// Returns whether the line becomes an entry, because it was seen before; notes that it was seen.
+    /// Returns whether the line was seen before and is now an entry; otherwise remembers it.
     fn seen_before(&mut self, hash: u32, line: &[u8], size: usize) -> bool {
-        if line.len() > LINE_MAX_BYTES {
+        // Whitespace around a value takes memory but does not count towards the size.
+        if line.len() > LINE_MAX_BYTES.min(size) {
             return false;
         }
         if self.seen.is_empty() {
@@ -234,70 +195,40 @@ impl Encoder {
         let first = pair(hash);
         let pair = &mut self.seen[first..first + 2];
         if let Some(place) = pair.iter().position(|seen| seen.hash == hash as u16) {
-            pair[place].number = self.added.wrapping_add(1);
-            return self.add(line, size);
+            if !self.table.add(line, size, ()) {
+                return false;
+            }
+            self.added = self.added.wrapping_add(1);
+            pair[place].number = self.added;
+            return true;
         }
-        // What has an entry stays, so that lines that never repeat displace none that do.
+        // Slots of entries are kept, so that lines that never repeat do not displace those that do.
         let has_entry = |seen: &Seen| {
             let age = usize::from(self.added.wrapping_sub(seen.number));
-            seen.number != 0 && age < self.entries.len()
+            seen.number != 0 && age < self.table.len()
         };
         let place = pair.iter().position(|seen| !has_entry(seen)).unwrap_or(1);
         pair[place] = Seen { hash: hash as u16, number: 0 };
         false
     }
-
-    /// Adds an entry (RFC 7541 section 4.4); returns whether it has room.
-    fn add(&mut self, line: &[u8], size: usize) -> bool {
-        if size > self.size_max {
-            return false;
-        }
-        self.evict_down_to(self.size_max - size);
-        if self.bytes.len() + line.len() > 2 * TABLE_MAX_BYTES {
-            self.compact();
-        }
-        let at = self.base.wrapping_add(self.bytes.len() as u32);
-        self.bytes.extend_from_slice(line);
-        self.size += size;
-        self.added = self.added.wrapping_add(1);
-        self.entries.push_back(Entry { at, line_len: line.len() as u16, size: size as u16 });
-        true
-    }
-
-    fn evict_down_to(&mut self, size: usize) {
-        while self.size > size {
-            let Some(entry) = self.entries.pop_front() else { return };
-            self.size -= usize::from(entry.size);
-        }
-    }
-
-    /// Drops the lines of evicted entries.
-    fn compact(&mut self) {
-        let dead = match self.entries.front() {
-            Some(oldest) => oldest.at.wrapping_sub(self.base) as usize,
-            None => self.bytes.len(),
-        };
-        self.bytes.drain(..dead);
-        self.base = self.base.wrapping_add(dead as u32);
-    }
 }
 
-/// Appends a string literal (RFC 7541 section 5.2) as it is. The Huffman code would save a fifth of the
-/// few lines that are not sent as an index, for more work than all others take together, here and at
-/// the peer.
+/// Appends a string literal (RFC 7541 section 5.2) without Huffman coding. Coding would save a
+/// fifth of the few lines that are not sent as an index, and cost more CPU time than all others
+/// together, on both sides. HAProxy does not code either.
 fn string(text: &[u8], out: &mut Vec<u8>) {
     integer::encode(text.len(), 7, 0, out);
     out.extend_from_slice(text);
 }
 
-/// The position of the pair where a line with this hash is noted.
+/// Returns the position of a hash's bucket.
 #[inline]
 fn pair(hash: u32) -> usize {
     (hash >> 16) as usize & (SEEN - 1) & !1
 }
 
-/// Hashes the length, the first and the last bytes of a line: quick, and enough to tell the lines of
-/// a head apart. Lines with the same hash are compared.
+/// Hashes the length and the first and last eight bytes of a line, which distinguish the lines of a
+/// head. Lines with equal hashes are compared.
 #[inline]
 fn hash(line: &[u8]) -> u32 {
     let word = |bytes: &[u8]| {
@@ -309,8 +240,8 @@ fn hash(line: &[u8]) -> u32 {
         (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
         _ => (word(line), 0),
     };
-    // A folded multiplication, as wyhash and foldhash have it: all bits of both words reach all of the
-    // result. The constants are any odd ones.
+    // A folded multiplication, as in wyhash and foldhash: every input bit affects every output bit.
+    // The constants are arbitrary odd numbers.
     let wide = u128::from(first ^ 0x9e37_79b9_7f4a_7c15 ^ line.len() as u64)
         * u128::from(last ^ 0xd1b5_4a32_d192_ed03);
     let folded = wide as u64 ^ (wide >> 64) as u64;
@@ -349,10 +280,7 @@ mod tests {
             };
             let expected: Vec<String> = lines.iter().map(lower).collect();
             assert_eq!(decoded, expected);
-            assert_eq!(
-                self.encoder.size,
-                self.encoder.entries.iter().map(|e| usize::from(e.size)).sum()
-            );
+            self.encoder.table.check();
             block.len()
         }
     }
@@ -404,16 +332,13 @@ mod tests {
             let mut some = || {
                 let name = ["A", "x-long-name-of-a-field", "ETag", "b"][random.usize(..4)];
                 let length = if random.u8(..) < 5 { 2_000 } else { 90 };
-                format!("{name}: {}", "v".repeat(random.usize(..length)))
+                let space = " ".repeat(if random.u8(..) < 20 { 500 } else { 1 });
+                format!("{name}:{space}{}", "v".repeat(random.usize(..length)))
             };
             let head: Vec<String> = (0..4).map(|_| some()).collect();
             pair.send(&head);
         }
-        assert!(pair.encoder.bytes.len() <= 2 * TABLE_MAX_BYTES);
-        let memory = pair.encoder.bytes.capacity()
-            + pair.encoder.entries.capacity() * size_of::<Entry>()
-            + pair.encoder.seen.capacity() * size_of::<Seen>();
-        assert!(memory <= 2 * MEMORY_MAX_BYTES, "{memory}");
+        assert!(pair.encoder.seen.capacity() * size_of::<Seen>() <= SEEN_BYTES);
     }
 
     /// More entries than numbers.
@@ -439,7 +364,7 @@ mod tests {
         let mut block = Vec::new();
         pair.encoder.begin(&mut block);
         assert_eq!(block, [0x20, 0x3f, 100 - 31]);
-        assert_eq!(pair.encoder.entries.len(), 0);
+        assert_eq!(pair.encoder.table.len(), 0);
         pair.encoder.begin(&mut block);
         assert_eq!(block.len(), 3);
     }

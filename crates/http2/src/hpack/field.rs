@@ -1,5 +1,7 @@
-//! Field lines, and what their names mean to HTTP/2. Each is classified and checked once: when it is
-//! decoded or enters a table.
+//! Field lines and their classification. Each is classified and checked once: when it is decoded or
+//! added to a table.
+
+use wire::http1::{is_token_byte, is_value_byte};
 
 /// A field as a line of HTTP/1.1: `name: value` and CRLF.
 #[derive(Clone, Copy, Debug)]
@@ -12,8 +14,7 @@ pub(crate) struct Line<'a> {
 /// `: ` and CRLF.
 pub(crate) const LINE_EXTRA_BYTES: usize = 4;
 
-/// What each field counts for besides its name and value (RFC 7541 section 4.1, RFC 9113 section
-/// 6.5.2).
+/// The overhead per field that sizes include (RFC 7541 section 4.1, RFC 9113 section 6.5.2).
 pub(crate) const FIELD_EXTRA_BYTES: usize = 32;
 
 impl<'a> Line<'a> {
@@ -31,7 +32,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What a field is to HTTP/2 (RFC 9113 section 8).
+/// The role of a field in HTTP/2 (RFC 9113 section 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `:method`
@@ -64,7 +65,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns what the name stands for.
+    /// Returns the kind of field that a name denotes.
     pub(crate) const fn of_name(name: &[u8]) -> Kind {
         match name {
             b":method" => Kind::Method,
@@ -86,7 +87,7 @@ impl Kind {
         }
     }
 
-    /// Returns what a field with a name of this kind is, by its value.
+    /// Returns the kind of a field with a name of this kind and this value.
     pub(crate) fn with_value(self, value: &[u8]) -> Kind {
         if is_value(value) { self } else { Kind::Invalid }
     }
@@ -108,7 +109,7 @@ impl Kind {
 const fn is_name(name: &[u8]) -> bool {
     let mut index = 0;
     while index < name.len() {
-        if CLASSES[name[index] as usize] & NAME == 0 {
+        if !is_token_byte(name[index]) || name[index].is_ascii_uppercase() {
             return false;
         }
         index += 1;
@@ -116,33 +117,14 @@ const fn is_name(name: &[u8]) -> bool {
     index > 0
 }
 
-/// Visible characters, obs-text, SP and HTAB (RFC 9110 section 5.5), neither SP nor HTAB at its ends
-/// (RFC 9113 section 8.2.1).
+/// Without SP and HTAB at its ends (RFC 9113 section 8.2.1).
 pub(crate) fn is_value(value: &[u8]) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    value.iter().all(|&byte| CLASSES[usize::from(byte)] & VALUE != 0)
+    // Without an early exit, so that the compiler can check many bytes at a time.
+    value.iter().fold(true, |valid, &byte| valid & is_value_byte(byte))
         && !is_space(value.first())
         && !is_space(value.last())
 }
-
-const NAME: u8 = 1;
-const VALUE: u8 = 2;
-
-static CLASSES: [u8; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let is_value = byte == b'\t' as usize || (byte >= b' ' as usize && byte != 0x7f);
-        let is_name = matches!(
-            byte as u8,
-            b'a'..=b'z' | b'0'..=b'9' | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+'
-                | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
-        );
-        table[byte] = is_name as u8 * NAME + is_value as u8 * VALUE;
-        byte += 1;
-    }
-    table
-};
 
 #[cfg(test)]
 mod tests {

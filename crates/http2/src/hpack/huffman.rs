@@ -1,4 +1,4 @@
-//! The Huffman code of RFC 7541 appendix B, which peers may use. This side sends text as it is.
+//! The Huffman code of RFC 7541 appendix B. Peers may use it; Weir sends plain literals.
 //!
 //! The code is canonical: the lengths of its 257 codes determine it, so only those are stored here.
 
@@ -108,7 +108,7 @@ pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), NotHuffman> 
             _ => (fast & 0xff, usize::from(fast >> 8)),
         };
         if length > count {
-            // What is left is padding: the beginning of EOS, all ones.
+            // The rest is padding: the most significant bits of EOS, all ones.
             let is_padding = count < 8 && window >> (64 - count.max(1)) == (1 << count) - 1;
             return if count == 0 || is_padding { Ok(()) } else { Err(NotHuffman) };
         }
@@ -121,8 +121,8 @@ pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), NotHuffman> 
     }
 }
 
-/// Returns the symbol whose code of more than [`FAST_BITS`] bits is at the left of `bits`, and the
-/// code's length. There is one for any bits, since the code is complete.
+/// Returns the symbol whose code starts at the most significant bit of `bits` and has more than
+/// [`FAST_BITS`] bits, and the code's length. The code is complete, so there always is one.
 fn long_symbol(bits: u32) -> (u16, usize) {
     let mut length = FAST_BITS + 1;
     while length < LONGEST && u64::from(bits) >= TABLES.rows[length].end {

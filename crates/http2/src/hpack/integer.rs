@@ -1,6 +1,6 @@
 //! Integers of RFC 7541 section 5.1: a prefix within a byte, then seven bits a byte.
 
-/// The bytes end within the integer, or it is larger than any that HPACK needs.
+/// The integer is incomplete, or larger than HPACK needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadInteger;
 
@@ -27,7 +27,7 @@ fn continued(bytes: &[u8], mask: usize) -> Result<(usize, usize), BadInteger> {
     Err(BadInteger)
 }
 
-/// Appends `value` with a prefix of `prefix` bits, whose upper bits are those of `flags`.
+/// Appends `value` with a prefix of `prefix` bits; `flags` holds the upper bits of the first byte.
 #[inline]
 pub(crate) fn encode(value: usize, prefix: u32, flags: u8, out: &mut Vec<u8>) {
     let mask = (1_usize << prefix) - 1;

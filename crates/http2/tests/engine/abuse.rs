@@ -1,15 +1,15 @@
-//! Floods and their relatives: each ends its connection, and does not before it is one.
+//! Floods: each must end its connection. Ordinary traffic must not.
 
 use std::time::Duration;
 
 use crate::rig::*;
 use http2::{Code, Ended};
 
-/// Sends what `make` yields for each number until the connection ends; returns how many it took.
+/// Feeds the output of `make` until the connection ends; returns the number of calls.
 fn until_it_ends(name: &str, rig: &mut Rig, mut make: impl FnMut(u32) -> Vec<u8>) -> u32 {
     for number in 0..100_000 {
         rig.feed(&make(number));
-        // It reads what it causes.
+        // The peer reads the responses.
         let errors = rig.errors();
         if rig.connection.has_failed() {
             assert_eq!(errors.last(), Some(&(GOAWAY, Code::ENHANCE_YOUR_CALM)), "{name}");
@@ -68,7 +68,7 @@ fn floods_end_their_connection() {
 }
 
 #[test]
-fn what_means_well_is_no_flood() {
+fn ordinary_traffic_is_not_a_flood() {
     let mut rig = Rig::server(CONFIG);
     for number in 0..20_000_u32 {
         let stream = 2 * number + 1;
@@ -79,7 +79,7 @@ fn what_means_well_is_no_flood() {
         rig.feed(&frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 9]));
         rig.feed(&frame(PING, 0, 0, &[0; 8]));
         rig.feed(&frame(PRIORITY, 0, stream, &[0, 0, 0, 0, 1]));
-        // One in three is given up, as by users who click away.
+        // One in three is cancelled, as by users who navigate away.
         if number % 3 == 0 {
             rig.feed(&frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]));
         }
@@ -93,9 +93,9 @@ fn what_means_well_is_no_flood() {
     assert!(!rig.connection.has_failed());
 }
 
-/// A client that does not read, and has something sent by each frame.
+/// A client that does not read, and sends frames that require responses.
 #[test]
-fn whoever_does_not_read_what_it_causes_is_cut_off() {
+fn a_client_that_does_not_read_responses_is_disconnected() {
     let mut rig = Rig::server(CONFIG);
     for number in 0..1_000_000 {
         rig.now = rig.now + Duration::from_millis(10);
@@ -142,7 +142,7 @@ fn tiny_windows_end_their_connection() {
     panic!("never ends");
 }
 
-/// A block that is short and a head that is long: every byte stands for a long field.
+/// A short block that decodes to a long head: every byte refers to a long field.
 #[test]
 fn a_compression_bomb_takes_no_memory() {
     let mut rig = Rig::server(CONFIG);
@@ -161,7 +161,7 @@ fn a_compression_bomb_takes_no_memory() {
 }
 
 #[test]
-fn a_server_that_floods_is_no_better() {
+fn a_server_that_floods_is_disconnected_too() {
     for (name, bytes) in [
         ("informational responses", frame(HEADERS, END_HEADERS, 1, &[0x08, 3, b'1', b'0', b'3'])),
         ("SETTINGS", frame(SETTINGS, 0, 0, &[])),

@@ -1,4 +1,4 @@
-//! Frames that are in order, however they arrive.
+//! Valid frames, however they are split.
 
 use crate::rig::*;
 use http2::{Code, Ended, PREFACE};
@@ -91,7 +91,7 @@ fn credit_returns_when_content_is_consumed_and_not_before() {
     let sent = rig.sent();
     assert_eq!((sent.len(), sent[0].kind, sent[0].stream), (1, WINDOW_UPDATE, 1));
     assert_eq!(sent[0].number(), 3 * 16_384);
-    // Padding, and what nobody wants, is credited at once, to the connection as well.
+    // Padding and discarded content are credited to the connection at once.
     rig.connection.reset(key, Code::CANCEL);
     rig.sent();
     for _ in 0..40 {
@@ -100,6 +100,29 @@ fn credit_returns_when_content_is_consumed_and_not_before() {
     let credited: u32 = rig.sent().iter().filter(|sent| sent.stream == 0).map(Sent::number).sum();
     assert!((524_288..=700_000).contains(&credited), "{credited}");
     assert!(rig.take().iter().all(|seen| !matches!(seen, Seen::Violation(_))));
+}
+
+/// Otherwise each abandoned request would reduce the connection's window permanently.
+#[test]
+fn content_that_is_never_consumed_is_credited_with_its_stream() {
+    let mut rig = Rig::server(CONFIG);
+    let mut credited = 0;
+    for stream in (1..200).step_by(2) {
+        rig.feed(&frame(HEADERS, END_HEADERS, stream, POST));
+        let data = frame(DATA, 0, stream, &[0; 16_000]);
+        // The stream is released in the middle of a frame.
+        rig.feed(&data[..9_000]);
+        let key = *rig.keys.last().unwrap();
+        rig.connection.consumed(key, 1_000, rig.now);
+        rig.connection.release(key);
+        rig.connection.consumed(key, 1_000_000, rig.now);
+        rig.feed(&data[9_000..]);
+        credited +=
+            rig.sent().iter().filter(|sent| sent.stream == 0).map(Sent::number).sum::<u32>();
+    }
+    assert!(!rig.connection.has_failed());
+    let received = 100 * 16_000;
+    assert!((received - 524_288..=received).contains(&credited), "{credited}");
 }
 
 #[test]
@@ -158,7 +181,7 @@ fn what_is_given_up_is_reset_by_the_code_that_says_why() {
         let expected: Vec<_> = code.map(|code| (RST_STREAM, code)).into_iter().collect();
         assert_eq!(rig.errors(), expected);
         assert_eq!(rig.connection.streams(), 0);
-        // The key names nothing any more.
+        // The key is invalid.
         assert!(rig.connection.send_head(key, b"HTTP/1.1 200 OK\r\n\r\n", true).is_err());
     }
 }

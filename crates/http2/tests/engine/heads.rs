@@ -1,4 +1,4 @@
-//! Heads in both directions, and what may not be in them.
+//! Message heads in both directions, and heads that must be refused.
 
 use crate::rig::*;
 use http2::{Code, Ended, Refusal, SendError};
@@ -61,7 +61,7 @@ fn connect_has_two_forms() {
     );
 }
 
-/// Downgrade smuggling and its relatives: whatever would mean another message in HTTP/1.1.
+/// Request smuggling by downgrade: heads that would be a different message in HTTP/1.1.
 #[test]
 fn what_http1_would_read_otherwise_is_refused() {
     let replaced = |at: usize, value: &'static str| {
@@ -148,7 +148,7 @@ fn equal_lengths_are_one_and_heads_have_a_limit() {
     assert_eq!(rig.take(), [Seen::Refused(Refusal::HeadTooLarge)]);
     let sent = rig.sent();
     assert_eq!((sent.len(), sent[0].kind, sent[0].flags), (1, HEADERS, 5));
-    // The next request of the connection is read as ever.
+    // The next request on the connection is read as usual.
     rig.feed(&frame(HEADERS, 5, 3, GET));
     assert!(matches!(rig.take()[..], [Seen::Head { .. }]));
 }
@@ -170,7 +170,7 @@ fn trailers_are_fields_that_change_nothing() {
     }
 }
 
-/// Sends a request; returns what the server's frames with `fields` become.
+/// Sends a request; returns the event for a response with `fields`.
 fn response(request: &[u8], fields: &[(&str, &str)], ended: bool) -> Seen {
     let mut rig = Rig::client(CONFIG, &setting(8, 1));
     let key = rig.connection.open();

@@ -1,5 +1,5 @@
-//! The engine as its owner uses it: against frames written by hand, against itself, and against the
-//! `h2` crate.
+//! Tests of the engine through its interface: with hand-written frames, with itself as the peer,
+//! and with the `h2` crate as the peer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

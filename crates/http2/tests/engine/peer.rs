@@ -1,4 +1,4 @@
-//! The `h2` crate as the peer, in either role: two implementations that check each other.
+//! The `h2` crate as the peer in both roles.
 
 use std::collections::HashMap;
 
@@ -11,14 +11,14 @@ use crate::rig::CONFIG;
 
 const CONNECTION: Config = Config { connection_window_bytes: 16 << 20, ..CONFIG };
 
-/// An engine that answers with what it is sent, or sends and collects.
+/// An engine that echoes requests, or sends requests and collects responses.
 struct Echo {
     connection: Connection,
     scratch: Scratch,
     io: DuplexStream,
-    /// Content that is to be sent, and whether it is all.
+    /// Unsent content, and whether trailers follow.
     unsent: HashMap<StreamKey, (Vec<u8>, bool)>,
-    /// What has arrived: head, content, trailers, and whether it is all.
+    /// Received head, content and trailers, and whether the message is complete.
     arrived: HashMap<StreamKey, (String, Vec<u8>, String, bool)>,
     now: u64,
 }
@@ -36,7 +36,7 @@ impl Echo {
         }
     }
 
-    /// Sends what there is, then takes what arrives; returns whether anything did.
+    /// Sends pending output, then processes input; returns false at its end.
     async fn turn(&mut self) -> bool {
         self.send().await;
         let mut buffer = vec![0; 50_000];
@@ -98,7 +98,7 @@ impl Echo {
         }
     }
 
-    /// Answers requests until the client is gone.
+    /// Answers requests until the client disconnects.
     async fn serve(mut self) {
         while self.turn().await {
             let whole: Vec<StreamKey> =

@@ -1,7 +1,8 @@
-//! An engine with everything that it reports, and frames by hand.
+//! An engine with its events and output, and hand-written frames.
 
 use http2::{Code, Config, Connection, Event, Role, Scratch, StreamKey, WebSocket};
 use model::Moment;
+pub(crate) use wire::http2::frames::frame_bytes as frame;
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -35,12 +36,6 @@ pub(crate) const GET: &[u8] = &[0x82, 0x86, 0x84, 0x41, 1, b'a'];
 /// `POST / HTTP/2` to `a`.
 pub(crate) const POST: &[u8] = &[0x83, 0x86, 0x84, 0x41, 1, b'a'];
 
-/// A frame.
-pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
 /// One setting, as the payload of SETTINGS.
 pub(crate) fn setting(id: u16, value: u32) -> Vec<u8> {
     [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()
@@ -67,7 +62,7 @@ pub(crate) fn literal(name: &[u8], value: &[u8]) -> Vec<u8> {
     [vec![0], string(name), string(value)].concat()
 }
 
-/// Something that was reported.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Head { text: String, ended: bool },
@@ -117,7 +112,7 @@ impl Rig {
         }
     }
 
-    /// A server whose client has sent its preface and empty settings; its own are taken away.
+    /// Returns a server whose client has sent its preface and empty SETTINGS.
     pub(crate) fn server(config: Config) -> Rig {
         let mut rig = Rig::new(Role::Server, config);
         rig.feed(http2::PREFACE);
@@ -126,7 +121,7 @@ impl Rig {
         rig
     }
 
-    /// A client whose server has sent these settings.
+    /// Returns a client whose server has sent these settings.
     pub(crate) fn client(config: Config, settings: &[u8]) -> Rig {
         let mut rig = Rig::new(Role::Client { is_https: false }, config);
         rig.feed(&frame(SETTINGS, 0, 0, settings));
@@ -134,7 +129,7 @@ impl Rig {
         rig
     }
 
-    /// Has bytes arrive.
+    /// Feeds input.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         loop {
@@ -161,19 +156,19 @@ impl Rig {
         }
     }
 
-    /// Takes what was reported.
+    /// Takes the reported events.
     pub(crate) fn take(&mut self) -> Vec<Seen> {
         std::mem::take(&mut self.seen)
     }
 
-    /// Takes all that is to be sent, as bytes.
+    /// Takes the output as bytes.
     pub(crate) fn bytes(&mut self) -> Vec<u8> {
         let bytes = self.connection.output().concat();
         self.connection.sent(bytes.len());
         bytes
     }
 
-    /// Takes all that is to be sent, as frames.
+    /// Takes the output as frames.
     pub(crate) fn sent(&mut self) -> Vec<Sent> {
         let bytes = self.bytes();
         let mut rest = &bytes[..];
@@ -195,7 +190,7 @@ impl Rig {
         frames
     }
 
-    /// Returns the codes of the `RST_STREAM` and GOAWAY frames that are sent.
+    /// Takes the output; returns the types and codes of its `RST_STREAM` and GOAWAY frames.
     pub(crate) fn errors(&mut self) -> Vec<(u8, Code)> {
         let frames = self.sent();
         let code = |frame: &Sent| match frame.kind {

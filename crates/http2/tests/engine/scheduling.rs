@@ -1,10 +1,10 @@
-//! Whose turn it is to send.
+//! Scheduling of streams that send.
 
 use crate::rig::*;
 use http2::StreamKey;
 
-/// A server with windows that do not matter, and a response begun on each stream. `priorities` are
-/// those of the requests; empty: none.
+/// Returns a server with unlimited windows and a response in progress on each stream. `priorities`
+/// are those of the requests; empty: none.
 fn responses(priorities: &[&str]) -> (Rig, Vec<StreamKey>) {
     let mut rig = Rig::server(CONFIG);
     rig.feed(&frame(SETTINGS, 0, 0, &setting(4, 0x7fff_ffff)));
@@ -23,7 +23,7 @@ fn responses(priorities: &[&str]) -> (Rig, Vec<StreamKey>) {
     (rig, keys)
 }
 
-/// Has each stream send as much as it may for a number of rounds, in which the peer takes
+/// Lets each stream send as much as it can for a number of rounds, in which the peer takes
 /// `per_round` bytes; returns the bytes of content by stream.
 fn transfer(rig: &mut Rig, keys: &[StreamKey], rounds: usize, per_round: usize) -> Vec<usize> {
     let mut sent = vec![0; keys.len()];
@@ -88,9 +88,9 @@ fn a_priority_may_come_before_its_request_and_change() {
 }
 
 #[test]
-fn a_stream_whose_window_is_shut_holds_up_none() {
+fn a_closed_stream_window_does_not_block_other_streams() {
     let (mut rig, keys) = responses(&["", ""]);
-    // The first stream's window is 10,000 from now on, the other's opens again.
+    // The first stream's window is now 10,000; the other's is opened again.
     rig.feed(&frame(SETTINGS, 0, 0, &setting(4, 10_000)));
     rig.feed(&frame(WINDOW_UPDATE, 0, 3, &0x7000_0000_u32.to_be_bytes()));
     let sent = transfer(&mut rig, &keys, 100, 20_000);

@@ -1,5 +1,5 @@
-//! A client and a server engine that exchange anything, in pieces of any size, with readers and
-//! writers of any speed: every message arrives whole, whatever its company.
+//! A client and a server engine exchange random messages in pieces of random size, with readers and
+//! writers of random speed. Every message must arrive intact.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use model::Moment;
 
 use crate::rig::CONFIG;
 
-/// A message's side: what is still to be sent, and what has arrived.
+/// A message that is being sent.
 struct Body {
     left: usize,
     written: usize,
@@ -43,7 +43,7 @@ impl Side {
     }
 }
 
-/// The bytes at a position of every body, at most this many: 0 to 250, again and again.
+/// Returns `length` bytes of the pattern that all bodies consist of, from position `at`.
 fn pattern(at: usize, length: usize) -> &'static [u8] {
     static PATTERN: LazyLock<Vec<u8>> =
         LazyLock::new(|| (0..PIECE_MAX + 251).map(|at| (at % 251) as u8).collect());
@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// Forgets what is complete on both sides, and gives some up.
+    /// Releases complete streams, and abandons some others.
     fn settle(&mut self) {
         for at in 0..2 {
             let side = &mut self.sides[at];
@@ -237,7 +237,7 @@ impl World {
                 self.sides[at].connection.shrink();
             }
         }
-        // No more begin: all come to their end.
+        // No new requests: all must complete.
         for _ in 0..100_000 {
             if self.sides.iter().all(|side| side.arrived.is_empty()) {
                 break;

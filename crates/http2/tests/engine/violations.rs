@@ -1,12 +1,12 @@
-//! What breaks a rule, by the sections of RFC 9113 as h2spec has them: the connection ends, or only
-//! the stream, by the right code.
+//! Protocol violations, by the sections of RFC 9113 as in h2spec: each must end the connection or
+//! only the stream, with the right error code.
 
 use crate::rig::*;
 use http2::{Code, Refusal};
 
-/// Ends the connection.
+/// The connection ends.
 const CONNECTION: u8 = GOAWAY;
-/// Ends the stream.
+/// The stream ends.
 const STREAM: u8 = RST_STREAM;
 
 fn open(stream: u32) -> Vec<u8> {
@@ -17,7 +17,8 @@ fn whole(stream: u32) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, stream, GET)
 }
 
-/// Name, bytes after the preface and SETTINGS, what ends, and by which code.
+/// Name, bytes after the preface and SETTINGS, whether the connection or the stream ends, and the
+/// code.
 type Case = (&'static str, Vec<u8>, u8, Code);
 
 const PROTOCOL: Code = Code::PROTOCOL_ERROR;
@@ -187,7 +188,7 @@ fn of_the_connection() -> Vec<Case> {
     ]
 }
 
-/// Content that is not what was announced or allowed.
+/// Content that does not match content-length or exceeds a window.
 fn of_content() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, sent) in [("8.1.1 too much", 5), ("8.1.1 too little", 3)] {
@@ -220,7 +221,7 @@ fn violations_end_what_the_rfc_says() {
             bytes.chunks(size).for_each(|piece| rig.feed(piece));
             assert_eq!(rig.errors(), [(what, code)], "{name}, in pieces of {size}");
             assert_eq!(rig.connection.has_failed(), what == CONNECTION, "{name}");
-            // A stream's end leaves the connection in order.
+            // After a stream error the connection still works.
             if what == STREAM {
                 rig.take();
                 rig.feed(&whole(101));

@@ -20,7 +20,7 @@ static TOKEN: [bool; 256] = {
 
 /// Returns whether `b` may occur in a token.
 #[inline]
-pub(super) fn is_token_byte(b: u8) -> bool {
+pub const fn is_token_byte(b: u8) -> bool {
     TOKEN[b as usize]
 }
 
@@ -33,7 +33,7 @@ pub fn is_token(bytes: &[u8]) -> bool {
 /// Returns whether `b` may occur in a field value (RFC 9110 section 5.5): visible, obs-text, SP or
 /// HTAB.
 #[inline]
-pub(super) fn is_value_byte(b: u8) -> bool {
+pub fn is_value_byte(b: u8) -> bool {
     b == b'\t' || (b >= b' ' && b != 0x7f)
 }
 
@@ -56,9 +56,9 @@ pub(super) fn list_elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(trim_ows)
 }
 
-/// `1*DIGIT` that fits; no sign, no whitespace, no other base.
+/// Returns the number that `1*DIGIT` is, at most 2⁶³-1; no sign, no whitespace, no other base.
 #[inline]
-pub(super) fn decimal(bytes: &[u8]) -> Option<u64> {
+pub fn decimal(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {
         return None;
     }

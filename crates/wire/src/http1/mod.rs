@@ -22,7 +22,7 @@ mod target;
 pub use chunked::{Chunk, ChunkLimits, ChunkedDecoder, is_forbidden_trailer};
 pub use encode::chunk_header;
 pub use error::{ChunkError, RequestError, ResponseError};
-pub use grammar::is_token;
+pub use grammar::{decimal, is_token, is_token_byte, is_value_byte};
 pub use head::{FIELDS_MAX, FieldRef, Fields, HeadLimits, Parsed, Version};
 pub use known::{Known, is_same_field};
 pub use request::{METHOD_MAX_BYTES, RequestBody, RequestHead, parse_request};

@@ -73,8 +73,8 @@ impl Head {
     }
 }
 
-/// Appends a frame.
-pub(crate) fn put(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+/// Appends a frame (RFC 9113 section 4.1). `payload` is shorter than 2^24 bytes.
+pub fn put(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     out.extend_from_slice(&Head { length: payload.len(), kind, flags, stream }.bytes());
     out.extend_from_slice(payload);
 }

@@ -35,6 +35,6 @@ mod window;
 
 pub use connection::{Config, Connection, Event, Role, SendError};
 pub use error::{Code, Ended, Refusal, Violation};
-pub use frame::PREFACE;
+pub use frame::{PREFACE, put as put_frame};
 pub use head::{Scratch, WebSocket};
 pub use streams::StreamKey;

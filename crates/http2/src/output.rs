@@ -12,7 +12,8 @@ pub(crate) struct Output {
     /// HEADERS, DATA and `RST_STREAM`, in order.
     frames: Vec<u8>,
     frames_sent: usize,
-    /// Unsent bytes of the frame that was sent in part.
+    /// Unsent bytes at the start whose order is fixed: the frame that was sent in part, and all that
+    /// was committed.
     cut: usize,
     /// Start of the last frame in `frames`.
     last: usize,
@@ -153,6 +154,17 @@ impl Output {
         self.last = self.frames.len();
     }
 
+    /// Fixes the order of the present bytes: later control frames go after them.
+    pub(crate) fn commit(&mut self) {
+        if self.control_len() > 0 {
+            let [cut, control, rest] = self.slices();
+            self.frames = [cut, control, rest].concat();
+            (self.frames_sent, self.last) = (0, self.frames.len());
+            clear(&mut self.control, &mut self.control_sent);
+        }
+        self.cut = self.frames_len();
+    }
+
     /// Removes sent bytes from the buffer once they are most of it.
     fn make_room(&mut self) {
         if self.frames_sent > KEPT_MAX_BYTES && self.frames_sent * 2 > self.frames.len() {
@@ -215,6 +227,25 @@ mod tests {
             }
             assert!(output.is_empty());
         }
+    }
+
+    #[test]
+    fn committed_bytes_keep_their_order() {
+        let mut output = Output::default();
+        output.put(DATA, 0, 1, &[1; 20]);
+        output.advance(12);
+        output.put_control(PING, 0, 0, &[9; 8]);
+        output.put(DATA, 0, 3, &[3; 20]);
+        let committed = all(&output);
+        output.commit();
+        output.put_control(PING, 0, 0, &[8; 8]);
+        assert!(!output.end_with_last(3), "its flags may have been encrypted");
+        output.put(DATA, 0, 5, &[5; 20]);
+        assert_eq!(all(&output)[..committed.len()], committed);
+        let after = heads(&all(&output)[committed.len()..]);
+        assert_eq!(after, [(PING, 0, 0, 8), (DATA, 0, 5, 20)]);
+        output.drop_frames();
+        assert_eq!(all(&output).len(), committed.len() + HEAD_BYTES + 8);
     }
 
     #[test]

@@ -84,12 +84,12 @@ impl Client {
     pub(crate) fn of_stream(
         worker: &Worker,
         stream: Stream,
-        (origin, via): (&Rc<Origin>, &Via),
+        (origin, via): (Rc<Origin>, Via),
         entry: Entry,
+        watchdog: Watchdog,
     ) -> Client {
         let buffer = Buffer::new(Rc::clone(&worker.buffers));
-        let (origin, via) = (Rc::clone(origin), via.clone());
-        let mut client = Client { stream, buffer, origin, via, entry, watchdog: Watchdog::new() };
+        let mut client = Client { stream, buffer, origin, via, entry, watchdog };
         client.follow(worker);
         client
     }

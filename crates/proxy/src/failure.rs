@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 
 use model::Cause;
-use transport::http2::{FLOODED, PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE};
+use transport::http2::{Code, FLOODED, PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE, Violation};
 use wire::http1::ChunkError;
 
 use crate::pump::PumpError;
@@ -79,12 +79,21 @@ pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
         // server.
         ErrorKind::ConnectionAborted => Cause::TlsAlertReceived,
         STREAM_REFUSED => Cause::HttpStreamRefused,
-        PROTOCOL_VIOLATED => Cause::HttpProtocolError,
+        PROTOCOL_VIOLATED | FLOODED => Cause::HttpProtocolError,
         UNENCODABLE => Cause::HttpRequestError,
         // An extended CONNECT.
         ErrorKind::Unsupported => Cause::HttpUpgradeFailed,
         _ => Cause::ConnectionReset,
     }
+}
+
+/// Returns why Weir ended a client's connection that violated HTTP/2.
+pub(crate) fn of_violation(violation: Violation) -> Reason {
+    let cause = match violation.code {
+        Code::ENHANCE_YOUR_CALM => Cause::EnhanceYourCalm,
+        _ => Cause::Http2ProtocolError,
+    };
+    Reason { cause, detail: violation.rule }
 }
 
 /// Returns the cause for an error of a client's connection; not for an orderly close.

@@ -3,23 +3,20 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::io;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use model::{Cause, Moment};
 use transport::Stream;
-use transport::http2::{
-    FLOODED, Http2Server, Incoming, PROTOCOL_VIOLATED, Refusal, ServerSettings,
-};
+use transport::http2::{Http2Server, Incoming, Refusal, ServerSettings, Violation};
 
 use crate::account;
 use crate::buffer::Buffer;
 use crate::client::Client;
-use crate::failure::Reason;
+use crate::failure::{self, Reason};
 use crate::head::Origin;
+use crate::lanes::{Desk, Lanes};
 use crate::linger::{Patience, linger};
 use crate::requests;
 use crate::roster::Phase;
@@ -27,194 +24,251 @@ use crate::via::Via;
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
-/// How many requests a client may cancel on a connection; beyond this, at most half of all (rapid
-/// reset: RFC 9113 section 10.5, CVE-2023-44487).
-const ABANDONED_FREE: u32 = 100;
 /// How long Weir keeps reading after the last stream: closing with unread bytes would reset the
 /// connection and lose the last frames sent.
 const LINGER_MAX: Duration = Duration::from_secs(2);
+/// A connection without streams for this long gives up the memory that it would need for the next.
+const SHRINKS_AFTER: Duration = Duration::from_secs(1);
+/// How often streams get their turn before other connections do: what is sent makes room for more.
+const ROUNDS_MAX: usize = 4;
 
-/// What the streams of a connection share.
-#[derive(Clone)]
-struct Common {
+/// A connection being served.
+struct Serving<'a> {
+    worker: &'a Rc<Worker>,
     origin: Rc<Origin>,
     via: Via,
-}
-
-/// State shared by the connection's task and those of its streams.
-struct Tally {
-    open: Cell<u32>,
-    begun: Cell<u32>,
-    abandoned: Cell<u32>,
+    connection: Http2Server,
+    lanes: Lanes,
+    stage: Stage,
+    /// When the current turn began.
+    now: Moment,
     /// When the last stream ended.
-    idle_since: Cell<Moment>,
+    idle_since: Moment,
+    /// When to look at the connection again, whatever happens.
+    due: Rc<Cell<Moment>>,
+    /// Memory that is not needed while idle has been freed.
+    shrunk: bool,
+    /// Bytes that the client had acknowledged when it was last checked.
+    acknowledged: u64,
 }
 
-impl Tally {
-    fn new(now: Moment) -> Tally {
-        let zero = || Cell::new(0);
-        Tally { open: zero(), begun: zero(), abandoned: zero(), idle_since: Cell::new(now) }
-    }
-
-    fn begins(&self) {
-        self.open.set(self.open.get() + 1);
-        self.begun.set(self.begun.get().saturating_add(1));
-    }
-
-    fn ends(&self, abandoned: bool, now: Moment) {
-        self.open.set(self.open.get() - 1);
-        self.abandoned.set(self.abandoned.get().saturating_add(u32::from(abandoned)));
-        self.idle_since.set(now);
-    }
-
-    fn is_flooded(&self) -> bool {
-        let abandoned = self.abandoned.get();
-        abandoned > ABANDONED_FREE && abandoned > self.begun.get() / 2
-    }
+/// How far a connection is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The client's settings have not arrived.
+    Greeting {
+        until: Moment,
+    },
+    Open,
+    /// GOAWAY was sent, because the worker or the listener ends.
+    Leaving,
+    /// GOAWAY was sent, because the connection was idle. Requests that cross with it are still
+    /// served.
+    Ending {
+        until: Moment,
+    },
 }
 
 /// Serves the connection to its end, including the bytes that `client` has already read.
 pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
     let listener = client.settings();
     let Some(http2) = listener.http2 else { return };
-    let (patience, head_max_bytes) = (listener.timeouts.head, listener.head_max_bytes);
+    let head_max_bytes = listener.head_max_bytes;
     let settings = ServerSettings { streams_max: http2.streams_max, head_max_bytes };
+    let now = os::clock::now();
+    let stage = Stage::Greeting { until: now + listener.timeouts.head };
     let before = client.buffer.to_vec();
     client.buffer.release();
     client.entry.set(Phase::Idle);
-    let Client { stream, origin, via, entry: _entry, .. } = client;
-    let stream = Rc::new(stream);
-    let common = Common { origin, via };
-    let mut watchdog = Watchdog::new();
-    let accepting = Box::pin(Http2Server::accept(Rc::clone(&stream), &before, settings));
-    let accepted = watchdog.until(os::clock::now() + patience, accepting).await;
-    match accepted {
-        Some(Ok(connection)) => streams(worker, connection, &common, &mut watchdog).await,
-        Some(Err(error)) => record_error(worker, &common, &error),
-        // The preface did not arrive in time: there was no request.
-        None => {}
-    }
-    let until = os::clock::now() + LINGER_MAX;
-    let patience = Patience { until, quiet_max: LINGER_MAX, bytes_max: u64::MAX };
-    let mut buffer = Buffer::new(Rc::clone(&worker.buffers));
-    linger(&stream, &mut buffer, &mut watchdog, patience).await;
+    let Client { stream, origin, via, entry: _entry, mut watchdog, .. } = client;
+    let connection = Http2Server::new(stream, &before, settings);
+    let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+    let mut serving = Serving {
+        worker,
+        origin,
+        via,
+        connection,
+        lanes: Lanes::new(task),
+        stage,
+        now,
+        idle_since: now,
+        due: Rc::new(Cell::new(now)),
+        shrunk: false,
+        acknowledged: 0,
+    };
+    serving.run(&mut watchdog).await;
+    serving.end(&mut watchdog).await;
 }
 
-/// Accepts streams until there will be no more: the client is done or idle for too long, or the
-/// listener is closing.
-async fn streams(
-    worker: &Rc<Worker>,
-    mut connection: Http2Server,
-    common: &Common,
-    watchdog: &mut Watchdog,
-) {
-    let idle_max = common.via.settings().timeouts.idle;
-    let tally = Rc::new(Tally::new(os::clock::now()));
-    let mut gone = false;
-    // Set once the connection is to end for being idle. Requests that cross with GOAWAY are still
-    // served.
-    let mut ends = None;
-    let mut acknowledged = 0;
-    loop {
-        let next = poll_fn(|cx| {
-            if !gone && (worker.shared.leaving() || common.via.live.is_closing()) {
-                gone = true;
-                connection.go_away();
+impl Serving<'_> {
+    /// Serves streams until there will be no more: the client is done or idle for too long, or the
+    /// listener is closing.
+    async fn run(&mut self, watchdog: &mut Watchdog) {
+        let due = Rc::clone(&self.due);
+        loop {
+            let turns = poll_fn(|cx| self.poll_turn(cx));
+            if watchdog.until_due(|| due.get(), turns).await.is_some() || !self.goes_on() {
+                return;
             }
-            if tally.is_flooded() { Poll::Ready(None) } else { connection.poll_request(cx) }
-        });
-        let now = os::clock::now();
-        let since = if tally.open.get() == 0 { tally.idle_since.get() } else { now };
-        match watchdog.until(ends.unwrap_or(since + idle_max), next).await {
-            Some(Some(Ok(Incoming::Refused(refusal)))) => record_refusal(worker, common, refusal),
-            Some(Some(Ok(Incoming::Request(stream)))) => {
-                tally.begins();
-                begin(worker, stream, common, &tally);
+        }
+    }
+
+    /// Receives, lets the streams work, sends. Ready when the connection has ended.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.now = os::clock::now();
+        self.lanes.begin_turn();
+        self.connection.begin_turn(self.now);
+        if self.stage == Stage::Open && (self.worker.shared.leaving() || self.via.live.is_closing())
+        {
+            self.stage = Stage::Leaving;
+            self.connection.go_away();
+        }
+        for _ in 0..ROUNDS_MAX {
+            while let Poll::Ready(next) = self.connection.poll_next(cx) {
+                match next {
+                    Some(incoming) => self.takes(incoming),
+                    None => return Poll::Ready(()),
+                }
             }
-            Some(None) if tally.is_flooded() => {
-                record_refusals(worker, common, &mut connection);
-                record_end(worker, common, Cause::EnhanceYourCalm);
-                connection.refuse();
+            self.poll_lanes();
+            let _ = self.connection.poll_flush(cx);
+            if !self.lanes.are_woken() {
                 break;
             }
-            Some(Some(Err(error))) => {
-                record_refusals(worker, common, &mut connection);
-                record_error(worker, common, &error);
-                return;
+        }
+        if matches!(self.stage, Stage::Greeting { .. }) && self.connection.is_established() {
+            self.stage = Stage::Open;
+        }
+        self.due.set(self.deadline());
+        if self.lanes.end_turn() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    fn poll_lanes(&mut self) {
+        let before = self.lanes.busy();
+        if self.lanes.poll() && before > 0 && self.lanes.busy() == 0 {
+            self.idle_since = self.now;
+            self.shrunk = false;
+        }
+    }
+
+    fn takes(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Request(stream) => {
+                let (worker, origin, via) = (self.worker, &self.origin, &self.via);
+                self.lanes.begin(stream, |desk| {
+                    lane(Rc::clone(worker), (Rc::clone(origin), via.clone()), desk)
+                });
             }
-            Some(None) => {
-                record_refusals(worker, common, &mut connection);
-                return;
+            Incoming::Refused(refusal) => self.record_refusal(refusal),
+            Incoming::Violation(violation) => self.record_violation(violation),
+        }
+    }
+
+    /// Returns when to look at the connection again.
+    fn deadline(&self) -> Moment {
+        match self.stage {
+            Stage::Greeting { until } | Stage::Ending { until } => until,
+            _ if self.lanes.busy() > 0 => self.now + self.idle_max(),
+            _ if !self.shrunk => self.idle_since + self.idle_max().min(SHRINKS_AFTER),
+            _ => self.idle_since + self.idle_max(),
+        }
+    }
+
+    fn idle_max(&self) -> Duration {
+        self.via.settings().timeouts.idle
+    }
+
+    /// Called when the deadline has passed. Returns whether the connection stays.
+    fn goes_on(&mut self) -> bool {
+        let now = os::clock::now();
+        let is_busy = self.lanes.busy() > 0;
+        let stage = self.stage;
+        match stage {
+            Stage::Ending { .. } if is_busy => {
+                self.stage = Stage::Ending { until: now + LINGER_MAX };
             }
-            None if tally.open.get() > 0 => ends = ends.map(|_| os::clock::now() + LINGER_MAX),
-            None if ends.is_some() => return,
-            None if os::clock::now() < tally.idle_since.get() + idle_max => {}
+            // A client whose settings did not arrive in time has sent no request.
+            Stage::Greeting { .. } | Stage::Ending { .. } => return false,
+            Stage::Open | Stage::Leaving if is_busy => {}
+            Stage::Open | Stage::Leaving if now < self.idle_since + self.idle_max() => {
+                self.shrunk = true;
+                self.lanes.trim();
+                self.connection.shrink();
+            }
             // All streams are answered but not fully sent: wait as long as the client acknowledges
             // data.
-            None if connection.has_streams() && progresses(&connection, &mut acknowledged) => {
-                tally.idle_since.set(os::clock::now());
+            Stage::Open | Stage::Leaving if self.connection.has_unsent() && self.progresses() => {
+                self.idle_since = now;
             }
-            None => {
-                gone = true;
-                connection.go_away();
-                ends = Some(os::clock::now() + LINGER_MAX);
+            Stage::Open | Stage::Leaving => {
+                self.connection.go_away();
+                self.stage = Stage::Ending { until: now + LINGER_MAX };
             }
         }
+        true
     }
-    let last_words =
-        pin!(async { while let Some(Ok(_)) = poll_fn(|cx| connection.poll_request(cx)).await {} });
-    let _ = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
-}
 
-/// Records refusals that have not been recorded yet.
-fn record_refusals(worker: &Worker, common: &Common, connection: &mut Http2Server) {
-    while let Some(refusal) = connection.take_refusal() {
-        record_refusal(worker, common, refusal);
+    /// Returns whether the client has acknowledged more since the last call.
+    fn progresses(&mut self) -> bool {
+        let Ok(info) = self.connection.connection().tcp_info() else { return false };
+        info.bytes_acked > std::mem::replace(&mut self.acknowledged, info.bytes_acked)
+    }
+
+    /// Ends the streams that are left, sends the last frames, and closes.
+    async fn end(mut self, watchdog: &mut Watchdog) {
+        // From here on each wake of a lane wakes this task.
+        self.lanes.end_turn();
+        let last_words = poll_fn(|cx| {
+            let sent = self.connection.poll_flush(cx);
+            if self.poll_last_lanes().is_ready() { sent } else { Poll::Pending }
+        });
+        let _ = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
+        let until = os::clock::now() + LINGER_MAX;
+        let patience = Patience { until, quiet_max: LINGER_MAX, bytes_max: u64::MAX };
+        let mut buffer = Buffer::new(Rc::clone(&self.worker.buffers));
+        linger(self.connection.connection(), &mut buffer, watchdog, patience).await;
+        poll_fn(|_| self.poll_last_lanes()).await;
+    }
+
+    /// Lets the streams see that the connection has ended, so that their requests are recorded.
+    fn poll_last_lanes(&mut self) -> Poll<()> {
+        self.lanes.poll();
+        if self.lanes.busy() == 0 { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Records a request that was refused before it was complete.
+    fn record_refusal(&self, refusal: Refusal) {
+        let (cause, status, detail) = match refusal {
+            Refusal::Malformed(rule) => (Cause::Http2ProtocolError, 0, rule),
+            Refusal::HeadTooLarge => {
+                (Cause::HttpRequestHeadTooLarge, Cause::HttpRequestHeadTooLarge.status(), "")
+            }
+            Refusal::TooManyStreams => (Cause::Http2StreamsExceeded, 0, ""),
+        };
+        let reason = Reason { cause, detail };
+        account::refused_stream(self.worker, &self.via, self.origin.peer, (reason, status));
+    }
+
+    /// Records that Weir has ended the connection because of its client.
+    fn record_violation(&self, violation: Violation) {
+        let reason = failure::of_violation(violation);
+        account::ended_before_exchange(self.worker, &self.via, self.origin.peer, reason);
     }
 }
 
-/// Records a request that was refused before it was complete.
-fn record_refusal(worker: &Worker, common: &Common, refusal: Refusal) {
-    let (cause, status, detail) = match refusal {
-        Refusal::Malformed => (Cause::Http2ProtocolError, 0, "malformed request head"),
-        Refusal::HeadTooLarge => {
-            (Cause::HttpRequestHeadTooLarge, Cause::HttpRequestHeadTooLarge.status(), "")
-        }
-        Refusal::TooManyStreams => (Cause::Http2StreamsExceeded, 0, ""),
-        Refusal::Flood => (Cause::EnhanceYourCalm, 0, ""),
-    };
-    let peer = common.origin.peer;
-    account::refused_stream(worker, &common.via, peer, (Reason { cause, detail }, status));
-}
-
-/// Records the end of a connection by `error`, if Weir ended it.
-fn record_error(worker: &Worker, common: &Common, error: &io::Error) {
-    match error.kind() {
-        FLOODED => record_end(worker, common, Cause::EnhanceYourCalm),
-        PROTOCOL_VIOLATED => record_end(worker, common, Cause::Http2ProtocolError),
-        _ => {}
+/// Serves one stream after another.
+async fn lane(worker: Rc<Worker>, (mut origin, mut via): (Rc<Origin>, Via), desk: Rc<Desk>) {
+    let mut entry = worker.roster.enter().await;
+    let mut watchdog = Watchdog::new();
+    loop {
+        entry.set(Phase::Idle);
+        let stream: Stream = desk.next().await;
+        entry.set(Phase::Busy);
+        let mut client = Client::of_stream(&worker, stream, (origin, via), entry, watchdog);
+        requests::serve_stream(&worker, &mut client).await;
+        Client { origin, via, entry, watchdog, .. } = client;
     }
-}
-
-/// Records the end of a connection that Weir ended.
-fn record_end(worker: &Worker, common: &Common, cause: Cause) {
-    account::ended_before_exchange(worker, &common.via, common.origin.peer, cause.into());
-}
-
-/// Returns whether the client has acknowledged more since the last call.
-fn progresses(connection: &Http2Server, acknowledged: &mut u64) -> bool {
-    let Ok(info) = connection.connection().tcp_info() else { return false };
-    info.bytes_acked > std::mem::replace(acknowledged, info.bytes_acked)
-}
-
-/// Starts serving a stream concurrently with the others.
-fn begin(worker: &Rc<Worker>, stream: Stream, common: &Common, tally: &Rc<Tally>) {
-    let (worker, common, tally) = (Rc::clone(worker), common.clone(), Rc::clone(tally));
-    tokio::task::spawn_local(async move {
-        let entry = worker.roster.enter().await;
-        let of = (&common.origin, &common.via);
-        let client = Client::of_stream(&worker, stream, of, entry);
-        let abandoned = requests::serve_exchange(&worker, client).await;
-        tally.ends(abandoned, os::clock::now());
-    });
 }

@@ -29,6 +29,7 @@ mod http2;
 mod identity;
 mod in_flight;
 mod isolate;
+mod lanes;
 mod linger;
 mod listener;
 mod multiplex;

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Poll, ready};
 
 use model::{Cause, Moment};
 use wire::http1::{self, HeadLimits, Parsed};
@@ -21,15 +21,9 @@ const TARGET_MAX_BYTES: usize = 8 * 1024;
 /// Maximum number of fields in a head.
 const FIELDS_MAX: usize = 128;
 
-/// Serves an HTTP/2 stream; returns whether the client has cancelled it.
-pub(crate) async fn serve_exchange(worker: &Rc<Worker>, mut client: Client) -> bool {
-    let after = serve_one(worker, &mut client).await;
-    let mut context = Context::from_waker(Waker::noop());
-    let abandoned = after != After::Keep && client.stream.poll_abandoned(&mut context).is_ready();
-    if after == After::Reset {
-        client.stream.reset();
-    }
-    abandoned
+/// Serves an HTTP/2 stream. Dropping it resets what is not complete.
+pub(crate) async fn serve_stream(worker: &Rc<Worker>, client: &mut Client) {
+    serve_one(worker, client).await;
 }
 
 /// Serves one request; returns what happens to the connection afterwards.

@@ -116,6 +116,15 @@ impl Watchdog {
     pub(crate) fn until<T>(
         &mut self,
         at: Moment,
+        work: impl Future<Output = T> + Unpin,
+    ) -> impl Future<Output = Option<T>> {
+        self.until_due(move || at, work)
+    }
+
+    /// Runs `work` until it ends, or returns `None` once the moment that `due` returns has passed.
+    pub(crate) fn until_due<T>(
+        &mut self,
+        due: impl Fn() -> Moment,
         mut work: impl Future<Output = T> + Unpin,
     ) -> impl Future<Output = Option<T>> {
         poll_fn(move |cx| {
@@ -123,7 +132,7 @@ impl Watchdog {
                 if let Poll::Ready(result) = Pin::new(&mut work).poll(cx) {
                     return Poll::Ready(Some(result));
                 }
-                match self.poll_timer(at, cx) {
+                match self.poll_timer(due(), cx) {
                     Fired::No => return Poll::Pending,
                     Fired::Early => {}
                     Fired::Due => return Poll::Ready(None),

@@ -152,10 +152,7 @@ impl Connection {
 
     /// Returns a trailer field of the last response, over HTTP/2; trailers of HTTP/1.1 are ignored.
     pub fn trailer(&self, name: &str) -> Option<&[u8]> {
-        self.trailers.split(|&byte| byte == b'\n').find_map(|line| {
-            let (field, value) = line.split_at(line.iter().position(|&byte| byte == b':')?);
-            field.eq_ignore_ascii_case(name.as_bytes()).then(|| value[1..].trim_ascii())
-        })
+        http1::trailer(&self.trailers, name.as_bytes())
     }
 
     /// Returns whether another request may be sent on it: the last exchange ended cleanly, the

@@ -6,7 +6,6 @@
 pub mod date;
 pub mod grpc;
 pub mod http1;
-pub mod http2;
 pub mod pattern;
 pub mod proxy_protocol;
 pub mod tls;

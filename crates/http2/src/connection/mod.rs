@@ -172,6 +172,12 @@ impl Connection {
         self.output.advance(count);
     }
 
+    /// Fixes the order of the present output. For a transport that may have encrypted bytes that it
+    /// has not sent: they must be offered again unchanged.
+    pub fn commit_output(&mut self) {
+        self.output.commit();
+    }
+
     /// Returns whether the connection has failed; input is then discarded.
     pub fn has_failed(&self) -> bool {
         self.failed
@@ -199,6 +205,18 @@ impl Connection {
             && self.peer_last.is_none()
             && self.leaving == Leaving::No
             && self.last_begun < MAX_31 - 2
+    }
+
+    /// Returns whether one side has sent its final GOAWAY and no stream is left: the connection can
+    /// be closed once its output is sent.
+    pub fn has_left(&self) -> bool {
+        let is_over = self.peer_last.is_some() || matches!(self.leaving, Leaving::Final { .. });
+        is_over && self.streams.len() == 0
+    }
+
+    /// Returns whether the final head has not been sent yet.
+    pub fn awaits_head(&self, key: StreamKey) -> bool {
+        self.streams.get(key).is_some_and(|stream| stream.sending == Sending::Head)
     }
 
     /// Returns how many bytes of content can be sent on all streams together, beyond those already

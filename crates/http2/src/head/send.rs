@@ -72,6 +72,8 @@ pub(crate) fn request<'a>(
     let (method, after) = (&line[..space], &line[space..]);
     let target = after.strip_suffix(b" HTTP/1.1").ok_or(Unencodable)?;
     let (host, upgrade) = leading(text, rest)?;
+    // An extended CONNECT has no other method; a server may ignore an Upgrade.
+    let upgrade = upgrade.filter(|_| method == b"GET");
     match method {
         _ if upgrade.is_some() => Encoder::named(index::METHOD_GET, b"CONNECT", out),
         b"GET" => Encoder::indexed(index::METHOD_GET, out),

@@ -2,7 +2,6 @@
 
 use http2::{Code, Config, Connection, Event, Role, Scratch, StreamKey, WebSocket};
 use model::Moment;
-pub(crate) use wire::http2::frames::frame_bytes as frame;
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -21,6 +20,13 @@ pub(crate) const ACK: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
 pub(crate) const PADDED: u8 = 8;
 pub(crate) const WITH_PRIORITY: u8 = 0x20;
+
+/// Returns the bytes of a frame.
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    http2::put_frame(&mut bytes, kind, flags, stream, payload);
+    bytes
+}
 
 pub(crate) const CONFIG: Config = Config {
     streams_max: 100,

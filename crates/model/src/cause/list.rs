@@ -173,15 +173,18 @@ causes! {
     /// Enable the PROXY protocol there, or remove its address from the listener's
     /// `proxy_protocol`.
     ProxyProtocolError = "proxy_protocol_error", Client, 0;
-    /// The client opened and reset too many HTTP/2 requests; its connection was closed.
+    /// The client caused excessive load over HTTP/2; its connection was closed.
+    /// It opened and reset too many requests, or sent too many frames that are of no use. The
+    /// detail in the access log names them.
     ///
-    /// An attack (rapid reset, CVE-2023-44487), rarely a broken client.
+    /// An attack (such as rapid reset, CVE-2023-44487), rarely a broken client.
     ///
     /// Find the client's address in the access log, and block it in front of Weir if it continues.
     EnhanceYourCalm = "enhance_your_calm", Client, 0;
-    /// The client violated the HTTP/2 protocol, and Weir closed its connection.
-    /// Weir sent GOAWAY with the error. Other requests on the same connection end with this cause
-    /// too, although nothing was wrong with them.
+    /// The client violated the HTTP/2 protocol, and Weir ended the request or the connection.
+    /// The detail in the access log names the rule. A malformed request ends alone. If Weir ended
+    /// the connection (GOAWAY), its other requests have this cause too, although nothing was wrong
+    /// with them.
     ///
     /// A field name in upper case, a control character in a field, or a frame where it is not
     /// allowed: a custom client, a proxy that builds fields by hand, or a scanner.

@@ -8,7 +8,6 @@ use health::blame::{Ended, Outcome, Sent};
 use model::{Balance, Cause, Forward, HttpVersion, Route, Service, ServiceId};
 use rustls::ClientConfig;
 use wire::http1::RequestBody;
-use wire::http2::can_carry_authority;
 
 use super::Exchange;
 use super::upload::{Upload, is_conversation};
@@ -104,16 +103,18 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         }
     }
 
-    /// Refuses a request that HTTP/2 cannot carry, before a server is chosen.
+    /// Refuses a request that servers of HTTP/2 are known to reset, before a server is chosen: it
+    /// would count as their failure. RFC 3986 section 3.2.2 allows a percent-encoded host, but no
+    /// real host has one, and hyper refuses it.
     fn encodable(&self) -> Result<(), Reason> {
         let authority = self.exchange.scratch.request.authority();
         if self.service.http != HttpVersion::Http2
             || self.forward.rewrite.host.is_some()
-            || can_carry_authority(authority)
+            || !authority.contains('%')
         {
             return Ok(());
         }
-        let detail = "a percent-encoded host, which HTTP/2 towards the server cannot carry";
+        let detail = "a percent-encoded host, which servers of HTTP/2 do not accept";
         Err(Reason { cause: Cause::HttpRequestError, detail })
     }
 

@@ -8,8 +8,7 @@ use decide::retry::leaves_work;
 use decide::reuse::Promise;
 use model::Cause;
 use wire::grpc;
-use wire::http1::{ChunkLimits, ChunkedDecoder, Known, ResponseBody, ResponseHead};
-use wire::http2::trailer;
+use wire::http1::{ChunkLimits, ChunkedDecoder, Known, ResponseBody, ResponseHead, trailer};
 
 use super::Exchange;
 use super::forward::Forwarding;

@@ -1,43 +1,47 @@
 //! HTTP/2 client role: a connection to a server, shared by many exchanges.
 
-use std::cell::Cell;
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use h2::client::{Builder, Connection};
-
-use super::exchange::{Exchange, Requests};
-use super::failure::to_io;
-use super::io::{Io, Onlooker};
-use super::window::{Promise, SendWindow};
-use super::{RESET_STREAMS_MAX, SMALL_FRAMES_BUDGET, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
-use crate::Stream;
+use http2::{Code, Config, Role};
 use wire::http1::RequestBody;
+
+use super::exchange::Exchange;
+use super::link::Link;
+use super::{WEBSOCKET, WINDOW_MAX_BYTES};
+use crate::Stream;
 
 /// Receive window of all streams of a connection together.
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
-/// Receive window of each stream.
-const WINDOW_BYTES: u32 = STREAM_WINDOW_BYTES * 4;
+/// Receive window of each stream at first.
+const WINDOW_BYTES: u32 = 256 * 1024;
+/// No more streams than can have their first windows unread: one more would block on the others'
+/// readers.
 const STREAMS_MAX: usize = (CONNECTION_WINDOW_BYTES / WINDOW_BYTES) as usize;
-/// Number of streams before the server has announced its limit: it refuses excess streams.
-const STREAMS_AT_FIRST: usize = 0;
+
+/// Reserved for a body of unknown length: these are mostly single gRPC messages.
+const UNKNOWN_LENGTH_BYTES: i64 = 256;
+/// Maximum reserved for one body: a longer one moves on as the peer reads. A quarter of the initial
+/// window, since peers send updates only after half of the window.
+const PROMISED_MAX_BYTES: i64 = 16 * 1024;
+
+/// Reads in a row before other tasks get their turn.
+const READS_MAX: usize = 4;
 
 /// An HTTP/2 connection to a server.
 pub struct Http2Client {
-    requests: Requests,
-    stream: Rc<Stream>,
-    is_open: Rc<Cell<bool>>,
-    window: Rc<SendWindow>,
+    link: Rc<Link>,
 }
 
-/// Moves the bytes of all streams of one connection. Ends when the connection does.
+/// Moves the bytes of all streams of one connection. Ends when the connection does, or when neither
+/// its [`Http2Client`] nor any stream is left.
 pub struct Http2Driver {
-    connection: Connection<Io, Bytes>,
-    is_open: Rc<Cell<bool>>,
+    link: Rc<Link>,
+    /// Nothing is left that would use the connection.
+    closing: bool,
 }
 
 impl Http2Client {
@@ -51,74 +55,113 @@ impl Http2Client {
         stream: Stream,
         head_max_bytes: u32,
     ) -> io::Result<(Http2Client, Http2Driver)> {
-        let scheme = if stream.tls().is_some() { "https" } else { "http" };
-        let stream = Rc::new(stream);
-        let window = Rc::new(SendWindow::default());
-        let onlooker = Some(Onlooker::Window(Rc::clone(&window)));
-        let io = Io { stream: Rc::clone(&stream), before: Bytes::new(), onlooker };
-        let mut builder = Builder::new();
-        builder
-            .enable_push(false)
-            .max_header_list_size(head_max_bytes)
-            .initial_window_size(WINDOW_BYTES)
-            .data_frame_budget(SMALL_FRAMES_BUDGET)
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .initial_max_send_streams(STREAMS_AT_FIRST)
-            .max_send_buffer_size(UNSENT_MAX_BYTES)
-            .max_concurrent_reset_streams(RESET_STREAMS_MAX);
-        let (send, mut connection) = builder.handshake(io).await.map_err(to_io)?;
-        poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
-            Poll::Ready(Err(error)) => Poll::Ready(Err(to_io(error))),
-            Poll::Ready(Ok(())) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-            Poll::Pending if send.current_max_send_streams() == STREAMS_AT_FIRST => Poll::Pending,
-            Poll::Pending => Poll::Ready(Ok(())),
+        let role = Role::Client { is_https: stream.tls().is_some() };
+        let config = Config {
+            streams_max: 0,
+            head_max_bytes,
+            window_bytes: WINDOW_BYTES,
+            window_max_bytes: WINDOW_MAX_BYTES,
+            connection_window_bytes: CONNECTION_WINDOW_BYTES,
+            websocket: WEBSOCKET,
+        };
+        let link = Rc::new(Link::new(stream, role, config));
+        let mut driver = Http2Driver { link: Rc::clone(&link), closing: false };
+        poll_fn(|cx| {
+            let moved = driver.poll_move(cx);
+            if driver.link.state().engine.is_established() {
+                return Poll::Ready(Ok(()));
+            }
+            match moved {
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                Poll::Ready(Ok(())) => Poll::Ready(Err(ErrorKind::UnexpectedEof.into())),
+                Poll::Pending => Poll::Pending,
+            }
         })
         .await?;
-        let is_open = Rc::new(Cell::new(true));
-        let driver = Http2Driver { connection, is_open: Rc::clone(&is_open) };
-        let requests = Requests { send, scheme, exchanges: Rc::new(()) };
-        Ok((Http2Client { requests, stream, is_open, window }, driver))
+        Ok((Http2Client { link }, driver))
     }
 
     /// Returns whether another exchange may start: the connection is alive, and the server has not
     /// sent GOAWAY.
     pub fn is_open(&self) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        self.is_open.get()
-            && !matches!(self.requests.send.clone().poll_ready(&mut context), Poll::Ready(Err(_)))
+        let state = self.link.state();
+        state.ended.is_none() && state.engine.accepts_requests()
     }
 
     /// Returns the exchanges in progress.
     pub fn streams(&self) -> usize {
-        Rc::strong_count(&self.requests.exchanges) - 1
+        self.link.state().engine.streams()
     }
 
     /// Returns how many exchanges may be in progress at once: as many as the server accepts and the
     /// receive windows allow.
     pub fn streams_max(&self) -> usize {
-        // No more than can have their whole windows unread: one more would block on the others'
-        // readers.
-        self.requests.send.current_max_send_streams().min(STREAMS_MAX)
+        STREAMS_MAX.min(self.link.state().engine.streams_max() as usize)
     }
 
     /// Returns whether a request with such a body can be sent without waiting for the bodies of
     /// other exchanges: whether the connection's send window (RFC 9113 section 6.9) has room for
-    /// it.
+    /// it. Uploads that the server does not read use that window up.
     pub fn has_room_for(&self, body: RequestBody) -> bool {
-        self.window.has_room_for(body, self.streams() == 0)
+        let state = self.link.state();
+        needed(body).is_none_or(|bytes| bytes <= state.engine.send_window() - state.promised)
     }
 
     /// Opens a stream for one exchange whose request has such a body. The request is sent with the
     /// first bytes written.
     pub fn open(&self, body: RequestBody) -> Stream {
-        let connection = Rc::clone(&self.stream);
-        let promise = Promise::new(&self.window, body);
-        Stream::from_exchange(Exchange::to_server(connection, self.requests.clone(), promise))
+        let mut state = self.link.state();
+        let key = state.engine.open();
+        let promised = needed(body).unwrap_or(0);
+        state.slot(key).promised = promised;
+        state.promised += promised;
+        Stream::from_exchange(Exchange::new(Rc::clone(&self.link), key))
     }
 
     /// Returns the underlying connection.
-    pub fn connection(&self) -> &Rc<Stream> {
-        &self.stream
+    pub fn connection(&self) -> &Stream {
+        &self.link.socket
+    }
+}
+
+impl Drop for Http2Client {
+    fn drop(&mut self) {
+        self.link.state().wake();
+    }
+}
+
+/// Returns how much of the send window a body needs; `None`: heads are not subject to flow control.
+fn needed(body: RequestBody) -> Option<i64> {
+    match body {
+        RequestBody::None => None,
+        RequestBody::Length(length) => {
+            Some(i64::try_from(length).unwrap_or(i64::MAX).min(PROMISED_MAX_BYTES))
+        }
+        RequestBody::Chunked => Some(UNKNOWN_LENGTH_BYTES),
+    }
+}
+
+impl Http2Driver {
+    /// Receives and sends. Ready when the connection has ended.
+    fn poll_move(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let link = &*self.link;
+        link.state().begin_turn(os::clock::now());
+        let mut reads = 0;
+        while link.state().ended.is_none() && link.poll_receive(cx).is_ready() {
+            reads += 1;
+            if reads == READS_MAX {
+                cx.waker().wake_by_ref();
+                break;
+            }
+        }
+        if link.poll_flush(cx).is_pending() {
+            return Poll::Pending;
+        }
+        match link.state().ended {
+            None => Poll::Pending,
+            Some(ErrorKind::UnexpectedEof) => Poll::Ready(Ok(())),
+            Some(kind) => Poll::Ready(Err(kind.into())),
+        }
     }
 }
 
@@ -126,10 +169,14 @@ impl Future for Http2Driver {
     type Output = io::Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let ended = Pin::new(&mut self.connection).poll(cx);
-        if ended.is_ready() {
-            self.is_open.set(false);
+        if !self.closing && Rc::strong_count(&self.link) == 1 {
+            self.closing = true;
+            self.link.state().engine.fail(Code::NO_ERROR);
         }
-        ended.map_err(to_io)
+        let moved = self.poll_move(cx);
+        if self.closing && !self.link.state().has_output() {
+            return self.link.socket.poll_close_write(cx);
+        }
+        moved
     }
 }

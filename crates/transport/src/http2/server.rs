@@ -1,19 +1,22 @@
 //! HTTP/2 server role: requests arrive as streams.
 
-use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use h2::Reason;
-use h2::server::{Builder, Connection};
+use http2::{Config, Refusal, Role, Violation};
+use model::Moment;
 
 use super::exchange::Exchange;
-use super::failure::to_io;
-use super::io::{Io, Onlooker};
-use super::watch::{Refusal, Watch};
-use super::{RESET_STREAMS_MAX, SMALL_FRAMES_BUDGET, STREAM_WINDOW_BYTES, UNSENT_MAX_BYTES};
+use super::link::{Link, Notice};
+use super::{WEBSOCKET, WINDOW_MAX_BYTES};
 use crate::Stream;
+
+/// Receive window of each stream at first. The default of RFC 9113 section 6.9.2: more would only
+/// be memory for clients whose bodies are not read.
+const WINDOW_BYTES: u32 = 65_535;
+
+/// Reads in a row before streams and other connections get their turn.
+const READS_MAX: u32 = 4;
 
 /// The settings announced to a client and enforced.
 #[derive(Clone, Copy, Debug)]
@@ -25,97 +28,106 @@ pub struct ServerSettings {
 }
 
 /// A client's HTTP/2 connection.
+///
+/// Its task works in turns: [`Http2Server::begin_turn`], [`Http2Server::poll_next`] until that is
+/// pending, the work of the streams, [`Http2Server::poll_flush`].
 pub struct Http2Server {
-    connection: Connection<Io, Bytes>,
-    stream: Rc<Stream>,
-    watch: Rc<Watch>,
+    link: Rc<Link>,
+    reads_left: u32,
 }
 
-/// The fate of a request that a client has begun.
+/// Something that the client has done.
 pub enum Incoming {
-    /// It arrived, as a stream.
+    /// A request arrived, as a stream.
     Request(Stream),
-    /// It was already refused.
+    /// A request was refused.
     Refused(Refusal),
+    /// The client violated the protocol, which ends the connection.
+    Violation(Violation),
 }
 
 impl Http2Server {
-    /// Accepts a client's connection, of which `before` has already been read. Returns when the
-    /// client's preface has arrived.
-    ///
-    /// # Errors
-    /// The connection failed, or the preface is not that of HTTP/2.
-    pub async fn accept(
-        stream: Rc<Stream>,
-        before: &[u8],
-        settings: ServerSettings,
-    ) -> io::Result<Http2Server> {
-        let watch = Rc::new(Watch::new());
-        let io = Io {
-            stream: Rc::clone(&stream),
-            before: Bytes::copy_from_slice(before),
-            onlooker: Some(Onlooker::Refusals(Rc::clone(&watch))),
-        };
-        let mut builder = Builder::new();
-        builder
-            .max_concurrent_streams(settings.streams_max)
-            .max_header_list_size(settings.head_max_bytes)
-            .initial_window_size(STREAM_WINDOW_BYTES)
+    /// Serves a client's connection, of which `before` has already been read.
+    pub fn new(stream: Stream, before: &[u8], settings: ServerSettings) -> Http2Server {
+        let ServerSettings { streams_max, head_max_bytes } = settings;
+        let config = Config {
+            streams_max,
+            head_max_bytes,
+            window_bytes: WINDOW_BYTES,
+            window_max_bytes: WINDOW_MAX_BYTES,
             // Room for all streams: one whose body is not read must not block the others.
-            .initial_connection_window_size(
-                STREAM_WINDOW_BYTES.saturating_mul(settings.streams_max.max(1)).min(1 << 30),
-            )
-            .max_send_buffer_size(UNSENT_MAX_BYTES)
-            .data_frame_budget(SMALL_FRAMES_BUDGET)
-            .max_concurrent_reset_streams(RESET_STREAMS_MAX)
-            .enable_connect_protocol();
-        let connection = builder.handshake(io).await.map_err(to_io)?;
-        Ok(Http2Server { connection, stream, watch })
+            connection_window_bytes: WINDOW_BYTES.saturating_mul(streams_max.max(1)).min(1 << 30),
+            websocket: WEBSOCKET,
+        };
+        let link = Rc::new(Link::new(stream, Role::Server, config));
+        link.receive(before);
+        Http2Server { link, reads_left: 0 }
     }
 
-    /// Returns the next request, or the next refused one. Also moves the bytes of all streams: it
-    /// must be polled while any of them exists, and after the end until it returns `None`.
-    pub fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Incoming>>> {
-        let next = self.connection.poll_accept(cx);
-        if next.is_pending()
-            && let Some(refusal) = self.take_refusal()
-        {
-            return Poll::Ready(Some(Ok(Incoming::Refused(refusal))));
+    /// Starts a turn of the connection's task.
+    pub fn begin_turn(&mut self, now: Moment) {
+        self.reads_left = READS_MAX;
+        self.link.state().begin_turn(now);
+    }
+
+    /// Returns what the client does next; `None`: nothing more, ever, because the connection has
+    /// ended. Reads a bounded amount each turn; if there is more, the task is woken again.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
+        loop {
+            let mut state = self.link.state();
+            if let Some(notice) = state.notices.pop_front() {
+                drop(state);
+                return Poll::Ready(Some(match notice {
+                    Notice::Request(key) => {
+                        let exchange = Exchange::new(Rc::clone(&self.link), key);
+                        Incoming::Request(Stream::from_exchange(exchange))
+                    }
+                    Notice::Refused(refusal) => Incoming::Refused(refusal),
+                    Notice::Violation(violation) => Incoming::Violation(violation),
+                }));
+            }
+            if state.ended.is_some() || (state.engine.has_left() && !state.engine.has_output()) {
+                return Poll::Ready(None);
+            }
+            drop(state);
+            if self.reads_left == 0 {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            ready!(self.link.poll_receive(cx));
+            self.reads_left -= 1;
         }
-        next.map(|next| {
-            next.map(|accepted| {
-                let (request, respond) = accepted.map_err(to_io)?;
-                self.watch.accepted(respond.stream_id().as_u32());
-                let exchange = Exchange::of_client(Rc::clone(&self.stream), request, respond);
-                Ok(Incoming::Request(Stream::from_exchange(exchange)))
-            })
-        })
     }
 
-    /// Returns the next refusal that [`Http2Server::poll_request`] has not reported, because the
-    /// connection ended with it.
-    pub fn take_refusal(&mut self) -> Option<Refusal> {
-        self.watch.take_refusal()
+    /// Sends what there is. Ready when nothing is left to send.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.link.poll_flush(cx)
     }
 
     /// Returns the underlying connection.
-    pub fn connection(&self) -> &Rc<Stream> {
-        &self.stream
+    pub fn connection(&self) -> &Stream {
+        &self.link.socket
     }
 
-    /// Returns whether any request or response is still in progress.
-    pub fn has_streams(&self) -> bool {
-        self.connection.has_streams()
+    /// Returns whether the client's settings have arrived, with which it must start (RFC 9113
+    /// section 3.4).
+    pub fn is_established(&self) -> bool {
+        self.link.state().engine.is_established()
+    }
+
+    /// Returns whether anything waits to be sent.
+    pub fn has_unsent(&self) -> bool {
+        self.link.state().has_output()
     }
 
     /// Sends GOAWAY: no further requests are accepted; those in progress finish (RFC 9113 section
     /// 6.8).
     pub fn go_away(&mut self) {
-        self.connection.graceful_shutdown();
+        self.link.state().engine.go_away();
     }
 
-    /// Ends every stream: the client causes excessive load (RFC 9113 section 10.5).
-    pub fn refuse(&mut self) {
-        self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+    /// Frees memory that an idle connection does not need.
+    pub fn shrink(&mut self) {
+        self.link.state().shrink();
     }
 }

@@ -268,6 +268,14 @@ impl ChunkedDecoder {
     }
 }
 
+/// Returns the value of the trailer with that name, from lines of trailers.
+pub fn trailer<'a>(lines: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    lines.split(|&byte| byte == b'\n').find_map(|line| {
+        let (field, value) = line.split_at(line.iter().position(|&byte| byte == b':')?);
+        field.eq_ignore_ascii_case(name).then(|| value[1..].trim_ascii())
+    })
+}
+
 /// Returns whether a field must not be forwarded as a trailer (RFC 9110 section 6.5.1).
 pub fn is_forbidden_trailer(name: &[u8]) -> bool {
     /// In addition to those in `Known`: request modifiers, authentication, response control and

@@ -19,7 +19,7 @@ mod response;
 mod scan;
 mod target;
 
-pub use chunked::{Chunk, ChunkLimits, ChunkedDecoder, is_forbidden_trailer};
+pub use chunked::{Chunk, ChunkLimits, ChunkedDecoder, is_forbidden_trailer, trailer};
 pub use encode::chunk_header;
 pub use error::{ChunkError, RequestError, ResponseError};
 pub use grammar::{decimal, is_token, is_token_byte, is_value_byte};

@@ -27,7 +27,9 @@ struct Frames(TcpStream);
 
 impl Frames {
     fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Option<()> {
-        self.0.write_all(&wire::http2::frames::frame_bytes(kind, flags, stream, payload)).ok()
+        let mut frame = Vec::new();
+        http2::put_frame(&mut frame, kind, flags, stream, payload);
+        self.0.write_all(&frame).ok()
     }
 
     /// The next frame: kind, stream, and the first four bytes of its payload as a number.

@@ -1,0 +1,179 @@
+//! Serves the streams of an HTTP/2 connection side by side, in the connection's own task.
+//!
+//! A task for each stream would allocate and move its state for each request. A lane is a future
+//! that serves one stream after another, and there are as many as streams have been open at once.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use tokio::task::coop;
+use transport::Stream;
+
+/// The lanes of a connection.
+pub(crate) struct Lanes {
+    all: Vec<Lane>,
+    free: Vec<usize>,
+    queue: Arc<Queue>,
+    /// The lanes being polled; kept for its storage.
+    turn: Vec<usize>,
+}
+
+struct Lane {
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    desk: Rc<Desk>,
+    call: Arc<Call>,
+    waker: Waker,
+}
+
+/// Where a lane gets its streams.
+#[derive(Default)]
+pub(crate) struct Desk {
+    next: Cell<Option<Stream>>,
+    busy: Cell<bool>,
+}
+
+/// The lanes that are to be polled.
+struct Queue {
+    /// The connection's task.
+    task: Waker,
+    woken: Mutex<Woken>,
+}
+
+struct Woken {
+    lanes: Vec<usize>,
+    /// The connection's task is polling lanes: it looks at the queue before it waits.
+    running: bool,
+}
+
+/// The waker of a lane.
+struct Call {
+    lane: usize,
+    queued: AtomicBool,
+    queue: Arc<Queue>,
+}
+
+impl Desk {
+    /// Waits for a stream; the lane is free until then.
+    pub(crate) async fn next(&self) -> Stream {
+        poll_fn(|_| {
+            let next = self.next.take();
+            self.busy.set(next.is_some());
+            next.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+}
+
+impl Lanes {
+    /// Returns the lanes of a connection whose task has this waker, for life.
+    pub(crate) fn new(task: Waker) -> Lanes {
+        let woken = Mutex::new(Woken { lanes: Vec::new(), running: false });
+        let queue = Arc::new(Queue { task, woken });
+        Lanes { all: Vec::new(), free: Vec::new(), queue, turn: Vec::new() }
+    }
+
+    /// Gives a stream to a free lane, or to a new one made by `lane`.
+    pub(crate) fn begin<F>(&mut self, stream: Stream, lane: impl FnOnce(Rc<Desk>) -> F)
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let at = self.free.pop().unwrap_or_else(|| {
+            let at = self.all.len();
+            let desk = Rc::<Desk>::default();
+            let future = Box::pin(lane(Rc::clone(&desk)));
+            let queue = Arc::clone(&self.queue);
+            let call = Arc::new(Call { lane: at, queued: AtomicBool::new(false), queue });
+            let waker = Waker::from(Arc::clone(&call));
+            self.all.push(Lane { future, desk, call, waker });
+            at
+        });
+        let lane = &self.all[at];
+        lane.desk.next.set(Some(stream));
+        lane.desk.busy.set(true);
+        lane.waker.wake_by_ref();
+    }
+
+    /// Returns the number of streams being served.
+    pub(crate) fn busy(&self) -> usize {
+        self.all.len() - self.free.len()
+    }
+
+    /// Marks the connection's task as running, until [`Lanes::end_turn`].
+    pub(crate) fn begin_turn(&self) {
+        self.queue.woken().running = true;
+    }
+
+    /// Returns whether any lane is to be polled.
+    pub(crate) fn are_woken(&self) -> bool {
+        !self.queue.woken().lanes.is_empty()
+    }
+
+    /// Marks the connection's task as waiting. Returns whether any lane is to be polled first.
+    pub(crate) fn end_turn(&self) -> bool {
+        let mut woken = self.queue.woken();
+        woken.running = false;
+        !woken.lanes.is_empty()
+    }
+
+    /// Polls each lane that was woken, once. Returns whether there was any.
+    pub(crate) fn poll(&mut self) -> bool {
+        std::mem::swap(&mut self.queue.woken().lanes, &mut self.turn);
+        let any = !self.turn.is_empty();
+        for at in self.turn.drain(..) {
+            // Lanes may have been dropped since they were woken.
+            let Some(Lane { future, desk, call, waker }) = self.all.get_mut(at) else { continue };
+            call.queued.store(false, Release);
+            let was_busy = desk.busy.get();
+            // The scheduler's budget is that of the connection: each lane's work is bounded by the
+            // windows and the output of its stream.
+            let polled = coop::unconstrained(future.as_mut());
+            let _ = std::pin::pin!(polled).poll(&mut Context::from_waker(waker));
+            if was_busy && !desk.busy.get() {
+                self.free.push(at);
+            }
+        }
+        any
+    }
+
+    /// Drops all lanes if none is busy.
+    pub(crate) fn trim(&mut self) {
+        if self.busy() == 0 {
+            self.all = Vec::new();
+            self.free = Vec::new();
+            self.turn = Vec::new();
+        }
+    }
+}
+
+impl Queue {
+    fn woken(&self) -> MutexGuard<'_, Woken> {
+        // Nothing that could panic runs under the lock.
+        self.woken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wake for Call {
+    fn wake(self: Arc<Call>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Call>) {
+        if self.queued.swap(true, AcqRel) {
+            return;
+        }
+        let running = {
+            let mut woken = self.queue.woken();
+            woken.lanes.push(self.lane);
+            woken.running
+        };
+        if !running {
+            self.queue.task.wake_by_ref();
+        }
+    }
+}

@@ -17,7 +17,7 @@ const DROPPED_BYTES_MAX: u64 = 1024 * 1024;
 /// Drops a connection that carried a request whose response is incomplete. If the server has a
 /// concurrency limit, the slot is released when the server closes, sends more than the bound, or
 /// exceeds its response timeout a second time.
-pub(crate) fn abandon(service: &Service, slot: Slot, server: ServerConnection) {
+pub(crate) fn abandon(service: &Service, slot: Slot, server: Box<ServerConnection>) {
     if slot.endpoint().slots.max() == 0 {
         return;
     }
@@ -29,7 +29,7 @@ pub(crate) fn abandon(service: &Service, slot: Slot, server: ServerConnection) {
     let patience = service.timeouts.response;
     let until = os::clock::now() + patience;
     tokio::task::spawn_local(async move {
-        let ServerConnection { stream, mut buffer, .. } = server;
+        let ServerConnection { stream, mut buffer, .. } = *server;
         let quiet_max = patience;
         let patience = Patience { until, quiet_max, bytes_max: DROPPED_BYTES_MAX };
         linger(&stream, &mut buffer, &mut Watchdog::new(), patience).await;

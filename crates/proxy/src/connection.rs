@@ -11,6 +11,7 @@
 //! ```
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -92,7 +93,7 @@ async fn serve_requests(
         }
         begun = true;
         client.follow(worker);
-        let after = requests::serve_one(worker, &mut client).await;
+        let after = pin!(requests::serve_one(worker, &mut client)).await;
         if after != After::Keep {
             client.end(worker, after).await;
             return None;

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -268,7 +269,8 @@ async fn lane(worker: Rc<Worker>, (mut origin, mut via): (Rc<Origin>, Via), desk
         let stream: Stream = desk.next().await;
         entry.set(Phase::Busy);
         let mut client = Client::of_stream(&worker, stream, (origin, via), entry, watchdog);
-        requests::serve_stream(&worker, &mut client).await;
+        // Dropping the stream then resets what is not complete.
+        pin!(requests::serve_one(&worker, &mut client)).await;
         Client { origin, via, entry, watchdog, .. } = client;
     }
 }

@@ -68,9 +68,9 @@ impl Connection {
         buffers: &Rc<BufferPool>,
         reused: bool,
         now: Moment,
-    ) -> ServerConnection {
+    ) -> Box<ServerConnection> {
         self.used.set(now);
-        ServerConnection {
+        Box::new(ServerConnection {
             stream: self.carrier.client.open(body),
             buffer: Buffer::new(Rc::clone(buffers)),
             busy: self.busy,
@@ -78,7 +78,7 @@ impl Connection {
             brought_bulk: false,
             counted: Counts::default(),
             carrier: Some(Rc::clone(&self.carrier)),
-        }
+        })
     }
 }
 
@@ -98,7 +98,7 @@ impl Server {
         body: RequestBody,
         buffers: &Rc<BufferPool>,
         now: Moment,
-    ) -> Option<ServerConnection> {
+    ) -> Option<Box<ServerConnection>> {
         let connections = self.connections.borrow();
         let open = connections.iter().find(|connection| connection.has_room_for(body))?;
         Some(open.begin(body, buffers, true, now))
@@ -117,7 +117,7 @@ impl Multiplexed {
         body: RequestBody,
         buffers: &Rc<BufferPool>,
         now: Moment,
-    ) -> Option<ServerConnection> {
+    ) -> Option<Box<ServerConnection>> {
         self.servers.borrow().get(key)?.take(body, buffers, now)
     }
 
@@ -128,7 +128,7 @@ impl Multiplexed {
         endpoint: &Endpoint,
         body: RequestBody,
         buffers: &Rc<BufferPool>,
-    ) -> Result<ServerConnection, NoConnection> {
+    ) -> Result<Box<ServerConnection>, NoConnection> {
         let server = self.server(reach.key(endpoint));
         let begun = os::clock::now();
         let turn = pin!(server.dialling.acquire());
@@ -166,7 +166,7 @@ impl Multiplexed {
         endpoint: &Endpoint,
         body: RequestBody,
         buffers: &Rc<BufferPool>,
-    ) -> Result<ServerConnection, NoConnection> {
+    ) -> Result<Box<ServerConnection>, NoConnection> {
         let server = self.server(reach.key(endpoint));
         let until = os::clock::now() + reach.service.timeouts.connect;
         let turn = pin!(Arc::clone(&server.private).acquire_owned());
@@ -209,7 +209,7 @@ async fn start(
     private: Option<OwnedSemaphorePermit>,
     buffers: &Rc<BufferPool>,
 ) -> Result<Connection, Cause> {
-    let ServerConnection { stream, busy, .. } = dial(reach, endpoint, buffers).await?;
+    let ServerConnection { stream, busy, .. } = *dial(reach, endpoint, buffers).await?;
     if stream.tls().is_some_and(|tls| tls.alpn.as_deref() != Some(b"h2")) {
         return Err(Cause::TlsProtocolError);
     }

@@ -1,6 +1,7 @@
 //! One request on a client's connection or stream: reads its head, then processes or refuses it.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, ready};
 
@@ -21,11 +22,6 @@ const TARGET_MAX_BYTES: usize = 8 * 1024;
 /// Maximum number of fields in a head.
 const FIELDS_MAX: usize = 128;
 
-/// Serves an HTTP/2 stream. Dropping it resets what is not complete.
-pub(crate) async fn serve_stream(worker: &Rc<Worker>, client: &mut Client) {
-    serve_one(worker, client).await;
-}
-
 /// Serves one request; returns what happens to the connection afterwards.
 pub(crate) async fn serve_one(worker: &Rc<Worker>, client: &mut Client) -> After {
     let mut scratch = worker.scratch.take();
@@ -34,7 +30,8 @@ pub(crate) async fn serve_one(worker: &Rc<Worker>, client: &mut Client) -> After
             // There is no other reference between exchanges.
             let request = Rc::make_mut(&mut scratch.request);
             request.keep_upgrade(&client.settings().upgrade_protocols);
-            exchange::run(worker, client, &mut scratch).await
+            // Pinned where it is made: `await` would copy it.
+            pin!(exchange::run(worker, client, &mut scratch)).await
         }
         Err(refusal) => refuse(worker, client, &mut scratch, refusal).await,
     };

@@ -24,7 +24,8 @@ use crate::tcp_sample::{self, Counts};
 /// response timeout. A server whose host vanished is detected by `TCP_USER_TIMEOUT`, not by
 /// keep-alives.
 const USER_TIMEOUT_MIN: Duration = Duration::from_secs(5);
-/// An open connection to a server, while an exchange uses it.
+
+/// An open connection to a server. Boxed where it is passed on.
 pub(crate) struct ServerConnection {
     pub(crate) stream: Stream,
     pub(crate) buffer: Buffer,
@@ -191,7 +192,7 @@ pub(crate) async fn dial(
     reach: &Reach<'_>,
     endpoint: &Endpoint,
     buffers: &Rc<BufferPool>,
-) -> Result<ServerConnection, Cause> {
+) -> Result<Box<ServerConnection>, Cause> {
     let timeouts = &reach.service.timeouts;
     let tls = match reach.tls {
         Some(config) => Some((Arc::clone(config), reach.server_name(endpoint)?)),
@@ -211,7 +212,7 @@ pub(crate) async fn dial(
             let buffer = Buffer::new(Rc::clone(buffers));
             let counted = tcp_sample::connected(&stream, endpoint, now - begun);
             let busy = learner.connected(now - begun);
-            Ok(ServerConnection {
+            Ok(Box::new(ServerConnection {
                 stream,
                 buffer,
                 busy,
@@ -219,7 +220,7 @@ pub(crate) async fn dial(
                 brought_bulk: false,
                 counted,
                 carrier: None,
-            })
+            }))
         }
         Err(error) => {
             if error.cause == Cause::ConnectionRefused {

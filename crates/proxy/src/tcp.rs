@@ -122,7 +122,7 @@ async fn passed(
         record: &mut record,
         id,
     };
-    let cause = isolated(worker, forwarding.run()).await.unwrap_or_else(|cause| cause);
+    let cause = isolated(worker, pin!(forwarding.run())).await.unwrap_or_else(|cause| cause);
     record.end(cause);
     account::finish_tcp(worker, &accepted, &record);
     tunnel::close(accepted.stream, cause);
@@ -178,7 +178,7 @@ impl Attempt for TcpForwarding<'_> {
 
     /// Connects to the server of `to`, until the client has reset its own connection or the
     /// service's `timeouts.total` has passed.
-    async fn attempt(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure> {
+    async fn attempt(&mut self, to: &Chosen<'_>) -> Result<Box<ServerConnection>, Failure> {
         let TcpForwarding { worker, accepted, buffer, watchdog, entry, record, id } = self;
         entry.set(Phase::Connecting);
         let limits = Limits::default();

@@ -14,39 +14,27 @@ use decide::reuse::{self, Learner, Promise};
 use decide::{Endpoint, Slots};
 use model::{HttpVersion, Moment};
 use rustc_hash::FxHashMap;
-use transport::Stream;
 
-use crate::buffer::{Buffer, BufferPool};
+use crate::buffer::BufferPool;
 use crate::multiplex::Multiplexed;
 use crate::server_connection::{Key, NoConnection, Reach, ServerConnection, Want, dial};
-use crate::tcp_sample::Counts;
 
 /// Maximum number of pooled connections examined before a new one is opened.
 const LOOKED_AT_MAX: usize = 16;
 
 struct Idle {
-    stream: Stream,
+    connection: Box<ServerConnection>,
     rest: reuse::Idle,
-    brought_bulk: bool,
-    counted: Counts,
     /// The longest keep-alive of the service that used it last.
     keep_alive: Duration,
 }
 
 impl Idle {
-    fn take_up(self, learner: &Learner, buffers: &Rc<BufferPool>, now: Moment) -> ServerConnection {
-        let buffer = Buffer::new(Rc::clone(buffers));
-        let busy = learner.take(self.rest, now);
-        let Idle { stream, brought_bulk, counted, .. } = self;
-        ServerConnection {
-            stream,
-            buffer,
-            busy,
-            reused: true,
-            brought_bulk,
-            counted,
-            carrier: None,
-        }
+    fn take_up(self, learner: &Learner, now: Moment) -> Box<ServerConnection> {
+        let mut connection = self.connection;
+        connection.busy = learner.take(self.rest, now);
+        connection.reused = true;
+        connection
     }
 }
 
@@ -78,7 +66,7 @@ impl Pool {
         want: Want,
         buffers: &Rc<BufferPool>,
         now: Moment,
-    ) -> Option<ServerConnection> {
+    ) -> Option<Box<ServerConnection>> {
         if !reach.is_shared() {
             return None;
         }
@@ -97,15 +85,15 @@ impl Pool {
         let newest = idle.partition_point(rested);
         for at in (newest.saturating_sub(LOOKED_AT_MAX)..newest).rev() {
             let entry = &idle[at];
-            let closed = entry.stream.closed_or_readable_hint();
+            let closed = entry.connection.stream.closed_or_readable_hint();
             if !closed && !learner.may_reuse(&entry.rest, repeatable, keep_alive, now) {
                 continue;
             }
             let entry = idle.remove(at)?;
             self.idle.set(self.idle.get().saturating_sub(1));
             // The kernel is asked last, and only if the request could not be sent again.
-            if !closed && (repeatable || entry.stream.is_silent()) {
-                return Some(entry.take_up(learner, buffers, now));
+            if !closed && (repeatable || entry.connection.stream.is_silent()) {
+                return Some(entry.take_up(learner, now));
             }
             learner.saw_closed(entry.rest, now);
         }
@@ -120,7 +108,7 @@ impl Pool {
         want: Want,
         buffers: &Rc<BufferPool>,
         private: bool,
-    ) -> Result<ServerConnection, NoConnection> {
+    ) -> Result<Box<ServerConnection>, NoConnection> {
         match reach.service.http {
             HttpVersion::Http2 if private => {
                 self.multiplexed.open_private(reach, endpoint, want.body, buffers).await
@@ -136,12 +124,12 @@ impl Pool {
         &self,
         reach: &Reach<'_>,
         endpoint: &Endpoint,
-        connection: ServerConnection,
+        connection: Box<ServerConnection>,
         promise: Promise,
         idle_max: usize,
         now: Moment,
     ) {
-        let ServerConnection { stream, buffer, busy, brought_bulk, counted, .. } = connection;
+        let ServerConnection { stream, buffer, busy, .. } = &*connection;
         if stream.is_exchange() || !reach.is_shared() {
             return;
         }
@@ -152,7 +140,7 @@ impl Pool {
             return;
         }
         let learner = &endpoint.slots.learner;
-        let Some(rest) = learner.rest(busy, promise, keep_alive, now) else { return };
+        let Some(rest) = learner.rest(*busy, promise, keep_alive, now) else { return };
         if stream.closed_or_readable_hint() {
             learner.saw_closed(rest, now);
             return;
@@ -165,7 +153,7 @@ impl Pool {
         });
         let has_room = kept.idle.len() < reach.service.idle_connections_max as usize;
         if has_room && self.idle.get() < idle_max {
-            kept.idle.push_back(Idle { stream, rest, brought_bulk, counted, keep_alive });
+            kept.idle.push_back(Idle { connection, rest, keep_alive });
             self.idle.set(self.idle.get() + 1);
         }
     }
@@ -180,7 +168,7 @@ impl Pool {
             let mut at = 0;
             while at < kept.idle.len() {
                 let entry = &mut kept.idle[at];
-                if entry.stream.closed_or_readable_hint() {
+                if entry.connection.stream.closed_or_readable_hint() {
                     if let Some(closed) = kept.idle.remove(at) {
                         learner.saw_closed(closed.rest, now);
                     }

@@ -20,7 +20,7 @@ pub(crate) struct Encoder {
     added: u16,
     /// The lowest size since the last block, if the next block must announce a change.
     resized: Option<usize>,
-    /// A hash table of recent lines with two slots per bucket. Allocated with the first line.
+    /// A hash table of recent lines, with [`WAYS`] slots per bucket. Allocated with the first line.
     seen: Vec<Seen>,
 }
 
@@ -39,6 +39,10 @@ struct Seen {
 /// Number of slots: a power of two, about twice the number of typical lines that fit into the
 /// table.
 const SEEN: usize = 128;
+
+/// Number of slots per bucket. If more of the lines that repeat shared a bucket, they would displace
+/// one another in each block.
+const WAYS: usize = 4;
 
 /// A longer line would displace too many others.
 const LINE_MAX_BYTES: usize = TABLE_MAX_BYTES / 4;
@@ -174,9 +178,9 @@ impl Encoder {
     /// Returns the index of this line's entry.
     #[inline]
     fn find(&self, hash: u32, line: &[u8]) -> Option<usize> {
-        let pair = self.seen.get(pair(hash)..)?;
+        let bucket = self.seen.get(bucket(hash)..)?;
         let matches = |seen: &Seen| seen.hash == hash as u16 && seen.number != 0;
-        pair.iter().take(2).filter(|seen| matches(seen)).find_map(|seen| {
+        bucket.iter().take(WAYS).filter(|seen| matches(seen)).find_map(|seen| {
             let age = usize::from(self.added.wrapping_sub(seen.number));
             let (made_of, ()) = self.table.get(age)?;
             (made_of == line).then_some(STATIC_LEN + 1 + age)
@@ -192,14 +196,14 @@ impl Encoder {
         if self.seen.is_empty() {
             self.seen = vec![Seen::default(); SEEN];
         }
-        let first = pair(hash);
-        let pair = &mut self.seen[first..first + 2];
-        if let Some(place) = pair.iter().position(|seen| seen.hash == hash as u16) {
+        let first = bucket(hash);
+        let bucket = &mut self.seen[first..first + WAYS];
+        if let Some(place) = bucket.iter().position(|seen| seen.hash == hash as u16) {
             if !self.table.add(line, size, ()) {
                 return false;
             }
             self.added = self.added.wrapping_add(1);
-            pair[place].number = self.added;
+            bucket[place].number = self.added;
             return true;
         }
         // Slots of entries are kept, so that lines that never repeat do not displace those that do.
@@ -207,8 +211,8 @@ impl Encoder {
             let age = usize::from(self.added.wrapping_sub(seen.number));
             seen.number != 0 && age < self.table.len()
         };
-        let place = pair.iter().position(|seen| !has_entry(seen)).unwrap_or(1);
-        pair[place] = Seen { hash: hash as u16, number: 0 };
+        let place = bucket.iter().position(|seen| !has_entry(seen)).unwrap_or(WAYS - 1);
+        bucket[place] = Seen { hash: hash as u16, number: 0 };
         false
     }
 }
@@ -223,8 +227,8 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
 
 /// Returns the position of a hash's bucket.
 #[inline]
-fn pair(hash: u32) -> usize {
-    (hash >> 16) as usize & (SEEN - 1) & !1
+fn bucket(hash: u32) -> usize {
+    (hash >> 16) as usize & (SEEN - 1) & !(WAYS - 1)
 }
 
 /// Hashes the length and the first and last eight bytes of a line, which distinguish the lines of a

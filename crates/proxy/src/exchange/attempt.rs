@@ -1,7 +1,7 @@
 //! One attempt: sends the request to one server and waits for the response head.
 
 use std::future::{Future as _, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::Poll;
 
 use decide::retry::leaves_work;
@@ -28,7 +28,7 @@ const INFORMATIONAL_MAX: u32 = 16;
 impl Forwarding<'_, '_> {
     /// Sends the request to the server of `to` and waits for its final response head, which is then
     /// in `scratch.response`. Informational responses are forwarded as they arrive.
-    pub(super) async fn send(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure> {
+    pub(super) async fn send(&mut self, to: &Chosen<'_>) -> Result<Box<ServerConnection>, Failure> {
         let mut server = self.connect(to).await?;
         self.write_head(to, &server);
         self.exchange.client.entry.set(Phase::AwaitingHead);
@@ -46,7 +46,7 @@ impl Forwarding<'_, '_> {
     }
 
     /// Takes a pooled connection to the server, or opens one.
-    async fn connect(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure> {
+    async fn connect(&mut self, to: &Chosen<'_>) -> Result<Box<ServerConnection>, Failure> {
         let Exchange { worker, client, scratch, record, .. } = &mut *self.exchange;
         let Client { stream, buffer, origin, watchdog, entry, .. } = &mut **client;
         let looks_again = watchdog.will_look_again();
@@ -66,8 +66,9 @@ impl Forwarding<'_, '_> {
         // Set by a previous attempt.
         self.limits.clear(Direction::Up);
         let private = to.tries.private;
-        let opening = pin!(worker.pool.open(&reach, endpoint, want, &worker.buffers, private));
-        let mut opening = to.connected(opening);
+        // Allocated, because most requests take a pooled connection.
+        let opening = worker.pool.open(&reach, endpoint, want, &worker.buffers, private);
+        let mut opening = to.connected(Box::pin(opening));
         let opening = poll_fn(|cx| match client_gone(stream, buffer, looks_again, cx) {
             Poll::Ready(cause) => Poll::Ready(Err(cause.into())),
             Poll::Pending => Pin::new(&mut opening).poll(cx),

@@ -181,7 +181,7 @@ impl Attempt for Forwarding<'_, '_> {
         Place { stream, buffer, watchdog, entry, record, half_close: false }
     }
 
-    async fn attempt(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure> {
+    async fn attempt(&mut self, to: &Chosen<'_>) -> Result<Box<ServerConnection>, Failure> {
         self.send(to).await
     }
 

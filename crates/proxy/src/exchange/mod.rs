@@ -20,6 +20,7 @@ mod response_head;
 mod upgrade;
 mod upload;
 
+use std::pin::pin;
 use std::rc::Rc;
 
 use model::path::has_dot_segments;
@@ -55,7 +56,10 @@ pub(crate) struct Exchange<'a> {
 pub(crate) async fn run(worker: &Rc<Worker>, client: &mut Client, scratch: &mut Scratch) -> After {
     let plane = Rc::clone(&client.via.plane);
     let mut exchange = Exchange::begin(worker, &plane, client, scratch);
-    let walked = isolated(worker, exchange.walk()).await;
+    let walked = {
+        let walk = pin!(exchange.walk());
+        isolated(worker, walk).await
+    };
     let after = match walked {
         Ok(after) => after,
         Err(cause) => exchange.cut_off(cause).await,

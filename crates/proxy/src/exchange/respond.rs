@@ -26,7 +26,7 @@ use crate::watchdog::Direction;
 /// A response being forwarded to the client.
 struct Response {
     slot: Slot,
-    server: ServerConnection,
+    server: Box<ServerConnection>,
     download: Pump,
     body: ResponseBody,
     form: ResponseForm,
@@ -35,13 +35,13 @@ struct Response {
 impl Forwarding<'_, '_> {
     /// Forwards the response whose head is in `scratch.response`, and the rest of the request if
     /// there is any.
-    pub(super) async fn respond(&mut self, slot: Slot, server: ServerConnection) -> After {
+    pub(super) async fn respond(&mut self, slot: Slot, server: Box<ServerConnection>) -> After {
         if self.exchange.scratch.response.status() == 101 {
-            return self.upgrade(slot, server).await;
+            return Box::pin(self.upgrade(slot, server)).await;
         }
         if self.is_mistakable_success() {
             let detail = "the server answered without an upgrade";
-            return self.refuse_upgrade(slot, server, detail).await;
+            return Box::pin(self.refuse_upgrade(slot, server, detail)).await;
         }
         let mut response = self.begin_response(slot, server);
         let moved = self.move_bodies(&mut response).await;
@@ -49,7 +49,7 @@ impl Forwarding<'_, '_> {
     }
 
     /// Writes the head that the client receives, and sets up the body's download.
-    fn begin_response(&mut self, slot: Slot, server: ServerConnection) -> Response {
+    fn begin_response(&mut self, slot: Slot, server: Box<ServerConnection>) -> Response {
         let Exchange { worker, plane, client, scratch, .. } = &mut *self.exchange;
         let body = scratch.response.body(scratch.request.is_head());
         let nothing_follows = server.buffer.is_empty() && server.stream.is_ended();
@@ -171,7 +171,7 @@ impl Forwarding<'_, '_> {
     }
 
     /// Returns the server's connection to the pool.
-    fn keep_connection(&self, slot: &Slot, server: ServerConnection) {
+    fn keep_connection(&self, slot: &Slot, server: Box<ServerConnection>) {
         let Exchange { worker, scratch, record, .. } = &*self.exchange;
         let promise = scratch.response.known(Known::KeepAlive);
         let promise = promise.map_or(Promise::NONE, Promise::parse);

@@ -34,7 +34,7 @@ impl Forwarding<'_, '_> {
 
     /// Forwards a 101, then everything that the two sides exchange. The slot is held to the end: a
     /// tunnel occupies its server as a request does.
-    pub(super) async fn upgrade(&mut self, slot: Slot, mut server: ServerConnection) -> After {
+    pub(super) async fn upgrade(&mut self, slot: Slot, mut server: Box<ServerConnection>) -> After {
         if self.is_unexpected_upgrade() {
             return self
                 .refuse_upgrade(
@@ -74,7 +74,7 @@ impl Forwarding<'_, '_> {
     pub(super) async fn refuse_upgrade(
         &mut self,
         slot: Slot,
-        server: ServerConnection,
+        server: Box<ServerConnection>,
         detail: &'static str,
     ) -> After {
         abandon(self.service, slot, server);

@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 
 use model::Cause;
@@ -15,12 +15,13 @@ mod tests;
 /// Runs `walk`, an exchange's steps, to their end. Fails with the cause if Weir stops first, or if
 /// `walk` panics. What the walk has written to the exchange's record until then stays there, so
 /// that the record can be closed like any other.
-pub(crate) async fn isolated<T>(
+///
+/// Neither an `async fn` nor the owner of `walk`: both would copy that future, by far the largest.
+pub(crate) fn isolated<T, F: Future<Output = T>>(
     worker: &Worker,
-    walk: impl Future<Output = T>,
-) -> Result<T, Cause> {
-    let mut walk = pin!(walk);
-    poll_fn(|cx| {
+    mut walk: Pin<&mut F>,
+) -> impl Future<Output = Result<T, Cause>> {
+    poll_fn(move |cx| {
         if worker.shared.stopped() {
             return Poll::Ready(Err(Cause::ShuttingDown));
         }
@@ -34,5 +35,4 @@ pub(crate) async fn isolated<T>(
             Err(_) => Poll::Ready(Err(Cause::ProxyInternalError)),
         }
     })
-    .await
 }

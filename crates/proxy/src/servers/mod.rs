@@ -38,7 +38,7 @@ pub(crate) trait Attempt {
     fn place(&mut self) -> Place<'_>;
 
     /// Tries the server of `to`.
-    async fn attempt(&mut self, to: &Chosen<'_>) -> Result<ServerConnection, Failure>;
+    async fn attempt(&mut self, to: &Chosen<'_>) -> Result<Box<ServerConnection>, Failure>;
 
     /// Returns whether another attempt would be safe and possible.
     fn resend(&self) -> Resend;
@@ -48,7 +48,7 @@ pub(crate) trait Attempt {
 pub(crate) struct Failure {
     pub(crate) reason: Reason,
     /// The connection on which the server may still be processing the request.
-    pub(crate) server: Option<ServerConnection>,
+    pub(crate) server: Option<Box<ServerConnection>>,
     /// How much of the request had been sent.
     pub(crate) sent: Sent,
     /// Which side had to act next.
@@ -133,8 +133,8 @@ impl Chosen<'_> {
     /// Waits for `connecting`, as long as the server is worth waiting for.
     pub(crate) fn connected<E: From<Cause>>(
         &self,
-        mut connecting: impl Future<Output = Result<ServerConnection, E>> + Unpin,
-    ) -> impl Future<Output = Result<ServerConnection, E>> + Unpin {
+        mut connecting: impl Future<Output = Result<Box<ServerConnection>, E>> + Unpin,
+    ) -> impl Future<Output = Result<Box<ServerConnection>, E>> + Unpin {
         poll_fn(move |cx| match Pin::new(&mut connecting).poll(cx) {
             Poll::Pending if self.is_to_leave() => Poll::Ready(Err(Cause::ServerMarkedDown.into())),
             connected => connected,
@@ -200,7 +200,7 @@ impl<'a> Servers<'a> {
         &mut self,
         call: &mut impl Attempt,
         mut now: Moment,
-    ) -> Result<(Slot, ServerConnection), NoServer> {
+    ) -> Result<(Slot, Box<ServerConnection>), NoServer> {
         self.live.retries().note_request(self.worker.id, now);
         loop {
             let (slot, chosen_at) = self.admit(call.place(), now).await?;

@@ -46,9 +46,10 @@ def latency_table(rows):
 def standing_table(report):
     lines = []
     if memory := report.get("memory"):
-        lines.append(f"memory\n  {'':<10}{'at rest':>11}{'idle connection':>18}{'peak':>11}")
+        lines.append(f"memory\n  {'':<10}{'at rest':>11}{'idle connection':>18}{'idle, HTTP/2':>15}{'peak':>11}")
         for who, row in memory.items():
             lines.append(f"  {who:<10}{row['at_rest_kb'] / 1024:>8.1f} MB{row['idle_connection_bytes']:>16,.0f} B"
+                         f"{row.get('idle_http2_connection_bytes', 0):>13,.0f} B"
                          f"{row['peak_kb'] / 1024:>8.1f} MB")
     for services, rows in report.get("start", {}).items():
         lines.append(f"start and reload with {int(services):,} services\n  {'':<10}{'start':>10}{'reload':>10}{'at rest':>11}")
@@ -84,6 +85,10 @@ def targets(report):
     beside("50k", 0.85)
     beside("1m", 0.85)
     beside("per-request", 0.95)
+    beside("h2", 0.80)
+    beside("h2-1m", 0.85)
+    beside("h2-both", 0.75)
+    beside("grpc", 0.75)
     for work, held in works.items():
         latency = held.get("latency", {})
         if "weir" in latency and REFERENCE in latency:
@@ -91,8 +96,11 @@ def targets(report):
                           statistics.median(ratios(latency, "weir", "p99_us")), 1.0))
     memory = report.get("memory", {})
     if "weir" in memory and REFERENCE in memory:
-        found.append(("memory of an idle connection beside haproxy", memory["weir"]["idle_connection_bytes"]
-                      / memory[REFERENCE]["idle_connection_bytes"], 1.0))
+        for title, key, at_most in (("an idle connection", "idle_connection_bytes", 1.0),
+                                    ("an idle HTTP/2 connection", "idle_http2_connection_bytes", 0.5)):
+            if key in memory["weir"]:
+                found.append((f"memory of {title} beside haproxy",
+                              memory["weir"][key] / memory[REFERENCE][key], at_most))
     if workers := report.get("workers"):
         found.append(("two workers' CPU per request beside one's", workers["ratio"], 1.10))
         uneven = max((max(row) / (sum(row) / len(row)) for row in workers["connections"] if sum(row)), default=0)

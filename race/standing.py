@@ -30,30 +30,54 @@ def fetch(port, host="app.example", path="/"):
     return body if head.startswith(b"HTTP/1.1 200") else None
 
 
-def memory(contestant, core, said):
-    """kB at rest; bytes for each of IDLE_CONNECTIONS that have had one answer; kB at the peak of
-    2,000 busy ones, which is measured last."""
+def idle_bytes(contestant, port, request):
+    """Bytes for each of IDLE_CONNECTIONS that have had one answer, which ends with `ok`."""
     time.sleep(0.5)
-    at_rest = contestant.memory_kb()
-    said(f"{contestant.name}: {IDLE_CONNECTIONS:,} idle connections")
+    before = contestant.memory_kb()
     idle = []
     try:
         for number in range(IDLE_CONNECTIONS):
-            client = socket.create_connection(("127.0.0.1", contestant.ports["http"]), timeout=10)
+            client = socket.create_connection(("127.0.0.1", contestant.ports[port]), timeout=10)
             idle.append(client)
-            client.sendall(b"GET / HTTP/1.1\r\nHost: app.example\r\n\r\n")
-            if not client.recv(4096).startswith(b"HTTP/1.1 200"):
-                raise Missing(f"{contestant.name} did not answer idle connection {number}")
+            client.sendall(request)
+            answer = b""
+            while b" ok\n" not in answer:
+                piece = client.recv(4096)
+                if not piece:
+                    raise Missing(f"{contestant.name} did not answer idle connection {number}")
+                answer += piece
         time.sleep(SILENT_SECONDS)
-        with_idle = contestant.memory_kb()
+        return (contestant.memory_kb() - before) * 1024 / IDLE_CONNECTIONS
     finally:
         for client in idle:
             client.close()
+
+
+def http2_request():
+    """The preface, settings, one request, and the acknowledgement of the other side's settings."""
+    def frame(kind, flags, stream, payload=b""):
+        return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+    authority = b"app.example"
+    # GET, http, / and a literal :authority that enters the table (RFC 7541).
+    block = b"\x82\x86\x84\x41" + bytes([len(authority)]) + authority
+    return (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) + frame(1, 5, 1, block)
+            + frame(4, 1, 0))
+
+
+def memory(contestant, core, said):
+    """kB at rest; bytes for each idle connection, of HTTP/1.1 and of HTTP/2; kB at the peak of 2,000
+    busy ones, which is measured last."""
+    time.sleep(0.5)
+    at_rest = contestant.memory_kb()
+    said(f"{contestant.name}: {IDLE_CONNECTIONS:,} idle connections")
+    idle = idle_bytes(contestant, "http", b"GET / HTTP/1.1\r\nHost: app.example\r\n\r\n")
+    said(f"{contestant.name}: {IDLE_CONNECTIONS:,} idle connections of HTTP/2")
+    idle_http2 = idle_bytes(contestant, "both", http2_request())
     time.sleep(0.5)
     contestant.forget_peak()
     drive(WORKS["small-2000"], contestant, 2, core)
     return {"at_rest_kb": at_rest, "peak_kb": contestant.peak_kb(),
-            "idle_connection_bytes": (with_idle - at_rest) * 1024 / IDLE_CONNECTIONS}
+            "idle_connection_bytes": idle, "idle_http2_connection_bytes": idle_http2}
 
 
 def start_and_reload(contestant, folder, services):

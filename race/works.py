@@ -4,6 +4,7 @@ import pathlib
 import re
 import statistics
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass, field
 
@@ -19,6 +20,8 @@ class Work:
     port: str = "http"
     path: str = "/"
     connections: int = 32
+    streams: int = 10
+    body: bytes = b""
     headers: list = field(default_factory=list)
     script: str = ""
     services: int = 0
@@ -48,10 +51,17 @@ WORKS = {
                         without={"floor": "speaks no TLS"}),
     "tls-1m": Work("GET, 1 MB, TLS 1.3", port="tls", path="/1m", connections=16,
                    without={"floor": "speaks no TLS"}),
-    "h2": Work("GET, 64 bytes, HTTP/2, 8 × 10 streams", port="tls", by="h2load",
+    "h2": Work("GET, 64 bytes, HTTP/2, 8 × 10 streams", port="tls", by="h2load", connections=8,
                without={"floor": "speaks no HTTP/2"}),
-    "h2-1m": Work("GET, 1 MB, HTTP/2, 8 × 10 streams", port="tls", by="h2load", path="/1m",
+    "h2-1m": Work("GET, 1 MB, HTTP/2, 8 × 10 streams", port="tls", by="h2load", path="/1m", connections=8,
                   without={"floor": "speaks no HTTP/2"}),
+    "h2-both": Work("GET, 64 bytes, HTTP/2 on both sides, 8 × 10 streams", port="both",
+                    by="h2load", connections=8,
+                    without={"floor": "speaks no HTTP/2", "nginx": "speaks HTTP/1 to servers, but for gRPC"}),
+    "grpc": Work("gRPC, unary calls, one connection, 100 streams", port="both", by="h2load",
+                 path="/grpc", connections=1, streams=100, body=b"\0\0\0\0\x0a0123456789",
+                 headers=["content-type: application/grpc", "te: trailers"],
+                 without={"floor": "speaks no HTTP/2"}),
     "tcp": Work("TCP mode, small requests, 32 connections", port="tcp"),
     "tcp-1m": Work("TCP mode, 1 MB responses", port="tcp", path="/1m", connections=16),
     "queue": Work("64 clients, 4 servers × 4 places, a queue", port="limited",
@@ -88,7 +98,13 @@ def drive(work, contestant, seconds, core):
     scheme = "https" if work.port == "tls" else "http"
     url = f"{scheme}://127.0.0.1:{port}{work.path}"
     if work.by == "h2load":
-        out = run(core, "h2load", "-c8", "-m10", f"-D{seconds}", url)
+        headers = [word for header in work.headers for word in ("-H", header)]
+        with tempfile.NamedTemporaryFile() as body:
+            body.write(work.body)
+            body.flush()
+            sends = ["-d", body.name] if work.body else []
+            out = run(core, "h2load", f"-c{work.connections}", f"-m{work.streams}", f"-D{seconds}",
+                      *headers, *sends, url)
         done = int(re.search(r"(\d+) 2xx", out)[1])
         if " 0 failed, 0 errored" not in out or ", 0 4xx, 0 5xx" not in out:
             raise Missing(f"{contestant.name} did not serve every request: {out.splitlines()[-8:]}")

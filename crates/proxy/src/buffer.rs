@@ -11,6 +11,7 @@ use transport::Stream;
 
 use crate::pipes::{self, Lent, Pipes};
 use crate::shelf::Shelf;
+use crate::turns::Turns;
 
 /// Holds any accepted head, and small bodies, whole.
 pub(crate) const SMALL_BYTES: usize = 16 * 1024;
@@ -20,12 +21,13 @@ const HEAD_BYTES: usize = 2 * 1024;
 /// For bulk data: fewer system calls per byte, and still within the cache.
 pub(crate) const LARGE_BYTES: usize = pipes::WIDE_BYTES_MIN;
 
-/// A worker's unused buffers and pipes.
+/// A worker's unused buffers and pipes, and the turns of those that use them.
 #[derive(Default)]
 pub(crate) struct BufferPool {
     small: Shelf<Box<[u8]>>,
     large: Shelf<Box<[u8]>>,
     pipes: Rc<Pipes>,
+    pub(crate) turns: Rc<Turns>,
 }
 
 impl BufferPool {
@@ -146,6 +148,11 @@ impl Buffer {
         let count = window.filled().len();
         self.end += count;
         Poll::Ready(Ok(count))
+    }
+
+    /// Returns the turns of transfers on this worker.
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.pool.turns
     }
 
     /// Grows the storage once. Returns false if it already has its maximum size.

@@ -6,7 +6,7 @@
 //!                             │      │    ▲                                  └─▶ tunnel (101) ─▶ closed
 //!                             │      │    └── it speaks ─────┐
 //!                             │      └── silent ─▶ Parked ───┴─▶ closed
-//!                             │      └── HTTP/2: a Client for each stream
+//!                             │      └── HTTP/2: a task of its own, a Client for each stream
 //!                             └─▶ tunnel (TCP mode) ─▶ closed
 //! ```
 
@@ -46,7 +46,7 @@ pub(crate) async fn serve(worker: &Rc<Worker>, accepted: Accepted, held: Held) -
             if !is_http2 {
                 return serve_requests(worker, client, held, (false, None)).await;
             }
-            Box::pin(http2::serve(worker, client)).await;
+            http2::begin(worker, client, held);
         }
         Greeted::ClearText(accepted) => {
             let mut client = Client::new(worker, accepted, watchdog).await;
@@ -88,7 +88,7 @@ async fn serve_requests(
             }
         }
         if !begun && client.settings().http2.is_some() && begins_http2(&mut client).await {
-            Box::pin(http2::serve(worker, client)).await;
+            http2::begin(worker, client, held);
             return None;
         }
         begun = true;

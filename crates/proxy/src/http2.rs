@@ -19,6 +19,7 @@ use crate::failure::{self, Reason};
 use crate::head::Origin;
 use crate::lanes::{Desk, Lanes};
 use crate::linger::{Patience, linger};
+use crate::parking::Held;
 use crate::requests;
 use crate::roster::Phase;
 use crate::via::Via;
@@ -30,8 +31,8 @@ use crate::worker::Worker;
 const LINGER_MAX: Duration = Duration::from_secs(2);
 /// A connection without streams for this long gives up the memory that it would need for the next.
 const SHRINKS_AFTER: Duration = Duration::from_secs(1);
-/// How often streams get their turn before other connections do: what is sent makes room for more.
-const ROUNDS_MAX: usize = 4;
+/// How often streams are polled in a turn at most: what is sent makes room for more.
+const ROUNDS_MAX: usize = 16;
 
 /// A connection being served.
 struct Serving<'a> {
@@ -70,8 +71,18 @@ enum Stage {
     },
 }
 
-/// Serves the connection to its end, including the bytes that `client` has already read.
-pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
+/// Serves the connection in a task of its own, which is smaller than one for HTTP/1.1: each stream
+/// brings what its request needs. `client` may have read some bytes already.
+pub(crate) fn begin(worker: &Rc<Worker>, client: Client, held: Held) {
+    let worker = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        serve(&worker, client).await;
+        drop(held);
+    });
+}
+
+/// Serves the connection to its end.
+async fn serve(worker: &Rc<Worker>, mut client: Client) {
     let listener = client.settings();
     let Some(http2) = listener.http2 else { return };
     let head_max_bytes = listener.head_max_bytes;
@@ -80,8 +91,10 @@ pub(crate) async fn serve(worker: &Rc<Worker>, mut client: Client) {
     let stage = Stage::Greeting { until: now + listener.timeouts.head };
     let before = client.buffer.to_vec();
     client.buffer.release();
-    client.entry.set(Phase::Idle);
-    let Client { stream, origin, via, entry: _entry, mut watchdog, .. } = client;
+    let Client { stream, origin, via, mut watchdog, .. } = client;
+    // The client's own entry belongs to the task that it came from.
+    let entry = worker.roster.enter().await;
+    entry.set(Phase::Idle);
     let connection = Http2Server::new(stream, &before, settings);
     let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
     let mut serving = Serving {
@@ -124,6 +137,7 @@ impl Serving<'_> {
             self.stage = Stage::Leaving;
             self.connection.go_away();
         }
+        let before = self.connection.sent_bytes();
         for _ in 0..ROUNDS_MAX {
             while let Poll::Ready(next) = self.connection.poll_next(cx) {
                 match next {
@@ -133,7 +147,8 @@ impl Serving<'_> {
             }
             self.poll_lanes();
             let _ = self.connection.poll_flush(cx);
-            if !self.lanes.are_woken() {
+            let moved = self.connection.sent_bytes() - before;
+            if !self.lanes.are_woken() || self.worker.buffers.turns.share(moved) == 0 {
                 break;
             }
         }
@@ -142,7 +157,7 @@ impl Serving<'_> {
         }
         self.due.set(self.deadline());
         if self.lanes.end_turn() {
-            cx.waker().wake_by_ref();
+            self.worker.buffers.turns.wait(cx);
         }
         Poll::Pending
     }

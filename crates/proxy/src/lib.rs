@@ -50,6 +50,7 @@ mod tcp;
 mod tcp_sample;
 mod tls;
 mod tunnel;
+mod turns;
 mod upstream;
 mod via;
 mod watchdog;

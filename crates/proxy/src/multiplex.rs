@@ -29,6 +29,9 @@ use crate::watchdog::Watchdog;
 /// The largest response head accepted, in bytes as RFC 9113 section 6.5.2 counts them.
 const HEAD_MAX_BYTES: u32 = 64 * 1024;
 
+/// A connection without streams for this long gives up memory that it would need for the next.
+const SHRINKS_AFTER: Duration = Duration::from_secs(1);
+
 /// Maximum number of connections per server and worker that carry a single request each.
 const PRIVATE_MAX: usize = 2;
 
@@ -192,6 +195,9 @@ impl Multiplexed {
                 if client.streams() > 0 {
                     used.set(now);
                     return true;
+                }
+                if now.since(used.get()) >= SHRINKS_AFTER {
+                    client.shrink();
                 }
                 client.is_open() && now.since(used.get()) < *keep_alive
             });

@@ -16,7 +16,7 @@ use crate::client;
 use crate::failure::{self, Sender};
 use crate::listener::LiveListener;
 use crate::pipes;
-use crate::pump::{PumpError, TURN_BYTES};
+use crate::pump::PumpError;
 use crate::watchdog::{Direction, Limits, Watchdog};
 
 /// The server side of a tunnel: a TLS connection that ends without `close_notify` counts as reset.
@@ -116,11 +116,25 @@ impl Half {
         buffer: &mut Buffer,
         to: &Stream,
     ) -> Poll<Result<(), PumpError>> {
-        let turn_ends = self.bytes + TURN_BYTES;
+        let before = self.bytes;
+        let polled = self.poll_turn(cx, from, buffer, to);
+        buffer.turns().count(self.bytes - before);
+        polled
+    }
+
+    fn poll_turn(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &Stream,
+        buffer: &mut Buffer,
+        to: &Stream,
+    ) -> Poll<Result<(), PumpError>> {
+        let before = self.bytes;
         loop {
-            if self.bytes >= turn_ends {
+            let share = buffer.turns().share(self.bytes - before);
+            if share == 0 {
                 // Other connections wait for this thread.
-                cx.waker().wake_by_ref();
+                buffer.turns().wait(cx);
                 return Poll::Pending;
             }
             match &mut self.stage {
@@ -158,7 +172,7 @@ impl Half {
                             .map_err(|e| PumpError::Write(e.kind()))?;
                         self.bytes += sent as u64;
                     }
-                    let taken = ready!(from.poll_splice_in(cx, pipe, usize::MAX));
+                    let taken = ready!(from.poll_splice_in(cx, pipe, share as usize));
                     if taken.map_err(|e| PumpError::Read(e.kind()))? == 0 {
                         self.stage = Stage::Closing;
                     }

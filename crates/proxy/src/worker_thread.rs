@@ -46,6 +46,7 @@ async fn live(worker: Rc<Worker>, inbox: mpsc::Receiver<Handed>) {
     tokio::task::spawn_local(accept::take_handed(Rc::clone(&worker), inbox));
     tokio::task::spawn_local(housekeeping(Rc::clone(&worker)));
     tokio::task::spawn_local(connection_task::attend(Rc::clone(&worker)));
+    tokio::task::spawn_local(Rc::clone(&worker.buffers.turns).attend());
     let mut acceptors: Vec<Acceptor> = Vec::new();
     let mut finishing = JoinSet::new();
     while !worker.shared.leaving() {

@@ -134,9 +134,13 @@ impl Encoder {
         self.resized = Some(0);
     }
 
-    /// Frees unused memory. The table's entries stay.
+    /// Frees all memory. The next block empties the peer's table, too.
     pub(crate) fn shrink(&mut self) {
+        if self.table.len() > 0 {
+            self.abandon_block();
+        }
         self.table.shrink();
+        self.seen = Vec::new();
     }
 
     fn literal(

@@ -27,9 +27,6 @@ use crate::watchdog::{Direction, Limits};
 pub(crate) use framing::{Framing, Source};
 use framing::{frame_run, trailers};
 
-/// After this many bytes, other connections get their turn.
-pub(crate) const TURN_BYTES: u64 = 256 * 1024;
-
 /// Why a body could not be moved to its end.
 #[derive(Debug)]
 pub(crate) enum PumpError {
@@ -285,15 +282,26 @@ impl Pump {
         to: &Stream,
         limits: &Limits,
     ) -> Poll<Result<(), PumpError>> {
-        let turn_ends = self.turn_bytes + TURN_BYTES;
+        let before = self.turn_bytes;
+        let polled = self.poll_turn(cx, from, buffer, to, limits);
+        buffer.turns().count(self.turn_bytes - before);
+        polled
+    }
+
+    fn poll_turn(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &Stream,
+        buffer: &mut Buffer,
+        to: &Stream,
+        limits: &Limits,
+    ) -> Poll<Result<(), PumpError>> {
+        let before = self.turn_bytes;
         loop {
-            if self.turn_bytes >= turn_ends {
-                // Other connections wait for this thread; this one is not blocked.
-                limits.clear(self.patience.direction);
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
+            if buffer.turns().share(self.turn_bytes - before) == 0 {
+                return self.wait_for_turn(cx, buffer, limits);
             }
-            ready!(self.poll_splice(cx, from, to, limits))?;
+            ready!(self.poll_splice(cx, (from, to), buffer, limits, before))?;
             let starved = self.gather(buffer)?;
             if self.poll_flush(cx, buffer, to).map_err(|e| PumpError::Write(e.kind()))?.is_pending()
             {
@@ -351,6 +359,13 @@ impl Pump {
         }
         self.unblock();
         Poll::Ready(Ok(()))
+    }
+
+    /// Lets other connections have this thread; this one is not blocked.
+    fn wait_for_turn<T>(&self, cx: &Context<'_>, buffer: &Buffer, limits: &Limits) -> Poll<T> {
+        limits.clear(self.patience.direction);
+        buffer.turns().wait(cx);
+        Poll::Pending
     }
 
     /// Restarts the timeout of the current wait.

@@ -5,7 +5,8 @@ use std::task::{Context, Poll};
 
 use transport::Stream;
 
-use super::{Blocked, Framing, Pump, PumpError, Source, TURN_BYTES};
+use super::{Blocked, Framing, Pump, PumpError, Source};
+use crate::buffer::Buffer;
 use crate::watchdog::Limits;
 
 /// Remaining body length from which on a pipe costs less than copying: two calls for each run of
@@ -28,15 +29,15 @@ impl Pump {
     }
 
     /// Moves what the pipe can carry. Ready when no pipe is in use (any more): the body is
-    /// complete, or the rest is copied.
+    /// complete, or the rest is copied. The turn began with `before` bytes.
     pub(super) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
-        from: &Stream,
-        to: &Stream,
+        (from, to): (&Stream, &Stream),
+        buffer: &Buffer,
         limits: &Limits,
+        before: u64,
     ) -> Poll<Result<(), PumpError>> {
-        let turn_ends = self.turn_bytes + TURN_BYTES;
         while let Some(lent) = &mut self.pipe {
             let Source::Length(left) = &mut self.source else { return Poll::Ready(Ok(())) };
             if !lent.pipe.is_empty() {
@@ -52,13 +53,12 @@ impl Pump {
                 if let Some(lent) = self.pipe.take() {
                     lent.give_back();
                 }
-            } else if self.turn_bytes >= turn_ends {
-                // Other connections wait for this thread; this one is not blocked.
-                limits.clear(self.patience.direction);
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
             } else {
-                let max = usize::try_from(*left).unwrap_or(usize::MAX);
+                let share = buffer.turns().share(self.turn_bytes - before);
+                if share == 0 {
+                    return self.wait_for_turn(cx, buffer, limits);
+                }
+                let max = usize::try_from(share.min(*left)).unwrap_or(usize::MAX);
                 match from.poll_splice_in(cx, &mut lent.pipe, max) {
                     Poll::Pending => {
                         self.wait(Blocked::OnRead, limits);

@@ -118,6 +118,11 @@ impl Http2Client {
         Stream::from_exchange(Exchange::new(Rc::clone(&self.link), key))
     }
 
+    /// Frees memory that an idle connection does not need.
+    pub fn shrink(&self) {
+        self.link.state().shrink();
+    }
+
     /// Returns the underlying connection.
     pub fn connection(&self) -> &Stream {
         &self.link.socket

@@ -62,6 +62,8 @@ pub(super) struct State {
     task: Waiter,
     /// What is reserved of the send window for bodies that have begun, in bytes.
     pub(super) promised: i64,
+    /// Bytes handed to the socket so far.
+    pub(super) sent_bytes: u64,
     /// When the task ran last.
     pub(super) now: Moment,
 }
@@ -77,6 +79,7 @@ impl Link {
             broken: false,
             task: Waiter::default(),
             promised: 0,
+            sent_bytes: 0,
             now,
         };
         Link { socket, state: RefCell::new(state) }
@@ -123,7 +126,10 @@ impl Link {
                 _ => self.socket.poll_write_vectored(cx, &slices),
             };
             match written {
-                Poll::Ready(Ok(count)) => state.engine.sent(count),
+                Poll::Ready(Ok(count)) => {
+                    state.engine.sent(count);
+                    state.sent_bytes += count as u64;
+                }
                 Poll::Ready(Err(error)) => state.breaks(error.kind()),
                 Poll::Pending => {
                     if self.socket.tls().is_some() {

@@ -115,6 +115,11 @@ impl Http2Server {
         self.link.state().engine.is_established()
     }
 
+    /// Returns the number of bytes sent so far.
+    pub fn sent_bytes(&self) -> u64 {
+        self.link.state().sent_bytes
+    }
+
     /// Returns whether anything waits to be sent.
     pub fn has_unsent(&self) -> bool {
         self.link.state().has_output()

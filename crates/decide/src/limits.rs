@@ -36,7 +36,43 @@ pub struct Slots {
     /// Idle connections to this address over all workers, as of their last sweeps.
     idle: AtomicU32,
     /// The services that name this address.
-    takers: ArcSwap<Vec<Weak<dyn Taker>>>,
+    takers: ArcSwap<Takers>,
+}
+
+/// A list that is replaced as a whole and mostly grows at its end: in chunks, so that each
+/// replacement copies few entries, however many services name the same address.
+#[derive(Debug, Default)]
+struct Takers(Vec<Arc<Vec<Weak<dyn Taker>>>>);
+
+/// Maximum length of a chunk.
+const CHUNK_MAX: usize = 128;
+
+impl Takers {
+    fn iter(&self) -> impl Iterator<Item = &Weak<dyn Taker>> {
+        self.0.iter().flat_map(|chunk| chunk.iter())
+    }
+
+    /// Returns the list with `taker` at its end.
+    fn with(&self, taker: &Weak<dyn Taker>) -> Takers {
+        let mut chunks = self.0.clone();
+        let last = chunks.pop_if(|chunk| chunk.len() < CHUNK_MAX);
+        let mut last = last.map_or_else(Vec::new, |chunk| chunk.to_vec());
+        last.retain(is_there);
+        last.push(Weak::clone(taker));
+        chunks.push(Arc::new(last));
+        Takers(chunks)
+    }
+
+    /// Returns those that `keeps` selects, and that are not gone.
+    fn filtered(&self, keeps: impl Fn(&Weak<dyn Taker>) -> bool) -> Takers {
+        let kept = self.iter().filter(|taker| is_there(taker) && keeps(taker));
+        let kept: Vec<_> = kept.cloned().collect();
+        Takers(kept.chunks(CHUNK_MAX).map(|chunk| Arc::new(chunk.to_vec())).collect())
+    }
+}
+
+fn is_there(taker: &Weak<dyn Taker>) -> bool {
+    taker.strong_count() > 0
 }
 
 /// A service as a server's slots see it: a possible taker of a freed slot.
@@ -55,7 +91,7 @@ pub(crate) trait Taker: std::fmt::Debug + Send + Sync {
 
 impl Slots {
     pub(crate) fn new(address: SocketAddr, max: u32, tickets: Arc<Tickets>) -> Slots {
-        let takers = ArcSwap::from_pointee(Vec::new());
+        let takers = ArcSwap::from_pointee(Takers::default());
         Slots {
             address,
             in_flight: AtomicU32::new(0),
@@ -197,6 +233,17 @@ impl Slots {
             self.max.store(limit, SeqCst);
         }
     }
+
+    /// As [`Slots::update_max`] after `taker` was added at the end, without asking all others.
+    fn lower_max(&self, taker: &Weak<dyn Taker>) {
+        let Some(limit) = taker.upgrade().and_then(|taker| taker.limit()) else { return };
+        let takers = self.takers.load();
+        let mut others = takers.iter().filter(|other| !other.ptr_eq(taker));
+        let is_first = !others.any(|other| other.upgrade().is_some_and(|it| it.limit().is_some()));
+        if is_first || limit.wrapping_sub(1) < self.max().wrapping_sub(1) {
+            self.max.store(limit, SeqCst);
+        }
+    }
 }
 
 /// The slots of every address in use.
@@ -207,7 +254,7 @@ pub(crate) struct SlotTable {
 }
 
 impl SlotTable {
-    /// Returns the slots at `address`, which `taker` uses from now on.
+    /// Returns the slots at `address`, which `taker` uses from now on and did not use before.
     pub(crate) fn enlist(&self, address: SocketAddr, taker: &Weak<dyn Taker>) -> Arc<Slots> {
         let mut table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let slots = table.get(&address).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -216,39 +263,38 @@ impl SlotTable {
             slots
         });
         // The table's lock also keeps two services from overwriting each other's entry.
-        let mut takers = others(&slots, taker);
-        takers.push(Weak::clone(taker));
-        slots.takers.store(Arc::new(takers));
-        slots.update_max();
+        let takers = slots.takers.load_full();
+        slots.takers.store(Arc::new(takers.with(taker)));
+        slots.lower_max(taker);
         slots
     }
 
     /// Undoes [`SlotTable::enlist`].
     pub(crate) fn delist(&self, slots: &Slots, taker: &Weak<dyn Taker>) {
         let table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.takers.store(Arc::new(others(slots, taker)));
+        let takers = slots.takers.load_full();
+        slots.takers.store(Arc::new(takers.filtered(|other| !other.ptr_eq(taker))));
         slots.update_max();
         drop(table);
         slots.serve_waiters();
     }
 
-    /// Recomputes the limit after a service's limit has changed.
+    /// Recomputes the limit after a service's limit has changed. The caller then serves waiting
+    /// requests.
     pub(crate) fn update_max(&self, slots: &Slots) {
-        let table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let _table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         slots.update_max();
-        drop(table);
-        slots.serve_waiters();
     }
 
-    /// Drops addresses no longer in use.
+    /// Drops addresses no longer in use, and services that are gone.
     pub(crate) fn sweep(&self) {
         let mut table = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         table.retain(|_, slots| slots.strong_count() > 0);
+        for slots in table.values().filter_map(Weak::upgrade) {
+            let takers = slots.takers.load_full();
+            if !takers.iter().all(is_there) {
+                slots.takers.store(Arc::new(takers.filtered(|_| true)));
+            }
+        }
     }
-}
-
-fn others(slots: &Slots, taker: &Weak<dyn Taker>) -> Vec<Weak<dyn Taker>> {
-    let takers = slots.takers.load();
-    let others = takers.iter().filter(|other| other.strong_count() > 0 && !other.ptr_eq(taker));
-    others.cloned().collect()
 }

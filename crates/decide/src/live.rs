@@ -77,6 +77,8 @@ struct Shape {
     discovered: EndpointSet,
     /// The state of each known server.
     states: HashMap<SocketAddr, Arc<ServerState>>,
+    /// The limit per server that was applied last; `None`: none counts.
+    limit: Option<u32>,
 }
 
 impl LiveService {
@@ -209,8 +211,10 @@ impl LiveService {
     /// requests are still served.
     pub(crate) fn retire(&self) {
         self.retired.store(true, SeqCst);
+        self.shape.lock().unwrap_or_else(PoisonError::into_inner).limit = None;
         for endpoint in &self.endpoints.load().all {
             self.table.update_max(&endpoint.slots);
+            endpoint.slots.serve_waiters();
         }
     }
 
@@ -225,17 +229,25 @@ impl LiveService {
         let key = self.settings.load().affinity_key;
         let mut all: Vec<Arc<Endpoint>> = Vec::with_capacity(rows.len());
         let mut states = HashMap::with_capacity(rows.len());
+        let limit = self.limit();
+        let limit_changed = std::mem::replace(&mut shape.limit, limit) != limit;
         for row in rows {
             let address = row.address;
             if states.contains_key(&address) {
                 continue;
             }
-            let slots = self.table.enlist(address, &me);
+            let known = before.by_address(address);
+            let slots = match known {
+                Some(known) => Arc::clone(&known.slots),
+                None => self.table.enlist(address, &me),
+            };
+            if known.is_some() && limit_changed {
+                self.table.update_max(&slots);
+            }
             let state = shape.states.remove(&address).unwrap_or_default();
             states.insert(address, Arc::clone(&state));
-            let kept = before.by_address(address).filter(|known| {
+            let kept = known.filter(|known| {
                 known.row == row
-                    && Arc::ptr_eq(&known.slots, &slots)
                     && Arc::ptr_eq(&known.state, &state)
                     && known.affinity_token == affinity_token(&key, address)
             });

@@ -98,6 +98,34 @@ fn a_retired_service_still_serves_its_queue_but_its_limit_no_longer_counts() {
 }
 
 #[test]
+fn the_smallest_limit_of_many_services_at_an_address_counts() {
+    let registry = Registry::with_seed(0);
+    let names: Vec<String> = (0..300).map(|n| format!("s{n}")).collect();
+    let at = |limits: &dyn Fn(usize) -> u32| {
+        let services = names.iter().enumerate();
+        services.map(|(n, name)| service(name, &[1], limits(n), 9)).collect::<Vec<_>>()
+    };
+    let max = |published: &Published| published.services[0].endpoints().all[0].slots.max();
+    let published = publish(&registry, at(&|_| 0));
+    assert_eq!(max(&published), 0, "no limit");
+    // The last to come, one that changes, one that leaves, all but one that leave.
+    let mut services = at(&|_| 0);
+    services.push(service("last", &[1], 4, 9));
+    assert_eq!(max(&publish(&registry, services.clone())), 4);
+    assert_eq!(max(&publish(&registry, at(&|n| if n == 150 { 7 } else { 0 }))), 7);
+    assert_eq!(max(&publish(&registry, at(&|n| if n == 150 { 9 } else { 8 }))), 8);
+    let published = publish(&registry, services[150..151].to_vec());
+    assert_eq!(max(&published), 0);
+    assert_eq!(max(&publish(&registry, at(&|n| n as u32 + 3))), 3);
+    // A request at an address is counted once, whichever service it came by.
+    let published = publish(&registry, at(&|n| if n == 299 { 2 } else { 0 }));
+    let slots = [0, 150].map(|n| go(admit(&published.services[n])));
+    let mut waits = wait(admit(&published.services[299]));
+    drop(slots);
+    assert!(look(&mut waits).is_some());
+}
+
+#[test]
 fn servers_found_by_name_outlive_a_reload_with_the_new_settings() {
     let mut spec = service("a", &[1], 1, 0);
     let target = ServerTarget::Name { host: "s.internal".into(), port: 80 };

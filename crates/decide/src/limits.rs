@@ -11,7 +11,7 @@
 //! free slot. Both execute a sequentially consistent fence between the two, so at least one of them
 //! sees the other.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError, Weak};
@@ -249,7 +249,8 @@ impl Slots {
 /// The slots of every address in use.
 #[derive(Debug, Default)]
 pub(crate) struct SlotTable {
-    by_address: Mutex<HashMap<SocketAddr, Weak<Slots>>>,
+    /// In order: `tests/orders.rs` replays each run step by step.
+    by_address: Mutex<BTreeMap<SocketAddr, Weak<Slots>>>,
     pub(crate) tickets: Arc<Tickets>,
 }
 

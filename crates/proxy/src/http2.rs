@@ -35,8 +35,10 @@ const SHRINKS_AFTER: Duration = Duration::from_secs(1);
 const ROUNDS_MAX: usize = 16;
 
 /// A connection being served.
-struct Serving<'a> {
-    worker: &'a Rc<Worker>,
+struct Serving {
+    worker: Rc<Worker>,
+    /// Counts the connection.
+    _held: Held,
     origin: Rc<Origin>,
     via: Via,
     connection: Http2Server,
@@ -73,16 +75,7 @@ enum Stage {
 
 /// Serves the connection in a task of its own, which is smaller than one for HTTP/1.1: each stream
 /// brings what its request needs. `client` may have read some bytes already.
-pub(crate) fn begin(worker: &Rc<Worker>, client: Client, held: Held) {
-    let worker = Rc::clone(worker);
-    tokio::task::spawn_local(async move {
-        serve(&worker, client).await;
-        drop(held);
-    });
-}
-
-/// Serves the connection to its end.
-async fn serve(worker: &Rc<Worker>, mut client: Client) {
+pub(crate) fn begin(worker: &Rc<Worker>, mut client: Client, held: Held) {
     let listener = client.settings();
     let Some(http2) = listener.http2 else { return };
     let head_max_bytes = listener.head_max_bytes;
@@ -91,18 +84,14 @@ async fn serve(worker: &Rc<Worker>, mut client: Client) {
     let stage = Stage::Greeting { until: now + listener.timeouts.head };
     let before = client.buffer.to_vec();
     client.buffer.release();
-    let Client { stream, origin, via, mut watchdog, .. } = client;
-    // The client's own entry belongs to the task that it came from.
-    let entry = worker.roster.enter().await;
-    entry.set(Phase::Idle);
-    let connection = Http2Server::new(stream, &before, settings);
-    let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
-    let mut serving = Serving {
-        worker,
+    let Client { stream, origin, via, watchdog, .. } = client;
+    let serving = Serving {
+        worker: Rc::clone(worker),
+        _held: held,
         origin,
         via,
-        connection,
-        lanes: Lanes::new(task),
+        connection: Http2Server::new(stream, &before, settings),
+        lanes: Lanes::default(),
         stage,
         now,
         idle_since: now,
@@ -110,11 +99,19 @@ async fn serve(worker: &Rc<Worker>, mut client: Client) {
         shrunk: false,
         acknowledged: 0,
     };
-    serving.run(&mut watchdog).await;
-    serving.end(&mut watchdog).await;
+    tokio::task::spawn_local(serving.serve(watchdog));
 }
 
-impl Serving<'_> {
+impl Serving {
+    /// Serves the connection to its end.
+    async fn serve(mut self, mut watchdog: Watchdog) {
+        let entry = self.worker.roster.enter().await;
+        entry.set(Phase::Idle);
+        self.run(&mut watchdog).await;
+        // Allocated when it is needed.
+        Box::pin(self.end(&mut watchdog)).await;
+    }
+
     /// Serves streams until there will be no more: the client is done or idle for too long, or the
     /// listener is closing.
     async fn run(&mut self, watchdog: &mut Watchdog) {
@@ -130,7 +127,7 @@ impl Serving<'_> {
     /// Receives, lets the streams work, sends. Ready when the connection has ended.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.now = os::clock::now();
-        self.lanes.begin_turn();
+        self.lanes.begin_turn(cx);
         self.connection.begin_turn(self.now);
         if self.stage == Stage::Open && (self.worker.shared.leaving() || self.via.live.is_closing())
         {
@@ -173,7 +170,7 @@ impl Serving<'_> {
     fn takes(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Request(stream) => {
-                let (worker, origin, via) = (self.worker, &self.origin, &self.via);
+                let (worker, origin, via) = (&self.worker, &self.origin, &self.via);
                 self.lanes.begin(stream, |desk| {
                     lane(Rc::clone(worker), (Rc::clone(origin), via.clone()), desk)
                 });
@@ -234,7 +231,7 @@ impl Serving<'_> {
     }
 
     /// Ends the streams that are left, sends the last frames, and closes.
-    async fn end(mut self, watchdog: &mut Watchdog) {
+    async fn end(&mut self, watchdog: &mut Watchdog) {
         // From here on each wake of a lane wakes this task.
         self.lanes.end_turn();
         let last_words = poll_fn(|cx| {
@@ -265,13 +262,13 @@ impl Serving<'_> {
             Refusal::TooManyStreams => (Cause::Http2StreamsExceeded, 0, ""),
         };
         let reason = Reason { cause, detail };
-        account::refused_stream(self.worker, &self.via, self.origin.peer, (reason, status));
+        account::refused_stream(&self.worker, &self.via, self.origin.peer, (reason, status));
     }
 
     /// Records that Weir has ended the connection because of its client.
     fn record_violation(&self, violation: Violation) {
         let reason = failure::of_violation(violation);
-        account::ended_before_exchange(self.worker, &self.via, self.origin.peer, reason);
+        account::ended_before_exchange(&self.worker, &self.via, self.origin.peer, reason);
     }
 }
 

@@ -9,13 +9,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Release};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use tokio::task::coop;
 use transport::Stream;
 
 /// The lanes of a connection.
+#[derive(Default)]
 pub(crate) struct Lanes {
     all: Vec<Lane>,
     free: Vec<usize>,
@@ -39,12 +40,14 @@ pub(crate) struct Desk {
 }
 
 /// The lanes that are to be polled.
+#[derive(Default)]
 struct Queue {
-    /// The connection's task.
-    task: Waker,
+    /// The connection's task, from its first turn on.
+    task: OnceLock<Waker>,
     woken: Mutex<Woken>,
 }
 
+#[derive(Default)]
 struct Woken {
     lanes: Vec<usize>,
     /// The connection's task is polling lanes: it looks at the queue before it waits.
@@ -71,13 +74,6 @@ impl Desk {
 }
 
 impl Lanes {
-    /// Returns the lanes of a connection whose task has this waker, for life.
-    pub(crate) fn new(task: Waker) -> Lanes {
-        let woken = Mutex::new(Woken { lanes: Vec::new(), running: false });
-        let queue = Arc::new(Queue { task, woken });
-        Lanes { all: Vec::new(), free: Vec::new(), queue, turn: Vec::new() }
-    }
-
     /// Gives a stream to a free lane, or to a new one made by `lane`.
     pub(crate) fn begin<F>(&mut self, stream: Stream, lane: impl FnOnce(Rc<Desk>) -> F)
     where
@@ -105,7 +101,9 @@ impl Lanes {
     }
 
     /// Marks the connection's task as running, until [`Lanes::end_turn`].
-    pub(crate) fn begin_turn(&self) {
+    pub(crate) fn begin_turn(&self, cx: &Context<'_>) {
+        // A task keeps its waker for life.
+        self.queue.task.get_or_init(|| cx.waker().clone());
         self.queue.woken().running = true;
     }
 
@@ -172,8 +170,8 @@ impl Wake for Call {
             woken.lanes.push(self.lane);
             woken.running
         };
-        if !running {
-            self.queue.task.wake_by_ref();
+        if !running && let Some(task) = self.queue.task.get() {
+            task.wake_by_ref();
         }
     }
 }

@@ -137,6 +137,8 @@ pub fn start(options: Options) -> io::Result<Handle> {
         .unzip();
     let shared = Arc::new(Shared::new(registry, peers, may_explain, identity));
     shared.listen(listeners, &[], &[]);
+    // Not by the first handshake of a worker, which would hold up all that it serves.
+    thread::Builder::new().name("entropy".to_owned()).spawn(::tls::collect_entropy)?;
     let mut workers = Vec::with_capacity(inboxes.len());
     for (id, inbox) in inboxes.into_iter().enumerate() {
         let shared = Arc::clone(&shared);

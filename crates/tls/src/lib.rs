@@ -80,3 +80,11 @@ impl std::error::Error for Mistake {}
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
+
+/// Collects the entropy that this process's random numbers need, which takes some 40 ms of CPU
+/// time: aws-lc gathers jitter of the CPU when the first random number is asked for, and all other
+/// threads that ask for one wait meanwhile. Every later call is short.
+pub fn collect_entropy() {
+    // A machine without random numbers fails where they are needed, with a message.
+    let _ = provider().secure_random.fill(&mut [0]);
+}

@@ -66,7 +66,7 @@ impl Frame {
 
     /// The status that a response head begins with: indexed, or spelled out.
     pub fn status(&self) -> Option<u16> {
-        let (&first, rest) = self.payload.split_first()?;
+        let (&first, rest) = after_size_updates(&self.payload).split_first()?;
         if let 0x88..=0x8e = first {
             return [200, 204, 206, 304, 400, 404, 500].get(usize::from(first - 0x88)).copied();
         }
@@ -82,6 +82,19 @@ impl Frame {
             Some(digits(value))
         }
     }
+}
+
+/// What follows the changes of the table's size at the start of a block (RFC 7541 section 6.3): a
+/// connection that was idle begins with one, to empty the table.
+fn after_size_updates(mut block: &[u8]) -> &[u8] {
+    while let [first @ 0x20..=0x3f, rest @ ..] = block {
+        let more = match first {
+            0x3f => rest.iter().position(|byte| byte & 0x80 == 0).map_or(rest.len(), |at| at + 1),
+            _ => 0,
+        };
+        block = &rest[more..];
+    }
+    block
 }
 
 /// Digits in HPACK's Huffman code (RFC 7541 appendix B): 0 to 2 are 00000 to 00010, the others

@@ -39,6 +39,22 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 #[test]
+fn a_connection_that_was_idle_is_served_as_before() {
+    let Some(scene) = Scene::new("http2-idle", &["python3"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let weir = Weir::start(&scene, &scene.one_service("", &[app.address()]));
+    let mut frames = Frames::client(weir.front()).unwrap();
+    for stream in [1, 3, 5, 7, 9] {
+        // Weir frees what an idle connection does not need after a second.
+        std::thread::sleep(Duration::from_millis(if stream >= 7 { 1500 } else { 0 }));
+        frames.headers(stream, &request("GET", "/"), true).unwrap();
+        assert_eq!(frames.response(stream).unwrap().0, 200, "stream {stream}");
+    }
+}
+
+#[test]
 fn floods_end_their_connection_and_no_other() {
     let Some(scene) = Scene::alone("http2-floods", &["python3", "curl"]) else {
         return;

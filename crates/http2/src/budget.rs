@@ -1,8 +1,9 @@
 //! Limits the work that a peer can cause without useful traffic (RFC 9113 section 10.5).
 //!
 //! Every frame takes time to process, and some require a response. Frames that carry heads or
-//! content are free. All others take points from a budget, which refills with time and with useful
-//! frames. When a peer exhausts it, the connection ends with `ENHANCE_YOUR_CALM`.
+//! content are free. All others take points from a budget, which refills with time, with requests
+//! that are served, and with content that is sent. When a peer exhausts it, the connection ends with
+//! `ENHANCE_YOUR_CALM`.
 
 use model::Moment;
 
@@ -14,25 +15,29 @@ const POINTS_MAX: u32 = 2_000;
 const POINTS_PER_SECOND: u64 = 100;
 /// Points gained by a request or a response.
 const POINTS_PER_HEAD: u32 = 10;
-/// Points gained by a frame with content, in either direction: each may cause two `WINDOW_UPDATE`s.
-const POINTS_PER_DATA: u32 = 2;
+/// Content sent for which a point is gained: Go's client, for example, sends two `WINDOW_UPDATE`
+/// frames for each 4 KiB that it reads.
+const SENT_BYTES_PER_POINT: u32 = 1024;
 
-/// Number of resets that are always allowed; beyond it, at most half of all streams may be reset.
-/// Counts resets by the client (Rapid Reset, CVE-2023-44487) and resets that its violations cause
-/// (`MadeYouReset`, CVE-2025-8671).
-const RESETS_FREE: u32 = 100;
+/// How many more resets are allowed at most, and at first. Each stream that is not reset allows
+/// another, so that at most half of all streams may be reset for long. Counts resets by the client
+/// (Rapid Reset, CVE-2023-44487) and resets that its violations cause (`MadeYouReset`,
+/// CVE-2025-8671).
+const RESETS_MAX: u32 = 200;
 
 #[derive(Debug)]
 pub(crate) struct Budget {
     points: u32,
     filled: Moment,
-    begun: u32,
-    reset: u32,
+    /// Content sent since it last gained a point.
+    sent_bytes: u32,
+    /// How many more resets are allowed, in halves: a stream that begins allows half of one.
+    half_resets: u32,
 }
 
 impl Budget {
     pub(crate) fn new(now: Moment) -> Budget {
-        Budget { points: POINTS_MAX, filled: now, begun: 0, reset: 0 }
+        Budget { points: POINTS_MAX, filled: now, sent_bytes: 0, half_resets: 2 * RESETS_MAX }
     }
 
     /// Takes `points` for a frame. `rule` names the kind of frame.
@@ -66,8 +71,11 @@ impl Budget {
         self.earn(POINTS_PER_HEAD);
     }
 
-    pub(crate) fn data(&mut self) {
-        self.earn(POINTS_PER_DATA);
+    /// Counts content that was sent.
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        let bytes = self.sent_bytes.saturating_add(bytes as u32);
+        self.sent_bytes = bytes % SENT_BYTES_PER_POINT;
+        self.earn(bytes / SENT_BYTES_PER_POINT);
     }
 
     fn earn(&mut self, points: u32) {
@@ -76,7 +84,7 @@ impl Budget {
 
     /// Counts a stream that the client has opened.
     pub(crate) fn begins(&mut self) {
-        self.begun = self.begun.saturating_add(1);
+        self.half_resets = (self.half_resets + 1).min(2 * RESETS_MAX);
     }
 
     /// Counts a stream that was reset by the client or because of it.
@@ -84,10 +92,8 @@ impl Budget {
     /// # Errors
     /// Too many were.
     pub(crate) fn resets(&mut self) -> Result<(), Violation> {
-        self.reset = self.reset.saturating_add(1);
-        if self.reset > RESETS_FREE && self.reset > self.begun / 2 {
-            return Err(Violation::load("most streams are reset"));
-        }
+        let left = self.half_resets.checked_sub(2);
+        self.half_resets = left.ok_or(Violation::load("most streams are reset"))?;
         Ok(())
     }
 }
@@ -115,18 +121,45 @@ mod tests {
 
     #[test]
     fn half_of_many_streams_may_be_reset() {
+        let reset_all = |budget: &mut Budget| {
+            let mut count = 0;
+            loop {
+                budget.begins();
+                if budget.resets().is_err() {
+                    return count;
+                }
+                count += 1;
+            }
+        };
         let mut budget = Budget::new(Moment::ZERO);
-        for _ in 0..RESETS_FREE {
+        for _ in 0..10_000 {
+            budget.begins();
             budget.begins();
             budget.resets().unwrap();
         }
-        budget.begins();
-        assert!(budget.resets().is_err());
-        let mut budget = Budget::new(Moment::ZERO);
-        for _ in 0..1_000 {
+        // However many were served before.
+        let most = 2 * RESETS_MAX;
+        assert!((most - 2..=most).contains(&reset_all(&mut budget)));
+        for _ in 0..100 {
             budget.begins();
-            budget.begins();
-            budget.resets().unwrap();
+        }
+        let some = reset_all(&mut budget);
+        assert!((98..=102).contains(&some), "{some}");
+    }
+
+    #[test]
+    fn content_that_is_sent_earns_points_whatever_its_pieces() {
+        for piece in [1, 100, 1_000, 4_096, 16_384] {
+            let mut budget = Budget::new(Moment::ZERO);
+            budget.spend(POINTS_MAX, "updates", Moment::ZERO).unwrap();
+            let mut left: usize = 100 * 1024;
+            while left > 0 {
+                let bytes = piece.min(left);
+                budget.sent(bytes);
+                left -= bytes;
+            }
+            budget.spend(100, "updates", Moment::ZERO).unwrap();
+            assert!(budget.spend(1, "updates", Moment::ZERO).is_err(), "{piece}");
         }
     }
 }

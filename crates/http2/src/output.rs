@@ -52,15 +52,31 @@ impl Output {
 
     fn advance_frames(&mut self, mut count: usize) {
         while count > 0 {
-            let Some(head) = self.frames[self.frames_sent..].first_chunk::<HEAD_BYTES>() else {
+            let length = self.next_len();
+            if length == 0 {
                 return;
-            };
-            let frame = HEAD_BYTES + Head::parse(head).length;
-            let taken = frame.min(count);
+            }
+            let taken = length.min(count);
             self.frames_sent += taken;
-            self.cut = frame - taken;
+            self.cut = length - taken;
             count -= taken;
         }
+    }
+
+    /// Returns the length of the next frame; of a header block, with all its CONTINUATION frames,
+    /// since no other frame may come between them (RFC 9113 section 6.10).
+    fn next_len(&self) -> usize {
+        use crate::frame::kind::{CONTINUATION, HEADERS};
+        let bytes = &self.frames[self.frames_sent..];
+        let mut length = 0;
+        while let Some(head) = bytes[length..].first_chunk::<HEAD_BYTES>() {
+            let head = Head::parse(head);
+            length += HEAD_BYTES + head.length;
+            if !matches!(head.kind, HEADERS | CONTINUATION) || head.has(flag::END_HEADERS) {
+                break;
+            }
+        }
+        length
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -79,6 +95,16 @@ impl Output {
     /// Appends a control frame.
     pub(crate) fn put_control(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         crate::frame::put(&mut self.control, kind, flags, stream, payload);
+    }
+
+    /// Appends a control frame that must not overtake the frames of streams: what is written from now
+    /// on depends on it, what was written before does not.
+    pub(crate) fn put_ordered(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        if self.frames_len() == 0 {
+            self.put_control(kind, flags, stream, payload);
+        } else {
+            self.put(kind, flags, stream, payload);
+        }
     }
 
     /// Appends raw bytes before all frames: the preface.
@@ -134,17 +160,38 @@ impl Output {
     /// part. Returns whether it did.
     pub(crate) fn end_with_last(&mut self, stream: u32) -> bool {
         use crate::frame::kind::{DATA, HEADERS};
-        let begun = self.last < self.frames_sent + self.cut;
-        let Some(bytes) = self.frames[self.last..].first_chunk::<HEAD_BYTES>() else {
-            return false;
-        };
-        let mut head = Head::parse(bytes);
-        if begun || head.stream != stream || !matches!(head.kind, DATA | HEADERS) {
+        let Some(mut head) = self.last_of(stream) else { return false };
+        if !matches!(head.kind, DATA | HEADERS) {
             return false;
         }
         head.flags |= flag::END_STREAM;
-        self.frames[self.last..self.last + HEAD_BYTES].copy_from_slice(&head.bytes());
+        self.change_last(head);
         true
+    }
+
+    /// Appends content to the last frame, if that is DATA of this stream, has not been sent in part
+    /// and does not become longer than `payload_max`. Returns whether it did.
+    pub(crate) fn extend_last(&mut self, stream: u32, content: &[u8], payload_max: usize) -> bool {
+        let Some(mut head) = self.last_of(stream) else { return false };
+        head.length += content.len();
+        if head.kind != crate::frame::kind::DATA || head.length > payload_max {
+            return false;
+        }
+        self.change_last(head);
+        self.frames.extend_from_slice(content);
+        true
+    }
+
+    /// Returns the head of the last frame, if that belongs to this stream and has not been sent in
+    /// part.
+    fn last_of(&self, stream: u32) -> Option<Head> {
+        let head = Head::parse(self.frames[self.last..].first_chunk::<HEAD_BYTES>()?);
+        let has_begun = self.last < self.frames_sent + self.cut;
+        (head.stream == stream && !has_begun).then_some(head)
+    }
+
+    fn change_last(&mut self, head: Head) {
+        self.frames[self.last..self.last + HEAD_BYTES].copy_from_slice(&head.bytes());
     }
 
     /// Drops unsent stream frames, because the connection has failed. Keeps control frames and the
@@ -157,9 +204,15 @@ impl Output {
     /// Fixes the order of the present bytes: later control frames go after them.
     pub(crate) fn commit(&mut self) {
         if self.control_len() > 0 {
-            let [cut, control, rest] = self.slices();
-            self.frames = [cut, control, rest].concat();
-            (self.frames_sent, self.last) = (0, self.frames.len());
+            if self.cut == self.frames_len() {
+                // All of it was committed before.
+                self.frames.extend_from_slice(&self.control[self.control_sent..]);
+            } else {
+                let [cut, control, rest] = self.slices();
+                self.frames = [cut, control, rest].concat();
+                self.frames_sent = 0;
+            }
+            self.last = self.frames.len();
             clear(&mut self.control, &mut self.control_sent);
         }
         self.cut = self.frames_len();
@@ -227,6 +280,47 @@ mod tests {
             }
             assert!(output.is_empty());
         }
+    }
+
+    #[test]
+    fn control_frames_never_go_into_a_header_block() {
+        let block = |_: &mut Encoder, out: &mut Vec<u8>| {
+            out.resize(out.len() + 50, 7);
+            Ok::<_, ()>(())
+        };
+        for sent in 0..110 {
+            let mut output = Output::default();
+            output.put_block(&mut Encoder::default(), (1, true), 20, block).unwrap();
+            output.put(DATA, 0, 3, &[3; 20]);
+            let before = all(&output)[..sent.min(106)].to_vec();
+            output.advance(before.len());
+            output.put_control(PING, 0, 0, &[9; 8]);
+            let found = heads(&[before, all(&output)].concat());
+            let at = found.iter().position(|head| head.0 == PING).unwrap();
+            assert!([0, 3, 4].contains(&at), "after {sent}: {found:?}");
+            let committed = all(&output);
+            output.commit();
+            output.put_control(PING, 0, 0, &[8; 8]);
+            assert!(all(&output).starts_with(&committed), "after {sent}");
+            output.commit();
+            assert!(all(&output).starts_with(&committed), "after {sent}");
+        }
+    }
+
+    #[test]
+    fn content_joins_the_frame_before_it() {
+        let mut output = Output::default();
+        output.put(HEADERS, 4, 1, b"abc");
+        assert!(!output.extend_last(1, b"d", 10), "no content");
+        output.put(DATA, 0, 1, b"abc");
+        assert!(!output.extend_last(3, b"d", 10), "another stream");
+        assert!(output.extend_last(1, b"defg", 10));
+        assert!(!output.extend_last(1, b"hijk", 10), "too long");
+        assert!(output.end_with_last(1));
+        assert_eq!(heads(&all(&output)), [(1, 4, 1, 3), (0, 1, 1, 7)]);
+        assert!(all(&output).ends_with(b"abcdefg"));
+        output.advance(13);
+        assert!(!output.extend_last(1, b"x", 10), "on its way");
     }
 
     #[test]

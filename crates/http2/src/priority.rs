@@ -13,21 +13,26 @@ pub(crate) struct Priority {
 pub(crate) const URGENCY_DEFAULT: u8 = 3;
 
 impl Priority {
-    /// Parses a Priority field's value (section 4). Unknown parameters, invalid values and a value
-    /// that is not a dictionary are ignored, as section 4 requires.
+    /// Parses a Priority field's value (section 4).
     pub(crate) fn parse(value: &[u8]) -> Priority {
-        let mut priority = Priority { urgency: URGENCY_DEFAULT, incremental: false };
+        Priority { urgency: URGENCY_DEFAULT, incremental: false }.joined(value)
+    }
+
+    /// Returns the priority with another line of the field joined to it, whose members replace
+    /// earlier ones (RFC 9651 section 4.2). Unknown parameters, invalid values and a value that is
+    /// not a dictionary are ignored, as RFC 9218 section 4 requires.
+    pub(crate) fn joined(mut self, value: &[u8]) -> Priority {
         for member in value.split(|&byte| byte == b',') {
             // Parameters of a member have no meaning here.
             let member = member.split(|&byte| byte == b';').next().unwrap_or_default();
             match member.trim_ascii() {
-                [b'u', b'=', digit @ b'0'..=b'7'] => priority.urgency = digit - b'0',
-                b"i" | b"i=?1" => priority.incremental = true,
-                b"i=?0" => priority.incremental = false,
+                [b'u', b'=', digit @ b'0'..=b'7'] => self.urgency = digit - b'0',
+                b"i" | b"i=?1" => self.incremental = true,
+                b"i=?0" => self.incremental = false,
                 _ => {}
             }
         }
-        priority
+        self
     }
 }
 
@@ -50,5 +55,7 @@ mod tests {
             let priority = Priority::parse(value.as_bytes());
             assert_eq!(priority, Priority { urgency, incremental }, "{value:?}");
         }
+        let joined = Priority::parse(b"u=5").joined(b"i").joined(b"u=2");
+        assert_eq!(joined, Priority { urgency: 2, incremental: true });
     }
 }

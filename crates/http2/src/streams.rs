@@ -84,6 +84,8 @@ pub(crate) struct Stream {
     pub(crate) upgrades: bool,
     pub(crate) upgrade: Option<Upgrade>,
     pub(crate) turn: Turn,
+    /// Number of informational responses received.
+    pub(crate) informational: u8,
     /// The priority, if the peer has signalled one.
     pub(crate) priority: Option<Priority>,
 }
@@ -105,6 +107,7 @@ impl Stream {
             upgrades: false,
             upgrade: None,
             turn: Turn::Free,
+            informational: 0,
             priority: None,
         }
     }

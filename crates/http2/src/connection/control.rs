@@ -82,7 +82,7 @@ impl Connection {
                 self.queue_if_open(key);
             }
         }
-        self.output.put_control(kind::SETTINGS, flag::ACK, 0, &[]);
+        self.output.put_ordered(kind::SETTINGS, flag::ACK, 0, &[]);
         Ok(None)
     }
 
@@ -93,22 +93,22 @@ impl Connection {
         let Ok(payload) = <[u8; 8]>::try_from(payload) else {
             return Err(Violation::size("PING is not 8 bytes"));
         };
-        if !head.has(flag::ACK) {
-            self.budget.spend(1, "PING frames", now)?;
-            self.output.put_control(kind::PING, flag::ACK, 0, &payload);
-        } else if payload == PROBE {
-            self.window_size.ends_probe(now);
-        } else if payload == GOAWAY_SEEN && self.leaving == Leaving::Announced {
-            let last = self.last_processed();
-            self.leaving = Leaving::Final { last };
-            self.put_goaway(last, Code::NO_ERROR, "");
+        if head.has(flag::ACK) {
+            if payload == PROBE && self.window_size.ends_probe(now) {
+                return Ok(None);
+            }
+            if payload == GOAWAY_SEEN && self.leaving == Leaving::Announced {
+                self.go_away_finally();
+                return Ok(None);
+            }
         } else {
-            self.budget.spend(1, "PING frames", now)?;
+            self.output.put_control(kind::PING, flag::ACK, 0, &payload);
         }
+        self.budget.spend(1, "PING frames", now)?;
         Ok(None)
     }
 
-    pub(super) fn goaway(&mut self, head: Head, payload: &[u8]) -> Happened {
+    pub(super) fn goaway(&mut self, head: Head, payload: &[u8], now: Moment) -> Happened {
         if head.stream != 0 {
             return Err(Violation::protocol("GOAWAY of a stream"));
         }
@@ -117,6 +117,7 @@ impl Connection {
         else {
             return Err(Violation::size("GOAWAY is shorter than 8 bytes"));
         };
+        self.budget.spend(1, "GOAWAY frames", now)?;
         let code = Code(u32::from_be_bytes(*code));
         // It concerns streams that this side opens; a server opens none.
         let last = if self.role == Role::Server { MAX_31 } else { last };

@@ -23,6 +23,13 @@ pub(super) struct Block {
 const BLOCK_PER_HEAD: usize = 4;
 const BLOCK_MIN_BYTES: usize = 64 * 1024;
 
+/// Maximum number of informational responses to a request: the caller keeps them until they are
+/// read.
+const INFORMATIONAL_MAX: u8 = 16;
+
+/// What a request costs that crosses with the final GOAWAY.
+const CROSSING_POINTS: u32 = 5;
+
 impl Connection {
     pub(super) fn headers(
         &mut self,
@@ -93,7 +100,7 @@ impl Connection {
             if block.stream.is_multiple_of(2) {
                 return Err(Violation::protocol("a stream with an even identifier"));
             }
-            return self.request(block, bytes, scratch);
+            return self.request(block, bytes, scratch, now);
         } else {
             self.known_stream(block.stream)?
         };
@@ -123,11 +130,16 @@ impl Connection {
         Ok(finish(reader))
     }
 
-    fn request(&mut self, block: &Block, bytes: &[u8], scratch: &mut Scratch) -> Happened {
+    fn request(
+        &mut self,
+        block: &Block,
+        bytes: &[u8],
+        scratch: &mut Scratch,
+        now: Moment,
+    ) -> Happened {
         let id = block.stream;
         self.last_begun = id;
         self.budget.begins();
-        self.budget.head();
         let key = self.config.websocket.key;
         let finish = |reader: HeadReader<'_>| reader.finish_request(block.ends, key);
         let read = self.read_block(Message::Request, bytes, scratch, finish)?;
@@ -136,7 +148,7 @@ impl Connection {
         {
             // It crossed with the final GOAWAY, which says that it is not processed.
             self.put_reset(id, Code::REFUSED_STREAM);
-            return Ok(None);
+            return self.budget.spend(CROSSING_POINTS, "requests after GOAWAY", now).map(|()| None);
         }
         if self.streams.open() >= self.config.streams_max as usize {
             self.put_reset(id, Code::REFUSED_STREAM);
@@ -157,6 +169,7 @@ impl Connection {
                 return self.refused(Refusal::HeadTooLarge);
             }
         };
+        self.budget.head();
         let window = self.config.window_bytes;
         let receiving = if block.ends { Receiving::Ended } else { Receiving::Body };
         let early = self.early.iter().position(|&(early, _)| early == id);
@@ -203,18 +216,19 @@ impl Connection {
                 return self.stream_violated(key, Violation::protocol(rule));
             }
         };
-        let is_final = status >= 200;
-        if is_final {
-            self.budget.head();
-        } else {
-            self.budget.spend(1, "informational responses", now)?;
-        }
         let Some(stream) = self.streams.get_mut(key) else { return Ok(None) };
-        if is_final {
+        if status >= 200 {
             stream.receiving = Receiving::Body;
             stream.content_left = content;
+            self.budget.head();
         } else {
             stream.upgrade = upgrade;
+            stream.informational += 1;
+            if stream.informational > INFORMATIONAL_MAX {
+                let rule = "too many informational responses";
+                return self.stream_violated(key, Violation::protocol(rule));
+            }
+            self.budget.spend(1, "informational responses", now)?;
         }
         if block.ends {
             self.receiving_ended(key);

@@ -18,7 +18,7 @@ use crate::output::Output;
 use crate::priority::Priority;
 use crate::settings::{Announced, PeerSettings, WINDOW_AT_FIRST};
 use crate::streams::{Receiving, Sending, Stream, StreamKey, Streams};
-use crate::window::WindowSize;
+use crate::window::{SharedWindow, WindowSize};
 
 pub use interface::{Config, Event, Role};
 pub use send::SendError;
@@ -51,10 +51,8 @@ pub struct Connection {
     reset_forgotten: u32,
     /// Priorities of streams that have not been opened (RFC 9218 section 7.1).
     early: VecDeque<(u32, Priority)>,
-    /// How much the peer may still send on all streams, in bytes.
-    receive_window: i64,
-    /// Consumed bytes that have not been credited to the peer.
-    credit: u32,
+    /// How much the peer may still send on all streams.
+    shared_window: SharedWindow,
     window_size: WindowSize,
     /// How much the peer still accepts on all streams, in bytes.
     send_window: i64,
@@ -75,7 +73,7 @@ pub struct Connection {
 /// Progress of a graceful shutdown (RFC 9113 section 6.8).
 ///
 /// ```text
-/// No ─ go_away ─▶ Announced ─ the PING is acknowledged ─▶ Final
+/// No ─ go_away ─▶ Announced ─ the PING is acknowledged, or go_away_finally ─▶ Final
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaving {
@@ -142,8 +140,7 @@ impl Connection {
             reset: VecDeque::new(),
             reset_forgotten: 0,
             early: VecDeque::new(),
-            receive_window: i64::from(config.connection_window_bytes),
-            credit: 0,
+            shared_window: SharedWindow::new(config.connection_window_bytes),
             window_size: WindowSize::new(window, config.window_max_bytes),
             send_window: i64::from(WINDOW_AT_FIRST),
             output,
@@ -176,6 +173,25 @@ impl Connection {
     /// has not sent: they must be offered again unchanged.
     pub fn commit_output(&mut self) {
         self.output.commit();
+    }
+
+    /// Returns whether so much output is unsent that the caller should send before it receives more:
+    /// most input causes output. For servers; a client that did not receive could wait forever for
+    /// a server that waits as well.
+    pub fn is_congested(&self) -> bool {
+        self.output.control_len() > CONGESTED_CONTROL_BYTES
+            || self.output.frames_len() > CONGESTED_FRAMES_BYTES
+    }
+
+    /// Returns the number of unsent bytes of heads, content and resets.
+    pub fn unsent(&self) -> usize {
+        self.output.frames_len()
+    }
+
+    /// Returns whether a frame other than DATA or a header block has begun to arrive and is not
+    /// complete.
+    pub fn has_incomplete_frame(&self) -> bool {
+        self.block.is_some() || !self.partial.is_empty()
     }
 
     /// Returns whether the connection has failed; input is then discarded.
@@ -235,11 +251,17 @@ impl Connection {
     /// Credits consumed content to the peer, which may then send as much again. Releasing a stream
     /// credits the rest.
     pub fn consumed(&mut self, key: StreamKey, count: usize, now: Moment) {
-        let wanted = self.window_size.window();
         let Some(stream) = self.streams.get_mut(key) else { return };
         let count = stream.unconsumed.min(count as u32);
         stream.unconsumed -= count;
         self.credit_connection(count);
+        self.credit_stream(key, count, now);
+    }
+
+    /// Credits bytes to a stream's receive window.
+    fn credit_stream(&mut self, key: StreamKey, count: u32, now: Moment) {
+        let wanted = self.window_size.window();
+        let first = self.config.window_bytes;
         let Some(stream) = self.streams.get_mut(key) else { return };
         if stream.receiving != Receiving::Body {
             return;
@@ -249,18 +271,19 @@ impl Connection {
             return;
         }
         // The stream's window follows `wanted`; it shrinks by withholding credit.
-        let window = wanted.max(stream.window - stream.credit.min(stream.window));
-        let more = (stream.credit + window).saturating_sub(stream.window);
-        let grown = window.saturating_sub(stream.window);
+        let before = stream.window;
+        let window = wanted.max(before.saturating_sub(stream.credit));
+        let more = (stream.credit + window).saturating_sub(before);
         (stream.credit, stream.window) = (0, window);
+        stream.receive_window += i64::from(more);
+        let id = stream.id;
+        // The connection's window must cover those of all streams.
+        self.shared_window.follow(before.max(first), window.max(first));
+        self.credit_connection(0);
         if more == 0 {
             return;
         }
-        stream.receive_window += i64::from(more);
-        let id = stream.id;
         self.output.put_control(kind::WINDOW_UPDATE, 0, id, &more.to_be_bytes());
-        // The connection's window must cover those of all streams.
-        self.credit_connection(grown);
         if self.window_size.begins_probe(now) {
             self.output.put_control(kind::PING, 0, 0, &crate::window::PROBE);
         }
@@ -268,13 +291,8 @@ impl Connection {
 
     /// Credits bytes to the connection's receive window.
     fn credit_connection(&mut self, count: u32) {
-        self.credit += count;
-        let room = (i64::from(MAX_31) - self.receive_window).max(0) as u32;
-        let more = self.credit.min(room);
-        if self.credit >= self.config.connection_window_bytes / 2 && more > 0 {
+        if let Some(more) = self.shared_window.credit(count) {
             self.output.put_control(kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
-            self.receive_window += i64::from(more);
-            self.credit -= more;
         }
     }
 
@@ -285,12 +303,11 @@ impl Connection {
             return;
         }
         let id = stream.id;
-        (stream.receiving, stream.sending) = (Receiving::Ended, Sending::Ended);
+        self.end(key);
         // Without a head, the stream was not opened.
         if id != 0 {
             self.put_reset(id, code);
         }
-        self.streams.settle(key);
     }
 
     /// Removes a stream, and resets it if it is incomplete: a client's with `CANCEL`, a server's
@@ -303,11 +320,12 @@ impl Connection {
             (Role::Server, Sending::Ended) => Code::NO_ERROR,
             (Role::Server, _) => Code::INTERNAL_ERROR,
         };
-        let unconsumed = stream.unconsumed;
+        let (unconsumed, window) = (stream.unconsumed, stream.window);
         self.reset(key, code);
         self.streams.remove(key);
+        let first = self.config.window_bytes;
+        self.shared_window.follow(window.max(first), first);
         self.credit_connection(unconsumed);
-        self.turns = 0;
     }
 
     /// Starts a graceful shutdown: sends GOAWAY; requests in progress, and those that cross with
@@ -317,6 +335,16 @@ impl Connection {
             self.leaving = Leaving::Announced;
             self.put_goaway(MAX_31, Code::NO_ERROR, "");
             self.output.put_control(kind::PING, 0, 0, &GOAWAY_SEEN);
+        }
+    }
+
+    /// Completes a graceful shutdown without waiting for the peer to acknowledge it: refuses further
+    /// requests.
+    pub fn go_away_finally(&mut self) {
+        if self.leaving == Leaving::Announced && !self.failed {
+            let last = self.last_processed();
+            self.leaving = Leaving::Final { last };
+            self.put_goaway(last, Code::NO_ERROR, "");
         }
     }
 
@@ -335,10 +363,12 @@ impl Connection {
 
     /// Returns the last of the peer's streams that was or will be processed.
     fn last_processed(&self) -> u32 {
-        match self.role {
-            Role::Server => self.last_begun,
+        match (self.role, self.leaving) {
+            // It must not increase (RFC 9113 section 6.8).
+            (_, Leaving::Final { last }) => last,
+            (Role::Server, _) => self.last_begun,
             // There is no push.
-            Role::Client { .. } => 0,
+            (Role::Client { .. }, _) => 0,
         }
     }
 
@@ -354,9 +384,9 @@ impl Connection {
         self.reset.shrink_to_fit();
     }
 
-    /// Keeps receive windows at their initial size from now on, because memory is short.
-    pub fn shrink_windows(&mut self) {
-        self.window_size.shrink();
+    /// Makes receive windows small for a while, because memory is short.
+    pub fn shrink_windows(&mut self, now: Moment) {
+        self.window_size.shrink(now);
     }
 
     fn put_goaway(&mut self, last: u32, code: Code, rule: &str) {
@@ -379,6 +409,11 @@ impl Connection {
         id <= self.reset_forgotten || self.reset.contains(&id)
     }
 }
+
+/// From this much unsent output on, a connection is congested: acknowledgements and the like, and
+/// frames of streams. Content alone is less.
+const CONGESTED_CONTROL_BYTES: usize = 16 * 1024;
+const CONGESTED_FRAMES_BYTES: usize = 256 * 1024;
 
 /// Maximum length of `Connection::reset`.
 const RESET_MAX: usize = 256;

@@ -18,9 +18,9 @@ pub(super) struct Incoming {
     ends: bool,
 }
 
-/// The most unsent output while the peer causes more: beyond it, the peer is not reading.
+/// The most unsent acknowledgements and the like while the peer causes more: beyond it, the peer is
+/// not reading.
 const CONTROL_MAX_BYTES: usize = 64 * 1024;
-const FRAMES_MAX_BYTES: usize = 1024 * 1024;
 
 /// The outcome of a frame: an event without borrowed content.
 pub(super) type Happened = Result<Option<Event<'static>>, Violation>;
@@ -174,9 +174,7 @@ impl Connection {
         now: Moment,
     ) -> Happened {
         self.check_order(head)?;
-        if self.output.control_len() > CONTROL_MAX_BYTES
-            || self.output.frames_len() > FRAMES_MAX_BYTES
-        {
+        if self.output.control_len() > CONTROL_MAX_BYTES {
             return Err(Violation::load("does not read what it causes"));
         }
         match head.kind {
@@ -187,7 +185,7 @@ impl Connection {
             kind::SETTINGS => self.settings(head, payload, now),
             kind::PUSH_PROMISE => Err(Violation::protocol("PUSH_PROMISE where push is disabled")),
             kind::PING => self.ping(head, payload, now),
-            kind::GOAWAY => self.goaway(head, payload),
+            kind::GOAWAY => self.goaway(head, payload, now),
             kind::WINDOW_UPDATE => self.window_update(head, payload, now),
             kind::PRIORITY_UPDATE => self.priority_update(head, payload, now),
             // Extensions are ignored (RFC 9113 section 5.5).
@@ -206,14 +204,12 @@ impl Connection {
             };
             left = content;
         }
-        self.receive_window -= i64::from(head.length as u32);
-        if self.receive_window < 0 {
+        if !self.shared_window.receive(head.length) {
             let rule = "DATA beyond the connection's window";
             return Err(Violation::new(Code::FLOW_CONTROL_ERROR, rule));
         }
         let ends = head.has(flag::END_STREAM);
         if left > 0 {
-            self.budget.data();
             self.window_size.received(head.length);
         } else if !ends {
             self.budget.spend(1, "empty DATA frames", now)?;
@@ -224,8 +220,8 @@ impl Connection {
         // Padding and discarded content are credited at once, since they are never consumed.
         let dropped = if wanted.is_some() { head.length - left } else { head.length };
         self.credit_connection(dropped as u32);
-        if let Some(stream) = wanted.and_then(|key| self.streams.get_mut(key)) {
-            stream.credit += dropped as u32;
+        if let Some(key) = wanted.filter(|_| dropped > 0 && !ends) {
+            self.credit_stream(key, dropped as u32, now);
         }
         self.data = Some(Incoming { stream: wanted, left, padding, ends });
         match (key, fault) {
@@ -307,7 +303,7 @@ impl Connection {
     pub(super) fn end(&mut self, key: StreamKey) {
         if let Some(stream) = self.streams.get_mut(key) {
             (stream.receiving, stream.sending) = (Receiving::Ended, Sending::Ended);
-            self.streams.settle(key);
+            self.stops_sending(key);
         }
     }
 

@@ -88,7 +88,7 @@ impl Connection {
             }
         }
         if ends {
-            self.streams.settle(key);
+            self.stops_sending(key);
         }
         Ok(())
     }
@@ -145,12 +145,12 @@ impl Connection {
         }
         if taken < data.len() && taken < DRIBBLE_BYTES && taken == window {
             self.dribbles(now);
-        } else if taken > 0 {
-            self.budget.data();
+        } else {
+            self.budget.sent(taken);
         }
         self.put_data(id, &data[..taken], ends);
         if ends {
-            self.streams.settle(key);
+            self.stops_sending(key);
         }
         Ok(taken)
     }
@@ -163,6 +163,13 @@ impl Connection {
             return;
         }
         let payload_max = self.peer.frame_max_bytes.min(PAYLOAD_MAX_BYTES);
+        // Small pieces become one frame if they wait for the peer anyway.
+        if self.output.extend_last(id, data, payload_max) {
+            if ends {
+                self.output.end_with_last(id);
+            }
+            return;
+        }
         let mut rest = data;
         while !rest.is_empty() {
             let (payload, after) = rest.split_at(rest.len().min(payload_max));
@@ -194,7 +201,7 @@ impl Connection {
         let written = self.output.put_block(encoder, (stream.id, true), payload_max, write);
         written.map_err(|_| SendError::Unencodable)?;
         stream.sending = Sending::Ended;
-        self.streams.settle(key);
+        self.stops_sending(key);
         Ok(())
     }
 
@@ -205,20 +212,37 @@ impl Connection {
     /// turns; the stream that has waited longest gets a turn at regular intervals. Streams without
     /// a priority have the default urgency and are incremental.
     pub fn next_writable(&mut self) -> Option<StreamKey> {
-        // Each turn reserves room for a frame.
-        let waits = self.output.frames_len() + (self.turns + 1) * FRAME_MAX_BYTES;
-        let has_room = waits <= WAITING_MAX_BYTES && self.send_window > 0;
-        while has_room && !self.waiting.is_empty() {
+        while self.has_writable() {
             let at = self.next_turn();
             let key = self.waiting.remove(at)?;
             let Some(stream) = self.streams.get_mut(key) else { continue };
-            if stream.sending == Sending::Body {
+            if stream.send_window > 0 {
                 stream.turn = Turn::Granted;
                 self.turns += 1;
                 return Some(key);
             }
+            // The peer has made its window smaller since.
+            stream.turn = Turn::Shut;
         }
         None
+    }
+
+    /// Returns whether [`Connection::next_writable`] may return a stream.
+    pub fn has_writable(&self) -> bool {
+        // Each turn reserves room for a frame.
+        let waits = self.output.frames_len() + (self.turns + 1) * FRAME_MAX_BYTES;
+        !self.waiting.is_empty() && waits <= WAITING_MAX_BYTES && self.send_window > 0
+    }
+
+    /// Removes a stream that has ended its side from those that wait to send.
+    pub(super) fn stops_sending(&mut self, key: StreamKey) {
+        let Some(stream) = self.streams.get_mut(key) else { return };
+        match std::mem::replace(&mut stream.turn, Turn::Free) {
+            Turn::Queued => self.waiting.retain(|&waiting| waiting != key),
+            Turn::Granted => self.turns = self.turns.saturating_sub(1),
+            Turn::Free | Turn::Shut => {}
+        }
+        self.streams.settle(key);
     }
 
     fn next_turn(&mut self) -> usize {
@@ -233,7 +257,7 @@ impl Connection {
                 Some(priority) if !priority.incremental => (priority.urgency, stream.id),
                 _ => (stream.urgency(), u32::MAX),
             },
-            // Released: remove it from the queue.
+            // A stream that ends leaves the queue.
             None => (0, 0),
         };
         let ranks = self.waiting.iter().map(rank).enumerate();

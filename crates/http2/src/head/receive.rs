@@ -161,11 +161,23 @@ impl<'a> HeadReader<'a> {
                     return Ok(());
                 }
             }
-            Kind::Priority => self.priority = Some(Priority::parse(line.value())),
+            Kind::Priority => {
+                self.priority = Some(match self.priority {
+                    Some(before) => before.joined(line.value()),
+                    None => Priority::parse(line.value()),
+                });
+            }
+            Kind::WebSocketHandshake if self.is_extended_connect() => return Ok(()),
             _ => {}
         }
         self.text.extend_from_slice(line.bytes);
         Ok(())
+    }
+
+    /// Returns whether this is an extended CONNECT or the response to one. Its text gets handshake
+    /// fields of its own.
+    fn is_extended_connect(&self) -> bool {
+        self.protocol.is_some() || self.message == (Message::Response { upgrades: true })
     }
 
     fn pseudo_field(&mut self, line: Line<'_>) -> Result<(), Fault> {

@@ -1,6 +1,6 @@
 //! Decodes header blocks (RFC 7541).
 
-use super::field::{Kind, Line};
+use super::field::{Kind, Line, is_value};
 use super::static_table::{self, STATIC_LEN};
 use super::table::Table;
 use super::{TABLE_MAX_BYTES, huffman, integer};
@@ -16,11 +16,29 @@ pub(crate) struct Decoder {
     table: Table<Name>,
 }
 
-/// The length and classification of an entry's name.
+/// The length and classification of an entry's name, and whether its value is valid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name {
     len: u16,
     kind: Kind,
+    is_value_valid: bool,
+}
+
+/// A literal that was decoded.
+struct Literal {
+    /// The kind of its name.
+    kind: Kind,
+    name_len: usize,
+    is_value_valid: bool,
+    /// How many bytes of the block it takes.
+    taken: usize,
+}
+
+impl Literal {
+    fn line<'a>(&self, bytes: &'a [u8]) -> Line<'a> {
+        let kind = if self.is_value_valid { self.kind } else { Kind::Invalid };
+        Line { bytes, name_len: self.name_len, kind }
+    }
 }
 
 impl Decoder {
@@ -44,11 +62,12 @@ impl Decoder {
                     taken
                 }
                 0x40.. => {
-                    let (kind, name_len, taken) = self.literal(rest, 6, buffer)?;
-                    let line = Line { bytes: buffer, name_len, kind };
+                    let literal = self.literal(rest, 6, buffer)?;
+                    let line = literal.line(buffer);
                     each(line);
+                    let Literal { kind, name_len, is_value_valid, taken } = literal;
                     // A name that is longer than the table does not enter it.
-                    let name = Name { len: line.name_len as u16, kind: line.kind };
+                    let name = Name { len: name_len as u16, kind, is_value_valid };
                     self.table.add(line.bytes, line.size(), name);
                     taken
                 }
@@ -64,9 +83,9 @@ impl Decoder {
                     continue;
                 }
                 _ => {
-                    let (kind, name_len, taken) = self.literal(rest, 4, buffer)?;
-                    each(Line { bytes: buffer, name_len, kind });
-                    taken
+                    let literal = self.literal(rest, 4, buffer)?;
+                    each(literal.line(buffer));
+                    literal.taken
                 }
             };
             resizes = false;
@@ -85,34 +104,43 @@ impl Decoder {
             return static_table::line(index);
         }
         let (bytes, name) = self.table.get(index - STATIC_LEN - 1)?;
-        Some(Line { bytes, name_len: usize::from(name.len), kind: name.kind })
+        let kind = if name.is_value_valid { name.kind } else { Kind::Invalid };
+        Some(Line { bytes, name_len: usize::from(name.len), kind })
     }
 
-    /// Reads a literal with an index of `prefix` bits into `buffer`, as a line; returns its kind,
-    /// the length of its name, and how many bytes of the block it takes.
+    /// Returns the name of an entry, and its kind. A name is classified only once, however often it
+    /// is used: a peer could otherwise cause 4 KiB to be checked with each byte.
+    fn name(&self, index: usize) -> Option<(&[u8], Kind)> {
+        if index <= STATIC_LEN {
+            return static_table::line(index).map(|line| (line.name(), line.kind));
+        }
+        let (bytes, name) = self.table.get(index - STATIC_LEN - 1)?;
+        Some((&bytes[..usize::from(name.len)], name.kind))
+    }
+
+    /// Reads a literal with an index of `prefix` bits into `buffer`, as a line.
     fn literal(
         &self,
         block: &[u8],
         prefix: u32,
         buffer: &mut Vec<u8>,
-    ) -> Result<(Kind, usize, usize), BadBlock> {
+    ) -> Result<Literal, BadBlock> {
         buffer.clear();
         let (index, mut at) = integer::decode(block, prefix).map_err(|_| BadBlock)?;
         let kind = if index == 0 {
             at += string(&block[at..], buffer)?;
             Kind::of_name(buffer)
         } else {
-            let line = self.line(index).ok_or(BadBlock)?;
-            buffer.extend_from_slice(line.name());
-            // An invalid entry may have a valid name.
-            if line.kind == Kind::Invalid { Kind::of_name(buffer) } else { line.kind }
+            let (name, kind) = self.name(index).ok_or(BadBlock)?;
+            buffer.extend_from_slice(name);
+            kind
         };
         let name_len = buffer.len();
         buffer.extend_from_slice(b": ");
         at += string(&block[at..], buffer)?;
-        let kind = kind.with_value(&buffer[name_len + 2..]);
+        let is_value_valid = is_value(&buffer[name_len + 2..]);
         buffer.extend_from_slice(b"\r\n");
-        Ok((kind, name_len, at))
+        Ok(Literal { kind, name_len, is_value_valid, taken: at })
     }
 }
 

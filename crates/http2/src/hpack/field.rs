@@ -53,6 +53,9 @@ pub(crate) enum Kind {
     Te,
     /// RFC 9218 section 5
     Priority,
+    /// `sec-websocket-key` and `sec-websocket-accept`, which have no meaning in an extended CONNECT
+    /// (RFC 8441 section 5).
+    WebSocketHandshake,
     /// Concerns a connection: must not occur in HTTP/2 (RFC 9113 section 8.2.2).
     OfConnection,
     /// Concerns a connection, and is ignored.
@@ -79,17 +82,13 @@ impl Kind {
             b"content-length" => Kind::ContentLength,
             b"te" => Kind::Te,
             b"priority" => Kind::Priority,
+            b"sec-websocket-key" | b"sec-websocket-accept" => Kind::WebSocketHandshake,
             b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
             | b"upgrade" => Kind::OfConnection,
             b"http2-settings" => Kind::Ignored,
             _ if is_name(name) => Kind::Plain,
             _ => Kind::Invalid,
         }
-    }
-
-    /// Returns the kind of a field with a name of this kind and this value.
-    pub(crate) fn with_value(self, value: &[u8]) -> Kind {
-        if is_value(value) { self } else { Kind::Invalid }
     }
 
     pub(crate) fn is_pseudo(self) -> bool {

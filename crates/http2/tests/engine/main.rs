@@ -8,6 +8,7 @@
 )]
 
 mod abuse;
+mod bounds;
 mod frames;
 mod heads;
 mod peer;

@@ -118,7 +118,7 @@ impl SharedWindow {
 
     /// Counts DATA. Returns whether the window covered it.
     pub(crate) fn receive(&mut self, bytes: usize) -> bool {
-        self.left -= bytes as i64;
+        self.left -= i64::from(bytes as u32);
         self.left >= 0
     }
 

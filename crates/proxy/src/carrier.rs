@@ -1,9 +1,13 @@
 //! An HTTP/2 connection to a server, shared by the requests on it.
 
 use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
 
+use model::Moment;
 use tokio::sync::OwnedSemaphorePermit;
 use transport::http2::Http2Client;
+use wire::http1::RequestHead;
 
 /// An HTTP/2 connection as its streams share it.
 pub(crate) struct Carrier {
@@ -12,12 +16,53 @@ pub(crate) struct Carrier {
     judged: Cell<bool>,
     /// Set if it carries one request only; held until that request is over.
     private: Option<OwnedSemaphorePermit>,
+    long_fields: Rc<LongFields>,
+}
+
+/// Whether requests with long fields share connections to a server. Some servers end the whole
+/// connection because of one, at the expense of the other requests on it.
+#[derive(Default)]
+pub(crate) struct LongFields {
+    /// Until then, they get connections of their own.
+    apart_until: Cell<Moment>,
+}
+
+/// A longer field may be too long for a server: nginx accepts 8 KiB by default.
+const FIELD_SHARED_MAX_BYTES: usize = 4 * 1024;
+/// How long long fields are kept apart after a shared connection has ended with one.
+const APART_FOR: Duration = Duration::from_secs(600);
+
+impl LongFields {
+    /// Returns whether this request must have a connection of its own.
+    pub(crate) fn keep_apart(&self, request: &RequestHead, now: Moment) -> bool {
+        self.is_active(now) && has_long_field(request)
+    }
+
+    /// Returns whether any request would have to.
+    pub(crate) fn is_active(&self, now: Moment) -> bool {
+        now < self.apart_until.get()
+    }
+}
+
+fn has_long_field(request: &RequestHead) -> bool {
+    request.fields().any(|field| field.value.len() > FIELD_SHARED_MAX_BYTES)
 }
 
 impl Carrier {
     /// `private`: opened for one request only.
-    pub(crate) fn new(client: Http2Client, private: Option<OwnedSemaphorePermit>) -> Carrier {
-        Carrier { client, judged: Cell::new(false), private }
+    pub(crate) fn new(
+        client: Http2Client,
+        private: Option<OwnedSemaphorePermit>,
+        long_fields: Rc<LongFields>,
+    ) -> Carrier {
+        Carrier { client, judged: Cell::new(false), private, long_fields }
+    }
+
+    /// Notes that it has ended while it carried this request, among others.
+    pub(crate) fn ended_with(&self, request: &RequestHead, now: Moment) {
+        if has_long_field(request) {
+            self.long_fields.apart_until.set(now + APART_FOR);
+        }
     }
 
     /// Returns whether it is alive and accepts further requests.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use model::{Cause, Listener, Moment};
 use transport::Stream;
+use transport::http2::StreamError;
 use wire::http1::RequestHead;
 
 use crate::buffer::Buffer;
@@ -27,7 +28,7 @@ const LINGER_MAX: Duration = Duration::from_secs(30);
 /// The same for a client that sends nothing.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 /// The same when all connections are ending: just long enough for a request already under way.
-const LAST_QUIET_MAX: Duration = Duration::from_millis(500);
+pub(crate) const LAST_QUIET_MAX: Duration = Duration::from_millis(500);
 
 /// A client connection, between and during its exchanges.
 pub(crate) struct Client {
@@ -135,16 +136,7 @@ impl Client {
 
     /// Switches to the configuration in force, as long as its listener is part of it.
     pub(crate) fn follow(&mut self, worker: &Worker) {
-        let Some(before) = self.via.follow(worker) else { return };
-        let Listener { trusted, forward_fields, .. } = self.via.settings();
-        if (trusted, forward_fields)
-            != (&before.settings().trusted, &before.settings().forward_fields)
-        {
-            let Origin { peer, scheme, .. } = *self.origin;
-            let origin = Origin::new(peer, trusted, *forward_fields, scheme);
-            let certificate = shown_certificate(&self.stream);
-            self.origin = Rc::new(origin.with_certificate(certificate));
-        }
+        follow(worker, &mut self.via, &mut self.origin, &self.stream);
     }
 
     /// Returns the listener's settings.
@@ -202,9 +194,21 @@ impl Client {
         });
         let until = os::clock::now() + patience;
         match self.watchdog.until(until, writing).await {
-            Some(written) => written.map_err(|error| client_failed(error.kind())),
+            Some(written) => written.map_err(|error| client_failed(StreamError::of(&error))),
             None => Err(Cause::ClientWriteTimeout),
         }
+    }
+}
+
+/// Switches a connection to the configuration in force, as long as its listener is part of it.
+pub(crate) fn follow(worker: &Worker, via: &mut Via, origin: &mut Rc<Origin>, stream: &Stream) {
+    let Some(before) = via.follow(worker) else { return };
+    let Listener { trusted, forward_fields, .. } = via.settings();
+    if (trusted, forward_fields) != (&before.settings().trusted, &before.settings().forward_fields)
+    {
+        let Origin { peer, scheme, .. } = **origin;
+        let changed = Origin::new(peer, trusted, *forward_fields, scheme);
+        *origin = Rc::new(changed.with_certificate(shown_certificate(stream)));
     }
 }
 
@@ -217,8 +221,8 @@ pub(crate) fn client_gone(
     looks_again: bool,
     cx: &mut Context<'_>,
 ) -> Poll<Cause> {
-    if let Poll::Ready(kind) = stream.poll_abandoned(cx) {
-        return Poll::Ready(client_failed(kind));
+    if let Poll::Ready(why) = stream.poll_abandoned(cx) {
+        return Poll::Ready(client_failed(why));
     }
     // A fast response makes it unnecessary to watch this connection; if none comes, the watchdog
     // polls again.
@@ -235,7 +239,7 @@ pub(crate) fn client_gone(
         match filled {
             Ok(0) => return Poll::Ready(Cause::ClientClosed),
             Ok(_) => {}
-            Err(error) => return Poll::Ready(client_failed(error.kind())),
+            Err(error) => return Poll::Ready(client_failed(StreamError::of(&error))),
         }
     }
     Poll::Pending

@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 
 use model::Cause;
-use transport::http2::{Code, FLOODED, PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE, Violation};
+use transport::http2::{Code, StreamError, Violation};
 use wire::http1::ChunkError;
 
 use crate::pump::PumpError;
@@ -32,7 +32,7 @@ pub(crate) enum Sender {
         early_end: Cause,
         /// The error of an earlier write to the server. The kernel reports an error once, to the
         /// first call; later calls only see the end of the stream.
-        write_failed: Option<ErrorKind>,
+        write_failed: Option<StreamError>,
     },
 }
 
@@ -45,19 +45,19 @@ pub(crate) fn reason(error: &PumpError, sender: Sender) -> Reason {
         }
         (Sender::Client, PumpError::TooLarge) => Cause::HttpRequestBodyTooLarge,
         (Sender::Client, PumpError::Incomplete) => Cause::HttpRequestIncomplete,
-        (Sender::Client, PumpError::Read(kind))
-        | (Sender::Server { .. }, PumpError::Write(kind)) => client_failed(*kind),
+        (Sender::Client, PumpError::Read(error))
+        | (Sender::Server { .. }, PumpError::Write(error)) => client_failed(*error),
+        (Sender::Server { early_end, write_failed }, PumpError::Incomplete) => {
+            return ended_early(early_end, write_failed);
+        }
         // TLS without close_notify, and a stream reset without an error code, are early ends.
-        (
-            Sender::Server { early_end, write_failed },
-            PumpError::Incomplete
-            | PumpError::Read(ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe),
-        ) => match write_failed {
-            None | Some(ErrorKind::BrokenPipe | ErrorKind::WriteZero) => early_end,
-            Some(kind) => server_failed(kind),
-        },
-        (Sender::Client, PumpError::Write(kind))
-        | (Sender::Server { .. }, PumpError::Read(kind)) => server_failed(*kind),
+        (Sender::Server { early_end, write_failed }, PumpError::Read(error))
+            if error.is_close() || *error == StreamError::Connection(ErrorKind::BrokenPipe) =>
+        {
+            return ended_early(early_end, write_failed);
+        }
+        (Sender::Client, PumpError::Write(error))
+        | (Sender::Server { .. }, PumpError::Read(error)) => return server_failed(*error),
         (Sender::Server { .. }, PumpError::Malformed(ChunkError::TrailersTooLarge)) => {
             Cause::HttpResponseTrailerTooLarge
         }
@@ -68,23 +68,37 @@ pub(crate) fn reason(error: &PumpError, sender: Sender) -> Reason {
     cause.into()
 }
 
-/// Returns the cause for an error of a server's connection; not for an orderly close.
-pub(crate) fn server_failed(kind: ErrorKind) -> Cause {
-    match kind {
-        // Acknowledgements have stopped, or a router reports that the route is gone.
-        ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
-            Cause::ConnectionLost
+fn ended_early(early_end: Cause, write_failed: Option<StreamError>) -> Reason {
+    match write_failed {
+        None | Some(StreamError::Connection(ErrorKind::BrokenPipe | ErrorKind::WriteZero)) => {
+            early_end.into()
         }
-        // The kernel never reports this for a connection; TLS does, for an alert sent by the
-        // server.
-        ErrorKind::ConnectionAborted => Cause::TlsAlertReceived,
-        STREAM_REFUSED => Cause::HttpStreamRefused,
-        PROTOCOL_VIOLATED | FLOODED => Cause::HttpProtocolError,
-        UNENCODABLE => Cause::HttpRequestError,
-        // An extended CONNECT.
-        ErrorKind::Unsupported => Cause::HttpUpgradeFailed,
-        _ => Cause::ConnectionReset,
+        Some(error) => server_failed(error),
     }
+}
+
+/// Returns the reason for an error of a server's connection; not for an orderly close.
+pub(crate) fn server_failed(error: StreamError) -> Reason {
+    let cause = match error {
+        StreamError::Connection(kind) => match kind {
+            // Acknowledgements have stopped, or a router reports that the route is gone.
+            ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+                Cause::ConnectionLost
+            }
+            // The kernel never reports this for a connection; TLS does, for an alert sent by the
+            // server.
+            ErrorKind::ConnectionAborted => Cause::TlsAlertReceived,
+            _ => Cause::ConnectionReset,
+        },
+        StreamError::Reset(_) => Cause::ConnectionReset,
+        StreamError::Refused => Cause::HttpStreamRefused,
+        StreamError::Violation(Violation { rule, .. }) => {
+            return Reason { cause: Cause::HttpProtocolError, detail: rule };
+        }
+        StreamError::Unencodable => Cause::HttpRequestError,
+        StreamError::NoExtendedConnect => Cause::HttpUpgradeFailed,
+    };
+    cause.into()
 }
 
 /// Returns why Weir ended a client's connection that violated HTTP/2.
@@ -97,14 +111,14 @@ pub(crate) fn of_violation(violation: Violation) -> Reason {
 }
 
 /// Returns the cause for an error of a client's connection; not for an orderly close.
-pub(crate) fn client_failed(kind: ErrorKind) -> Cause {
-    match kind {
-        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
-            Cause::ClientReset
-        }
-        // Weir closed the connection, not the client.
-        PROTOCOL_VIOLATED => Cause::Http2ProtocolError,
-        FLOODED => Cause::EnhanceYourCalm,
+pub(crate) fn client_failed(error: StreamError) -> Cause {
+    match error {
+        // Weir closed the connection, not the client. The rule is recorded with the connection.
+        StreamError::Violation(violation) => of_violation(violation).cause,
+        StreamError::Reset(_) if !error.is_close() => Cause::ClientReset,
+        StreamError::Connection(
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted,
+        ) => Cause::ClientReset,
         _ => Cause::ClientClosed,
     }
 }

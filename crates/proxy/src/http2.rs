@@ -14,21 +14,24 @@ use transport::http2::{Http2Server, Incoming, Refusal, ServerSettings, Violation
 
 use crate::account;
 use crate::buffer::Buffer;
-use crate::client::Client;
+use crate::client::{self, Client, LAST_QUIET_MAX};
 use crate::failure::{self, Reason};
 use crate::head::Origin;
-use crate::lanes::{Desk, Lanes};
+use crate::lanes::{LaneInput, Lanes};
 use crate::linger::{Patience, linger};
 use crate::parking::Held;
 use crate::requests;
 use crate::roster::Phase;
+use crate::turns::Ticket;
 use crate::via::Via;
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
-/// How long Weir keeps reading after the last stream: closing with unread bytes would reset the
-/// connection and lose the last frames sent.
+/// How long Weir keeps reading after the last stream from a client that acknowledges nothing: closing
+/// with unread bytes would reset the connection and lose the last frames sent.
 const LINGER_MAX: Duration = Duration::from_secs(2);
+/// How long requests that cross with GOAWAY are served, if the client does not acknowledge that.
+const CROSSING_MAX: Duration = Duration::from_secs(1);
 /// A connection without streams for this long gives up the memory that it would need for the next.
 const SHRINKS_AFTER: Duration = Duration::from_secs(1);
 /// How often streams are polled in a turn at most: what is sent makes room for more.
@@ -50,6 +53,10 @@ struct Serving {
     idle_since: Moment,
     /// When to look at the connection again, whatever happens.
     due: Rc<Cell<Moment>>,
+    /// When the frame or header block with this number must have arrived.
+    frame_due: Option<(u32, Moment)>,
+    /// Its place among the transfers that wait for a turn.
+    ticket: Ticket,
     /// Memory that is not needed while idle has been freed.
     shrunk: bool,
     /// Bytes that the client had acknowledged when it was last checked.
@@ -64,13 +71,13 @@ enum Stage {
         until: Moment,
     },
     Open,
-    /// GOAWAY was sent, because the worker or the listener ends.
-    Leaving,
-    /// GOAWAY was sent, because the connection was idle. Requests that cross with it are still
-    /// served.
-    Ending {
+    /// GOAWAY was sent, because the connection was idle, or because the worker or the listener ends.
+    /// Requests that cross with it are still served.
+    Leaving {
         until: Moment,
     },
+    /// Later requests are refused.
+    Left,
 }
 
 /// Serves the connection in a task of its own, which is smaller than one for HTTP/1.1: each stream
@@ -96,6 +103,8 @@ pub(crate) fn begin(worker: &Rc<Worker>, mut client: Client, held: Held) {
         now,
         idle_since: now,
         due: Rc::new(Cell::new(now)),
+        frame_due: None,
+        ticket: Ticket::default(),
         shrunk: false,
         acknowledged: 0,
     };
@@ -131,9 +140,9 @@ impl Serving {
         self.connection.begin_turn(self.now);
         if self.stage == Stage::Open && (self.worker.shared.leaving() || self.via.live.is_closing())
         {
-            self.stage = Stage::Leaving;
-            self.connection.go_away();
+            self.leave();
         }
+        client::follow(&self.worker, &mut self.via, &mut self.origin, self.connection.connection());
         let before = self.connection.sent_bytes();
         for _ in 0..ROUNDS_MAX {
             while let Poll::Ready(next) = self.connection.poll_next(cx) {
@@ -152,9 +161,13 @@ impl Serving {
         if matches!(self.stage, Stage::Greeting { .. }) && self.connection.is_established() {
             self.stage = Stage::Open;
         }
+        if self.connection.has_left() {
+            return Poll::Ready(());
+        }
+        self.watch_incomplete_frame();
         self.due.set(self.deadline());
         if self.lanes.end_turn() {
-            self.worker.buffers.turns.wait(cx);
+            self.worker.buffers.turns.wait(&mut self.ticket, cx);
         }
         Poll::Pending
     }
@@ -171,8 +184,8 @@ impl Serving {
         match incoming {
             Incoming::Request(stream) => {
                 let (worker, origin, via) = (&self.worker, &self.origin, &self.via);
-                self.lanes.begin(stream, |desk| {
-                    lane(Rc::clone(worker), (Rc::clone(origin), via.clone()), desk)
+                self.lanes.begin(stream, |input| {
+                    lane(Rc::clone(worker), (Rc::clone(origin), via.clone()), input)
                 });
             }
             Incoming::Refused(refusal) => self.record_refusal(refusal),
@@ -180,14 +193,30 @@ impl Serving {
         }
     }
 
+    fn leave(&mut self) {
+        self.stage = Stage::Leaving { until: self.now + CROSSING_MAX };
+        self.connection.go_away();
+    }
+
+    /// Starts the timeout of a frame or header block that has begun to arrive: that of a head.
+    fn watch_incomplete_frame(&mut self) {
+        let incomplete = self.connection.incomplete_frame();
+        if self.frame_due.map(|(number, _)| number) != incomplete {
+            let due = self.now + self.via.settings().timeouts.head;
+            self.frame_due = incomplete.map(|number| (number, due));
+        }
+    }
+
     /// Returns when to look at the connection again.
     fn deadline(&self) -> Moment {
-        match self.stage {
-            Stage::Greeting { until } | Stage::Ending { until } => until,
+        let due = match self.stage {
+            Stage::Greeting { until } | Stage::Leaving { until } => until,
             _ if self.lanes.busy() > 0 => self.now + self.idle_max(),
+            Stage::Left => self.now + LINGER_MAX,
             _ if !self.shrunk => self.idle_since + self.idle_max().min(SHRINKS_AFTER),
-            _ => self.idle_since + self.idle_max(),
-        }
+            Stage::Open => self.idle_since + self.idle_max(),
+        };
+        self.frame_due.map_or(due, |(_, frame_due)| due.min(frame_due))
     }
 
     fn idle_max(&self) -> Duration {
@@ -196,30 +225,33 @@ impl Serving {
 
     /// Called when the deadline has passed. Returns whether the connection stays.
     fn goes_on(&mut self) -> bool {
-        let now = os::clock::now();
+        self.now = os::clock::now();
+        if self.frame_due.is_some_and(|(_, due)| self.now >= due) {
+            let detail = "a frame or a header block was not complete in time";
+            self.record_end(Reason { cause: Cause::HttpRequestTimeout, detail });
+            return false;
+        }
         let is_busy = self.lanes.busy() > 0;
         let stage = self.stage;
         match stage {
-            Stage::Ending { .. } if is_busy => {
-                self.stage = Stage::Ending { until: now + LINGER_MAX };
+            Stage::Leaving { .. } => {
+                self.connection.go_away_finally();
+                self.stage = Stage::Left;
             }
-            // A client whose settings did not arrive in time has sent no request.
-            Stage::Greeting { .. } | Stage::Ending { .. } => return false,
-            Stage::Open | Stage::Leaving if is_busy => {}
-            Stage::Open | Stage::Leaving if now < self.idle_since + self.idle_max() => {
+            Stage::Open | Stage::Left if is_busy => {}
+            Stage::Open if self.now < self.idle_since + self.idle_max() => {
                 self.shrunk = true;
                 self.lanes.trim();
                 self.connection.shrink();
             }
             // All streams are answered but not fully sent: wait as long as the client acknowledges
             // data.
-            Stage::Open | Stage::Leaving if self.connection.has_unsent() && self.progresses() => {
-                self.idle_since = now;
+            Stage::Open | Stage::Left if self.connection.has_unsent() && self.progresses() => {
+                self.idle_since = self.now;
             }
-            Stage::Open | Stage::Leaving => {
-                self.connection.go_away();
-                self.stage = Stage::Ending { until: now + LINGER_MAX };
-            }
+            Stage::Open => self.leave(),
+            // A client whose settings did not arrive in time has sent no request.
+            Stage::Greeting { .. } | Stage::Left => return false,
         }
         true
     }
@@ -234,16 +266,35 @@ impl Serving {
     async fn end(&mut self, watchdog: &mut Watchdog) {
         // From here on each wake of a lane wakes this task.
         self.lanes.end_turn();
-        let last_words = poll_fn(|cx| {
-            let sent = self.connection.poll_flush(cx);
-            if self.poll_last_lanes().is_ready() { sent } else { Poll::Pending }
-        });
-        let _ = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
-        let until = os::clock::now() + LINGER_MAX;
-        let patience = Patience { until, quiet_max: LINGER_MAX, bytes_max: u64::MAX };
-        let mut buffer = Buffer::new(Rc::clone(&self.worker.buffers));
-        linger(self.connection.connection(), &mut buffer, watchdog, patience).await;
+        self.progresses();
+        loop {
+            let last_words = poll_fn(|cx| {
+                let sent = self.connection.poll_flush(cx);
+                if self.poll_last_lanes().is_ready() { sent } else { Poll::Pending }
+            });
+            let sent = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
+            if sent.is_some() || !self.progresses() {
+                break;
+            }
+        }
+        self.linger(watchdog).await;
         poll_fn(|_| self.poll_last_lanes()).await;
+    }
+
+    /// Waits for the client to close, as long as it takes what the kernel holds for it.
+    async fn linger(&mut self, watchdog: &mut Watchdog) {
+        let is_last = self.worker.shared.leaving() || self.via.live.is_closing();
+        let quiet_max = if is_last { LAST_QUIET_MAX } else { LINGER_MAX };
+        let mut buffer = Buffer::new(Rc::clone(&self.worker.buffers));
+        loop {
+            let until = os::clock::now() + LINGER_MAX;
+            let patience = Patience { until, quiet_max, bytes_max: u64::MAX };
+            let connection = self.connection.connection();
+            let is_silent = linger(connection, &mut buffer, watchdog, patience).await;
+            if !is_silent || !self.progresses() {
+                return;
+            }
+        }
     }
 
     /// Lets the streams see that the connection has ended, so that their requests are recorded.
@@ -267,18 +318,21 @@ impl Serving {
 
     /// Records that Weir has ended the connection because of its client.
     fn record_violation(&self, violation: Violation) {
-        let reason = failure::of_violation(violation);
+        self.record_end(failure::of_violation(violation));
+    }
+
+    fn record_end(&self, reason: Reason) {
         account::ended_before_exchange(&self.worker, &self.via, self.origin.peer, reason);
     }
 }
 
 /// Serves one stream after another.
-async fn lane(worker: Rc<Worker>, (mut origin, mut via): (Rc<Origin>, Via), desk: Rc<Desk>) {
+async fn lane(worker: Rc<Worker>, (mut origin, mut via): (Rc<Origin>, Via), input: Rc<LaneInput>) {
     let mut entry = worker.roster.enter().await;
     let mut watchdog = Watchdog::new();
     loop {
         entry.set(Phase::Idle);
-        let stream: Stream = desk.next().await;
+        let stream: Stream = input.next().await;
         entry.set(Phase::Busy);
         let mut client = Client::of_stream(&worker, stream, (origin, via), entry, watchdog);
         // Dropping the stream then resets what is not complete.

@@ -27,14 +27,14 @@ pub(crate) struct Lanes {
 
 struct Lane {
     future: Pin<Box<dyn Future<Output = ()>>>,
-    desk: Rc<Desk>,
+    input: Rc<LaneInput>,
     call: Arc<Call>,
     waker: Waker,
 }
 
 /// Where a lane gets its streams.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct LaneInput {
     next: Cell<Option<Stream>>,
     busy: Cell<bool>,
 }
@@ -61,7 +61,7 @@ struct Call {
     queue: Arc<Queue>,
 }
 
-impl Desk {
+impl LaneInput {
     /// Waits for a stream; the lane is free until then.
     pub(crate) async fn next(&self) -> Stream {
         poll_fn(|_| {
@@ -75,23 +75,23 @@ impl Desk {
 
 impl Lanes {
     /// Gives a stream to a free lane, or to a new one made by `lane`.
-    pub(crate) fn begin<F>(&mut self, stream: Stream, lane: impl FnOnce(Rc<Desk>) -> F)
+    pub(crate) fn begin<F>(&mut self, stream: Stream, lane: impl FnOnce(Rc<LaneInput>) -> F)
     where
         F: Future<Output = ()> + 'static,
     {
         let at = self.free.pop().unwrap_or_else(|| {
             let at = self.all.len();
-            let desk = Rc::<Desk>::default();
-            let future = Box::pin(lane(Rc::clone(&desk)));
+            let input = Rc::<LaneInput>::default();
+            let future = Box::pin(lane(Rc::clone(&input)));
             let queue = Arc::clone(&self.queue);
             let call = Arc::new(Call { lane: at, queued: AtomicBool::new(false), queue });
             let waker = Waker::from(Arc::clone(&call));
-            self.all.push(Lane { future, desk, call, waker });
+            self.all.push(Lane { future, input, call, waker });
             at
         });
         let lane = &self.all[at];
-        lane.desk.next.set(Some(stream));
-        lane.desk.busy.set(true);
+        lane.input.next.set(Some(stream));
+        lane.input.busy.set(true);
         lane.waker.wake_by_ref();
     }
 
@@ -125,14 +125,14 @@ impl Lanes {
         let any = !self.turn.is_empty();
         for at in self.turn.drain(..) {
             // Lanes may have been dropped since they were woken.
-            let Some(Lane { future, desk, call, waker }) = self.all.get_mut(at) else { continue };
+            let Some(Lane { future, input, call, waker }) = self.all.get_mut(at) else { continue };
             call.queued.store(false, Release);
-            let was_busy = desk.busy.get();
+            let was_busy = input.busy.get();
             // The scheduler's budget is that of the connection: each lane's work is bounded by the
             // windows and the output of its stream.
             let polled = coop::unconstrained(future.as_mut());
             let _ = std::pin::pin!(polled).poll(&mut Context::from_waker(waker));
-            if was_busy && !desk.busy.get() {
+            if was_busy && !input.busy.get() {
                 self.free.push(at);
             }
         }

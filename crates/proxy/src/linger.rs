@@ -20,17 +20,20 @@ pub(crate) struct Patience {
     pub(crate) bytes_max: u64,
 }
 
-/// Lingers until the peer has closed or a limit is reached.
+/// Lingers until the peer has closed or a limit is reached. Returns whether it was silent for too
+/// long: it may still be receiving.
 pub(crate) async fn linger(
     stream: &Stream,
     buffer: &mut Buffer,
     watchdog: &mut Watchdog,
     patience: Patience,
-) {
+) -> bool {
     let Patience { until, quiet_max, bytes_max } = patience;
     let closed = watchdog.until(until, poll_fn(|cx| stream.poll_close_write(cx))).await;
-    if !matches!(closed, Some(Ok(()))) {
-        return;
+    match closed {
+        Some(Ok(())) => {}
+        Some(Err(_)) => return false,
+        None => return true,
     }
     let mut left = bytes_max;
     loop {
@@ -38,8 +41,8 @@ pub(crate) async fn linger(
         let quiet_until = until.min(os::clock::now() + quiet_max);
         match watchdog.until(quiet_until, poll_fn(|cx| buffer.poll_fill(stream, cx))).await {
             Some(Ok(count)) if count > 0 && count as u64 <= left => left -= count as u64,
-            // Whatever the result, the connection ends here.
-            _ => return,
+            Some(_) => return false,
+            None => return true,
         }
     }
 }

@@ -16,13 +16,13 @@ use decide::reuse::Busy;
 use model::{Cause, Moment};
 use rustc_hash::FxHashMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use transport::http2::Http2Client;
+use transport::http2::{Http2Client, StreamError};
 use wire::http1::RequestBody;
 
 use crate::buffer::{Buffer, BufferPool};
-use crate::carrier::Carrier;
+use crate::carrier::{Carrier, LongFields};
 use crate::failure::server_failed;
-use crate::server_connection::{Key, NoConnection, Reach, ServerConnection, dial};
+use crate::server_connection::{Key, NoConnection, Reach, ServerConnection, Want, dial};
 use crate::tcp_sample::Counts;
 use crate::watchdog::Watchdog;
 
@@ -50,6 +50,7 @@ struct Server {
     failed: Cell<Option<(Moment, Cause)>>,
     /// Permits for connections that carry one request each.
     private: Arc<Semaphore>,
+    long_fields: Rc<LongFields>,
 }
 
 struct Connection {
@@ -92,7 +93,13 @@ impl Server {
             dialling: Semaphore::new(1),
             failed: Cell::new(None),
             private: Arc::new(Semaphore::new(PRIVATE_MAX)),
+            long_fields: Rc::default(),
         }
+    }
+
+    /// Returns whether a request must not share a connection.
+    fn isolates(&self, want: Want<'_>, now: Moment) -> bool {
+        want.private || self.long_fields.keep_apart(want.request, now)
     }
 
     /// Opens a stream on an existing connection that has room.
@@ -117,11 +124,16 @@ impl Multiplexed {
     pub(crate) fn take(
         &self,
         key: &Key,
-        body: RequestBody,
+        want: Want<'_>,
         buffers: &Rc<BufferPool>,
         now: Moment,
     ) -> Option<Box<ServerConnection>> {
-        self.servers.borrow().get(key)?.take(body, buffers, now)
+        let servers = self.servers.borrow();
+        let server = servers.get(key)?;
+        if server.isolates(want, now) {
+            return None;
+        }
+        server.take(want.request.body(), buffers, now)
     }
 
     /// Opens a stream on a connection that is opened for it, or was just opened by another request.
@@ -129,60 +141,16 @@ impl Multiplexed {
         &self,
         reach: &Reach<'_>,
         endpoint: &Endpoint,
-        body: RequestBody,
+        want: Want<'_>,
         buffers: &Rc<BufferPool>,
     ) -> Result<Box<ServerConnection>, NoConnection> {
         let server = self.server(reach.key(endpoint));
-        let begun = os::clock::now();
-        let turn = pin!(server.dialling.acquire());
-        let turn = Watchdog::new().until(begun + reach.service.timeouts.connect, turn).await;
-        let now = os::clock::now();
-        // Another request has tried meanwhile, and failed.
-        if let Some((_, cause)) = server.failed.get().filter(|(at, _)| *at > begun) {
-            return Err(NoConnection { cause, judged: true });
+        let body = want.request.body();
+        if server.isolates(want, os::clock::now()) {
+            open_private(&server, reach, endpoint, body, buffers).await
+        } else {
+            open_shared(&server, reach, endpoint, body, buffers).await
         }
-        // The semaphore is never closed: this is a timeout. The request that dials is judged for
-        // it.
-        let Some(Ok(_turn)) = turn else {
-            return Err(NoConnection { cause: Cause::ConnectionTimeout, judged: true });
-        };
-        if now > begun
-            && let Some(taken) = server.take(body, buffers, now)
-        {
-            return Ok(taken);
-        }
-        let made = Box::pin(start(reach, endpoint, None, buffers)).await;
-        let now = os::clock::now();
-        let connection = made.inspect_err(|cause| server.failed.set(Some((now, *cause))))?;
-        let stream = connection.begin(body, buffers, false, now);
-        server.connections.borrow_mut().push(connection);
-        Ok(stream)
-    }
-
-    /// Opens the only stream of a dedicated connection: for a request whose last shared connection
-    /// ended, since the request itself may have been the cause. At most [`PRIVATE_MAX`] such
-    /// connections are open to a server; if no permit is available within the connect timeout, the
-    /// request shares a connection after all.
-    pub(crate) async fn open_private(
-        &self,
-        reach: &Reach<'_>,
-        endpoint: &Endpoint,
-        body: RequestBody,
-        buffers: &Rc<BufferPool>,
-    ) -> Result<Box<ServerConnection>, NoConnection> {
-        let server = self.server(reach.key(endpoint));
-        let until = os::clock::now() + reach.service.timeouts.connect;
-        let turn = pin!(Arc::clone(&server.private).acquire_owned());
-        // Never closed, so it does not fail.
-        let Some(Ok(permit)) = Watchdog::new().until(until, turn).await else {
-            let there = server.take(body, buffers, os::clock::now());
-            return match there {
-                Some(taken) => Ok(taken),
-                None => self.open(reach, endpoint, body, buffers).await,
-            };
-        };
-        let connection = Box::pin(start(reach, endpoint, Some(permit), buffers)).await?;
-        Ok(connection.begin(body, buffers, false, os::clock::now()))
     }
 
     /// Closes connections idle for too long, and forgets closed ones.
@@ -203,13 +171,77 @@ impl Multiplexed {
             });
             let private = PRIVATE_MAX - server.private.available_permits();
             // A connection may be in the process of opening.
-            !connections.is_empty() || private > 0 || Rc::strong_count(server) > 1
+            !connections.is_empty()
+                || private > 0
+                || Rc::strong_count(server) > 1
+                || server.long_fields.is_active(now)
         });
     }
 }
 
+/// Opens a stream on a shared connection, which is opened for it or was just opened by another
+/// request.
+async fn open_shared(
+    server: &Server,
+    reach: &Reach<'_>,
+    endpoint: &Endpoint,
+    body: RequestBody,
+    buffers: &Rc<BufferPool>,
+) -> Result<Box<ServerConnection>, NoConnection> {
+    let begun = os::clock::now();
+    let turn = pin!(server.dialling.acquire());
+    let turn = Watchdog::new().until(begun + reach.service.timeouts.connect, turn).await;
+    let now = os::clock::now();
+    // Another request has tried meanwhile, and failed.
+    if let Some((_, cause)) = server.failed.get().filter(|(at, _)| *at > begun) {
+        return Err(NoConnection { cause, judged: true });
+    }
+    // The semaphore is never closed: this is a timeout. The request that dials is judged for
+    // it.
+    let Some(Ok(_turn)) = turn else {
+        return Err(NoConnection { cause: Cause::ConnectionTimeout, judged: true });
+    };
+    if now > begun
+        && let Some(taken) = server.take(body, buffers, now)
+    {
+        return Ok(taken);
+    }
+    let made = Box::pin(start(server, reach, endpoint, None, buffers)).await;
+    let now = os::clock::now();
+    let connection = made.inspect_err(|cause| server.failed.set(Some((now, *cause))))?;
+    let stream = connection.begin(body, buffers, false, now);
+    server.connections.borrow_mut().push(connection);
+    Ok(stream)
+}
+
+/// Opens the only stream of a dedicated connection, for a request that may be the cause that shared
+/// connections end. At most [`PRIVATE_MAX`] such
+/// connections are open to a server; if no permit is available within the connect timeout, the
+/// request shares a connection after all.
+async fn open_private(
+    server: &Server,
+    reach: &Reach<'_>,
+    endpoint: &Endpoint,
+    body: RequestBody,
+    buffers: &Rc<BufferPool>,
+) -> Result<Box<ServerConnection>, NoConnection> {
+    let until = os::clock::now() + reach.service.timeouts.connect;
+    let turn = pin!(Arc::clone(&server.private).acquire_owned());
+    // Never closed, so it does not fail.
+    let Some(Ok(permit)) = Watchdog::new().until(until, turn).await else {
+        let there = server.take(body, buffers, os::clock::now());
+        return match there {
+            Some(taken) => Ok(taken),
+            None => open_shared(server, reach, endpoint, body, buffers).await,
+        };
+    };
+    let connection = Box::pin(start(server, reach, endpoint, Some(permit), buffers)).await?;
+    Ok(connection.begin(body, buffers, false, os::clock::now()))
+}
+
 /// Opens a connection.
 async fn start(
+    server: &Server,
     reach: &Reach<'_>,
     endpoint: &Endpoint,
     private: Option<OwnedSemaphorePermit>,
@@ -223,17 +255,18 @@ async fn start(
     let starting = Box::pin(Http2Client::start(stream, HEAD_MAX_BYTES));
     let started = Watchdog::new().until(until, starting).await;
     let started = started.ok_or(Cause::ConnectionTimeout)?;
-    let (client, driver) = started.map_err(|error| match error.kind() {
-        ErrorKind::UnexpectedEof => Cause::ConnectionTerminated,
-        kind => server_failed(kind),
+    let (client, driver) = started.map_err(|error| match StreamError::of(&error) {
+        StreamError::Connection(ErrorKind::UnexpectedEof) => Cause::ConnectionTerminated,
+        error => server_failed(error).cause,
     })?;
+    let address = endpoint.row.address;
     tokio::task::spawn_local(async move {
         if let Err(error) = driver.await {
-            tracing::debug!(%error, "an HTTP/2 connection to a server has ended");
+            tracing::debug!(%address, %error, "an HTTP/2 connection to a server has ended");
         }
     });
     let used = Cell::new(os::clock::now());
     let keep_alive = reach.service.timeouts.keep_alive;
-    let carrier = Rc::new(Carrier::new(client, private));
+    let carrier = Rc::new(Carrier::new(client, private, Rc::clone(&server.long_fields)));
     Ok(Connection { carrier, busy, used, keep_alive })
 }

@@ -13,7 +13,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use transport::Stream;
 use transport::dial::{self, DialOptions};
-use wire::http1::RequestBody;
+use wire::http1::RequestHead;
 use wire::proxy_protocol::{self, Header, Origin, Ssl};
 
 use crate::buffer::{Buffer, BufferPool};
@@ -41,12 +41,14 @@ pub(crate) struct ServerConnection {
     pub(crate) carrier: Option<Rc<Carrier>>,
 }
 
-/// The requirements on a connection.
+/// The request that a connection is needed for.
 #[derive(Clone, Copy)]
-pub(crate) struct Want {
-    pub(crate) body: RequestBody,
-    /// The request may be sent again.
+pub(crate) struct Want<'a> {
+    pub(crate) request: &'a RequestHead,
+    /// It may be sent again.
     pub(crate) repeatable: bool,
+    /// It must not share the connection with others.
+    pub(crate) private: bool,
 }
 
 /// What a pooled connection can be reused for: a server, with certain TLS settings and protocol.

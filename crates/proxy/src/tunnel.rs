@@ -17,6 +17,7 @@ use crate::failure::{self, Sender};
 use crate::listener::LiveListener;
 use crate::pipes;
 use crate::pump::PumpError;
+use crate::turns::Ticket;
 use crate::watchdog::{Direction, Limits, Watchdog};
 
 /// The server side of a tunnel: a TLS connection that ends without `close_notify` counts as reset.
@@ -106,6 +107,8 @@ enum Stage {
 struct Half {
     bytes: u64,
     stage: Stage,
+    /// Its place among the transfers that wait for a turn.
+    ticket: Ticket,
 }
 
 impl Half {
@@ -134,14 +137,13 @@ impl Half {
             let share = buffer.turns().share(self.bytes - before);
             if share == 0 {
                 // Other connections wait for this thread.
-                buffer.turns().wait(cx);
+                buffer.turns().wait(&mut self.ticket, cx);
                 return Poll::Pending;
             }
             match &mut self.stage {
                 Stage::Copying => {
                     while !buffer.is_empty() {
-                        let sent = ready!(to.poll_write(cx, buffer))
-                            .map_err(|e| PumpError::Write(e.kind()))?;
+                        let sent = ready!(to.poll_write(cx, buffer)).map_err(PumpError::write)?;
                         buffer.consume(sent);
                         self.bytes += sent as u64;
                     }
@@ -163,22 +165,22 @@ impl Half {
                         }
                         Poll::Ready(Ok(0)) => self.stage = Stage::Closing,
                         Poll::Ready(Ok(_)) => {}
-                        Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Read(e.kind()))),
+                        Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::read(e))),
                     }
                 }
                 Stage::Splicing(pipe) => {
                     while !pipe.is_empty() {
                         let sent = ready!(to.poll_splice_out(cx, pipe, false))
-                            .map_err(|e| PumpError::Write(e.kind()))?;
+                            .map_err(PumpError::write)?;
                         self.bytes += sent as u64;
                     }
                     let taken = ready!(from.poll_splice_in(cx, pipe, share as usize));
-                    if taken.map_err(|e| PumpError::Read(e.kind()))? == 0 {
+                    if taken.map_err(PumpError::read)? == 0 {
                         self.stage = Stage::Closing;
                     }
                 }
                 Stage::Closing => {
-                    ready!(to.poll_close_write(cx)).map_err(|e| PumpError::Write(e.kind()))?;
+                    ready!(to.poll_close_write(cx)).map_err(PumpError::write)?;
                     buffer.release();
                     self.stage = Stage::Done;
                 }

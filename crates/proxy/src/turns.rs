@@ -26,15 +26,24 @@ pub(crate) struct Turns {
     left: Cell<u64>,
     /// Those that wait for a turn, the longest first.
     waiting: RefCell<VecDeque<Waker>>,
+    /// How many have been woken so far.
+    woken: Cell<u64>,
     /// The task that wakes them, while none waits.
     idle: Cell<Option<Waker>>,
 }
 
 impl Default for Turns {
     fn default() -> Turns {
-        let (waiting, idle) = (RefCell::default(), Cell::default());
-        Turns { left: Cell::new(TURN_BYTES), waiting, idle }
+        let (waiting, woken, idle) = (RefCell::default(), Cell::new(0), Cell::default());
+        Turns { left: Cell::new(TURN_BYTES), waiting, woken, idle }
     }
+}
+
+/// The place of a transfer among those that wait.
+#[derive(Default)]
+pub(crate) struct Ticket {
+    /// How many had entered the queue before it and with it; 0: it never has.
+    number: u64,
 }
 
 impl Turns {
@@ -49,9 +58,15 @@ impl Turns {
         self.left.set(self.left.get().saturating_sub(moved));
     }
 
-    /// Has the current task woken when it is its turn.
-    pub(crate) fn wait(&self, cx: &Context<'_>) {
-        self.waiting.borrow_mut().push_back(cx.waker().clone());
+    /// Has the current task woken when it is its turn. A transfer that was polled for another reason
+    /// keeps the place that it has.
+    pub(crate) fn wait(&self, ticket: &mut Ticket, cx: &Context<'_>) {
+        if ticket.number > self.woken.get() {
+            return;
+        }
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.push_back(cx.waker().clone());
+        ticket.number = self.woken.get() + waiting.len() as u64;
         if let Some(idle) = self.idle.take() {
             idle.wake();
         }
@@ -72,8 +87,9 @@ impl Turns {
             tokio::task::yield_now().await;
             self.left.set(TURN_BYTES);
             for _ in 0..TURN_BYTES / TRANSFER_MAX_BYTES {
-                let next = self.waiting.borrow_mut().pop_front();
-                next.into_iter().for_each(Waker::wake);
+                let Some(next) = self.waiting.borrow_mut().pop_front() else { break };
+                self.woken.set(self.woken.get() + 1);
+                next.wake();
             }
         }
     }
@@ -114,7 +130,10 @@ mod tests {
             tokio::task::spawn_local(Rc::clone(&turns).attend());
             turns.count(u64::MAX);
             for _ in 0..5 {
-                turns.wait(&Context::from_waker(&waker));
+                let mut ticket = Ticket::default();
+                for _ in 0..3 {
+                    turns.wait(&mut ticket, &Context::from_waker(&waker));
+                }
             }
             let mut woken = vec![0];
             while count.0.load(Relaxed) < 5 {

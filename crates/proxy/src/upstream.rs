@@ -63,16 +63,16 @@ impl Pool {
         &self,
         reach: &Reach<'_>,
         endpoint: &Endpoint,
-        want: Want,
+        want: Want<'_>,
         buffers: &Rc<BufferPool>,
         now: Moment,
     ) -> Option<Box<ServerConnection>> {
-        if !reach.is_shared() {
+        if !reach.is_shared() || want.private {
             return None;
         }
         let key = reach.key(endpoint);
         if reach.service.http == HttpVersion::Http2 {
-            return self.multiplexed.take(&key, want.body, buffers, now);
+            return self.multiplexed.take(&key, want, buffers, now);
         }
         let repeatable = want.repeatable;
         let keep_alive = reach.service.timeouts.keep_alive;
@@ -100,20 +100,16 @@ impl Pool {
         None
     }
 
-    /// Opens a connection, or a stream on one that others may share, unless it must be `private`.
+    /// Opens a connection, or a stream on one that others may share, unless it must be private.
     pub(crate) async fn open(
         &self,
         reach: &Reach<'_>,
         endpoint: &Endpoint,
-        want: Want,
+        want: Want<'_>,
         buffers: &Rc<BufferPool>,
-        private: bool,
     ) -> Result<Box<ServerConnection>, NoConnection> {
         match reach.service.http {
-            HttpVersion::Http2 if private => {
-                self.multiplexed.open_private(reach, endpoint, want.body, buffers).await
-            }
-            HttpVersion::Http2 => self.multiplexed.open(reach, endpoint, want.body, buffers).await,
+            HttpVersion::Http2 => self.multiplexed.open(reach, endpoint, want, buffers).await,
             HttpVersion::Http11 => Ok(dial(reach, endpoint, buffers).await?),
         }
     }

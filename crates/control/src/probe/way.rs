@@ -14,7 +14,7 @@ use tls::{Kept, Mistake};
 use tokio::task::AbortHandle;
 use transport::client::Connection;
 use transport::dial::{DialError, DialOptions, dial_with};
-use transport::http2::{Http2Client, PROTOCOL_VIOLATED};
+use transport::http2::{Http2Client, StreamError};
 use transport::{Stream, TlsError};
 use wire::proxy_protocol::{self, Header, Origin};
 
@@ -114,7 +114,7 @@ impl Way {
         }
         let started = Http2Client::start(stream, HEAD_MAX_BYTES).await;
         let (client, driver) = started.map_err(|error| {
-            let violated = error.kind() == PROTOCOL_VIOLATED;
+            let violated = matches!(StreamError::of(&error), StreamError::Violation(_));
             let cause =
                 if violated { Cause::HttpProtocolError } else { Cause::ConnectionTerminated };
             of_io(&error, cause)

@@ -38,6 +38,8 @@ pub struct Connection {
     data: Option<receive::Incoming>,
     /// The header block in progress.
     block: Option<heads::Block>,
+    /// Number of frames and header blocks received, modulo 2³².
+    completed: u32,
     decoder: Decoder,
     encoder: Encoder,
     peer: PeerSettings,
@@ -131,6 +133,7 @@ impl Connection {
             partial: Vec::new(),
             data: None,
             block: None,
+            completed: 0,
             decoder: Decoder::default(),
             encoder: Encoder::default(),
             peer: PeerSettings::default(),
@@ -188,10 +191,10 @@ impl Connection {
         self.output.frames_len()
     }
 
-    /// Returns whether a frame other than DATA or a header block has begun to arrive and is not
-    /// complete.
-    pub fn has_incomplete_frame(&self) -> bool {
-        self.block.is_some() || !self.partial.is_empty()
+    /// Returns the number of a frame other than DATA, or of a header block, that has begun to arrive
+    /// and is not complete. Numbers of consecutive frames differ.
+    pub fn incomplete_frame(&self) -> Option<u32> {
+        (self.block.is_some() || !self.partial.is_empty()).then_some(self.completed)
     }
 
     /// Returns whether the connection has failed; input is then discarded.

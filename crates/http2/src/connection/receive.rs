@@ -177,6 +177,9 @@ impl Connection {
         if self.output.control_len() > CONTROL_MAX_BYTES {
             return Err(Violation::load("does not read what it causes"));
         }
+        let continues =
+            matches!(head.kind, kind::HEADERS | kind::CONTINUATION) && !head.has(flag::END_HEADERS);
+        self.completed = self.completed.wrapping_add(u32::from(!continues));
         match head.kind {
             kind::HEADERS => self.headers(head, payload, scratch, now),
             kind::CONTINUATION => self.continuation(head, payload, scratch, now),
@@ -196,6 +199,7 @@ impl Connection {
     /// Starts a DATA frame. `bytes` begins with its head and the length of its padding.
     fn begin_data(&mut self, head: Head, bytes: &[u8], now: Moment) -> Happened {
         self.check_order(head)?;
+        self.completed = self.completed.wrapping_add(1);
         let (mut left, mut padding) = (head.length, 0);
         if head.has(flag::PADDED) {
             padding = bytes.get(HEAD_BYTES).map_or(0, |&length| usize::from(length));

@@ -52,7 +52,8 @@ impl Forwarding<'_, '_> {
         let looks_again = watchdog.will_look_again();
         let endpoint = to.slot.endpoint();
         let repeatable = is_repeatable(&scratch.request, self.service);
-        let want = Want { body: scratch.request.body(), repeatable };
+        let private = to.tries.private;
+        let want = Want { request: &scratch.request, repeatable, private };
         let introduced = Introduced { peer: origin.peer, stream };
         let reach = Reach { service: self.service, tls: self.tls, client: introduced };
         if to.tries.takes_kept()
@@ -65,9 +66,8 @@ impl Forwarding<'_, '_> {
         entry.set(Phase::Connecting);
         // Set by a previous attempt.
         self.limits.clear(Direction::Up);
-        let private = to.tries.private;
         // Allocated, because most requests take a pooled connection.
-        let opening = worker.pool.open(&reach, endpoint, want, &worker.buffers, private);
+        let opening = worker.pool.open(&reach, endpoint, want, &worker.buffers);
         let mut opening = to.connected(Box::pin(opening));
         let opening = poll_fn(|cx| match client_gone(stream, buffer, looks_again, cx) {
             Poll::Ready(cause) => Poll::Ready(Err(cause.into())),
@@ -200,10 +200,14 @@ impl Forwarding<'_, '_> {
         let is_refused = cause == Cause::HttpStreamRefused;
         let sent = if is_refused { Sent::Nothing } else { self.upload.sent() };
         let shared = server.carrier.as_ref().filter(|carrier| !carrier.is_private());
+        let ended_shared = shared.filter(|carrier| !carrier.is_open());
+        if let Some(carrier) = ended_shared.filter(|_| !is_refused) {
+            carrier.ended_with(&self.exchange.scratch.request, os::clock::now());
+        }
         Failure {
             waiting_for: self.upload.waiting_for(),
             waited: self.upload.pump.waited_for_sender(),
-            ended_shared: shared.filter(|carrier| !carrier.is_open()).cloned(),
+            ended_shared: ended_shared.cloned(),
             shared: shared.is_some(),
             ..Failure::new(Reason { cause, ..reason }, sent)
         }

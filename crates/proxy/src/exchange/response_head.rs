@@ -54,7 +54,7 @@ pub(super) fn poll_read(
         let error = match ready!(filled) {
             Ok(count) if count > 0 => continue,
             Ok(_) => PumpError::Incomplete,
-            Err(error) => PumpError::Read(error.kind()),
+            Err(error) => PumpError::read(error),
         };
         return Poll::Ready(Err(NoHead::Gone(error)));
     }

@@ -1,16 +1,16 @@
 //! Sends the request to the server while the exchange waits for other events.
 
-use std::io::ErrorKind;
 use std::task::{Context, Poll, ready};
 
 use health::blame::{Sent, WaitingFor};
 use model::{Cause, HttpVersion, Service};
 use transport::Stream;
+use transport::http2::StreamError;
 use wire::http1::{ChunkLimits, ChunkedDecoder, RequestBody, RequestHead};
 
 use crate::buffer::Buffer;
 use crate::client::Client;
-use crate::failure::{self, Reason, Sender};
+use crate::failure::{self, Reason, Sender, client_failed};
 use crate::head::upgrade_towards;
 use crate::pump::{Framing, Patience, Pump, PumpError, Source};
 use crate::scratch::Scratch;
@@ -22,7 +22,7 @@ pub(super) struct Upload {
     /// There is more to send, and the server has not stopped reading.
     is_sending: bool,
     /// Set once the server has stopped reading, with the write error.
-    write_failed: Option<ErrorKind>,
+    write_failed: Option<StreamError>,
 }
 
 impl Upload {
@@ -78,7 +78,8 @@ impl Upload {
     }
 
     /// Sends as much as possible. Ready when there is no more to send, or when the server stopped
-    /// reading: it may have answered before, and then its response counts.
+    /// reading: it may have answered before, and then its response counts. Fails when the client has
+    /// cancelled the request, even if nothing is being read from it.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -86,9 +87,15 @@ impl Upload {
         to: &Stream,
         limits: &Limits,
     ) -> Poll<Result<(), Reason>> {
-        match ready!(self.pump.poll(cx, from, buffer, to, limits)) {
+        let polled = self.pump.poll(cx, from, buffer, to, limits);
+        if polled.is_pending()
+            && let Poll::Ready(why) = from.poll_abandoned(cx)
+        {
+            return Poll::Ready(Err(client_failed(why).into()));
+        }
+        match ready!(polled) {
             Ok(()) => {}
-            Err(PumpError::Write(kind)) => self.write_failed = Some(kind),
+            Err(PumpError::Write(error)) => self.write_failed = Some(error),
             Err(error) => return Poll::Ready(Err(failure::reason(&error, Sender::Client))),
         }
         self.is_sending = false;

@@ -12,17 +12,19 @@ mod framing;
 mod gather;
 mod splice;
 
-use std::io::ErrorKind;
+use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use model::{Cause, Moment};
 use transport::Stream;
+use transport::http2::StreamError;
 use wire::http1::ChunkError;
 
 use crate::buffer::Buffer;
 use crate::filter::BodyFilter;
 use crate::pipes::Lent;
+use crate::turns::Ticket;
 use crate::watchdog::{Direction, Limits};
 pub(crate) use framing::{Framing, Source};
 use framing::{frame_run, trailers};
@@ -31,7 +33,7 @@ use framing::{frame_run, trailers};
 #[derive(Debug)]
 pub(crate) enum PumpError {
     /// The sender's connection failed.
-    Read(ErrorKind),
+    Read(StreamError),
     /// The sender closed before the body's end.
     Incomplete,
     /// The sender violated the chunked coding.
@@ -39,9 +41,21 @@ pub(crate) enum PumpError {
     /// The body exceeds its limit.
     TooLarge,
     /// The receiver's connection failed.
-    Write(ErrorKind),
+    Write(StreamError),
     /// A filter failed.
     Filter,
+}
+
+impl PumpError {
+    /// Describes an error of a read from the sender.
+    pub(crate) fn read(error: io::Error) -> PumpError {
+        PumpError::Read(StreamError::of(&error))
+    }
+
+    /// Describes an error of a write to the receiver.
+    pub(crate) fn write(error: io::Error) -> PumpError {
+        PumpError::Write(StreamError::of(&error))
+    }
 }
 
 /// How long to wait when nothing moves, and the cause reported then.
@@ -85,6 +99,8 @@ pub(crate) struct Pump {
     blocked_at: Moment,
     /// …and how long the sender has kept this message waiting in total before that.
     waited_for_sender: Duration,
+    /// Its place among the transfers that wait for a turn.
+    ticket: Ticket,
     /// Carries the body past this process; none of it is in the source's buffer then.
     pipe: Option<Lent>,
     has_spliced: bool,
@@ -129,6 +145,7 @@ impl Pump {
             blocked: Blocked::No,
             blocked_at: Moment::ZERO,
             waited_for_sender: Duration::ZERO,
+            ticket: Ticket::default(),
             pipe: None,
             has_spliced: false,
             bytes: 0,
@@ -303,8 +320,7 @@ impl Pump {
             }
             ready!(self.poll_splice(cx, (from, to), buffer, limits, before))?;
             let starved = self.gather(buffer)?;
-            if self.poll_flush(cx, buffer, to).map_err(|e| PumpError::Write(e.kind()))?.is_pending()
-            {
+            if self.poll_flush(cx, buffer, to).map_err(PumpError::write)?.is_pending() {
                 self.wait(Blocked::OnWrite, limits);
                 return Poll::Pending;
             }
@@ -347,7 +363,7 @@ impl Pump {
                 self.wait(Blocked::OnRead, limits);
                 return Poll::Pending;
             }
-            Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Read(e.kind()))),
+            Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::read(e))),
             Poll::Ready(Ok(0)) => match self.source {
                 Source::UntilClose if self.bytes_said.is_none_or(|said| said == self.bytes) => {
                     self.trailers = from.take_trailers();
@@ -362,9 +378,9 @@ impl Pump {
     }
 
     /// Lets other connections have this thread; this one is not blocked.
-    fn wait_for_turn<T>(&self, cx: &Context<'_>, buffer: &Buffer, limits: &Limits) -> Poll<T> {
+    fn wait_for_turn<T>(&mut self, cx: &Context<'_>, buffer: &Buffer, limits: &Limits) -> Poll<T> {
         limits.clear(self.patience.direction);
-        buffer.turns().wait(cx);
+        buffer.turns().wait(&mut self.ticket, cx);
         Poll::Pending
     }
 

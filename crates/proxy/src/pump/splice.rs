@@ -46,7 +46,7 @@ impl Pump {
                         self.wait(Blocked::OnWrite, limits);
                         return Poll::Pending;
                     }
-                    Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Write(e.kind()))),
+                    Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::write(e))),
                     Poll::Ready(Ok(sent)) => self.turn_bytes += sent as u64,
                 }
             } else if *left == 0 {
@@ -64,7 +64,7 @@ impl Pump {
                         self.wait(Blocked::OnRead, limits);
                         return Poll::Pending;
                     }
-                    Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::Read(e.kind()))),
+                    Poll::Ready(Err(e)) => return Poll::Ready(Err(PumpError::read(e))),
                     Poll::Ready(Ok(0)) => return Poll::Ready(Err(PumpError::Incomplete)),
                     Poll::Ready(Ok(taken)) => {
                         *left -= taken as u64;

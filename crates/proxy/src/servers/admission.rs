@@ -8,6 +8,7 @@ use model::{Cause, Moment, Service};
 
 use super::{NoServer, Place, Servers};
 use crate::client::client_gone;
+use crate::failure::client_failed;
 use crate::roster::Phase;
 
 impl Servers<'_> {
@@ -19,6 +20,11 @@ impl Servers<'_> {
         now: Moment,
     ) -> Result<(Slot, Moment), NoServer> {
         let ask = Ask { key: self.key, affinity: self.affinity, avoid: &self.tries.failed };
+        // A request that was cancelled before it was sent does no harm; one that is sent and reset at
+        // once may be taken for an attack by the server, at the expense of others on its connection.
+        if let Some(why) = client.stream.abandoned() {
+            return Err(client_failed(why).into());
+        }
         client.entry.set(Phase::Queued);
         client.record.considers(self.live, &ask, now);
         let elsewhere = self.tries.elsewhere(self.worker, self.live, self.key);

@@ -7,7 +7,7 @@ use model::Cause;
 use wire::http1::ResponseError;
 
 use crate::body::BodyError;
-use crate::http2::PROTOCOL_VIOLATED;
+use crate::http2::StreamError;
 
 /// Why an exchange failed.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ impl ClientError {
     /// (`begun`) after.
     pub(super) fn of_break(source: Option<io::Error>, kept: bool, begun: bool) -> ClientError {
         // The peer violated the protocol; the network is not at fault.
-        if source.as_ref().is_some_and(|source| source.kind() == PROTOCOL_VIOLATED) {
-            return ClientError::Malformed("what came is not HTTP/2");
+        if let Some(StreamError::Violation(violation)) = source.as_ref().map(StreamError::of) {
+            return ClientError::Malformed(violation.rule);
         }
         if begun { ClientError::Incomplete(source) } else { ClientError::Closed { kept, source } }
     }

@@ -11,7 +11,7 @@ use wire::http1::RequestBody;
 
 use super::exchange::Exchange;
 use super::link::Link;
-use super::{WEBSOCKET, WINDOW_MAX_BYTES};
+use super::{StreamError, WEBSOCKET, WINDOW_MAX_BYTES};
 use crate::Stream;
 
 /// Receive window of all streams of a connection together.
@@ -27,6 +27,10 @@ const UNKNOWN_LENGTH_BYTES: i64 = 256;
 /// Maximum reserved for one body: a longer one moves on as the peer reads. A quarter of the initial
 /// window, since peers send updates only after half of the window.
 const PROMISED_MAX_BYTES: i64 = 16 * 1024;
+
+/// With more unsent bytes than this, further requests use another connection: their heads are not
+/// subject to flow control.
+const UNSENT_MAX_BYTES: usize = 256 * 1024;
 
 /// Reads in a row before other tasks get their turn.
 const READS_MAX: usize = 4;
@@ -46,11 +50,11 @@ pub struct Http2Driver {
 
 impl Http2Client {
     /// Starts HTTP/2 on a new connection, and waits for the server's settings, with which it must
-    /// start as well (RFC 9113 section 3.4). Has no time limit of its own.
+    /// start as well (RFC 9113 section 3.4), until these allow a request. Has no time limit of its
+    /// own.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the server closed before; [`super::PROTOCOL_VIOLATED`] when its bytes
-    /// are not HTTP/2.
+    /// The server closed before, or its bytes are not HTTP/2; see [`StreamError::of`].
     pub async fn start(
         stream: Stream,
         head_max_bytes: u32,
@@ -68,12 +72,13 @@ impl Http2Client {
         let mut driver = Http2Driver { link: Rc::clone(&link), closing: false };
         poll_fn(|cx| {
             let moved = driver.poll_move(cx);
-            if driver.link.state().engine.is_established() {
-                return Poll::Ready(Ok(()));
-            }
+            let engine = &driver.link.state().engine;
             match moved {
                 Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
                 Poll::Ready(Ok(())) => Poll::Ready(Err(ErrorKind::UnexpectedEof.into())),
+                Poll::Pending if engine.is_established() && engine.streams_max() > 0 => {
+                    Poll::Ready(Ok(()))
+                }
                 Poll::Pending => Poll::Pending,
             }
         })
@@ -101,9 +106,13 @@ impl Http2Client {
 
     /// Returns whether a request with such a body can be sent without waiting for the bodies of
     /// other exchanges: whether the connection's send window (RFC 9113 section 6.9) has room for
-    /// it. Uploads that the server does not read use that window up.
+    /// it. Uploads that the server does not read use that window up. Also returns false while the
+    /// server does not read the heads that were sent before.
     pub fn has_room_for(&self, body: RequestBody) -> bool {
         let state = self.link.state();
+        if state.engine.unsent() > UNSENT_MAX_BYTES {
+            return false;
+        }
         needed(body).is_none_or(|bytes| bytes <= state.engine.send_window() - state.promised)
     }
 
@@ -115,6 +124,10 @@ impl Http2Client {
         let promised = needed(body).unwrap_or(0);
         state.slot(key).promised = promised;
         state.promised += promised;
+        if state.ended.is_some() {
+            // It has ended since it was chosen; nothing will be sent.
+            state.slot(key).fail(StreamError::Refused);
+        }
         Stream::from_exchange(Exchange::new(Rc::clone(&self.link), key))
     }
 
@@ -164,8 +177,8 @@ impl Http2Driver {
         }
         match link.state().ended {
             None => Poll::Pending,
-            Some(ErrorKind::UnexpectedEof) => Poll::Ready(Ok(())),
-            Some(kind) => Poll::Ready(Err(kind.into())),
+            Some(StreamError::Connection(ErrorKind::UnexpectedEof)) => Poll::Ready(Ok(())),
+            Some(why) => Poll::Ready(Err(why.into())),
         }
     }
 }

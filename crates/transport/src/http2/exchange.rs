@@ -4,10 +4,10 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use http2::{SendError, StreamKey};
+use http2::StreamKey;
 use tokio::io::ReadBuf;
 
-use super::failure::{STREAM_REFUSED, UNENCODABLE};
+use super::StreamError;
 use super::link::{Link, State};
 use crate::Stream;
 
@@ -80,8 +80,8 @@ impl Exchange {
 
     fn write(&self, cx: &mut Context<'_>, bytes: &[u8], last: bool) -> Poll<io::Result<usize>> {
         let state = &mut *self.link.state();
-        if let Some(kind) = state.slot(self.key).failed {
-            return Poll::Ready(Err(kind.into()));
+        if let Some(why) = state.slot(self.key).failed {
+            return Poll::Ready(Err(why.into()));
         }
         let of_head = if state.engine.awaits_head(self.key) {
             write_head(state, self.key, bytes, last)?
@@ -109,15 +109,15 @@ impl Exchange {
         if slot.sent {
             return Ok(());
         }
-        if let Some(kind) = slot.failed {
-            return Err(kind.into());
+        if let Some(why) = slot.failed {
+            return Err(why.into());
         }
         let sent = if trailers.is_empty() {
             state.engine.send_data(self.key, &[], true, state.now).map(|_| ())
         } else {
             state.engine.send_trailers(self.key, trailers)
         };
-        sent.map_err(of_send)?;
+        sent.map_err(StreamError::from)?;
         state.slot(self.key).sent = true;
         state.sends();
         Ok(())
@@ -148,15 +148,20 @@ impl Exchange {
         std::mem::take(&mut self.link.state().slot(self.key).trailers)
     }
 
-    /// Ready when the stream has ended early, with the error kind.
-    pub(crate) fn poll_abandoned(&self, cx: &mut Context<'_>) -> Poll<ErrorKind> {
+    /// Ready when the stream has ended early, with the reason.
+    pub(crate) fn poll_abandoned(&self, cx: &mut Context<'_>) -> Poll<StreamError> {
         let state = &mut *self.link.state();
         let slot = state.slot(self.key);
-        if let Some(kind) = slot.failed {
-            return Poll::Ready(kind);
+        if let Some(why) = slot.failed {
+            return Poll::Ready(why);
         }
         slot.reader.wait(cx);
         Poll::Pending
+    }
+
+    /// Returns why the stream has ended early.
+    pub(crate) fn abandoned(&self) -> Option<StreamError> {
+        self.link.state().slot(self.key).failed
     }
 }
 
@@ -194,15 +199,15 @@ fn write_head(state: &mut State, key: StreamKey, bytes: &[u8], last: bool) -> io
 }
 
 fn send_head(state: &mut State, key: StreamKey, text: &[u8], ends: bool) -> io::Result<()> {
-    let sent = state.engine.send_head(key, text, ends).map_err(of_send);
+    let sent = state.engine.send_head(key, text, ends).map_err(StreamError::from);
     let is_final = !state.engine.awaits_head(key);
     let slot = state.slot(key);
     match sent {
         Ok(()) => slot.sent = ends && is_final,
         // There will be no response.
-        Err(ref error) => slot.fail(error.kind()),
+        Err(why) => slot.fail(why),
     }
-    sent
+    Ok(sent?)
 }
 
 fn poll_write_body(
@@ -212,7 +217,7 @@ fn poll_write_body(
     body: &[u8],
     last: bool,
 ) -> Poll<io::Result<usize>> {
-    let count = state.engine.send_data(key, body, last, state.now).map_err(of_send)?;
+    let count = state.engine.send_data(key, body, last, state.now).map_err(StreamError::from)?;
     let slot = state.slot(key);
     if count == 0 {
         slot.writer.wait(cx);
@@ -225,15 +230,4 @@ fn poll_write_body(
         state.promised -= kept;
     }
     Poll::Ready(Ok(count))
-}
-
-fn of_send(error: SendError) -> io::Error {
-    match error {
-        SendError::Ended => ErrorKind::BrokenPipe.into(),
-        SendError::Leaving => STREAM_REFUSED.into(),
-        SendError::Unencodable => UNENCODABLE.into(),
-        SendError::NoExtendedConnect => {
-            io::Error::new(ErrorKind::Unsupported, "the server takes no extended CONNECT")
-        }
-    }
 }

@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice};
 use std::task::{Context, Poll, ready};
 
-use http2::{Config, Connection, Event, Refusal, Role, Scratch, StreamKey, Violation};
+use http2::{Config, Connection, Event, Refusal, Role, Scratch, StreamKey};
 use model::Moment;
 use tokio::io::ReadBuf;
 
-use super::failure::{of_end, of_violation};
-use super::slot::{Slot, Waiter, unread_bytes};
+use super::StreamError;
+use super::slot::{Slot, Waiter, held_bytes};
 use crate::Stream;
 
 /// Size of one read: four of the largest frames.
 const READ_BYTES: usize = 64 * 1024;
 
-/// With more unread bytes on a thread, the windows of its connections stop growing.
-const UNREAD_MAX_BYTES: usize = 64 << 20;
+/// With more memory for unread bytes on a thread, the windows of its connections become small.
+const HELD_MAX_BYTES: usize = 64 << 20;
 
 /// Buffers that all connections of a thread share: they are only used while one receives.
 struct Buffers {
@@ -43,8 +43,6 @@ pub(super) enum Notice {
     /// A request arrived on a new stream.
     Request(StreamKey),
     Refused(Refusal),
-    /// The connection ends because of it.
-    Violation(Violation),
 }
 
 /// The state of a connection.
@@ -55,7 +53,7 @@ pub(super) struct State {
     /// What the task that serves a client has not been told yet.
     pub(super) notices: VecDeque<Notice>,
     /// Why nothing more will be received.
-    pub(super) ended: Option<ErrorKind>,
+    pub(super) ended: Option<StreamError>,
     /// Nothing more can be sent.
     broken: bool,
     /// The task that receives and sends. It waits only if no output is pending.
@@ -153,8 +151,8 @@ impl State {
     }
 
     fn receive(&mut self, mut input: &[u8], scratch: &mut Scratch) {
-        if unread_bytes() > UNREAD_MAX_BYTES {
-            self.engine.shrink_windows();
+        if held_bytes() > HELD_MAX_BYTES {
+            self.engine.shrink_windows(self.now);
         }
         loop {
             let (count, event) = self.engine.receive(input, scratch, self.now);
@@ -190,22 +188,19 @@ impl State {
                 slot.ended = true;
                 slot.reader.wake();
             }
-            Event::Ended { stream, why } => self.slot(stream).fail(of_end(why)),
+            Event::Ended { stream, why } => self.slot(stream).fail(why.into()),
             Event::Refused(refusal) => self.notices.push_back(Notice::Refused(refusal)),
             Event::GoingAway(_) => {}
-            Event::Violation(violation) => {
-                self.notices.push_back(Notice::Violation(violation));
-                self.end(of_violation(violation));
-            }
+            Event::Violation(violation) => self.end(StreamError::Violation(violation)),
         }
     }
 
     /// Ends the connection, with all streams that are not complete.
-    fn end(&mut self, kind: ErrorKind) {
+    fn end(&mut self, why: StreamError) {
         if self.ended.is_none() {
-            self.ended = Some(kind);
+            self.ended = Some(why);
             for slot in &mut self.slots {
-                slot.fail(kind);
+                slot.fail(why);
             }
         }
     }
@@ -213,7 +208,7 @@ impl State {
     /// Ends the connection because its socket has: an HTTP/2 peer has no use for half of one.
     fn breaks(&mut self, kind: ErrorKind) {
         self.broken = true;
-        self.end(kind);
+        self.end(StreamError::Connection(kind));
     }
 
     /// Wakes the writers that have a turn.
@@ -223,9 +218,9 @@ impl State {
         }
     }
 
-    /// Wakes the connection's task if there is something to send.
+    /// Wakes the connection's task if there is something to send, or a stream that can send more.
     pub(super) fn sends(&mut self) {
-        if self.engine.has_output() {
+        if self.engine.has_output() || self.engine.has_writable() {
             self.task.wake();
         }
     }

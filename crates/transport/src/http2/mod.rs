@@ -23,7 +23,7 @@ mod slot;
 
 pub use client::{Http2Client, Http2Driver};
 pub(crate) use exchange::Exchange;
-pub use failure::{FLOODED, PROTOCOL_VIOLATED, STREAM_REFUSED, UNENCODABLE};
+pub use failure::StreamError;
 pub use http2::{Code, PREFACE, Refusal, Violation};
 pub use server::{Http2Server, Incoming, ServerSettings};
 

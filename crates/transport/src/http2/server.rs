@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 use http2::{Config, Refusal, Role, Violation};
 use model::Moment;
 
+use super::StreamError;
 use super::exchange::Exchange;
 use super::link::{Link, Notice};
 use super::{WEBSOCKET, WINDOW_MAX_BYTES};
@@ -34,6 +35,10 @@ pub struct ServerSettings {
 pub struct Http2Server {
     link: Rc<Link>,
     reads_left: u32,
+    /// Nothing is received until more output has been sent.
+    held_back: bool,
+    /// The violation that has ended the connection was returned.
+    violation_returned: bool,
 }
 
 /// Something that the client has done.
@@ -61,7 +66,7 @@ impl Http2Server {
         };
         let link = Rc::new(Link::new(stream, Role::Server, config));
         link.receive(before);
-        Http2Server { link, reads_left: 0 }
+        Http2Server { link, reads_left: 0, held_back: false, violation_returned: false }
     }
 
     /// Starts a turn of the connection's task.
@@ -83,13 +88,22 @@ impl Http2Server {
                         Incoming::Request(Stream::from_exchange(exchange))
                     }
                     Notice::Refused(refusal) => Incoming::Refused(refusal),
-                    Notice::Violation(violation) => Incoming::Violation(violation),
                 }));
+            }
+            if let Some(StreamError::Violation(violation)) = state.ended
+                && !std::mem::replace(&mut self.violation_returned, true)
+            {
+                return Poll::Ready(Some(Incoming::Violation(violation)));
             }
             if state.ended.is_some() || (state.engine.has_left() && !state.engine.has_output()) {
                 return Poll::Ready(None);
             }
+            // What a client sends causes output, so one that does not read is not read from either.
+            self.held_back = state.engine.is_congested();
             drop(state);
+            if self.held_back {
+                return Poll::Pending;
+            }
             if self.reads_left == 0 {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -101,7 +115,12 @@ impl Http2Server {
 
     /// Sends what there is. Ready when nothing is left to send.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.link.poll_flush(cx)
+        let flushed = self.link.poll_flush(cx);
+        if self.held_back && !self.link.state().engine.is_congested() {
+            self.held_back = false;
+            cx.waker().wake_by_ref();
+        }
+        flushed
     }
 
     /// Returns the underlying connection.
@@ -115,9 +134,22 @@ impl Http2Server {
         self.link.state().engine.is_established()
     }
 
+    /// Returns the number of a frame other than DATA, or of a header block, that has begun to arrive
+    /// and is not complete. Numbers of consecutive frames differ.
+    pub fn incomplete_frame(&self) -> Option<u32> {
+        self.link.state().engine.incomplete_frame()
+    }
+
     /// Returns the number of bytes sent so far.
     pub fn sent_bytes(&self) -> u64 {
         self.link.state().sent_bytes
+    }
+
+    /// Returns whether the connection is over: the client has been told that there will be no further
+    /// requests, all have been served, and everything has been sent.
+    pub fn has_left(&self) -> bool {
+        let state = self.link.state();
+        state.engine.has_left() && !state.engine.has_output()
     }
 
     /// Returns whether anything waits to be sent.
@@ -129,6 +161,12 @@ impl Http2Server {
     /// 6.8).
     pub fn go_away(&mut self) {
         self.link.state().engine.go_away();
+    }
+
+    /// Completes what [`Http2Server::go_away`] began, without waiting for the client to acknowledge
+    /// it: later requests are refused.
+    pub fn go_away_finally(&mut self) {
+        self.link.state().engine.go_away_finally();
     }
 
     /// Frees memory that an idle connection does not need.

@@ -1,10 +1,11 @@
 //! What the task of an exchange and that of its connection share about one stream.
 
 use std::cell::Cell;
-use std::io::ErrorKind;
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::ReadBuf;
+
+use super::StreamError;
 
 /// Storage of a released stream up to this size is kept for the next one.
 const KEPT_MAX_BYTES: usize = 4096;
@@ -12,13 +13,13 @@ const KEPT_MAX_BYTES: usize = 4096;
 const READ_KEPT_MAX_BYTES: usize = 128 * 1024;
 
 thread_local! {
-    /// Unread bytes of all streams of this thread.
-    static UNREAD_BYTES: Cell<usize> = const { Cell::new(0) };
+    /// Memory for received bytes of all streams of this thread.
+    static HELD_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Returns the number of received and unread bytes of all streams of this thread.
-pub(super) fn unread_bytes() -> usize {
-    UNREAD_BYTES.get()
+/// Returns the memory that holds received bytes of all streams of this thread, or is kept for them.
+pub(super) fn held_bytes() -> usize {
+    HELD_BYTES.get()
 }
 
 /// One stream, as its exchange sees it.
@@ -28,7 +29,7 @@ pub(super) struct Slot {
     /// The message has ended.
     pub(super) ended: bool,
     /// Why the stream has ended early.
-    pub(super) failed: Option<ErrorKind>,
+    pub(super) failed: Option<StreamError>,
     /// Trailer lines that were received.
     pub(super) trailers: Vec<u8>,
     /// The start of a head that is being written.
@@ -43,10 +44,10 @@ pub(super) struct Slot {
 
 impl Slot {
     /// Ready when there is something to read, the end, or an error.
-    pub(super) fn poll_unread(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorKind>> {
+    pub(super) fn poll_unread(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamError>> {
         match self.failed {
             _ if self.is_readable() => Poll::Ready(Ok(())),
-            Some(kind) => Poll::Ready(Err(kind)),
+            Some(why) => Poll::Ready(Err(why)),
             None => {
                 self.reader.wait(cx);
                 Poll::Pending
@@ -65,9 +66,9 @@ impl Slot {
     }
 
     /// Ends the stream early, unless both its messages are complete or it has ended already.
-    pub(super) fn fail(&mut self, kind: ErrorKind) {
+    pub(super) fn fail(&mut self, why: StreamError) {
         if !(self.ended && self.sent) {
-            self.failed.get_or_insert(kind);
+            self.failed.get_or_insert(why);
         }
         self.reader.wake();
         self.writer.wake();
@@ -114,8 +115,9 @@ impl Received {
             self.bytes.drain(..self.read);
             self.read = 0;
         }
+        let before = self.bytes.capacity();
         self.bytes.extend_from_slice(bytes);
-        UNREAD_BYTES.set(UNREAD_BYTES.get() + bytes.len());
+        HELD_BYTES.set(HELD_BYTES.get() + self.bytes.capacity() - before);
     }
 
     fn unread(&self) -> usize {
@@ -127,26 +129,31 @@ impl Received {
         let count = self.unread().min(buf.remaining());
         buf.put_slice(&self.bytes[self.read..self.read + count]);
         self.read += count;
-        UNREAD_BYTES.set(UNREAD_BYTES.get() - count);
         let of_heads = self.heads.min(count);
         self.heads -= of_heads;
         if self.unread() == 0 {
-            self.bytes = kept(std::mem::take(&mut self.bytes), READ_KEPT_MAX_BYTES);
-            self.read = 0;
+            self.empty(READ_KEPT_MAX_BYTES);
         }
         count - of_heads
     }
 
     fn clear(&mut self) {
-        UNREAD_BYTES.set(UNREAD_BYTES.get() - self.unread());
-        self.bytes = kept(std::mem::take(&mut self.bytes), KEPT_MAX_BYTES);
-        (self.read, self.heads) = (0, 0);
+        self.empty(KEPT_MAX_BYTES);
+        self.heads = 0;
+    }
+
+    /// Forgets all bytes; frees the storage if it is larger than `max` bytes.
+    fn empty(&mut self, max: usize) {
+        let before = self.bytes.capacity();
+        self.bytes = kept(std::mem::take(&mut self.bytes), max);
+        self.read = 0;
+        HELD_BYTES.set(HELD_BYTES.get() + self.bytes.capacity() - before);
     }
 }
 
 impl Drop for Received {
     fn drop(&mut self) {
-        self.clear();
+        HELD_BYTES.set(HELD_BYTES.get() - self.bytes.capacity());
     }
 }
 

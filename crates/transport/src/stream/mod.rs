@@ -23,7 +23,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::http2::Exchange;
+use crate::http2::{Exchange, StreamError};
 use tcp::Tcp;
 use tls::Tls;
 pub use tls::{TlsError, TlsFacts, TlsRefused};
@@ -281,12 +281,20 @@ impl Stream {
         }
     }
 
-    /// Ready when the peer of an HTTP/2 stream has cancelled it, with the error kind (RFC 9113
-    /// section 5.4.2). On others, reading shows that.
-    pub fn poll_abandoned(&self, cx: &mut Context<'_>) -> Poll<io::ErrorKind> {
+    /// Ready when an HTTP/2 stream has ended early, mostly because its peer has cancelled it (RFC
+    /// 9113 section 5.4.2), with the reason. On others, reading shows that.
+    pub fn poll_abandoned(&self, cx: &mut Context<'_>) -> Poll<StreamError> {
         match &self.kind {
             Kind::Http2(exchange) => exchange.poll_abandoned(cx),
             Kind::Tcp(_) | Kind::Tls(_) => Poll::Pending,
+        }
+    }
+
+    /// Returns why an HTTP/2 stream has ended early, if it has.
+    pub fn abandoned(&self) -> Option<StreamError> {
+        match &self.kind {
+            Kind::Http2(exchange) => exchange.abandoned(),
+            Kind::Tcp(_) | Kind::Tls(_) => None,
         }
     }
 

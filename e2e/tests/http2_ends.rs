@@ -143,6 +143,12 @@ fn a_header_block_must_arrive_in_time() {
         while next_silently(&mut frames).is_ok() {}
         let line = wait_for_cause(&weir, "http_request_timeout");
         assert!(line["detail"].as_str().unwrap().contains("not complete in time"), "{line}");
+        // The request beside it ends with the connection.
+        wait::until("both access lines", SOON, || {
+            let lines = weir.access();
+            let other = lines.iter().filter(|line| line["cause"] == "http2_protocol_error");
+            (other.count() == usize::from(!continues) + 1).then_some(())
+        });
         // The same connection, frame by frame, is not slow.
         let mut frames = Frames::client(weir.front()).unwrap();
         frames.headers(1, &request("GET", "/"), true).unwrap();

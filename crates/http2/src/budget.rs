@@ -15,8 +15,11 @@ const POINTS_MAX: u32 = 2_000;
 const POINTS_PER_SECOND: u64 = 100;
 /// Points gained by a request or a response.
 const POINTS_PER_HEAD: u32 = 10;
-/// Content sent for which a point is gained: Go's client, for example, sends two `WINDOW_UPDATE`
-/// frames for each 4 KiB that it reads.
+/// Points gained by a DATA frame that is sent: some peers answer each with two `WINDOW_UPDATE`
+/// frames.
+const POINTS_PER_DATA: u32 = 2;
+/// Content sent for which another point is gained: Go's client, for example, sends two
+/// `WINDOW_UPDATE` frames for each 4 KiB that it reads.
 const SENT_BYTES_PER_POINT: u32 = 1024;
 
 /// How many more resets are allowed at most, and at first. Each stream that is not reset allows
@@ -71,11 +74,11 @@ impl Budget {
         self.earn(POINTS_PER_HEAD);
     }
 
-    /// Counts content that was sent.
-    pub(crate) fn sent(&mut self, bytes: usize) {
+    /// Counts content that was sent, in so many new DATA frames.
+    pub(crate) fn sent(&mut self, bytes: usize, frames: u32) {
         let bytes = self.sent_bytes.saturating_add(bytes as u32);
         self.sent_bytes = bytes % SENT_BYTES_PER_POINT;
-        self.earn(bytes / SENT_BYTES_PER_POINT);
+        self.earn(bytes / SENT_BYTES_PER_POINT + frames * POINTS_PER_DATA);
     }
 
     fn earn(&mut self, points: u32) {
@@ -155,10 +158,13 @@ mod tests {
             let mut left: usize = 100 * 1024;
             while left > 0 {
                 let bytes = piece.min(left);
-                budget.sent(bytes);
+                budget.sent(bytes, 0);
                 left -= bytes;
             }
             budget.spend(100, "updates", Moment::ZERO).unwrap();
+            assert!(budget.spend(1, "updates", Moment::ZERO).is_err(), "{piece}");
+            budget.sent(1, 1);
+            budget.spend(2, "updates", Moment::ZERO).unwrap();
             assert!(budget.spend(1, "updates", Moment::ZERO).is_err(), "{piece}");
         }
     }

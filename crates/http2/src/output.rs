@@ -6,10 +6,10 @@ use crate::hpack::Encoder;
 /// Bytes waiting for the peer to take them.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
-    /// Acknowledgements, `WINDOW_UPDATE`, GOAWAY: sent before any stream frame that has not begun.
+    /// PING, `WINDOW_UPDATE`, GOAWAY: sent before any of `frames` that has not begun.
     control: Vec<u8>,
     control_sent: usize,
-    /// HEADERS, DATA and `RST_STREAM`, in order.
+    /// Frames of streams and acknowledgements of SETTINGS, in order.
     frames: Vec<u8>,
     frames_sent: usize,
     /// Unsent bytes at the start whose order is fixed: the frame that was sent in part, and all that
@@ -83,7 +83,7 @@ impl Output {
         self.control.is_empty() && self.frames.is_empty()
     }
 
-    /// Returns the number of unsent bytes in stream frames.
+    /// Returns the number of unsent bytes in `frames`.
     pub(crate) fn frames_len(&self) -> usize {
         self.frames.len() - self.frames_sent
     }
@@ -97,8 +97,8 @@ impl Output {
         crate::frame::put(&mut self.control, kind, flags, stream, payload);
     }
 
-    /// Appends a control frame that must not overtake the frames of streams: what is written from now
-    /// on depends on it, what was written before does not.
+    /// Appends a control frame after the frames of streams that are waiting. For acknowledgements of
+    /// settings: the peer applies them to all that follows, and those frames were written before.
     pub(crate) fn put_ordered(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         if self.frames_len() == 0 {
             self.put_control(kind, flags, stream, payload);
@@ -203,6 +203,7 @@ impl Output {
 
     /// Fixes the order of the present bytes: later control frames go after them.
     pub(crate) fn commit(&mut self) {
+        self.make_room();
         if self.control_len() > 0 {
             if self.cut == self.frames_len() {
                 // All of it was committed before.
@@ -305,6 +306,20 @@ mod tests {
             output.commit();
             assert!(all(&output).starts_with(&committed), "after {sent}");
         }
+    }
+
+    /// A peer that causes control frames and never reads all of the output.
+    #[test]
+    fn sent_bytes_are_removed_from_a_committed_buffer_too() {
+        let mut output = Output::default();
+        output.put(DATA, 0, 1, &[1; 100]);
+        for _ in 0..10_000 {
+            output.put_control(PING, 0, 0, &[9; 8]);
+            output.commit();
+            output.advance(17);
+            assert!(!output.is_empty());
+        }
+        assert!(output.frames.capacity() < 8 * KEPT_MAX_BYTES, "{}", output.frames.capacity());
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl WindowSize {
         begins
     }
 
-    /// Called when the PING was acknowledged. Returns whether there was one.
+    /// Called when a PING with [`PROBE`] was acknowledged. Returns whether one had been sent.
     pub(crate) fn ends_probe(&mut self, now: Moment) -> bool {
         let Some(probe) = self.probe.take() else { return false };
         self.rests_until = now + now.since(probe.sent);
@@ -135,7 +135,10 @@ impl SharedWindow {
         let change = (wanted - self.size).max(-self.credit);
         self.size += change;
         self.credit += change;
-        if self.credit < self.announced_at || self.credit == 0 {
+        // Streams that are not read may hold more than half of the window: the others get credit once
+        // half of what they can use was consumed.
+        let is_little = self.credit < self.announced_at && self.credit < self.left;
+        if self.credit == 0 || is_little {
             return None;
         }
         let more = std::mem::take(&mut self.credit);
@@ -219,6 +222,20 @@ mod tests {
         let _ = shared.credit(400);
         assert_eq!(shared.size, 1_000);
         assert!(!shared.receive(1_001));
+    }
+
+    /// However much of the window is held by streams that are not read, the others move on.
+    #[test]
+    fn unread_streams_do_not_stop_the_others() {
+        for unread in [0, 500, 510, 900, 999] {
+            let mut shared = SharedWindow::new(1_000);
+            assert!(shared.receive(unread));
+            for _ in 0..10_000 {
+                assert!(shared.left > 0, "{unread} unread");
+                assert!(shared.receive(1));
+                let _ = shared.credit(1);
+            }
+        }
     }
 
     #[test]

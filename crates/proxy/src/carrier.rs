@@ -19,11 +19,11 @@ pub(crate) struct Carrier {
     long_fields: Rc<LongFields>,
 }
 
-/// Whether requests with long fields share connections to a server. Some servers end the whole
-/// connection because of one, at the expense of the other requests on it.
+/// Whether requests with long fields share connections to a server with other requests. Some servers
+/// end the whole connection because of one, at the expense of the others.
 #[derive(Default)]
 pub(crate) struct LongFields {
-    /// Until then, they get connections of their own.
+    /// Until then, they share connections with each other only.
     apart_until: Cell<Moment>,
 }
 
@@ -33,7 +33,7 @@ const FIELD_SHARED_MAX_BYTES: usize = 4 * 1024;
 const APART_FOR: Duration = Duration::from_secs(600);
 
 impl LongFields {
-    /// Returns whether this request must have a connection of its own.
+    /// Returns whether this request must not share a connection with ordinary ones.
     pub(crate) fn keep_apart(&self, request: &RequestHead, now: Moment) -> bool {
         self.is_active(now) && has_long_field(request)
     }
@@ -45,7 +45,8 @@ impl LongFields {
 }
 
 fn has_long_field(request: &RequestHead) -> bool {
-    request.fields().any(|field| field.value.len() > FIELD_SHARED_MAX_BYTES)
+    let is_long = |length: usize| length > FIELD_SHARED_MAX_BYTES;
+    is_long(request.target().len()) || request.fields().any(|field| is_long(field.value.len()))
 }
 
 impl Carrier {
@@ -58,9 +59,10 @@ impl Carrier {
         Carrier { client, judged: Cell::new(false), private, long_fields }
     }
 
-    /// Notes that it has ended while it carried this request, among others.
-    pub(crate) fn ended_with(&self, request: &RequestHead, now: Moment) {
-        if has_long_field(request) {
+    /// Notes that a request has failed that it carried, among others. If it has ended, and not only
+    /// announced that it will, a long field may be the cause.
+    pub(crate) fn failed_with(&self, request: &RequestHead, now: Moment) {
+        if self.client.has_ended() && has_long_field(request) {
             self.long_fields.apart_until.set(now + APART_FOR);
         }
     }

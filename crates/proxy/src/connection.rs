@@ -77,9 +77,9 @@ async fn serve_requests(
     (mut begun, mut until): (bool, Option<Moment>),
 ) -> Option<Parked> {
     loop {
-        let timeout = client.settings().timeouts.idle;
-        let until = until.take().unwrap_or_else(|| os::clock::now() + timeout);
-        match next(worker, &mut client, until).await {
+        let now = os::clock::now();
+        let until = until.take().unwrap_or_else(|| now + client.settings().timeouts.idle);
+        match next(worker, &mut client, (now, until)).await {
             Next::Request => {}
             Next::Silence => return Some(client.park(begun, until, held)),
             Next::End => {
@@ -129,7 +129,7 @@ enum Next {
 }
 
 /// Waits for the start of a request without holding memory.
-async fn next(worker: &Rc<Worker>, client: &mut Client, until: Moment) -> Next {
+async fn next(worker: &Rc<Worker>, client: &mut Client, (now, until): (Moment, Moment)) -> Next {
     if !client.buffer.is_empty() {
         return Next::Request;
     }
@@ -144,7 +144,7 @@ async fn next(worker: &Rc<Worker>, client: &mut Client, until: Moment) -> Next {
         let last = worker.shared.draining() || via.live.is_closing();
         if last { Poll::Ready(Ok(0)) } else { Poll::Pending }
     });
-    let parked_at = os::clock::now() + PARKED_AFTER;
+    let parked_at = now + PARKED_AFTER;
     let begun = watchdog.until(until.min(parked_at), readable).await;
     client.entry.set(Phase::Busy);
     match begun {

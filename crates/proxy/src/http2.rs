@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use model::{Cause, Moment};
 use transport::Stream;
-use transport::http2::{Http2Server, Incoming, Refusal, ServerSettings, Violation};
+use transport::http2::{Code, Http2Server, Incoming, Refusal, ServerSettings, Violation};
 
 use crate::account;
 use crate::buffer::Buffer;
@@ -30,6 +30,8 @@ use crate::worker::Worker;
 /// How long Weir keeps reading after the last stream from a client that acknowledges nothing: closing
 /// with unread bytes would reset the connection and lose the last frames sent.
 const LINGER_MAX: Duration = Duration::from_secs(2);
+/// How long Weir keeps sending to a client and reading from it after the last stream at most.
+const END_MAX: Duration = Duration::from_secs(30);
 /// How long requests that cross with GOAWAY are served, if the client does not acknowledge that.
 const CROSSING_MAX: Duration = Duration::from_secs(1);
 /// A connection without streams for this long gives up the memory that it would need for the next.
@@ -76,8 +78,10 @@ enum Stage {
     Leaving {
         until: Moment,
     },
-    /// Later requests are refused.
-    Left,
+    /// Later requests are refused. `until`: how long the client may take to read what is left.
+    Left {
+        until: Moment,
+    },
 }
 
 /// Serves the connection in a task of its own, which is smaller than one for HTTP/1.1: each stream
@@ -138,9 +142,14 @@ impl Serving {
         self.now = os::clock::now();
         self.lanes.begin_turn(cx);
         self.connection.begin_turn(self.now);
-        if self.stage == Stage::Open && (self.worker.shared.leaving() || self.via.live.is_closing())
-        {
-            self.leave();
+        if self.is_last() {
+            match self.stage {
+                Stage::Open => self.leave(),
+                Stage::Greeting { until } => {
+                    self.stage = Stage::Greeting { until: until.min(self.now + CROSSING_MAX) };
+                }
+                Stage::Leaving { .. } | Stage::Left { .. } => {}
+            }
         }
         client::follow(&self.worker, &mut self.via, &mut self.origin, self.connection.connection());
         let before = self.connection.sent_bytes();
@@ -177,6 +186,9 @@ impl Serving {
         if self.lanes.poll() && before > 0 && self.lanes.busy() == 0 {
             self.idle_since = self.now;
             self.shrunk = false;
+            if let Stage::Left { until } = &mut self.stage {
+                *until = self.now + LINGER_MAX;
+            }
         }
     }
 
@@ -191,6 +203,11 @@ impl Serving {
             Incoming::Refused(refusal) => self.record_refusal(refusal),
             Incoming::Violation(violation) => self.record_violation(violation),
         }
+    }
+
+    /// Returns whether the connection must not wait for further requests.
+    fn is_last(&self) -> bool {
+        self.worker.shared.leaving() || self.via.live.is_closing()
     }
 
     fn leave(&mut self) {
@@ -212,7 +229,7 @@ impl Serving {
         let due = match self.stage {
             Stage::Greeting { until } | Stage::Leaving { until } => until,
             _ if self.lanes.busy() > 0 => self.now + self.idle_max(),
-            Stage::Left => self.now + LINGER_MAX,
+            Stage::Left { until } => until,
             _ if !self.shrunk => self.idle_since + self.idle_max().min(SHRINKS_AFTER),
             Stage::Open => self.idle_since + self.idle_max(),
         };
@@ -227,8 +244,9 @@ impl Serving {
     fn goes_on(&mut self) -> bool {
         self.now = os::clock::now();
         if self.frame_due.is_some_and(|(_, due)| self.now >= due) {
-            let detail = "a frame or a header block was not complete in time";
-            self.record_end(Reason { cause: Cause::HttpRequestTimeout, detail });
+            let rule = "a frame or a header block was not complete in time";
+            self.connection.fail(Violation { code: Code::PROTOCOL_ERROR, rule });
+            self.record_end(Reason { cause: Cause::HttpRequestTimeout, detail: rule });
             return false;
         }
         let is_busy = self.lanes.busy() > 0;
@@ -236,22 +254,26 @@ impl Serving {
         match stage {
             Stage::Leaving { .. } => {
                 self.connection.go_away_finally();
-                self.stage = Stage::Left;
+                self.stage = Stage::Left { until: self.now + LINGER_MAX };
             }
-            Stage::Open | Stage::Left if is_busy => {}
+            Stage::Open | Stage::Left { .. } if is_busy => {}
             Stage::Open if self.now < self.idle_since + self.idle_max() => {
                 self.shrunk = true;
+                self.progresses();
                 self.lanes.trim();
                 self.connection.shrink();
             }
             // All streams are answered but not fully sent: wait as long as the client acknowledges
             // data.
-            Stage::Open | Stage::Left if self.connection.has_unsent() && self.progresses() => {
+            Stage::Open if self.connection.has_unsent() && self.progresses() => {
                 self.idle_since = self.now;
+            }
+            Stage::Left { .. } if self.connection.has_unsent() && self.progresses() => {
+                self.stage = Stage::Left { until: self.now + LINGER_MAX };
             }
             Stage::Open => self.leave(),
             // A client whose settings did not arrive in time has sent no request.
-            Stage::Greeting { .. } | Stage::Left => return false,
+            Stage::Greeting { .. } | Stage::Left { .. } => return false,
         }
         true
     }
@@ -267,31 +289,33 @@ impl Serving {
         // From here on each wake of a lane wakes this task.
         self.lanes.end_turn();
         self.progresses();
+        let ends = os::clock::now() + END_MAX;
         loop {
             let last_words = poll_fn(|cx| {
                 let sent = self.connection.poll_flush(cx);
                 if self.poll_last_lanes().is_ready() { sent } else { Poll::Pending }
             });
-            let sent = watchdog.until(os::clock::now() + LINGER_MAX, last_words).await;
-            if sent.is_some() || !self.progresses() {
+            let now = os::clock::now();
+            let sent = watchdog.until(now + LINGER_MAX, last_words).await;
+            if sent.is_some() || now >= ends || !self.progresses() {
                 break;
             }
         }
-        self.linger(watchdog).await;
+        self.linger(watchdog, ends).await;
         poll_fn(|_| self.poll_last_lanes()).await;
     }
 
     /// Waits for the client to close, as long as it takes what the kernel holds for it.
-    async fn linger(&mut self, watchdog: &mut Watchdog) {
-        let is_last = self.worker.shared.leaving() || self.via.live.is_closing();
-        let quiet_max = if is_last { LAST_QUIET_MAX } else { LINGER_MAX };
+    async fn linger(&mut self, watchdog: &mut Watchdog, ends: Moment) {
         let mut buffer = Buffer::new(Rc::clone(&self.worker.buffers));
         loop {
-            let until = os::clock::now() + LINGER_MAX;
+            let now = os::clock::now();
+            let until = now + LINGER_MAX;
+            let quiet_max = if self.is_last() { LAST_QUIET_MAX } else { LINGER_MAX };
             let patience = Patience { until, quiet_max, bytes_max: u64::MAX };
             let connection = self.connection.connection();
             let is_silent = linger(connection, &mut buffer, watchdog, patience).await;
-            if !is_silent || !self.progresses() {
+            if !is_silent || now >= ends || !self.progresses() {
                 return;
             }
         }

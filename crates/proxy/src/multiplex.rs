@@ -97,11 +97,6 @@ impl Server {
         }
     }
 
-    /// Returns whether a request must not share a connection.
-    fn isolates(&self, want: Want<'_>, now: Moment) -> bool {
-        want.private || self.long_fields.keep_apart(want.request, now)
-    }
-
     /// Opens a stream on an existing connection that has room.
     fn take(
         &self,
@@ -130,10 +125,11 @@ impl Multiplexed {
     ) -> Option<Box<ServerConnection>> {
         let servers = self.servers.borrow();
         let server = servers.get(key)?;
-        if server.isolates(want, now) {
-            return None;
+        let body = want.request.body();
+        if server.long_fields.keep_apart(want.request, now) {
+            return servers.get(&key.clone().for_long_fields())?.take(body, buffers, now);
         }
-        server.take(want.request.body(), buffers, now)
+        server.take(body, buffers, now)
     }
 
     /// Opens a stream on a connection that is opened for it, or was just opened by another request.
@@ -144,9 +140,13 @@ impl Multiplexed {
         want: Want<'_>,
         buffers: &Rc<BufferPool>,
     ) -> Result<Box<ServerConnection>, NoConnection> {
-        let server = self.server(reach.key(endpoint));
+        let key = reach.key(endpoint);
+        let mut server = self.server(key.clone());
+        if server.long_fields.keep_apart(want.request, os::clock::now()) {
+            server = self.server(key.for_long_fields());
+        }
         let body = want.request.body();
-        if server.isolates(want, os::clock::now()) {
+        if want.private {
             open_private(&server, reach, endpoint, body, buffers).await
         } else {
             open_shared(&server, reach, endpoint, body, buffers).await
@@ -196,8 +196,7 @@ async fn open_shared(
     if let Some((_, cause)) = server.failed.get().filter(|(at, _)| *at > begun) {
         return Err(NoConnection { cause, judged: true });
     }
-    // The semaphore is never closed: this is a timeout. The request that dials is judged for
-    // it.
+    // The semaphore is never closed: this is a timeout. The request that dials is judged for it.
     let Some(Ok(_turn)) = turn else {
         return Err(NoConnection { cause: Cause::ConnectionTimeout, judged: true });
     };
@@ -214,10 +213,9 @@ async fn open_shared(
     Ok(stream)
 }
 
-/// Opens the only stream of a dedicated connection, for a request that may be the cause that shared
-/// connections end. At most [`PRIVATE_MAX`] such
-/// connections are open to a server; if no permit is available within the connect timeout, the
-/// request shares a connection after all.
+/// Opens the only stream of a dedicated connection, for a request whose last shared connection ended:
+/// the request itself may be the cause. At most [`PRIVATE_MAX`] such connections are open to a server;
+/// if no permit is available within the connect timeout, the request shares a connection after all.
 async fn open_private(
     server: &Server,
     reach: &Reach<'_>,

@@ -58,6 +58,15 @@ pub(crate) struct Key {
     /// Includes the name that was verified: one address may answer for several.
     tls: Option<(ByPointer, Option<ServerName<'static>>)>,
     http: HttpVersion,
+    /// For requests with long fields, which share connections only with each other.
+    long_fields: bool,
+}
+
+impl Key {
+    /// Returns the key of the connections for requests with long fields.
+    pub(crate) fn for_long_fields(self) -> Key {
+        Key { long_fields: true, ..self }
+    }
 }
 
 /// Two configurations are equal if they are the same object (`crate::tls`).
@@ -99,7 +108,7 @@ impl Reach<'_> {
     pub(crate) fn key(&self, endpoint: &Endpoint) -> Key {
         let tls =
             self.tls.map(|config| (ByPointer(Arc::clone(config)), self.server_name(endpoint).ok()));
-        Key { address: endpoint.row.address, tls, http: self.service.http }
+        Key { address: endpoint.row.address, tls, http: self.service.http, long_fields: false }
     }
 
     /// Returns whether a connection can be used for other clients, too.

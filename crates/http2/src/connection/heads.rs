@@ -8,6 +8,7 @@ use crate::error::{Code, Refusal, Violation};
 use crate::frame::{Head, flag, number, unpadded};
 use crate::head::{Fault, HeadReader, Message, ResponseContext, Scratch};
 use crate::streams::{Receiving, Stream, StreamKey};
+use wire::http1::INFORMATIONAL_MAX;
 
 /// A header block that is not complete.
 #[derive(Debug)]
@@ -22,10 +23,6 @@ pub(super) struct Block {
 /// endless block is not (CONTINUATION flood, CVE-2024-27316).
 const BLOCK_PER_HEAD: usize = 4;
 const BLOCK_MIN_BYTES: usize = 64 * 1024;
-
-/// Maximum number of informational responses to a request: the caller keeps them until they are
-/// read.
-const INFORMATIONAL_MAX: u8 = 16;
 
 /// What a request costs that crosses with the final GOAWAY.
 const CROSSING_POINTS: u32 = 5;
@@ -224,6 +221,7 @@ impl Connection {
         } else {
             stream.upgrade = upgrade;
             stream.informational += 1;
+            // The caller keeps them until they are read.
             if stream.informational > INFORMATIONAL_MAX {
                 let rule = "too many informational responses";
                 return self.stream_violated(key, Violation::protocol(rule));

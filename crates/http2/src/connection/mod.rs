@@ -1,6 +1,7 @@
 //! A connection: its state and its interface.
 
 mod control;
+mod credit;
 mod heads;
 mod interface;
 mod receive;
@@ -186,13 +187,13 @@ impl Connection {
             || self.output.frames_len() > CONGESTED_FRAMES_BYTES
     }
 
-    /// Returns the number of unsent bytes of heads, content and resets.
+    /// Returns the number of unsent bytes, without PING, `WINDOW_UPDATE` and GOAWAY frames.
     pub fn unsent(&self) -> usize {
         self.output.frames_len()
     }
 
-    /// Returns the number of a frame other than DATA, or of a header block, that has begun to arrive
-    /// and is not complete. Numbers of consecutive frames differ.
+    /// Returns the number of a frame or header block that has begun to arrive and is not complete;
+    /// of DATA, only its head counts. Numbers of consecutive frames differ.
     pub fn incomplete_frame(&self) -> Option<u32> {
         (self.block.is_some() || !self.partial.is_empty()).then_some(self.completed)
     }
@@ -249,54 +250,6 @@ impl Connection {
     pub fn open(&mut self) -> StreamKey {
         let window = self.config.window_bytes;
         self.streams.add(Stream::new(Receiving::Head, self.peer.window, window))
-    }
-
-    /// Credits consumed content to the peer, which may then send as much again. Releasing a stream
-    /// credits the rest.
-    pub fn consumed(&mut self, key: StreamKey, count: usize, now: Moment) {
-        let Some(stream) = self.streams.get_mut(key) else { return };
-        let count = stream.unconsumed.min(count as u32);
-        stream.unconsumed -= count;
-        self.credit_connection(count);
-        self.credit_stream(key, count, now);
-    }
-
-    /// Credits bytes to a stream's receive window.
-    fn credit_stream(&mut self, key: StreamKey, count: u32, now: Moment) {
-        let wanted = self.window_size.window();
-        let first = self.config.window_bytes;
-        let Some(stream) = self.streams.get_mut(key) else { return };
-        if stream.receiving != Receiving::Body {
-            return;
-        }
-        stream.credit += count;
-        if stream.credit < stream.window / 2 {
-            return;
-        }
-        // The stream's window follows `wanted`; it shrinks by withholding credit.
-        let before = stream.window;
-        let window = wanted.max(before.saturating_sub(stream.credit));
-        let more = (stream.credit + window).saturating_sub(before);
-        (stream.credit, stream.window) = (0, window);
-        stream.receive_window += i64::from(more);
-        let id = stream.id;
-        // The connection's window must cover those of all streams.
-        self.shared_window.follow(before.max(first), window.max(first));
-        self.credit_connection(0);
-        if more == 0 {
-            return;
-        }
-        self.output.put_control(kind::WINDOW_UPDATE, 0, id, &more.to_be_bytes());
-        if self.window_size.begins_probe(now) {
-            self.output.put_control(kind::PING, 0, 0, &crate::window::PROBE);
-        }
-    }
-
-    /// Credits bytes to the connection's receive window.
-    fn credit_connection(&mut self, count: u32) {
-        if let Some(more) = self.shared_window.credit(count) {
-            self.output.put_control(kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
-        }
     }
 
     /// Resets a stream, so that the peer does not consider either message complete.

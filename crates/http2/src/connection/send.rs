@@ -143,24 +143,25 @@ impl Connection {
         if ends {
             stream.sending = Sending::Ended;
         }
+        let frames = self.put_data(id, &data[..taken], ends);
         if taken < data.len() && taken < DRIBBLE_BYTES && taken == window {
             self.dribbles(now);
         } else {
-            self.budget.sent(taken);
+            self.budget.sent(taken, frames);
         }
-        self.put_data(id, &data[..taken], ends);
         if ends {
             self.stops_sending(key);
         }
         Ok(taken)
     }
 
-    fn put_data(&mut self, id: u32, data: &[u8], ends: bool) {
+    /// Returns the number of new frames with content.
+    fn put_data(&mut self, id: u32, data: &[u8], ends: bool) -> u32 {
         if data.is_empty() {
             if ends && !self.output.end_with_last(id) {
                 self.output.put(kind::DATA, flag::END_STREAM, id, &[]);
             }
-            return;
+            return 0;
         }
         let payload_max = self.peer.frame_max_bytes.min(PAYLOAD_MAX_BYTES);
         // Small pieces become one frame if they wait for the peer anyway.
@@ -168,7 +169,7 @@ impl Connection {
             if ends {
                 self.output.end_with_last(id);
             }
-            return;
+            return 0;
         }
         let mut rest = data;
         while !rest.is_empty() {
@@ -177,6 +178,7 @@ impl Connection {
             let flags = if ends && rest.is_empty() { flag::END_STREAM } else { 0 };
             self.output.put(kind::DATA, flags, id, payload);
         }
+        data.len().div_ceil(payload_max) as u32
     }
 
     /// Charges the peer for opening windows by a few bytes at a time (data dribble, CVE-2019-9511).

@@ -91,7 +91,9 @@ causes! {
     /// Remove the Expect field from the client's requests.
     HttpExpectationFailed = "http_expectation_failed", Client, 417;
     /// The request head was not complete in time.
-    /// Its first byte had arrived, but its last did not within the listener's `timeouts.head`.
+    /// Its first byte had arrived, but its last did not within the listener's `timeouts.head`. Over
+    /// HTTP/2, this ends the connection without a status: a frame or a header block was not complete,
+    /// and other requests on the connection end with `http2_protocol_error`.
     ///
     /// A very slow or broken link, or an attacker that holds connections open (slowloris).
     ///

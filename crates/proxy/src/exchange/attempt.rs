@@ -6,8 +6,8 @@ use std::task::Poll;
 
 use decide::retry::leaves_work;
 use health::blame::Sent;
-use model::{Cause, Service};
-use wire::http1::{RequestBody, RequestHead, Version};
+use model::{Cause, Fault, Service};
+use wire::http1::{INFORMATIONAL_MAX, RequestBody, RequestHead, Version};
 
 use super::Exchange;
 use super::forward::Forwarding;
@@ -20,10 +20,6 @@ use crate::roster::Phase;
 use crate::server_connection::{self, Introduced, NoConnection, Reach, ServerConnection, Want};
 use crate::servers::{Chosen, Failure};
 use crate::watchdog::Direction;
-
-/// Maximum number of informational responses before a final one; a server that sends more is
-/// broken.
-const INFORMATIONAL_MAX: u32 = 16;
 
 impl Forwarding<'_, '_> {
     /// Sends the request to the server of `to` and waits for its final response head, which is then
@@ -201,8 +197,9 @@ impl Forwarding<'_, '_> {
         let sent = if is_refused { Sent::Nothing } else { self.upload.sent() };
         let shared = server.carrier.as_ref().filter(|carrier| !carrier.is_private());
         let ended_shared = shared.filter(|carrier| !carrier.is_open());
-        if let Some(carrier) = ended_shared.filter(|_| !is_refused) {
-            carrier.ended_with(&self.exchange.scratch.request, os::clock::now());
+        let is_clients = cause.fault() == Fault::Client;
+        if let Some(carrier) = ended_shared.filter(|_| !is_refused && !is_clients) {
+            carrier.failed_with(&self.exchange.scratch.request, os::clock::now());
         }
         Failure {
             waiting_for: self.upload.waiting_for(),

@@ -93,6 +93,11 @@ impl Http2Client {
         state.ended.is_none() && state.engine.accepts_requests()
     }
 
+    /// Returns whether the connection has ended; one that is only leaving still finishes exchanges.
+    pub fn has_ended(&self) -> bool {
+        self.link.state().ended.is_some()
+    }
+
     /// Returns the exchanges in progress.
     pub fn streams(&self) -> usize {
         self.link.state().engine.streams()

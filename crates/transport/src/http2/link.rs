@@ -10,14 +10,11 @@ use model::Moment;
 use tokio::io::ReadBuf;
 
 use super::StreamError;
-use super::slot::{Slot, Waiter, held_bytes};
+use super::slot::{HELD_MAX_BYTES, Slot, Waiter, held_bytes};
 use crate::Stream;
 
 /// Size of one read: four of the largest frames.
 const READ_BYTES: usize = 64 * 1024;
-
-/// With more memory for unread bytes on a thread, the windows of its connections become small.
-const HELD_MAX_BYTES: usize = 64 << 20;
 
 /// Buffers that all connections of a thread share: they are only used while one receives.
 struct Buffers {
@@ -196,7 +193,7 @@ impl State {
     }
 
     /// Ends the connection, with all streams that are not complete.
-    fn end(&mut self, why: StreamError) {
+    pub(super) fn end(&mut self, why: StreamError) {
         if self.ended.is_none() {
             self.ended = Some(why);
             for slot in &mut self.slots {

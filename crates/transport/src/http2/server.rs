@@ -95,12 +95,13 @@ impl Http2Server {
             {
                 return Poll::Ready(Some(Incoming::Violation(violation)));
             }
-            if state.ended.is_some() || (state.engine.has_left() && !state.engine.has_output()) {
+            let (ended, congested) = (state.ended.is_some(), state.engine.is_congested());
+            drop(state);
+            if ended || self.has_left() {
                 return Poll::Ready(None);
             }
             // What a client sends causes output, so one that does not read is not read from either.
-            self.held_back = state.engine.is_congested();
-            drop(state);
+            self.held_back = congested;
             if self.held_back {
                 return Poll::Pending;
             }
@@ -116,9 +117,12 @@ impl Http2Server {
     /// Sends what there is. Ready when nothing is left to send.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let flushed = self.link.poll_flush(cx);
-        if self.held_back && !self.link.state().engine.is_congested() {
-            self.held_back = false;
-            cx.waker().wake_by_ref();
+        if self.held_back {
+            let state = self.link.state();
+            if state.ended.is_some() || !state.engine.is_congested() {
+                self.held_back = false;
+                cx.waker().wake_by_ref();
+            }
         }
         flushed
     }
@@ -134,10 +138,21 @@ impl Http2Server {
         self.link.state().engine.is_established()
     }
 
-    /// Returns the number of a frame other than DATA, or of a header block, that has begun to arrive
-    /// and is not complete. Numbers of consecutive frames differ.
+    /// Returns the number of a frame or header block that has begun to arrive and whose rest the
+    /// client has not sent; of DATA, only its head counts. Numbers of consecutive frames differ.
     pub fn incomplete_frame(&self) -> Option<u32> {
-        self.link.state().engine.incomplete_frame()
+        // The rest may have arrived, but is not being received.
+        let is_known = !self.held_back;
+        is_known.then(|| self.link.state().engine.incomplete_frame()).flatten()
+    }
+
+    /// Ends the connection and all its streams, as a violation does.
+    pub fn fail(&mut self, violation: Violation) {
+        let mut state = self.link.state();
+        state.engine.fail(violation.code);
+        state.end(StreamError::Violation(violation));
+        drop(state);
+        self.violation_returned = true;
     }
 
     /// Returns the number of bytes sent so far.

@@ -9,8 +9,12 @@ use super::StreamError;
 
 /// Storage of a released stream up to this size is kept for the next one.
 const KEPT_MAX_BYTES: usize = 4096;
-/// Storage of an open stream up to this size is kept when everything has been read.
+/// Storage of an open stream up to this size is kept when everything has been read, unless memory is
+/// short.
 const READ_KEPT_MAX_BYTES: usize = 128 * 1024;
+
+/// With more memory for received bytes on a thread, the windows of its connections become small.
+pub(super) const HELD_MAX_BYTES: usize = 64 << 20;
 
 thread_local! {
     /// Memory for received bytes of all streams of this thread.
@@ -132,7 +136,8 @@ impl Received {
         let of_heads = self.heads.min(count);
         self.heads -= of_heads;
         if self.unread() == 0 {
-            self.empty(READ_KEPT_MAX_BYTES);
+            let is_short = held_bytes() > HELD_MAX_BYTES / 2;
+            self.empty(if is_short { KEPT_MAX_BYTES } else { READ_KEPT_MAX_BYTES });
         }
         count - of_heads
     }

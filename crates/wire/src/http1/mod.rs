@@ -27,3 +27,7 @@ pub use head::{FIELDS_MAX, FieldRef, Fields, HeadLimits, Parsed, Version};
 pub use known::{Known, is_same_field};
 pub use request::{METHOD_MAX_BYTES, RequestBody, RequestHead, parse_request};
 pub use response::{ResponseBody, ResponseHead, parse_response};
+
+/// Maximum number of informational responses before a final one (RFC 9110 section 15.2); a server
+/// that sends more is broken.
+pub const INFORMATIONAL_MAX: u8 = 16;

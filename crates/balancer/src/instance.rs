@@ -133,6 +133,7 @@ impl Balancer {
         let counters = Arc::new(observe::Registry::new());
         let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
         let control = start_control(&registry, &snapshot, &alarm, server_states)?;
+        configure(&counters, &registry.current());
 
         // The workers accept the waiting clients.
         sockets.grow(workers);
@@ -214,11 +215,7 @@ impl Balancer {
         self.sockets.log_shortfalls();
 
         // Counters no longer in use are dropped.
-        self.counters.retain(
-            published.generation,
-            |name| published.services.iter().any(|service| **service.name() == *name),
-            |name| snapshot.listeners.iter().any(|listener| *listener.name == *name),
-        );
+        configure(&self.counters, &published);
         self.management.apply(&before.snapshot, &snapshot, &self.registry, &self.counters);
         Ok(Applied {
             diff: config::diff(&before.snapshot, &snapshot),
@@ -355,6 +352,14 @@ impl Balancer {
             }
         }
     }
+}
+
+/// Makes the services and listeners of a configuration those that are counted.
+fn configure(counters: &observe::Registry, published: &Published) {
+    let services = published.services.iter().map(|service| Arc::clone(service.name()));
+    let listeners = published.snapshot.listeners.iter();
+    let listeners = listeners.map(|listener| Arc::clone(&listener.name));
+    counters.configure(published.generation, services, listeners);
 }
 
 /// Returns an ID that no other instance has.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::{Cause, Timings};
 
@@ -158,14 +158,12 @@ pub struct ListenerCounters {
     pub exchanges: ExchangeCounters,
 }
 
-/// One worker's counters. The maps are locked for lookup, which a worker does once per service and
-/// configuration, and for reading.
+/// One worker's counters. The maps are locked for lookup, which a worker does once for each service
+/// that it serves and configuration, and for reading.
 #[derive(Debug, Default)]
 pub struct Shard {
-    /// The configuration by which names were last dropped.
-    retained_for: AtomicU64,
-    services: Mutex<BTreeMap<Arc<str>, Arc<ServiceCounters>>>,
-    listeners: Mutex<BTreeMap<Arc<str>, Arc<ListenerCounters>>>,
+    services: Mutex<Named<ServiceCounters>>,
+    listeners: Mutex<Named<ListenerCounters>>,
     /// Access lines dropped because their reader was too slow.
     pub access_lines_dropped: Counter,
 }
@@ -185,51 +183,89 @@ impl Shard {
     /// has removed it, they are not part of any metric: an exchange that outlives its service does
     /// not bring it back into the metrics.
     pub fn service_of(&self, generation: u64, name: &Arc<str>) -> Arc<ServiceCounters> {
-        self.look_up(&self.services, generation, name)
+        lock(&self.services).look_up(generation, name)
     }
 
     /// The same for a listener.
     pub fn listener_of(&self, generation: u64, name: &Arc<str>) -> Arc<ListenerCounters> {
-        self.look_up(&self.listeners, generation, name)
-    }
-
-    fn look_up<T: Default>(
-        &self,
-        map: &Mutex<BTreeMap<Arc<str>, Arc<T>>>,
-        generation: u64,
-        name: &Arc<str>,
-    ) -> Arc<T> {
-        let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
-        // Set before a map is locked to drop names, so that a missing name is known to have been
-        // dropped.
-        if generation < self.retained_for.load(Relaxed) {
-            return map.get(name).map(Arc::clone).unwrap_or_default();
-        }
-        Arc::clone(map.entry(Arc::clone(name)).or_default())
+        lock(&self.listeners).look_up(generation, name)
     }
 
     pub(crate) fn each_service(&self, mut visit: impl FnMut(&Arc<str>, &ServiceCounters)) {
-        let services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
-        services.iter().for_each(|(name, counters)| visit(name, counters));
+        lock(&self.services).used.iter().for_each(|(name, counters)| visit(name, counters));
     }
 
     pub(crate) fn each_listener(&self, mut visit: impl FnMut(&Arc<str>, &ListenerCounters)) {
-        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.iter().for_each(|(name, counters)| visit(name, counters));
+        lock(&self.listeners).used.iter().for_each(|(name, counters)| visit(name, counters));
     }
 
-    pub(crate) fn retain(
-        &self,
-        generation: u64,
-        service: &impl Fn(&str) -> bool,
-        listener: &impl Fn(&str) -> bool,
-    ) {
-        self.retained_for.store(generation, Relaxed);
-        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
-        services.retain(|name, _| service(name));
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|name, _| listener(name));
+    /// Adopts the names of a configuration, and drops the counters of all others.
+    pub(crate) fn configure(&self, configured: &Configured) {
+        lock(&self.services).configure(configured.generation, &configured.services);
+        lock(&self.listeners).configure(configured.generation, &configured.listeners);
     }
+}
+
+/// The names in a configuration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Configured {
+    pub(crate) generation: u64,
+    pub(crate) services: Names,
+    pub(crate) listeners: Names,
+}
+
+/// Names of one kind, sorted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(Arc<[Arc<str>]>);
+
+impl Names {
+    pub(crate) fn new(names: impl Iterator<Item = Arc<str>>) -> Names {
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        Names(names.into())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.iter()
+    }
+
+    fn contains(&self, name: &Arc<str>) -> bool {
+        self.0.binary_search(name).is_ok()
+    }
+}
+
+/// Counters by name, created with the first use: most of many services are idle at most workers.
+#[derive(Debug)]
+struct Named<T> {
+    /// The configuration that was adopted last, and its names.
+    generation: u64,
+    configured: Names,
+    used: BTreeMap<Arc<str>, Arc<T>>,
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Named<T> {
+        Named { generation: 0, configured: Names::default(), used: BTreeMap::new() }
+    }
+}
+
+impl<T: Default> Named<T> {
+    fn look_up(&mut self, generation: u64, name: &Arc<str>) -> Arc<T> {
+        if generation < self.generation && !self.configured.contains(name) {
+            return Arc::default();
+        }
+        Arc::clone(self.used.entry(Arc::clone(name)).or_default())
+    }
+
+    fn configure(&mut self, generation: u64, names: &Names) {
+        self.generation = generation;
+        self.configured = names.clone();
+        self.used.retain(|name, _| names.contains(name));
+    }
+}
+
+fn lock<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
+    map.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

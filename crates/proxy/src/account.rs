@@ -332,7 +332,7 @@ fn tcp_client(stream: &Stream, record: &Record) -> Option<TcpSide> {
 fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
     let status = (record.status > 0).then_some(record.status);
     plane.listeners[line.listener.0 as usize].exchanges.count(record.cause, status);
-    count_service(plane, record, status);
+    count_service(worker, plane, record, status);
     let Some(format) = plane.access_format else {
         return;
     };
@@ -374,9 +374,9 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
     });
 }
 
-fn count_service(plane: &Plane, record: &Record, status: Option<u16>) {
+fn count_service(worker: &Worker, plane: &Plane, record: &Record, status: Option<u16>) {
     let Some(id) = record.service else { return };
-    let counters = &plane.services[id.0 as usize];
+    let counters = plane.service_counters(id, &worker.shard);
     counters.exchange_ended(record.cause, status, record.attempts(), &record.timings);
     counters.request_body_bytes.add(record.body_in);
     counters.response_body_bytes.add(record.body_out);

@@ -1,9 +1,10 @@
 //! A configuration as a worker holds it.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use decide::Published;
-use model::{AccessLog, LogFormat};
+use model::{AccessLog, LogFormat, ServiceId};
 use observe::{ListenerCounters, ServiceCounters, Shard};
 use wire::http1::{Known, RequestHead};
 
@@ -15,7 +16,8 @@ use crate::tls::InUse;
 /// A configuration as a worker holds it: with this worker's own counters beside the services.
 pub(crate) struct Plane {
     pub(crate) published: Arc<Published>,
-    pub(crate) services: Vec<Arc<ServiceCounters>>,
+    /// By service, looked up with the first exchange.
+    services: Box<[OnceCell<Arc<ServiceCounters>>]>,
     pub(crate) listeners: Vec<Arc<ListenerCounters>>,
     pub(crate) access_format: Option<LogFormat>,
     /// Which exchanges are sampled.
@@ -28,11 +30,10 @@ pub(crate) struct Plane {
 impl Plane {
     pub(crate) fn new(published: Arc<Published>, shard: &Shard, shared: &Shared) -> Plane {
         let snapshot = &published.snapshot;
-        let (generation, services) = (published.generation, snapshot.services.iter());
-        let listeners = snapshot.listeners.iter();
+        let (generation, listeners) = (published.generation, snapshot.listeners.iter());
         let access_format = (snapshot.log.access != AccessLog::Off).then_some(snapshot.log.format);
         Plane {
-            services: services.map(|s| shard.service_of(generation, &s.name)).collect(),
+            services: snapshot.services.iter().map(|_| OnceCell::new()).collect(),
             listeners: listeners.map(|l| shard.listener_of(generation, &l.name)).collect(),
             access_format,
             sampling: Sampling::new(&snapshot.log),
@@ -40,6 +41,14 @@ impl Plane {
             tls: shared.tls.of(snapshot),
             published,
         }
+    }
+
+    /// Returns this worker's counters of a service; `shard` is the worker's.
+    pub(crate) fn service_counters(&self, id: ServiceId, shard: &Shard) -> &ServiceCounters {
+        self.services[id.0 as usize].get_or_init(|| {
+            let name = &self.published.snapshot.service(id).name;
+            shard.service_of(self.published.generation, name)
+        })
     }
 
     /// Starts the decision record of a request with this ID, if it is sampled or presents the

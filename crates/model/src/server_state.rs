@@ -1,5 +1,6 @@
 //! The state of one server of one service; atomics, kept across configurations.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::{Cause, Moment, TcpPath, TrialCounts};
@@ -78,27 +79,23 @@ pub struct ServerState {
     pub tcp: TcpPath,
 }
 
-/// A count for each cause.
-#[derive(Debug)]
-pub struct CauseCounts([AtomicU32; Cause::ALL.len()]);
-
-impl Default for CauseCounts {
-    fn default() -> CauseCounts {
-        CauseCounts(std::array::from_fn(|_| AtomicU32::new(0)))
-    }
-}
+/// A count for each cause. Allocates its memory with the first failure: most servers have none.
+#[derive(Debug, Default)]
+pub struct CauseCounts(OnceLock<Box<[AtomicU32; Cause::ALL.len()]>>);
 
 impl CauseCounts {
     /// Counts one failure with `cause`.
     pub fn count(&self, cause: Cause) {
-        if let Some(count) = self.0.get(cause as usize) {
+        let zero = || Box::new([const { AtomicU32::new(0) }; Cause::ALL.len()]);
+        if let Some(count) = self.0.get_or_init(zero).get(cause as usize) {
             count.fetch_add(1, Relaxed);
         }
     }
 
     /// Returns the causes that have occurred, each with its count.
     pub fn counted(&self) -> Vec<(Cause, u64)> {
-        let all = Cause::ALL.iter().zip(&self.0);
+        let Some(counts) = self.0.get() else { return Vec::new() };
+        let all = Cause::ALL.iter().zip(counts.iter());
         let counts = all.map(|(&cause, count)| (cause, u64::from(count.load(Relaxed))));
         counts.filter(|(_, count)| *count > 0).collect()
     }

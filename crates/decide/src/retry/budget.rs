@@ -4,8 +4,10 @@
 //!
 //! Like linkerd's and Envoy's budgets, it counts the requests of the last ten seconds, so that a
 //! quiet hour builds up no credit. Counting a request is one addition to a worker's own cache line;
-//! the windows are summed only after a failure.
+//! the windows are summed only after a failure. A window's memory is taken with its first count,
+//! since most of many services are idle at most workers.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use model::Moment;
@@ -35,11 +37,26 @@ impl Default for BudgetTerms {
     }
 }
 
-/// A service's requests and retries of the last ten seconds, shared by all workers. Under 3 KiB.
+/// A service's requests and retries of the last ten seconds, shared by all workers. 272 bytes, and
+/// 128 for each window in use.
 #[derive(Debug, Default)]
 pub struct RetryBudget {
-    requests: [Window; SHARDS],
-    retries: Window,
+    requests: [LazyWindow; SHARDS],
+    retries: LazyWindow,
+}
+
+/// A window that is created with its first count.
+#[derive(Debug, Default)]
+struct LazyWindow(OnceLock<Box<Window>>);
+
+impl LazyWindow {
+    fn window(&self) -> &Window {
+        self.0.get_or_init(Box::default)
+    }
+
+    fn sum(&self, second: u32) -> u64 {
+        self.0.get().map_or(0, |window| window.sum(second))
+    }
 }
 
 impl RetryBudget {
@@ -50,7 +67,7 @@ impl RetryBudget {
 
     /// Counts a request, once however often it is sent. `worker` selects a counter.
     pub fn note_request(&self, worker: usize, now: Moment) {
-        self.requests[worker % SHARDS].add(second(now));
+        self.requests[worker % SHARDS].window().add(second(now));
     }
 
     /// Takes one retry if there is one left. When workers compete for the last one, possibly none
@@ -58,11 +75,12 @@ impl RetryBudget {
     pub fn take(&self, terms: BudgetTerms, now: Moment) -> bool {
         let second = second(now);
         // Counted before it is compared, so that every competitor sees it.
-        self.retries.add(second);
-        if self.retries.sum(second) <= self.allowed(terms, second) {
+        let retries = self.retries.window();
+        retries.add(second);
+        if retries.sum(second) <= self.allowed(terms, second) {
             return true;
         }
-        self.retries.undo(second);
+        retries.undo(second);
         false
     }
 

@@ -45,7 +45,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         "resolver": snapshot.resolver.map(|address| address.to_string()),
         "listeners": snapshot.listeners.iter().map(|l| listener(l, snapshot)).collect::<Value>(),
         "routes": snapshot.routes.iter().map(|r| route(r, snapshot, id)).collect::<Value>(),
-        "services": snapshot.services.iter().map(service).collect::<Value>(),
+        "services": snapshot.services.iter().map(|one| service(one)).collect::<Value>(),
         "probe_plan": probe_report::plan(&health::report::of_snapshot(snapshot)),
     })
 }

@@ -23,7 +23,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Sn
     for (listener, tls) in listeners.iter_mut().zip(tls.listeners) {
         listener.tls = tls;
     }
-    let mut routes = Vec::new();
+    let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
     for raw in &document.routes {
         let action = action(&raw.action, names)?;
         for matches in route_matches(raw, names) {
@@ -61,7 +61,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Sn
             .map(|((raw, tls), key_file)| {
                 let affinity = raw.service.affinity;
                 let affinity = affinity.map(|affinity| Affinity { key_file, ..affinity });
-                Service { tls, affinity, ..raw.service }
+                Arc::new(Service { tls, affinity, ..raw.service })
             })
             .collect(),
     })

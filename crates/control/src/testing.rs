@@ -43,7 +43,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         doctor: model::Doctor { interval: None },
         listeners: vec![],
         routes: vec![],
-        services,
+        services: services.into_iter().map(Arc::new).collect(),
     }
 }
 

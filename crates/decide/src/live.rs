@@ -178,17 +178,23 @@ impl LiveService {
     }
 
     /// Stores settings without applying them yet, so that limits shared by several services can be
-    /// computed from the new settings of all.
-    pub(crate) fn adopt(&self, spec: &Service, zone: Option<&Arc<str>>, affinity_key: AffinityKey) {
+    /// computed from the new settings of all. Returns whether they differ from those before.
+    pub(crate) fn adopt(
+        &self,
+        spec: &Arc<Service>,
+        zone: Option<&Arc<str>>,
+        affinity_key: AffinityKey,
+    ) -> bool {
         let before = self.settings.load();
-        if *before.spec != *spec
-            || before.zone.as_ref() != zone
-            || before.affinity_key != affinity_key
-        {
-            let (spec, zone) = (Arc::new(spec.clone()), zone.cloned());
+        let is_same = (Arc::ptr_eq(&before.spec, spec) || before.spec == *spec)
+            && before.zone.as_ref() == zone
+            && before.affinity_key == affinity_key;
+        if !is_same {
+            let (spec, zone) = (Arc::clone(spec), zone.cloned());
             self.settings.store(Arc::new(Settings { spec, zone, affinity_key }));
         }
         self.retired.store(false, SeqCst);
+        !is_same
     }
 
     /// Stores the result of discovery without applying it yet.

@@ -153,21 +153,24 @@ impl Registry {
         let mut known = self.services.lock().unwrap_or_else(PoisonError::into_inner);
         let zone = snapshot.zone.as_ref();
         let mut services = Vec::with_capacity(snapshot.services.len());
+        // Those with new settings or servers: the others stay as they are.
+        let mut changed = Vec::new();
         // First the settings of all services, then what is derived from several of them.
         for spec in &snapshot.services {
             let affinity_key = self.affinity_key_of(spec);
-            let live = match known.remove(&spec.name) {
-                Some(live) => live,
-                None => LiveService::new(
-                    Arc::new(spec.clone()),
-                    zone.cloned(),
-                    affinity_key,
-                    Arc::clone(&self.table),
-                    self.first_turn.fetch_add(1, Relaxed),
-                ),
-            };
-            live.adopt(spec, zone, affinity_key);
-            if let Some(set) = discovered(spec) {
+            let kept = known.remove(&spec.name);
+            let is_new = kept.is_none();
+            let live = kept.unwrap_or_else(|| {
+                let (spec, table) = (Arc::clone(spec), Arc::clone(&self.table));
+                let turn = self.first_turn.fetch_add(1, Relaxed);
+                LiveService::new(spec, zone.cloned(), affinity_key, table, turn)
+            });
+            let is_changed = live.adopt(spec, zone, affinity_key);
+            let found = discovered(spec);
+            if is_new || is_changed || found.is_some() {
+                changed.push(Arc::clone(&live));
+            }
+            if let Some(set) = found {
                 live.know(set);
             }
             services.push(live);
@@ -175,7 +178,7 @@ impl Registry {
         for gone in known.drain() {
             gone.1.retire();
         }
-        let tier_changes = services.iter().filter_map(|live| live.apply(now)).collect();
+        let tier_changes = changed.iter().filter_map(|live| live.apply(now)).collect();
         known.extend(services.iter().map(|live| (Arc::clone(live.name()), Arc::clone(live))));
         let published = Arc::new(Published {
             router: Router::new(&snapshot.routes),

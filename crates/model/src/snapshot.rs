@@ -56,8 +56,8 @@ pub struct Snapshot {
     pub listeners: Vec<Listener>,
     /// In the order in which they match: the first that matches is used.
     pub routes: Vec<Route>,
-    /// In order of name.
-    pub services: Vec<Service>,
+    /// In order of name. Shared with the services at run time.
+    pub services: Vec<Arc<Service>>,
 }
 
 impl Snapshot {
@@ -81,6 +81,20 @@ impl Snapshot {
             listeners: Vec::new(),
             routes: Vec::new(),
             services: Vec::new(),
+        }
+    }
+
+    /// Replaces services by those of `before` that are equal, so that unchanged ones exist once,
+    /// and comparing them takes one step.
+    pub fn share_services(&mut self, before: &Snapshot) {
+        for service in &mut self.services {
+            // In order of name, so each is found in a few steps.
+            let found = before.services.binary_search_by(|known| known.name.cmp(&service.name));
+            if let Some(known) = found.ok().map(|index| &before.services[index])
+                && known == service
+            {
+                *service = Arc::clone(known);
+            }
         }
     }
 

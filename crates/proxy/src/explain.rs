@@ -134,7 +134,7 @@ pub(crate) mod tests {
             servers: vec![server(1), server(2)],
         };
         let registry = Registry::new();
-        let snapshot = Snapshot { services: vec![service], ..Snapshot::empty() };
+        let snapshot = Snapshot { services: vec![service.into()], ..Snapshot::empty() };
         let live = Arc::clone(&registry.publish(Arc::new(snapshot), Moment::ZERO).services[0]);
         (registry, live)
     }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use admin::ReloadError;
 use admin_api::receipt::{Reload, ReloadResult, Trigger};
 use control::load::{Load, Seen};
+use model::Snapshot;
 use observe::TimestampCache;
 
 use crate::commands::{Answer, CommandSender};
@@ -67,11 +68,7 @@ impl Reloader {
         let warnings = loaded.as_ref().map_or("", |loaded| &loaded.warnings).to_owned();
         let outcome = match loaded {
             Err(error) => Err(error.to_string()),
-            Ok(loaded) if *loaded.snapshot == *balancer.published().snapshot => Ok(None),
-            Ok(loaded) => match balancer.apply(loaded.snapshot) {
-                Ok(applied) => Ok(Some(applied)),
-                Err(lines) => Err(lines.join("\n")),
-            },
+            Ok(loaded) => apply(loaded.snapshot, balancer),
         };
         if trigger == Trigger::Signal {
             // Log rotation sends SIGHUP too.
@@ -116,6 +113,17 @@ impl Reloader {
         tracing::warn!(trigger = trigger.as_str(), "not reloaded: an upgrade is in progress");
         Err(ReloadError::Failed(why.to_owned()))
     }
+}
+
+/// Applies a configuration, or returns why not. `None`: it is the one in force.
+fn apply(mut snapshot: Arc<Snapshot>, balancer: &mut Balancer) -> Result<Option<Applied>, String> {
+    let current = balancer.published();
+    Arc::make_mut(&mut snapshot).share_services(&current.snapshot);
+    if snapshot == current.snapshot {
+        return Ok(None);
+    }
+    drop(current);
+    balancer.apply(snapshot).map(Some).map_err(|lines| lines.join("\n"))
 }
 
 /// Returns the members of the receipt that only a new configuration has.

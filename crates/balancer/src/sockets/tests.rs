@@ -229,14 +229,14 @@ fn sockets_that_were_handed_over_are_all_kept() {
 #[test]
 fn tunnels_need_more_files_than_exchanges() {
     let mut snapshot = snapshot(address(1), address(2));
-    snapshot.services[0].idle_connections_max = 0;
+    Arc::make_mut(&mut snapshot.services[0]).idle_connections_max = 0;
     let http = files_wanted(&snapshot, 1);
     snapshot.listeners[0].protocol = Protocol::Tcp(model::ServiceId(0));
     assert_eq!(files_wanted(&snapshot, 1) - http, 4 * 1000);
     let none_kept = files_wanted(&snapshot, 2);
-    snapshot.services[0].idle_connections_max = 10;
+    Arc::make_mut(&mut snapshot.services[0]).idle_connections_max = 10;
     assert_eq!(files_wanted(&snapshot, 2) - none_kept, 2 * 10);
-    snapshot.services[0].idle_connections_max = 60_000;
+    Arc::make_mut(&mut snapshot.services[0]).idle_connections_max = 60_000;
     let all = u64::from(snapshot.connections_max);
     assert_eq!(files_wanted(&snapshot, 2) - none_kept, all, "no more than clients, in all");
 }

@@ -1,6 +1,7 @@
 //! Changes of services and their servers.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use model::{
     Affinity, Balance, Check, CheckKind, HashKey, PassiveHealth, QueueLimits, Retries, ServerSpec,
@@ -17,10 +18,14 @@ pub(super) fn changes(
     services: &mut Changes,
     servers: &mut Changes,
 ) {
-    let mut new: HashMap<&str, &Service> =
+    let mut new: HashMap<&str, &Arc<Service>> =
         after.services.iter().map(|service| (&*service.name, service)).collect();
     for old in &before.services {
         match new.remove(&*old.name) {
+            Some(new) if Arc::ptr_eq(old, new) => {
+                services.unchanged += 1;
+                servers.unchanged += old.servers.len();
+            }
             Some(new) => {
                 services.stays(&old.name, words(old, new));
                 server_changes(old, new, servers);

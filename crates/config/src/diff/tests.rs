@@ -178,6 +178,20 @@ fn each_change_is_reported_once() {
 }
 
 #[test]
+fn services_shared_with_the_configuration_before_make_no_difference() {
+    let text = BEFORE.replace("in_flight_max = 4", "in_flight_max = 9");
+    assert_ne!(text, BEFORE);
+    let (before, separate) = (snapshot(BEFORE), snapshot(&text));
+    let mut shared = separate.clone();
+    shared.share_services(&before);
+    assert_eq!(shared, separate);
+    assert_eq!(diff(&before, &shared), diff(&before, &separate));
+    for (old, new) in before.services.iter().zip(&shared.services) {
+        assert_eq!(Arc::ptr_eq(old, new), *old.name != *"app", "{}", old.name);
+    }
+}
+
+#[test]
 fn a_tcp_listener_names_its_service_and_a_route_what_becomes_of_it() {
     let text = BEFORE
         .replace("service = \"stays\"\n[[route]]", "service = \"app\"\n[[route]]")
@@ -208,7 +222,7 @@ fn a_renewed_certificate_is_reported_without_its_bytes() {
             hsts: None,
         });
         let app = snapshot.services.iter_mut().find(|service| &*service.name == "app").unwrap();
-        app.tls = Some(Arc::new(ServiceTls {
+        Arc::make_mut(app).tls = Some(Arc::new(ServiceTls {
             name: None,
             verify: true,
             ca: material("ca.pem", ca),

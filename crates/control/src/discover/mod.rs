@@ -87,7 +87,8 @@ impl Discovery {
                 entry.due = now;
             }
         }
-        let wanted: BTreeSet<&str> = snapshot.services.iter().flat_map(hosts).collect();
+        let wanted: BTreeSet<&str> =
+            snapshot.services.iter().flat_map(|service| hosts(service)).collect();
         self.names.retain(|host, _| wanted.contains(host.as_str()));
         self.expect(snapshot, now);
     }
@@ -95,7 +96,8 @@ impl Discovery {
     /// Starts looking up the names of a configuration that may come into force; those of the
     /// current one stay.
     pub(crate) fn expect(&mut self, snapshot: &Snapshot, now: Moment) {
-        let wanted: BTreeSet<&str> = snapshot.services.iter().flat_map(hosts).collect();
+        let wanted: BTreeSet<&str> =
+            snapshot.services.iter().flat_map(|service| hosts(service)).collect();
         for host in wanted {
             self.names.entry(host.to_owned()).or_insert_with(|| Entry {
                 known: Known::default(),

@@ -177,7 +177,7 @@ fn zones_fail_over_and_back_and_waiters_follow() {
     spec.servers[1].zone = Some("there".into());
     let registry = Registry::with_seed(0);
     let snapshot =
-        Snapshot { zone: Some("here".into()), services: vec![spec], ..Snapshot::empty() };
+        Snapshot { zone: Some("here".into()), services: vec![spec.into()], ..Snapshot::empty() };
     let live = Arc::clone(&registry.publish(Arc::new(snapshot), NOW).services[0]);
     let one = go(admit(&live));
     let mut waiter = wait(admit(&live));

@@ -67,6 +67,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
 }
 
 fn publish(registry: &Registry, services: Vec<Service>) -> Arc<Published> {
+    let services = services.into_iter().map(Arc::new).collect();
     registry.publish(Arc::new(Snapshot { services, ..Snapshot::empty() }), NOW)
 }
 

@@ -92,7 +92,8 @@ impl Hand {
                 }
             }
             Step::Limit(max) => {
-                let mut specs = published.snapshot.services.clone();
+                let specs = published.snapshot.services.iter();
+                let mut specs: Vec<_> = specs.map(|spec| Service::clone(spec)).collect();
                 for spec in &mut specs {
                     spec.in_flight_max = Some(max);
                 }

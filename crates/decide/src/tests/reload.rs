@@ -27,6 +27,23 @@ fn services_keep_their_identity_their_states_and_what_is_in_flight() {
 }
 
 #[test]
+fn an_unchanged_service_is_left_alone() {
+    let registry = Registry::with_seed(0);
+    let specs = |max| vec![service("a", &[1], 2, 5), service("b", &[2], max, 5)];
+    let before = publish(&registry, specs(2));
+    let endpoints = before.services.iter().map(|live| live.endpoints()).collect::<Vec<_>>();
+    let after = publish(&registry, specs(3));
+    assert!(Arc::ptr_eq(&endpoints[0], &after.services[0].endpoints()));
+    assert!(!Arc::ptr_eq(&endpoints[1], &after.services[1].endpoints()));
+    assert_eq!(after.services[1].view(NOW).endpoints[0].in_flight_max, 3);
+    // Another zone concerns all of them.
+    let mut snapshot = Snapshot::clone(&after.snapshot);
+    snapshot.zone = Some("here".into());
+    let zoned = registry.publish(Arc::new(snapshot), NOW);
+    assert!(!Arc::ptr_eq(&endpoints[0], &zoned.services[0].endpoints()));
+}
+
+#[test]
 fn a_weight_set_at_run_time_overrides_the_configured_one_until_reset() {
     let registry = Registry::with_seed(0);
     let a = Arc::clone(&publish(&registry, vec![service("a", &[1, 2], 0, 0)]).services[0]);

@@ -120,7 +120,9 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
         doctor: model::Doctor { interval: None },
         listeners: vec![],
         routes: vec![],
-        services: vec![service("a", None), service("b", None), service("c", Some(9000))],
+        services: [service("a", None), service("b", None), service("c", Some(9000))]
+            .map(Into::into)
+            .to_vec(),
     };
     let report = of_snapshot(&snapshot);
     let rows: Vec<_> = report.rows.iter().map(|row| row.endpoint.to_string()).collect();

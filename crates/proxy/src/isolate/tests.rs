@@ -80,7 +80,7 @@ fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr) -> Snapsh
     let action = Action::Forward(Box::new(forward));
     let route = model::Route { name: "all".into(), matches, action, filters: Vec::new() };
     let published = crate::explain::tests::live().0.load_full();
-    let mut service = published.snapshot.services[0].clone();
+    let mut service = model::Service::clone(&published.snapshot.services[0]);
     service.timeouts.response = MINUTE;
     service.servers = vec![ServerSpec {
         target: ServerTarget::Address(server),
@@ -92,7 +92,7 @@ fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr) -> Snapsh
         connections_max: 100,
         listeners: vec![listener],
         routes: vec![route],
-        services: vec![service],
+        services: vec![service.into()],
         ..Snapshot::empty()
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn text(snapshot: &Snapshot) -> String {
     let mut height = 1;
     // Services on the same servers together.
     let services = snapshot.services.iter();
-    for (on, group) in grouped(services.map(|service| (&*service.servers, service))) {
+    for (on, group) in grouped(services.map(|service| (&*service.servers, &**service))) {
         height += settings(&group, &mut columns);
         below.push((height, servers(on, snapshot.zone.as_ref())));
     }

@@ -188,7 +188,7 @@ fn the_probe_plan_shows_tls_http2_grpc_and_the_proxy_header() {
     let ca = model::Material { path: "ca.pem".into(), bytes: b"".as_slice().into() };
     let tls = model::ServiceTls { name: None, verify: true, ca, certificate: None };
     for service in &mut snapshot.services {
-        service.tls = Some(tls.clone().into());
+        Arc::make_mut(service).tls = Some(tls.clone().into());
     }
     let said = plan::text(&health::report::of_snapshot(&snapshot));
     // Two servers in one line: each is asked for by its own address.

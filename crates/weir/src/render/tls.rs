@@ -77,7 +77,8 @@ fn services(snapshot: &Snapshot) -> Option<String> {
         let own = tls.certificate.as_ref().map(files);
         (tls.name.as_ref().map(ToString::to_string), tls.verify, tls.ca.path.clone(), own)
     };
-    let encrypted = snapshot.services.iter().filter_map(|Service { name, tls, .. }| {
+    let encrypted = snapshot.services.iter().filter_map(|service| {
+        let Service { name, tls, .. } = &**service;
         let tls = tls.as_deref()?;
         Some((key(tls), (tls, name)))
     });

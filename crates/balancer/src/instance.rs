@@ -14,6 +14,8 @@ use model::{AccessLog, AdminAddress, AffinityKey, Snapshot};
 
 use crate::affinity_key;
 use crate::explain_token::ExplainToken;
+use crate::fixed_settings::FixedSettings;
+use crate::garbage::Garbage;
 use crate::management::{Managed, Management};
 use crate::preflight;
 use crate::preserved::{Before, Preserved};
@@ -68,8 +70,9 @@ pub struct Balancer {
     pub registry: Arc<decide::Registry>,
     /// Its counters.
     pub counters: Arc<observe::Registry>,
-    /// The configuration at startup: some settings apply until the process ends.
-    started_with: Arc<Snapshot>,
+    /// The settings that apply until the process ends.
+    started_with: FixedSettings,
+    garbage: Garbage,
     identity: proxy::Identity,
     workers: usize,
     sockets: Sockets,
@@ -170,7 +173,8 @@ impl Balancer {
         Ok(Balancer {
             registry,
             counters,
-            started_with: snapshot,
+            started_with: FixedSettings::of(&snapshot),
+            garbage: Garbage::new(),
             identity,
             workers,
             sockets,
@@ -217,13 +221,20 @@ impl Balancer {
         // Counters no longer in use are dropped.
         configure(&self.counters, &published);
         self.management.apply(&before.snapshot, &snapshot, &self.registry, &self.counters);
-        Ok(Applied {
+        let applied = Applied {
             diff: config::diff(&before.snapshot, &snapshot),
             preserved: to_preserve.kept_in(&published, self.proxy.connections()),
-            waiting: self.waiting(&snapshot),
+            waiting: self.started_with.waiting(&snapshot),
             generation: published.generation,
             first_use: published.first_use(),
-        })
+        };
+        self.garbage.add(before);
+        Ok(applied)
+    }
+
+    /// Frees what reading and replacing configurations has left.
+    pub(crate) fn free_garbage(&mut self) {
+        self.garbage.free();
     }
 
     /// Reopens the access log, if it is a file: the old one may have been rotated.
@@ -271,24 +282,6 @@ impl Balancer {
     /// Returns whether the file is to be watched.
     pub(crate) fn watches(&self) -> bool {
         self.registry.current().snapshot.reload.watch
-    }
-
-    /// Returns the settings in `snapshot` that this process cannot apply, compared with what it was
-    /// started with.
-    fn waiting(&self, snapshot: &Snapshot) -> Vec<String> {
-        let started = &self.started_with;
-        let mut waiting = Vec::new();
-        let workers = sockets::workers(snapshot);
-        if workers != self.workers {
-            waiting.push(format!("workers: {} → {workers}", self.workers));
-        }
-        if snapshot.run_as != started.run_as {
-            waiting.push("user and group".to_owned());
-        }
-        if snapshot.admin != started.admin {
-            waiting.push("admin".to_owned());
-        }
-        waiting
     }
 
     fn redirect_access_log(&self, target: proxy::AccessTarget) -> bool {

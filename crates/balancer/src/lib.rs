@@ -15,6 +15,8 @@ mod commands;
 pub mod configuration;
 mod events;
 mod explain_token;
+mod fixed_settings;
+mod garbage;
 mod instance;
 pub mod log;
 mod management;

@@ -40,8 +40,9 @@ impl Before {
     pub(crate) fn kept_in(self, published: &Published, connections: usize) -> Preserved {
         let mut preserved = Preserved { connections, ..Preserved::default() };
         let mut addresses = HashSet::new();
+        let stay: HashSet<_> = published.services.iter().map(Arc::as_ptr).collect();
         for (service, before) in self.0 {
-            if !published.services.iter().any(|stays| Arc::ptr_eq(stays, &service)) {
+            if !stay.contains(&Arc::as_ptr(&service)) {
                 continue;
             }
             preserved.waiting += u64::from(service.queue_length());

@@ -221,7 +221,10 @@ fn run(
             None if successor.is_none() && reloader.has_changed(balancer.watches()) => {
                 (Trigger::File, None)
             }
-            None => continue,
+            None => {
+                balancer.free_garbage();
+                continue;
+            }
         };
         let answer = match &successor {
             // It may have read the file already, and it has the current sockets.

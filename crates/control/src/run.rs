@@ -144,9 +144,11 @@ impl Loop {
             hosts(service).next().is_some().then(|| discovery.endpoints(service))
         });
         self.services.clone_from(&published.services);
-        self.unresolved.retain(|name, _| self.services.iter().any(|one| one.name() == name));
+        let by_name: HashMap<&str, &Arc<LiveService>> =
+            published.services.iter().map(|one| (&**one.name(), one)).collect();
+        self.unresolved.retain(|name, _| by_name.contains_key(&**name));
         for change in &published.tier_changes {
-            let spec = published.services.iter().find(|one| *one.name() == change.service);
+            let spec = by_name.get(&*change.service);
             let waits = spec.is_some_and(|one| !self.is_tried(one));
             if change.to == Tier::Nobody && waits {
                 // Its names are being looked up: whether it has servers will be known shortly.

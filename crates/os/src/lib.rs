@@ -16,6 +16,7 @@ pub mod kernel_log;
 pub mod limits;
 pub mod listen;
 pub mod log_file;
+pub mod memory;
 pub mod namespace;
 mod netlink;
 pub mod notify;

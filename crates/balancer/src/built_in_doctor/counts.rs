@@ -67,7 +67,9 @@ impl Sources {
     fn servers(&self, published: &Published) -> Vec<ServerCounts> {
         let now = os::clock::now();
         let probed = self.control.probed();
-        let mut servers = Vec::new();
+        // Kept for a while, so without spare room.
+        let count = published.services.iter().map(|service| service.endpoints().all.len()).sum();
+        let mut servers = Vec::with_capacity(count);
         for service in &published.services {
             let view = service.view(now);
             for endpoint in &view.endpoints {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use model::{HostPattern, ListenerId, PathMatch, RouteMatch};
 
 use crate::build::route_matches;
-use crate::diagnostic::{Diagnostic, Problems, Span};
+use crate::diagnostic::{At, Diagnostic, Problems, Span};
 use crate::names::Names;
 use crate::raw::{Document, RawProtocol, RawRoute};
 
@@ -16,22 +16,22 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     }
     // By conditions without listeners: only such routes can shadow each other, since of two others
     // the more specific one is tried first and leaves some requests to the second.
-    let mut groups: HashMap<RouteMatch, Vec<Member<'_>>> = HashMap::new();
-    let mut order = Vec::new();
+    let mut numbers: HashMap<RouteMatch, usize> = HashMap::with_capacity(document.routes.len());
+    let mut groups: Vec<Vec<Member<'_>>> = Vec::new();
     let routes = document.routes.iter().enumerate().filter(|(_, route)| route.certain);
     for (index, route) in routes {
-        for (host, matches) in route.hosts.iter().zip(route_matches(route, names)) {
-            let key = RouteMatch { listeners: Vec::new(), ..matches.clone() };
-            let group = groups.entry(key.clone()).or_default();
-            if group.is_empty() {
-                order.push(key);
+        for (host, mut matches) in route.hosts.iter().zip(route_matches(route, names)) {
+            let listeners = std::mem::take(&mut matches.listeners);
+            let number = *numbers.entry(matches).or_insert(groups.len());
+            if number == groups.len() {
+                groups.push(Vec::with_capacity(1));
             }
-            group.push(Member { index, route, host: host.span.clone(), matches });
+            groups[number].push(Member { index, route, host, listeners });
         }
     }
-    for key in order {
-        equal(&groups[&key], problems);
-        unreachable(&groups[&key], document, problems);
+    for group in groups {
+        equal(&group, problems);
+        unreachable(&group, document, problems);
     }
 }
 
@@ -39,14 +39,14 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
 struct Member<'a> {
     index: usize,
     route: &'a RawRoute,
-    host: Span,
-    matches: RouteMatch,
+    host: &'a At<Option<HostPattern>>,
+    listeners: Vec<ListenerId>,
 }
 
 impl Member<'_> {
     /// Returns where to point: the host if several are listed, else the heading.
     fn span(&self) -> Span {
-        if self.route.hosts.len() > 1 { self.host.clone() } else { self.route.span.clone() }
+        if self.route.hosts.len() > 1 { self.host.span.clone() } else { self.route.span.clone() }
     }
 }
 
@@ -77,7 +77,7 @@ fn equal(group: &[Member<'_>], problems: &Problems) {
     let mut general: Option<usize> = None;
     let mut by_listener: HashMap<ListenerId, usize> = HashMap::new();
     for (at, second) in group.iter().enumerate() {
-        let listeners = &second.matches.listeners;
+        let listeners = &second.listeners;
         let clash = if listeners.is_empty() {
             let before = general;
             general.get_or_insert(at);
@@ -90,7 +90,7 @@ fn equal(group: &[Member<'_>], problems: &Problems) {
             before
         };
         let Some(first) = clash.and_then(|first| group.get(first)) else { continue };
-        let what = describe(&second.matches);
+        let what = describe(second);
         if first.index == second.index {
             problems.report(
                 Diagnostic::error("a route lists a host twice", second.span(), "again here")
@@ -115,7 +115,7 @@ fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
     if group.len() < 2 {
         return;
     }
-    let Some(general) = group.iter().find(|m| m.matches.listeners.is_empty()) else {
+    let Some(general) = group.iter().find(|m| m.listeners.is_empty()) else {
         return;
     };
     let mut http = document
@@ -126,13 +126,13 @@ fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
         .map(|(index, _)| ListenerId(index as u32))
         .peekable();
     let taken: HashSet<ListenerId> =
-        group.iter().flat_map(|member| member.matches.listeners.iter().copied()).collect();
+        group.iter().flat_map(|member| member.listeners.iter().copied()).collect();
     if taken.is_empty() || http.peek().is_none() || !http.all(|id| taken.contains(&id)) {
         return;
     }
     let mut warning =
         Diagnostic::warning("a route that no request reaches", general.span(), "never matches");
-    for other in group.iter().filter(|member| !member.matches.listeners.is_empty()) {
+    for other in group.iter().filter(|member| !member.listeners.is_empty()) {
         warning = warning.other(other.span(), "the same conditions, for a listener by name");
     }
     problems.report(
@@ -142,21 +142,21 @@ fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
     );
 }
 
-/// Describes conditions in one line, for a message.
-fn describe(matches: &RouteMatch) -> String {
-    let host = match &matches.host {
+/// Describes a route's conditions in one line, for a message.
+fn describe(Member { route, host, .. }: &Member<'_>) -> String {
+    let host = match &host.value {
         Some(HostPattern::Exact(host)) => host.clone(),
         Some(HostPattern::Wildcard(suffix)) => format!("*.{suffix}"),
         None => "any host".to_owned(),
     };
-    let path = match &matches.path {
+    let path = match &route.path {
         PathMatch::Exact(path) => format!("exactly {path}"),
         PathMatch::Prefix(prefix) if prefix.is_empty() => "any path".to_owned(),
         PathMatch::Prefix(prefix) => format!("{prefix} and below"),
     };
     let mut parts = vec![host, path];
-    parts.extend(matches.method.clone());
-    parts.extend(matches.fields.iter().map(|f| format!("{}: {}", f.name, f.value)));
-    parts.extend(matches.query.iter().map(|q| format!("?{}={}", q.name, q.value)));
+    parts.extend(route.method.clone());
+    parts.extend(route.fields.iter().map(|f| format!("{}: {}", f.name, f.value)));
+    parts.extend(route.query.iter().map(|q| format!("?{}={}", q.name, q.value)));
     parts.join(", ")
 }

@@ -251,9 +251,11 @@ fn servers(table: &mut Table<'_>) -> (Vec<ServerSpec>, Vec<RawServerSpans>) {
                 .help("write at least one, as in server = [{ address = \"10.0.1.5:8080\" }]"),
         );
     }
-    let mut specs = Vec::new();
-    let mut spans = Vec::new();
-    for mut table in table.tables("server") {
+    let tables = table.tables("server");
+    // As many as there are, since a configuration may have many services of one server.
+    let (mut specs, mut spans) =
+        (Vec::with_capacity(tables.len()), Vec::with_capacity(tables.len()));
+    for mut table in tables {
         let target = table.text("address", net::server_target);
         let zone = table.text("zone", name);
         let weight = table.integer("weight").value;

@@ -22,6 +22,7 @@ pub(crate) struct Table<'t> {
     /// Its name in the file, or that of its parent table: the NAME of the spec's heading.
     name: Option<&'t str>,
     toml: &'t DeTable<'t>,
+    /// Only filled in debug builds, for [`Table::finish`].
     asked: HashSet<&'static str>,
     /// Keys that unknown ones were probably meant to be.
     meant: Vec<&'static str>,
@@ -116,8 +117,14 @@ impl<'t> Table<'t> {
         }
     }
 
+    fn note_asked(&mut self, key: &'static str) {
+        if cfg!(debug_assertions) {
+            self.asked.insert(key);
+        }
+    }
+
     pub(super) fn key_spec(&mut self, key: &'static str) -> &'static KeySpec {
-        self.asked.insert(key);
+        self.note_asked(key);
         const UNKNOWN: &KeySpec =
             &KeySpec { name: "", kind: Kind::Boolean, absent: Absent::Then(""), doc: "" };
         let spec = self.spec.key(key);
@@ -143,7 +150,7 @@ impl<'t> Table<'t> {
 
     /// Returns the raw value, if present, without consuming it.
     pub(crate) fn peek(&mut self, key: &'static str) -> Option<&'t DeValue<'t>> {
-        self.asked.insert(key);
+        self.note_asked(key);
         self.entry(key).map(|(_, value)| value.get_ref())
     }
 

@@ -66,7 +66,8 @@ impl RuleList {
             _ => {
                 let mut shape = Shape {
                     listeners: matches.listeners.clone().into_boxed_slice(),
-                    rules: Vec::new(),
+                    // Nearly always the only one.
+                    rules: Vec::with_capacity(1),
                     by_values: Index::default(),
                 };
                 shape.push(rule);
@@ -99,7 +100,7 @@ impl RuleList {
         // As many shapes as a configuration has routes at most: far below 2^32.
         let number = self.shapes.len() as u32;
         match shape.rules[0].fields.first() {
-            None => self.without_fields.push(number),
+            None => push_exact(&mut self.without_fields, number),
             Some(field) => {
                 let name = field.name.as_bytes();
                 let hash = hash_of_name(name);
@@ -114,7 +115,7 @@ impl RuleList {
                 }
             }
         }
-        self.shapes.push(shape);
+        push_exact(&mut self.shapes, shape);
     }
 
     /// Replaces `best` with the first of `candidates` that the request matches, if it comes before
@@ -139,6 +140,14 @@ impl RuleList {
     }
 }
 
+/// Pushes without spare room for a first element, which is nearly always the only one.
+fn push_exact<T>(list: &mut Vec<T>, element: T) {
+    if list.is_empty() {
+        list.reserve_exact(1);
+    }
+    list.push(element);
+}
+
 /// Hashes a field name, ignoring case.
 fn hash_of_name(name: &[u8]) -> u64 {
     Hasher::new(0).bytes(name.iter().map(u8::to_ascii_lowercase)).finish()
@@ -158,10 +167,17 @@ impl Shape {
     }
 
     fn push(&mut self, rule: Rule) {
-        let hash = rule.hash();
-        // As many rules as a configuration has routes: far below 2^32.
-        self.by_values.insert(hash, self.rules.len() as u32);
         self.rules.push(rule);
+        let first_new = match self.rules.len() {
+            0..=TRIED_IN_TURN_MAX => return,
+            // With this one there are too many to be tried in turn.
+            count if count == TRIED_IN_TURN_MAX + 1 => 0,
+            count => count - 1,
+        };
+        for (number, rule) in self.rules.iter().enumerate().skip(first_new) {
+            // As many rules as a configuration has routes: far below 2^32.
+            self.by_values.insert(rule.hash(), number as u32);
+        }
     }
 
     fn find<R: RequestView>(&self, head: &R, listener: ListenerId) -> Option<usize> {

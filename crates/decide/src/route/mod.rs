@@ -26,6 +26,8 @@ mod trie;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use model::{Forward, HostPattern, ListenerId, PathMatch, Route, RouteMatch, ServiceId};
 
 use conditions::RuleList;
@@ -101,7 +103,7 @@ impl Router {
         let mut hosts = Trie::default();
         let hosts_root = hosts.add_root();
         let mut router = Router { hosts, hosts_root, any_host: None, paths: Trie::default() };
-        let mut sorted: Vec<(RouteMatch, usize)> = routes
+        let mut sorted: Vec<(Cow<'_, RouteMatch>, usize)> = routes
             .iter()
             .enumerate()
             .map(|(position, route)| (with_canonical_path(&route.matches), position))
@@ -113,6 +115,8 @@ impl Router {
             let root = router.root_of(matches.host.as_ref());
             router.add(root, matches, *position);
         }
+        router.hosts.shrink();
+        router.paths.shrink();
         router
     }
 
@@ -223,11 +227,17 @@ pub fn split(forward: &Forward, rng: &mut fastrand::Rng) -> ServiceId {
     chosen
 }
 
-fn with_canonical_path(matches: &RouteMatch) -> RouteMatch {
-    let mut matches = matches.clone();
-    let (PathMatch::Prefix(path) | PathMatch::Exact(path)) = &mut matches.path;
-    *path = model::path::canonical(path);
-    matches
+fn with_canonical_path(matches: &RouteMatch) -> Cow<'_, RouteMatch> {
+    let (PathMatch::Prefix(path) | PathMatch::Exact(path)) = &matches.path;
+    if model::path::is_canonical(path) {
+        return Cow::Borrowed(matches);
+    }
+    let canonical = model::path::canonical(path);
+    let path = match &matches.path {
+        PathMatch::Prefix(_) => PathMatch::Prefix(canonical),
+        PathMatch::Exact(_) => PathMatch::Exact(canonical),
+    };
+    Cow::Owned(RouteMatch { path, ..matches.clone() })
 }
 
 /// Returns a host's labels in lower case, the last first; without the empty one of a fully

@@ -52,6 +52,11 @@ impl<T: Default> Trie<T> {
         node
     }
 
+    /// Frees the room for further nodes.
+    pub(super) fn shrink(&mut self) {
+        self.nodes.shrink_to_fit();
+    }
+
     fn add_node(&mut self, parent: Option<NodeId>, edge: Box<[u8]>) -> NodeId {
         // A configuration's size keeps this far below 2^32.
         let id = NodeId(self.nodes.len() as u32);

@@ -205,6 +205,7 @@ impl Balancer {
         let unavailable =
             |error: control::Unavailable| vec![format!("nothing has changed: {error}")];
         self.control.prepare(Arc::clone(&snapshot)).map_err(unavailable)?;
+        self.proxy.prepare(&snapshot);
         wait_resolved(&self.control);
         let to_preserve = Before::of(&before);
         self.proxy.set_may_explain(may_explain);

@@ -98,6 +98,12 @@ impl Snapshot {
         }
     }
 
+    /// Returns whether a listener or a service uses TLS.
+    pub fn uses_tls(&self) -> bool {
+        self.listeners.iter().any(|listener| listener.tls.is_some())
+            || self.services.iter().any(|service| service.tls.is_some())
+    }
+
     /// Returns the service with this ID.
     pub fn service(&self, id: ServiceId) -> &Service {
         // IDs are created by `config::build` for this very vector.

@@ -65,7 +65,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use decide::Registry;
-use model::Moment;
+use model::{Moment, Snapshot};
 use tokio::sync::mpsc;
 
 pub use access_log::{AccessSink, AccessTarget, AccessWriter};
@@ -137,8 +137,10 @@ pub fn start(options: Options) -> io::Result<Handle> {
         .unzip();
     let shared = Arc::new(Shared::new(registry, peers, may_explain, identity));
     shared.listen(listeners, &[], &[]);
-    // Not by the first handshake of a worker, which would hold up all that it serves.
-    thread::Builder::new().name("entropy".to_owned()).spawn(::tls::collect_entropy)?;
+    if shared.registry.current().snapshot.uses_tls() {
+        // Not by the first handshake of a worker, which would hold up all that it serves.
+        thread::Builder::new().name("entropy".to_owned()).spawn(::tls::collect_entropy)?;
+    }
     let mut workers = Vec::with_capacity(inboxes.len());
     for (id, inbox) in inboxes.into_iter().enumerate() {
         let shared = Arc::clone(&shared);
@@ -179,6 +181,14 @@ impl Handle {
     /// Sets who may request explanations, from the next configuration on.
     pub fn set_may_explain(&self, may_explain: Option<MayExplain>) {
         self.shared.set_may_explain(may_explain);
+    }
+
+    /// Call before a configuration is published: does what would hold up the workers in their first
+    /// TLS handshake. Takes some 40 ms if the configuration is the first that uses TLS.
+    pub fn prepare(&self, snapshot: &Snapshot) {
+        if snapshot.uses_tls() {
+            ::tls::collect_entropy();
+        }
     }
 
     /// Applies a configuration that has just been published. Starts accepting on the `added`

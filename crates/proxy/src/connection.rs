@@ -93,7 +93,10 @@ async fn serve_requests(
         }
         begun = true;
         client.follow(worker);
-        let after = pin!(requests::serve_one(worker, &mut client)).await;
+        let after = {
+            let mut serving = pin!(requests::serve_one(worker, &mut client));
+            poll_fn(|cx| os::clock::held(|| serving.as_mut().poll(cx))).await
+        };
         if after != After::Keep {
             client.end(worker, after).await;
             return None;

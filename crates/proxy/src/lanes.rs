@@ -123,6 +123,11 @@ impl Lanes {
     pub(crate) fn poll(&mut self) -> bool {
         std::mem::swap(&mut self.queue.woken().lanes, &mut self.turn);
         let any = !self.turn.is_empty();
+        os::clock::held(|| self.poll_turn());
+        any
+    }
+
+    fn poll_turn(&mut self) {
         for at in self.turn.drain(..) {
             // Lanes may have been dropped since they were woken.
             let Some(Lane { future, input, call, waker }) = self.all.get_mut(at) else { continue };
@@ -136,7 +141,6 @@ impl Lanes {
                 self.free.push(at);
             }
         }
-        any
     }
 
     /// Drops all lanes if none is busy.

@@ -2,9 +2,11 @@
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::rc::Rc;
+use std::sync::LazyLock;
 use std::task::{Context, Poll, ready};
 
 use http2::StreamKey;
+use memchr::memmem::Finder;
 use tokio::io::ReadBuf;
 
 use super::StreamError;
@@ -14,6 +16,9 @@ use crate::Stream;
 /// Maximum length of an incomplete head: heads written here were read within limits, and extended
 /// by configured fields.
 const HEAD_MAX_BYTES: usize = 1024 * 1024;
+
+/// Finds the empty line after a head.
+static HEAD_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\r\n\r\n"));
 
 /// A stream of either role. Dropping it before its end resets the stream, so that the peer does not
 /// take any of it for complete.
@@ -177,7 +182,7 @@ fn write_head(state: &mut State, key: StreamKey, bytes: &[u8], last: bool) -> io
     let mut head = std::mem::take(&mut state.slot(key).head);
     let before = head.len();
     if before == 0
-        && let Some(end) = memchr::memmem::find(bytes, b"\r\n\r\n")
+        && let Some(end) = HEAD_END.find(bytes)
     {
         send_head(state, key, &bytes[..end + 4], last && end + 4 == bytes.len())?;
         return Ok(end + 4);
@@ -185,7 +190,7 @@ fn write_head(state: &mut State, key: StreamKey, bytes: &[u8], last: bool) -> io
     // The empty line may be split over two writes.
     let from = before.saturating_sub(3);
     head.extend_from_slice(bytes);
-    let Some(end) = memchr::memmem::find(&head[from..], b"\r\n\r\n") else {
+    let Some(end) = HEAD_END.find(&head[from..]) else {
         if head.len() > HEAD_MAX_BYTES {
             return Err(ErrorKind::InvalidData.into());
         }

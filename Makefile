@@ -9,9 +9,11 @@
 #               machine (half an hour); ends with a table of targets and results; not part of CI
 #   make race   compare with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
 #   make lab    reproduce and solve eight incidents (20 minutes at most; root)
+#   make interop real HTTP/2 and gRPC clients and servers on both sides of Weir (20 minutes at most; needs
+#               Go, Node and Java, PyPI and the Go module proxy); not part of CI
 #   make soak   five minutes of full load with reloads and kills: memory and descriptors stay flat
 #
-# Only Debian's packages and crates.io need a network.
+# Only Debian's packages and crates.io need a network, unless a line above names more.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -22,7 +24,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target in `make prove`; three times as long with PROVE=long.
 FUZZ_SECONDS ?= $(if $(filter long,$(PROVE)),60,20)
 
-.PHONY: help run test check prove measure race lab soak deny peers
+.PHONY: help run test check prove measure race lab interop soak deny peers
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -88,6 +90,11 @@ race:
 lab: peers
 	@$(CARGO) build --release --package weir
 	target/release/weir lab run --report target/lab.html $(LAB)
+
+# INTEROP="--clients java-tls --cases early" runs these alone; interop/run --help says more.
+interop:
+	@$(CARGO) build --quiet --package weir
+	interop/run --json target/interop.json $(INTEROP)
 
 soak: peers
 	@$(CARGO) build --release --package weir

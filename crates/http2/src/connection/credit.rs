@@ -22,7 +22,7 @@ impl Connection {
         let wanted = self.window_size.window();
         let first = self.config.window_bytes;
         let Some(stream) = self.streams.get_mut(key) else { return };
-        if stream.receiving != Receiving::Body {
+        if self.failed || stream.receiving != Receiving::Body {
             return;
         }
         stream.credit += count;
@@ -50,7 +50,9 @@ impl Connection {
 
     /// Credits bytes to the connection's receive window.
     pub(super) fn credit_connection(&mut self, count: u32) {
-        if let Some(more) = self.shared_window.credit(count) {
+        if let Some(more) = self.shared_window.credit(count)
+            && !self.failed
+        {
             self.output.put_control(kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
         }
     }

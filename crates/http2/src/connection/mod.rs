@@ -351,6 +351,10 @@ impl Connection {
     }
 
     fn put_reset(&mut self, id: u32, code: Code) {
+        // Nothing follows the GOAWAY of a failed connection.
+        if self.failed {
+            return;
+        }
         self.output.put(kind::RST_STREAM, 0, id, &code.0.to_be_bytes());
         if self.reset.len() == RESET_MAX
             && let Some(forgotten) = self.reset.pop_front()

@@ -14,7 +14,7 @@ use crate::streams::{Sending, StreamKey, Turn};
 /// Why nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// The stream has ended, or is not in a state in which this can be sent.
+    /// The stream or the connection has ended, or is not in a state in which this can be sent.
     Ended,
     /// One side has sent GOAWAY: the request can be sent on another connection.
     Leaving,
@@ -46,7 +46,7 @@ impl Connection {
     pub fn send_head(&mut self, key: StreamKey, text: &[u8], ends: bool) -> Result<(), SendError> {
         let accepts_requests = self.accepts_requests();
         let Some(stream) = self.streams.get_mut(key) else { return Err(SendError::Ended) };
-        if stream.sending != Sending::Head {
+        if self.failed || stream.sending != Sending::Head {
             return Err(SendError::Ended);
         }
         let payload_max = self.peer.frame_max_bytes.min(PAYLOAD_MAX_BYTES);
@@ -107,7 +107,7 @@ impl Connection {
         now: Moment,
     ) -> Result<usize, SendError> {
         let Some(stream) = self.streams.get_mut(key) else { return Err(SendError::Ended) };
-        if stream.sending != Sending::Body {
+        if self.failed || stream.sending != Sending::Body {
             return Err(SendError::Ended);
         }
         let is_granted = stream.turn == Turn::Granted;
@@ -194,7 +194,7 @@ impl Connection {
     /// The stream has ended, its head was not sent, or these are no trailers.
     pub fn send_trailers(&mut self, key: StreamKey, lines: &[u8]) -> Result<(), SendError> {
         let Some(stream) = self.streams.get_mut(key) else { return Err(SendError::Ended) };
-        if stream.sending != Sending::Body {
+        if self.failed || stream.sending != Sending::Body {
             return Err(SendError::Ended);
         }
         let payload_max = self.peer.frame_max_bytes.min(PAYLOAD_MAX_BYTES);

@@ -2,7 +2,7 @@
 //! only the stream, with the right error code.
 
 use crate::rig::*;
-use http2::{Code, Refusal};
+use http2::{Code, Refusal, SendError};
 
 /// The connection ends.
 const CONNECTION: u8 = GOAWAY;
@@ -278,4 +278,31 @@ fn frames_of_a_stream_that_was_reset_here_pass_unnoticed() {
     rig.feed(&frame(HEADERS, 5, 1, &literal(b"late", b"trailer")));
     rig.feed(&frame(RST_STREAM, 0, 1, &[0; 4]));
     assert!(rig.take().is_empty() && rig.errors().is_empty());
+}
+
+/// The owner may not have noticed that the connection has failed.
+#[test]
+fn nothing_follows_the_goaway_of_a_failed_connection() {
+    let mut rig = Rig::server(CONFIG);
+    for stream in [1, 3, 5, 7] {
+        rig.feed(&open(stream));
+        rig.feed(&frame(DATA, 0, stream, &[0; 16_384]));
+    }
+    let head = b"HTTP/1.1 200 OK\r\n\r\n";
+    rig.connection.send_head(rig.keys[0], head, false).unwrap();
+    rig.sent();
+    rig.feed(&frame(PUSH_PROMISE, 4, 1, &[0, 0, 0, 2]));
+    assert_eq!(rig.errors(), [(GOAWAY, Code::PROTOCOL_ERROR)]);
+    let now = rig.now;
+    let sent = rig.connection.send_data(rig.keys[0], b"late", false, now);
+    assert_eq!(sent, Err(SendError::Ended));
+    let sent = rig.connection.send_trailers(rig.keys[0], b"X-Sum: 1\r\n");
+    assert_eq!(sent, Err(SendError::Ended));
+    assert_eq!(rig.connection.send_head(rig.keys[1], head, true), Err(SendError::Ended));
+    rig.connection.reset(rig.keys[2], Code::CANCEL);
+    rig.connection.consumed(rig.keys[3], 16_384, now);
+    for key in std::mem::take(&mut rig.keys) {
+        rig.connection.release(key);
+    }
+    assert!(rig.sent().is_empty() && rig.connection.streams() == 0);
 }

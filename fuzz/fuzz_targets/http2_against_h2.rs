@@ -271,6 +271,10 @@ impl Difference<'_> {
         if ours.notes.is_refused_later {
             return true;
         }
+        // `http::Uri` accepts less than RFC 3986 allows: no `%` in a host, for example.
+        if ours.heads.values().any(|head| !is_for_uri(head)) {
+            return true;
+        }
         match unit[0].kind {
             // An acknowledgement of no SETTINGS is harmless.
             kind::SETTINGS => unit[0].has(ACK),
@@ -286,6 +290,13 @@ impl Difference<'_> {
             _ => false,
         }
     }
+}
+
+/// Returns whether the `http` crate can represent a target and an authority.
+fn is_for_uri(head: &Head) -> bool {
+    let host = head.host.as_deref().unwrap_or("a");
+    http::uri::Authority::try_from(host).is_ok()
+        && (head.method == "CONNECT" || http::uri::PathAndQuery::try_from(&head.target[..]).is_ok())
 }
 
 /// Sorts by name; values of one name keep their order.

@@ -177,6 +177,8 @@ impl Difference<'_> {
                 unit[0].kind == kind::PRIORITY_UPDATE
             }
             "NO_RFC7540_PRIORITIES is invalid" => unit[0].kind == kind::SETTINGS,
+            // RFC 8441 section 3: it must not go from 1 to 0. `h2` checks the value only.
+            "ENABLE_CONNECT_PROTOCOL is invalid" => unit[0].kind == kind::SETTINGS,
             // A budget: `h2` counts other things.
             "SETTINGS"
             | "PRIORITY frames"

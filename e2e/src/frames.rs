@@ -30,6 +30,7 @@ pub const ACK: u8 = 1;
 pub mod code {
     #![allow(missing_docs, reason = "the RFC's names")]
     pub const NO_ERROR: u32 = 0;
+    pub const INTERNAL_ERROR: u32 = 2;
     pub const REFUSED_STREAM: u32 = 7;
     pub const CANCEL: u32 = 8;
     pub const ENHANCE_YOUR_CALM: u32 = 11;

@@ -47,7 +47,7 @@ pub use process::{Finished, Process};
 pub use promises::Promises;
 pub use scene::Scene;
 pub use servers::{App, Haproxy, Nginx, python_server};
-pub use weir::{NewProcess, Weir, binary, run, run_by};
+pub use weir::{Admin, NewProcess, Weir, binary, run, run_by};
 
 /// Whether the long tests are to run in their full length: `PROVE=long make prove`.
 pub fn is_long() -> bool {

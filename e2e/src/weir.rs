@@ -61,6 +61,44 @@ pub fn run_by(scene: &Scene, by: &[&str], words: &[&str]) -> Finished {
     Process::start(scene, &name, &program, words).wait(Duration::from_secs(20))
 }
 
+/// A kept connection to the admin API of a [`Weir`]. Those who ask again and again use one: the API
+/// closes idle connections beyond its limit, and each connection takes a local port for a second.
+pub struct Admin(http::Connection);
+
+impl Admin {
+    /// A document of the admin API.
+    pub fn api(&mut self, path: &str) -> Value {
+        self.get(path).json()
+    }
+
+    /// How many requests of `service` wait for a slot.
+    pub fn queue_length(&mut self, service: &str) -> u64 {
+        let view = self.api(&format!("/api/v1/services/{service}"));
+        let length = &view["queue"]["length"];
+        length.as_u64().unwrap_or_else(|| panic!("no queue length in {view:#}"))
+    }
+
+    /// The sum of the samples of the metric `name` whose labels contain each of `labels`
+    /// (written as in the exposition: `service="app"`).
+    pub fn metric(&mut self, name: &str, labels: &[&str]) -> f64 {
+        let text = self.get("/metrics").text();
+        let samples = text.lines().filter_map(|line| {
+            let rest = line.strip_prefix(name)?;
+            let (set, value) = rest.rsplit_once(' ')?;
+            let whole_name = set.is_empty() || set.starts_with('{');
+            let matches = whole_name && labels.iter().all(|label| set.contains(label));
+            matches.then(|| value.parse::<f64>().ok())?
+        });
+        samples.sum()
+    }
+
+    fn get(&mut self, path: &str) -> http::Response {
+        let answer = self.0.get(path, &[]).unwrap_or_else(|e| panic!("{path}: {e}"));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer
+    }
+}
+
 /// A running `weir serve`.
 pub struct Weir {
     process: Process,
@@ -116,33 +154,24 @@ impl Weir {
         &mut self.process
     }
 
+    /// Opens a connection to the admin API, for many questions in a row.
+    pub fn admin(&self) -> Admin {
+        Admin(http::Connection::open(self.admin).expect("the admin API"))
+    }
+
     /// A document of the admin API.
     pub fn api(&self, path: &str) -> Value {
-        let answer = http::get(self.admin, path).unwrap_or_else(|e| panic!("{path}: {e}"));
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        answer.json()
+        self.admin().api(path)
     }
 
     /// How many requests of `service` wait for a slot, by the admin API.
     pub fn queue_length(&self, service: &str) -> u64 {
-        let view = self.api(&format!("/api/v1/services/{service}"));
-        let length = &view["queue"]["length"];
-        length.as_u64().unwrap_or_else(|| panic!("no queue length in {view:#}"))
+        self.admin().queue_length(service)
     }
 
-    /// The sum of the samples of the metric `name` whose labels contain each of `labels`
-    /// (written as in the exposition: `service="app"`).
+    /// See [`Admin::metric`].
     pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
-        let answer = http::get(self.admin, "/metrics").expect("metrics");
-        let text = answer.text();
-        let samples = text.lines().filter_map(|line| {
-            let rest = line.strip_prefix(name)?;
-            let (set, value) = rest.rsplit_once(' ')?;
-            let whole_name = set.is_empty() || set.starts_with('{');
-            let matches = whole_name && labels.iter().all(|label| set.contains(label));
-            matches.then(|| value.parse::<f64>().ok())?
-        });
-        samples.sum()
+        self.admin().metric(name, labels)
     }
 
     /// What it has logged so far (its own log, not the access log).
@@ -181,7 +210,7 @@ impl Weir {
 
     /// Asks the admin API to do something; yields its answer.
     pub fn ask(&self, path: &str) -> http::Response {
-        let mut connection = http::Connection::open(self.admin).expect("the admin API");
+        let Admin(mut connection) = self.admin();
         connection.request("POST", path, &[], b"").unwrap_or_else(|e| panic!("{path}: {e}"))
     }
 

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use e2e::clients::python_client;
+use e2e::frames::{Frame, Frames, code, kind};
+use e2e::rogue::{Peer, Rogue};
 use e2e::{Authority, PYTHON_PEERS, Scene, Weir, python_server, server_tables, wait};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -61,4 +63,70 @@ fn calls_of_every_kind_pass_whole() {
     assert_eq!(with(12), 30, "UNIMPLEMENTED");
     let odd: Vec<_> = lines.iter().filter(|line| line["cause"] != "completed").collect();
     assert!(odd.is_empty(), "{odd:#?}");
+}
+
+/// What Weir answers itself has the form that gRPC clients expect: 200, and the status of the call in a
+/// head that ends the stream.
+#[test]
+fn answers_of_weir_have_the_status_of_the_call() {
+    let Some(scene) = Scene::new("grpc-answers", &[]) else {
+        return;
+    };
+    let server = Rogue::start(scene.address(11, 8080), |peer: &mut Peer| {
+        let Ok(mut frames) = Frames::server(&peer.stream, &[]) else { return };
+        while let Ok(frame) = frames.until(Frame::ends_stream) {
+            // The others are never answered.
+            if frame.payload.windows(6).any(|part| part == b"cancel") {
+                let _ = frames.reset(frame.stream, code::CANCEL);
+            }
+        }
+    });
+    let rest = format!(
+        "[[route]]\nservice = \"app\"\n[[route]]\npath = \"/denied\"\ndeny = 403\n\
+         [service.app]\nhttp = \"2\"\npassive = false\nretries = {{ max = 0 }}\n{}",
+        server_tables("app", [server.address()])
+    );
+    let weir = Weir::start(&scene, &scene.config("workers = 1", &rest));
+    let mut frames = Frames::client(weir.front()).unwrap();
+    let mut call = |stream: u32, path: &str, last: (&str, &str)| {
+        let fields = [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", path),
+            (":authority", "a.example.com"),
+            ("content-type", "application/grpc"),
+            ("te", "trailers"),
+            last,
+        ];
+        frames.headers(stream, &fields, true).unwrap();
+        let head = frames.until(|frame| frame.stream == stream).unwrap();
+        assert_eq!((head.kind, head.status()), (kind::HEADERS, Some(200)), "{path}: {head:?}");
+        assert!(head.ends_stream(), "{path}: {head:?}");
+        // Literal, with the length of the value before it.
+        let name = b"grpc-status";
+        let at = head.payload.windows(name.len()).position(|part| part == name).unwrap();
+        let rest = &head.payload[at + name.len()..];
+        let length = usize::from(rest[0]);
+        String::from_utf8(rest[1..=length].to_vec()).unwrap()
+    };
+    assert_eq!(call(1, "/a.B/Wait", ("grpc-timeout", "300m")), "4", "DEADLINE_EXCEEDED");
+    assert_eq!(call(3, "/a.B/Do", ("x-last", "cancel")), "1", "CANCELLED");
+    assert_eq!(call(5, "/denied", ("x-last", "y")), "7", "PERMISSION_DENIED");
+    let lines = wait::until("the access lines", SOON, || {
+        Some(weir.access()).filter(|lines| lines.len() == 3)
+    });
+    let seen: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (line["cause"].as_str().unwrap(), line["status"].clone(), line["grpc_status"].clone())
+        })
+        .collect();
+    for (line, (cause, grpc)) in seen.iter().zip([
+        ("client_deadline_exceeded", 4),
+        ("http_stream_reset", 1),
+        ("http_request_denied", 7),
+    ]) {
+        assert_eq!(*line, (cause, 200.into(), grpc.into()));
+    }
+    assert_eq!(lines[1]["detail"], "CANCEL");
 }

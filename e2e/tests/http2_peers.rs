@@ -314,6 +314,41 @@ fn what_a_server_refuses_goes_elsewhere_whatever_its_method() {
     }
 }
 
+/// A server that refuses further streams on a connection must not get each request there first, nor a
+/// new connection for each.
+#[test]
+fn a_connection_that_refuses_streams_is_left_alone() {
+    let Some(scene) = Scene::new("http2-refusing", &[]) else {
+        return;
+    };
+    for how in [code::REFUSED_STREAM, code::ENHANCE_YOUR_CALM] {
+        let connections = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&connections);
+        let host = 11 + how as u8;
+        let refusing = Rogue::start(scene.address(host, 8080), move |peer: &mut Peer| {
+            let Ok(mut frames) = Frames::server(&peer.stream, &[]) else { return };
+            let is_first = count.fetch_add(1, Ordering::Relaxed) == 0;
+            while let Ok(frame) = frames.until(Frame::ends_stream) {
+                let done = if is_first {
+                    frames.reset(frame.stream, how)
+                } else {
+                    answers(&mut frames, frame.stream, "well")
+                };
+                if done.is_err() {
+                    return;
+                }
+            }
+        });
+        let text = scene.one_service("http = \"2\"\npassive = false", &[refusing.address()]);
+        let weir = Weir::start(&scene, &text.replace("workers = 2", "workers = 1"));
+        for _ in 0..100 {
+            assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
+        }
+        let opened = connections.load(Ordering::Relaxed);
+        assert!(opened < 20, "{opened} connections");
+    }
+}
+
 #[test]
 fn a_limit_on_streams_is_kept_towards_servers() {
     let Some(scene) = Scene::alone("http2-upstream-limit", &["nginx", "h2load"]) else {

@@ -14,6 +14,8 @@ pub(crate) struct Carrier {
     pub(crate) client: Http2Client,
     /// One of its streams has been counted for the connection's end.
     judged: Cell<bool>,
+    /// The server refuses streams: until then, further requests use another connection.
+    refuses_until: Cell<Moment>,
     /// Set if it carries one request only; held until that request is over.
     private: Option<OwnedSemaphorePermit>,
     long_fields: Rc<LongFields>,
@@ -29,6 +31,8 @@ pub(crate) struct LongFields {
 
 /// A longer field may be too long for a server: nginx accepts 8 KiB by default.
 const FIELD_SHARED_MAX_BYTES: usize = 4 * 1024;
+/// How long a connection is left alone whose server has refused a stream.
+const REFUSES_FOR: Duration = Duration::from_secs(1);
 /// How long long fields are kept apart after a shared connection has ended with one.
 const APART_FOR: Duration = Duration::from_secs(600);
 
@@ -56,7 +60,18 @@ impl Carrier {
         private: Option<OwnedSemaphorePermit>,
         long_fields: Rc<LongFields>,
     ) -> Carrier {
-        Carrier { client, judged: Cell::new(false), private, long_fields }
+        let refuses_until = Cell::default();
+        Carrier { client, judged: Cell::new(false), refuses_until, private, long_fields }
+    }
+
+    /// Returns whether the server has just refused a stream although its limit allows more.
+    pub(crate) fn refuses(&self, now: Moment) -> bool {
+        now < self.refuses_until.get()
+    }
+
+    /// Notes that the server has refused a stream.
+    pub(crate) fn refused(&self, now: Moment) {
+        self.refuses_until.set(now + REFUSES_FOR);
     }
 
     /// Notes that a request has failed that it carried, among others. If it has ended, and not only

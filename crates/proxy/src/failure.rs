@@ -50,12 +50,13 @@ pub(crate) fn reason(error: &PumpError, sender: Sender) -> Reason {
         (Sender::Server { early_end, write_failed }, PumpError::Incomplete) => {
             return ended_early(early_end, write_failed);
         }
-        // TLS without close_notify, and a stream reset without an error code, are early ends.
-        (Sender::Server { early_end, write_failed }, PumpError::Read(error))
-            if error.is_close() || *error == StreamError::Connection(ErrorKind::BrokenPipe) =>
-        {
-            return ended_early(early_end, write_failed);
-        }
+        // TLS without close_notify is an early end, too.
+        (
+            Sender::Server { early_end, write_failed },
+            PumpError::Read(StreamError::Connection(
+                ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe,
+            )),
+        ) => return ended_early(early_end, write_failed),
         (Sender::Client, PumpError::Write(error))
         | (Sender::Server { .. }, PumpError::Read(error)) => return server_failed(*error),
         (Sender::Server { .. }, PumpError::Malformed(ChunkError::TrailersTooLarge)) => {
@@ -90,7 +91,10 @@ pub(crate) fn server_failed(error: StreamError) -> Reason {
             ErrorKind::ConnectionAborted => Cause::TlsAlertReceived,
             _ => Cause::ConnectionReset,
         },
-        StreamError::Reset(_) => Cause::ConnectionReset,
+        StreamError::Reset(code) => {
+            let detail = code.name().unwrap_or("an unknown error code");
+            return Reason { cause: Cause::HttpStreamReset, detail };
+        }
         StreamError::Refused => Cause::HttpStreamRefused,
         StreamError::Violation(Violation { rule, .. }) => {
             return Reason { cause: Cause::HttpProtocolError, detail: rule };

@@ -61,9 +61,12 @@ struct Connection {
 }
 
 impl Connection {
-    fn has_room_for(&self, body: RequestBody) -> bool {
+    fn has_room_for(&self, body: RequestBody, now: Moment) -> bool {
         let client = &self.carrier.client;
-        client.is_open() && client.streams() < client.streams_max() && client.has_room_for(body)
+        !self.carrier.refuses(now)
+            && client.is_open()
+            && client.streams() < client.streams_max()
+            && client.has_room_for(body)
     }
 
     fn begin(
@@ -105,7 +108,7 @@ impl Server {
         now: Moment,
     ) -> Option<Box<ServerConnection>> {
         let connections = self.connections.borrow();
-        let open = connections.iter().find(|connection| connection.has_room_for(body))?;
+        let open = connections.iter().find(|connection| connection.has_room_for(body, now))?;
         Some(open.begin(body, buffers, true, now))
     }
 }

@@ -146,6 +146,7 @@ async fn refuse(
         proxy_status: client.settings().proxy_status,
         hsts: client.hsts(),
         close: true,
+        grpc: false,
     };
     Rc::make_mut(&mut scratch.request).clear();
     scratch.down.clear();

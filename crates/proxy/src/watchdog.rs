@@ -84,9 +84,27 @@ impl Watchdog {
     pub(crate) fn guard<T, E: From<Cause>>(
         &mut self,
         limits: &Limits,
+        work: impl Future<Output = Result<T, E>> + Unpin,
+    ) -> impl Future<Output = Result<T, E>> {
+        self.guard_from(false, limits, work)
+    }
+
+    /// As [`Watchdog::guard`], for work that goes on: what can be done without waiting is done even
+    /// if no time is left.
+    pub(crate) fn guard_rest<T, E: From<Cause>>(
+        &mut self,
+        limits: &Limits,
+        work: impl Future<Output = Result<T, E>> + Unpin,
+    ) -> impl Future<Output = Result<T, E>> {
+        self.guard_from(true, limits, work)
+    }
+
+    fn guard_from<T, E: From<Cause>>(
+        &mut self,
+        mut has_begun: bool,
+        limits: &Limits,
         mut work: impl Future<Output = Result<T, E>> + Unpin,
     ) -> impl Future<Output = Result<T, E>> {
-        let mut has_begun = false;
         poll_fn(move |cx| {
             if !std::mem::replace(&mut has_begun, true)
                 && let Some((at, cause)) = limits.ends[Direction::Whole as usize].get()

@@ -23,10 +23,11 @@ pub(crate) fn stopping() -> Table {
         Situation::new(WAITING, Expected::answered("shutting_down", 503)).server(holds).act(
             |stage| {
                 let mut sent = stage.send_it();
+                let mut admin = stage.weir.admin();
                 for name in [WAITING, IN_BODY, IN_TCP] {
                     let service = format!("service=\"{name}\"");
                     wait::until("all to be under way", super::SOON, || {
-                        let seen = stage.weir.metric("weir_server_in_flight", &[&service]);
+                        let seen = admin.metric("weir_server_in_flight", &[&service]);
                         (seen >= 1.0).then_some(())
                     });
                 }

@@ -215,16 +215,18 @@ impl Stage<'_> {
     /// Waits until so many of the service's requests are at servers.
     pub(crate) fn wait_for_in_flight(&self, count: u32) {
         let service = format!("service=\"{}\"", self.name);
+        let mut admin = self.weir.admin();
         wait::until("requests in flight", SOON, || {
-            let seen = self.weir.metric("weir_server_in_flight", &[&service]);
+            let seen = admin.metric("weir_server_in_flight", &[&service]);
             (seen >= f64::from(count)).then_some(())
         });
     }
 
     /// Waits until so many of the service's requests wait.
     pub(crate) fn wait_for_queue(&self, length: u64) {
+        let mut admin = self.weir.admin();
         wait::until("requests in the queue", SOON, || {
-            (self.weir.queue_length(self.name) >= length).then_some(())
+            (admin.queue_length(self.name) >= length).then_some(())
         });
     }
 

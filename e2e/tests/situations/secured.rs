@@ -10,7 +10,7 @@ use super::{Expected, Seen, Situation};
 const TLS: &str = "tls = { verify = false }\ntimeouts = { connect = \"30s\" }";
 const VERIFIED: &str = "tls = { name = \"a.example.com\" }\ntimeouts = { connect = \"30s\" }";
 const TLS_HTTP2: &str = "tls = { verify = false }\nhttp = \"2\"\ntimeouts = { connect = \"30s\" }";
-const HTTP2: &str = "http = \"2\"";
+const HTTP2: &str = "http = \"2\"\ntimeouts = { connect = \"30s\" }";
 
 pub(super) fn table() -> Vec<Situation> {
     [clients(), tls_servers(), streams()].into_iter().flatten().collect()
@@ -134,6 +134,21 @@ fn streams() -> Vec<Situation> {
             .service(HTTP2)
             .server(refuses)
             .act(|stage| stage.post(b"body")),
+        Situation::new(
+            "stream-reset",
+            Expected::answered("http_stream_reset", 502)
+                .failed(&["http_stream_reset"])
+                .not_retried("no attempts left"),
+        )
+        .service(HTTP2)
+        .server(|peer| {
+            let Ok(mut frames) = Frames::server(&peer.stream, &[]) else { return };
+            while let Ok(frame) = frames.until(Frame::ends_stream) {
+                if frames.reset(frame.stream, code::INTERNAL_ERROR).is_err() {
+                    return;
+                }
+            }
+        }),
         Situation::new(
             "server-of-http1-asked-for-http2",
             Expected::answered("http_protocol_error", 502)

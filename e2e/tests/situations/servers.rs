@@ -307,8 +307,9 @@ fn marked_down() -> Vec<Situation> {
             .server(says("HTTP/1.1 500 Oh\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
             .act(|stage| {
                 let service = format!("service=\"{}\"", stage.name);
+                let mut admin = stage.weir.admin();
                 wait::until("the server to be down", super::SOON, || {
-                    (stage.weir.metric("weir_server_up", &[&service]) == 0.0).then_some(())
+                    (admin.metric("weir_server_up", &[&service]) == 0.0).then_some(())
                 });
                 stage.get()
             }),

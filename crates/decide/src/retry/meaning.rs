@@ -26,6 +26,7 @@ pub fn leaves_work(cause: Cause) -> bool {
             | Cause::ConnectionLost
             | Cause::ServerMarkedDown
             | Cause::HttpStreamRefused
+            | Cause::HttpStreamReset
             | Cause::TlsProtocolError
             | Cause::TlsAlertReceived
             | Cause::HttpProtocolError

@@ -181,6 +181,7 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::QueueWaitExceeded => Remedy::None,
         // The server, or the path to it, failed this request.
         Cause::HttpStreamRefused
+        | Cause::HttpStreamReset
         | Cause::ConnectionTerminated
         | Cause::ConnectionReset
         | Cause::ConnectionLost

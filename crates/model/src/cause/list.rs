@@ -377,6 +377,16 @@ causes! {
     /// Rare cases need no action. Otherwise compare the server's limit on concurrent streams with the
     /// service's `in_flight_max`.
     HttpStreamRefused = "http_stream_refused", Server, 502;
+    /// The server reset the HTTP/2 stream before its response was complete.
+    /// The connection stays open. The detail is the error code that the server sent (RFC 9113 section
+    /// 7), such as `CANCEL` or `INTERNAL_ERROR`.
+    ///
+    /// An application that gave up, for example because the deadline of a gRPC call had passed, or a
+    /// server at a limit of its own (`ENHANCE_YOUR_CALM`).
+    ///
+    /// Look into the server's log at that second. gRPC clients receive the status that belongs to the
+    /// code.
+    HttpStreamReset = "http_stream_reset", Server, 502;
     /// The server closed the connection before its response began.
     /// It closed normally (FIN), on a new connection or in the middle of a response head.
     ///

@@ -6,6 +6,7 @@
 
 mod accept;
 mod body;
+mod grpc;
 mod reason;
 
 use std::fmt::Write as _;
@@ -47,6 +48,8 @@ pub(crate) struct Occasion<'a> {
     pub(crate) hsts: Option<Duration>,
     /// Whether the connection closes after this answer.
     pub(crate) close: bool,
+    /// Whether it answers a gRPC call over HTTP/2.
+    pub(crate) grpc: bool,
 }
 
 impl Answer {
@@ -69,12 +72,16 @@ impl Answer {
 
     /// Appends the response as of a given time in seconds since the epoch.
     fn write_at(&self, now_s: u64, occasion: &Occasion<'_>, out: &mut Vec<u8>) {
+        if occasion.grpc {
+            return self.write_grpc(now_s, occasion, out);
+        }
         let form = match (&self.location, occasion.request) {
             (Some(_), _) => None,
             (None, Some(request)) => Some(accept::form(request)),
             (None, None) => Some(Form::Text),
         };
-        self.write_head(now_s, form, occasion, out);
+        let content_type = form.map(Form::content_type);
+        self.write_head(now_s, (self.status, content_type), occasion, out);
         let head_end = out.len();
         if let Some(form) = form {
             let facts = Facts {
@@ -97,24 +104,38 @@ impl Answer {
         out.splice(head_end..head_end, last_line.get_ref()[..used].iter().copied());
     }
 
-    /// Appends the head except for its last line, Content-Length.
+    /// Appends the response to a gRPC call: a head that has the status of the call and ends the stream
+    /// ("Trailers-Only" in gRPC over HTTP/2).
+    fn write_grpc(&self, now_s: u64, occasion: &Occasion<'_>, out: &mut Vec<u8>) {
+        self.write_head(now_s, (200, Some("application/grpc")), occasion, out);
+        let _ = write!(Bytes(out), "grpc-status: {}\r\ngrpc-message: ", self.grpc_status());
+        grpc::write_message(self.cause, self.public_detail(), out);
+        out.extend_from_slice(b"\r\n\r\n");
+    }
+
+    /// Returns the status of the call that this answers, if it is a gRPC call.
+    pub(crate) fn grpc_status(&self) -> u8 {
+        grpc::status(self.cause, self.status, self.detail)
+    }
+
+    /// Appends the head except for its last lines.
     fn write_head(
         &self,
         now_s: u64,
-        form: Option<Form>,
+        (status, content_type): (u16, Option<&str>),
         occasion: &Occasion<'_>,
         out: &mut Vec<u8>,
     ) {
         // Writing to a Vec cannot fail.
-        let _ = write!(Bytes(out), "HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
+        let _ = write!(Bytes(out), "HTTP/1.1 {status} {}\r\n", reason(status));
         out.extend_from_slice(b"Date: ");
         wire::date::put_imf_fixdate(out, now_s);
         out.extend_from_slice(b"\r\n");
         if let Some(location) = &self.location {
             let _ = write!(Bytes(out), "Location: {location}\r\n");
         }
-        if let Some(form) = form {
-            let _ = write!(Bytes(out), "Content-Type: {}\r\n", form.content_type());
+        if let Some(content_type) = content_type {
+            let _ = write!(Bytes(out), "Content-Type: {content_type}\r\n");
             // A cached error would outlive its cause.
             out.extend_from_slice(b"Cache-Control: no-store\r\n");
         }

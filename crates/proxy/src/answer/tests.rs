@@ -21,7 +21,14 @@ fn asking_for(accept: &str) -> RequestHead {
 }
 
 fn occasion(request: Option<&RequestHead>) -> Occasion<'_> {
-    Occasion { request, request_id: b"00ff", proxy_status: true, hsts: None, close: false }
+    Occasion {
+        request,
+        request_id: b"00ff",
+        proxy_status: true,
+        hsts: None,
+        close: false,
+        grpc: false,
+    }
 }
 
 fn written(answer: &Answer, occasion: &Occasion<'_>) -> String {

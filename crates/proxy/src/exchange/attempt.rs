@@ -7,6 +7,7 @@ use std::task::Poll;
 use decide::retry::leaves_work;
 use health::blame::Sent;
 use model::{Cause, Fault, Service};
+use transport::http2::Code;
 use wire::http1::{INFORMATIONAL_MAX, RequestBody, RequestHead, Version};
 
 use super::Exchange;
@@ -195,6 +196,12 @@ impl Forwarding<'_, '_> {
         // REFUSED_STREAM guarantees that the server processed nothing.
         let is_refused = cause == Cause::HttpStreamRefused;
         let sent = if is_refused { Sent::Nothing } else { self.upload.sent() };
+        let calm = Code::ENHANCE_YOUR_CALM.name();
+        if let Some(carrier) = &server.carrier
+            && (is_refused || cause == Cause::HttpStreamReset && Some(reason.detail) == calm)
+        {
+            carrier.refused(os::clock::now());
+        }
         let shared = server.carrier.as_ref().filter(|carrier| !carrier.is_private());
         let ended_shared = shared.filter(|carrier| !carrier.is_open());
         let is_clients = cause.fault() == Fault::Client;

@@ -17,6 +17,10 @@ impl Exchange<'_> {
         if answer.status == 0 {
             return After::Close;
         }
+        let grpc = client.stream.is_exchange() && scratch.request.is_grpc();
+        if grpc {
+            (record.status, record.grpc_status) = (200, Some(answer.grpc_status()));
+        }
         // The unread rest of a body would be parsed as the next request.
         let whole = match scratch.request.body() {
             // How much an exchange that panicked has read is unknown.
@@ -41,6 +45,7 @@ impl Exchange<'_> {
             proxy_status: client.settings().proxy_status,
             hsts: client.hsts(),
             close: !keep,
+            grpc,
         };
         scratch.down.clear();
         answer.write(&occasion, &mut scratch.down);

@@ -136,7 +136,8 @@ impl Forwarding<'_, '_> {
             }
             Poll::Pending
         });
-        watchdog.guard(limits, moving).await
+        // A response that arrived at the last moment is still forwarded.
+        watchdog.guard_rest(limits, moving).await
     }
 
     /// Completes the record, and decides what happens to both connections.

@@ -87,12 +87,11 @@ impl Snapshot {
     /// Replaces services by those of `before` that are equal, so that unchanged ones exist once,
     /// and comparing them takes one step.
     pub fn share_services(&mut self, before: &Snapshot) {
+        // Both are in order of name.
+        let mut known = before.services.iter().peekable();
         for service in &mut self.services {
-            // In order of name, so each is found in a few steps.
-            let found = before.services.binary_search_by(|known| known.name.cmp(&service.name));
-            if let Some(known) = found.ok().map(|index| &before.services[index])
-                && known == service
-            {
+            while known.next_if(|known| known.name < service.name).is_some() {}
+            if let Some(known) = known.next_if(|known| **known == *service) {
                 *service = Arc::clone(known);
             }
         }

@@ -5,14 +5,15 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use model::{
-    Action, Affinity, Forward, HostPattern, Listener, PathMatch, Protocol, RequestFilter,
-    ResponseFilter, Route, RouteMatch, Service, Snapshot, Split,
+    Action, Affinity, Compression, FieldMatch, Forward, HostPattern, Listener, ListenerId,
+    PathMatch, Protocol, RateLimit, RequestFilter, ResponseFilter, Route, RouteMatch, Service,
+    Snapshot, Split,
 };
 
 use crate::diagnostic::At;
 use crate::files::Tls;
 use crate::names::Names;
-use crate::raw::{Document, RawAction, RawAdmin, RawForward, RawListener, RawProtocol, RawRoute};
+use crate::raw::{Document, RawAction, RawAdmin, RawListener, RawProtocol, RawRoute};
 
 /// Returns `None` if a name refers to nothing, which `check` has reported.
 pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Snapshot> {
@@ -24,16 +25,8 @@ pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Sn
         listener.tls = tls;
     }
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
-    for raw in &document.routes {
-        let action = action(&raw.action, names)?;
-        for matches in route_matches(raw, names) {
-            let name = match &raw.name {
-                Some(name) => name.value.clone(),
-                None => name_of(&matches, &listeners),
-            };
-            let filters = request_filters(raw);
-            routes.push(Route { name, matches, action: action.clone(), filters });
-        }
+    for raw in document.routes {
+        routes.extend(by_host(raw, &listeners, names)?);
     }
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
     Some(Snapshot {
@@ -119,7 +112,42 @@ fn passthrough(
     Some(Protocol::TlsPassthrough { names: known, otherwise })
 }
 
-fn action(raw: &RawAction, names: &Names) -> Option<Action> {
+/// Returns the routes of one route in the file: one for each of its hosts, in order.
+fn by_host(
+    raw: RawRoute,
+    listeners: &[Listener],
+    names: &Names,
+) -> Option<impl Iterator<Item = Route>> {
+    let matches = RouteMatch {
+        listeners: listeners_of(&raw, names),
+        host: None,
+        path: raw.path,
+        method: raw.method,
+        fields: raw.fields,
+        query: raw.query,
+    };
+    let filters = request_filters(raw.rate_limit);
+    // The last of them is moved: most routes have one host.
+    let shared =
+        std::iter::repeat_n((matches, action(raw.action, names)?, filters), raw.hosts.len());
+    let name = raw.name.map(|name| name.value);
+    Some(raw.hosts.into_iter().zip(shared).map(move |(host, (matches, action, filters))| {
+        let matches = RouteMatch { host: host.value, ..matches };
+        let name = name.clone().unwrap_or_else(|| name_of(&matches, listeners));
+        Route { name, matches, action, filters }
+    }))
+}
+
+/// Returns the listeners that a route in the file names, without those that do not exist.
+pub(crate) fn listeners_of(raw: &RawRoute, names: &Names) -> Vec<ListenerId> {
+    let mut listeners: Vec<_> =
+        raw.listeners.iter().filter_map(|name| names.listener(&name.value)).collect();
+    listeners.sort_unstable();
+    listeners.dedup();
+    listeners
+}
+
+fn action(raw: RawAction, names: &Names) -> Option<Action> {
     match raw {
         RawAction::Forward(forward) => {
             let to: Option<Vec<_>> = forward
@@ -131,68 +159,53 @@ fn action(raw: &RawAction, names: &Names) -> Option<Action> {
                 .collect();
             Some(Action::Forward(Box::new(Forward {
                 to: to?,
-                rewrite: forward.rewrite.clone(),
-                filters: response_filters(forward),
-                request_fields: forward.request_fields.clone(),
-                response_fields: forward.response_fields.clone(),
+                rewrite: forward.rewrite,
+                filters: response_filters(forward.compress),
+                request_fields: forward.request_fields,
+                response_fields: forward.response_fields,
             })))
         }
-        RawAction::Redirect(redirect) => Some(Action::Redirect(redirect.clone())),
-        RawAction::Deny(status) => Some(Action::Deny(*status)),
+        RawAction::Redirect(redirect) => Some(Action::Redirect(redirect)),
+        RawAction::Deny(status) => Some(Action::Deny(status)),
         RawAction::Unreadable => None,
     }
 }
 
 /// Returns the filters of a request, in the order in which they run before the route's action.
-fn request_filters(raw: &RawRoute) -> Vec<RequestFilter> {
-    let rate_limit = raw.rate_limit.clone().map(RequestFilter::RateLimit);
-    rate_limit.into_iter().collect()
+fn request_filters(rate_limit: Option<RateLimit>) -> Vec<RequestFilter> {
+    rate_limit.map(RequestFilter::RateLimit).into_iter().collect()
 }
 
 /// Returns the filters of a response, in order.
-fn response_filters(raw: &RawForward) -> Vec<ResponseFilter> {
-    let compress = raw.compress.clone().map(ResponseFilter::Compress);
-    compress.into_iter().collect()
-}
-
-/// Returns the conditions of a route in the file: one set for each of its hosts, in order.
-/// Listeners that do not exist are left out.
-pub(crate) fn route_matches(
-    raw: &RawRoute,
-    names: &Names,
-) -> impl Iterator<Item = RouteMatch> + use<> {
-    let mut listeners: Vec<_> =
-        raw.listeners.iter().filter_map(|name| names.listener(&name.value)).collect();
-    listeners.sort_unstable();
-    listeners.dedup();
-    let general = RouteMatch {
-        listeners,
-        host: None,
-        path: raw.path.clone(),
-        method: raw.method.clone(),
-        fields: raw.fields.clone(),
-        query: raw.query.clone(),
-    };
-    let hosts: Vec<_> = raw.hosts.iter().map(|host| host.value.clone()).collect();
-    hosts.into_iter().map(move |host| RouteMatch { host, ..general.clone() })
+fn response_filters(compress: Option<Compression>) -> Vec<ResponseFilter> {
+    compress.map(ResponseFilter::Compress).into_iter().collect()
 }
 
 /// Returns a name for a route that has none: its conditions, as short as they allow.
 fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
-    let mut parts: Vec<String> = matches.method.iter().cloned().collect();
-    let host = match &matches.host {
-        Some(HostPattern::Exact(host)) => host.clone(),
-        Some(HostPattern::Wildcard(suffix)) => format!("*.{suffix}"),
-        None => "*".to_owned(),
-    };
-    parts.push(match &matches.path {
-        PathMatch::Exact(path) => format!("{host}{path} exactly"),
-        PathMatch::Prefix(prefix) if prefix.is_empty() => format!("{host}/"),
-        PathMatch::Prefix(prefix) => format!("{host}{prefix}"),
-    });
-    parts.extend(matches.fields.iter().map(|field| format!("{}:{}", field.name, field.value)));
-    parts.extend(matches.query.iter().map(|query| format!("?{}={}", query.name, query.value)));
-    let named = matches.listeners.iter().filter_map(|id| listeners.get(id.0 as usize));
-    parts.extend(named.map(|listener| format!("on {}", listener.name)));
-    parts.join(" ").into()
+    let RouteMatch { listeners: of, host, path, method, fields, query } = matches;
+    let mut name = String::new();
+    if let Some(method) = method {
+        name.extend([method, " "]);
+    }
+    match host {
+        Some(HostPattern::Exact(host)) => name.push_str(host),
+        Some(HostPattern::Wildcard(suffix)) => name.extend(["*.", suffix]),
+        None => name.push('*'),
+    }
+    match path {
+        PathMatch::Exact(path) => name.extend([path, " exactly"]),
+        PathMatch::Prefix(prefix) if prefix.is_empty() => name.push('/'),
+        PathMatch::Prefix(prefix) => name.push_str(prefix),
+    }
+    for FieldMatch { name: field, value } in fields {
+        name.extend([" ", field, ":", value]);
+    }
+    for FieldMatch { name: parameter, value } in query {
+        name.extend([" ?", parameter, "=", value]);
+    }
+    for listener in of.iter().filter_map(|id| listeners.get(id.0 as usize)) {
+        name.extend([" on ", &*listener.name]);
+    }
+    name.into()
 }

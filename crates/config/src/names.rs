@@ -1,8 +1,8 @@
 //! Resolves the names in a file.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashMapExt as _};
 use model::{ListenerId, ServiceId};
 
 use crate::raw::Document;
@@ -24,7 +24,7 @@ impl Names {
             listeners.entry(listener.name.value.clone()).or_insert(id);
         }
         let listeners_known = document.listeners.iter().all(|l| !l.name.value.is_empty());
-        let mut services = HashMap::new();
+        let mut services = HashMap::with_capacity(document.services.len());
         for (index, service) in document.services.iter().enumerate() {
             services.insert(service.service.name.clone(), ServiceId(index as u32));
         }

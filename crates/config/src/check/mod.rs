@@ -5,12 +5,12 @@ mod listeners;
 mod routes;
 mod services;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::diagnostic::{At, Diagnostic, Problems, nearest, quote};
 use crate::names::Names;
 use crate::raw::{Document, RawAction};
+use foldhash::{HashMap, HashMapExt as _};
 
 /// After this many mistakes, unknown names are no longer compared with the existing ones.
 const HELPED_MAX: usize = 100;
@@ -20,7 +20,7 @@ pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) 
     references(document, names, problems);
     listeners::check(document, problems);
     routes::check(document, names, problems);
-    services::check(document, problems);
+    services::check(document, names, problems);
 }
 
 /// Checks that every name refers to something.

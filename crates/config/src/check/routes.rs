@@ -1,10 +1,9 @@
 //! Checks routes against each other: duplicates, and routes that never match.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
+use model::{FieldMatch, HostPattern, ListenerId, PathMatch};
 
-use model::{HostPattern, ListenerId, PathMatch, RouteMatch};
-
-use crate::build::route_matches;
+use crate::build::listeners_of;
 use crate::diagnostic::{At, Diagnostic, Problems, Span};
 use crate::names::Names;
 use crate::raw::{Document, RawProtocol, RawRoute};
@@ -16,27 +15,37 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     }
     // By conditions without listeners: only such routes can shadow each other, since of two others
     // the more specific one is tried first and leaves some requests to the second.
-    let mut numbers: HashMap<RouteMatch, usize> = HashMap::with_capacity(document.routes.len());
-    let mut groups: Vec<Vec<Member<'_>>> = Vec::new();
+    let mut groups: HashMap<Conditions<'_>, usize> = HashMap::with_capacity(document.routes.len());
+    let mut members: Vec<Member<'_>> = Vec::with_capacity(document.routes.len());
     let routes = document.routes.iter().enumerate().filter(|(_, route)| route.certain);
     for (index, route) in routes {
-        for (host, mut matches) in route.hosts.iter().zip(route_matches(route, names)) {
-            let listeners = std::mem::take(&mut matches.listeners);
-            let number = *numbers.entry(matches).or_insert(groups.len());
-            if number == groups.len() {
-                groups.push(Vec::with_capacity(1));
-            }
-            groups[number].push(Member { index, route, host, listeners });
+        let listeners = listeners_of(route, names);
+        for host in &route.hosts {
+            let next = groups.len();
+            let group = *groups.entry(conditions(route, host)).or_insert(next);
+            members.push(Member { group, index, route, host, listeners: listeners.clone() });
         }
     }
-    for group in groups {
-        equal(&group, problems);
-        unreachable(&group, document, problems);
+    // Within a group, they stay in order of the file.
+    members.sort_by_key(|member| member.group);
+    let groups = members.chunk_by(|one, other| one.group == other.group);
+    for group in groups.filter(|group| group.len() > 1) {
+        equal(group, problems);
+        unreachable(group, document, problems);
     }
+}
+
+/// Host, path, method, header fields and query parameters.
+type Conditions<'a> =
+    (Option<&'a HostPattern>, &'a PathMatch, Option<&'a str>, &'a [FieldMatch], &'a [FieldMatch]);
+
+fn conditions<'a>(route: &'a RawRoute, host: &'a At<Option<HostPattern>>) -> Conditions<'a> {
+    (host.value.as_ref(), &route.path, route.method.as_deref(), &route.fields, &route.query)
 }
 
 /// One host's share of a route in the file.
 struct Member<'a> {
+    group: usize,
     index: usize,
     route: &'a RawRoute,
     host: &'a At<Option<HostPattern>>,
@@ -112,9 +121,6 @@ fn equal(group: &[Member<'_>], problems: &Problems) {
 
 /// Reports a route for all listeners if each listener has an equal, more specific route.
 fn unreachable(group: &[Member<'_>], document: &Document, problems: &Problems) {
-    if group.len() < 2 {
-        return;
-    }
     let Some(general) = group.iter().find(|m| m.listeners.is_empty()) else {
         return;
     };

@@ -1,13 +1,13 @@
 //! Checks services against each other and their zones.
 
-use std::collections::{HashMap, HashSet};
-
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use model::{Balance, Check, CheckKind, HashOn, HttpVersion, ServerTarget};
 
 use crate::diagnostic::{Diagnostic, Problems, nearest, quote};
+use crate::names::Names;
 use crate::raw::{Document, RawAction, RawService};
 
-pub(super) fn check(document: &Document, problems: &Problems) {
+pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     for service in &document.services {
         servers(service, problems);
         if service.service.send_proxy.is_some() && service.service.http == HttpVersion::Http2 {
@@ -31,25 +31,13 @@ pub(super) fn check(document: &Document, problems: &Problems) {
     }
     limits(document, problems);
     zones(document, problems);
-    use_of_services(document, problems);
+    use_of_services(document, names, problems);
 }
 
 fn servers(raw: &RawService, problems: &Problems) {
     let servers = &raw.service.servers;
-    let mut seen: HashMap<&ServerTarget, usize> = HashMap::new();
-    for (index, server) in servers.iter().enumerate() {
-        match seen.get(&server.target) {
-            Some(first) => problems.report(
-                Diagnostic::error(
-                    format!("{} stands twice in service \"{}\"", server.target, raw.service.name),
-                    raw.servers[index].address.clone(),
-                    "again here",
-                )
-                .other(raw.servers[*first].address.clone(), "first here")
-                .help("to give a server more work, raise its weight"),
-            ),
-            None => _ = seen.insert(&server.target, index),
-        }
+    if servers.len() > 1 {
+        repeated(raw, problems);
     }
     let warning = |title: String, label| Diagnostic::warning(title, raw.name.clone(), label);
     let name = &raw.service.name;
@@ -70,6 +58,25 @@ fn servers(raw: &RawService, problems: &Problems) {
             )
             .help("they are used at once; leave `backup` out"),
         );
+    }
+}
+
+/// Reports servers that a service names twice.
+fn repeated(raw: &RawService, problems: &Problems) {
+    let mut seen: HashMap<&ServerTarget, usize> = HashMap::new();
+    for (index, server) in raw.service.servers.iter().enumerate() {
+        match seen.get(&server.target) {
+            Some(first) => problems.report(
+                Diagnostic::error(
+                    format!("{} stands twice in service \"{}\"", server.target, raw.service.name),
+                    raw.servers[index].address.clone(),
+                    "again here",
+                )
+                .other(raw.servers[*first].address.clone(), "first here")
+                .help("to give a server more work, raise its weight"),
+            ),
+            None => _ = seen.insert(&server.target, index),
+        }
     }
 }
 
@@ -178,37 +185,37 @@ fn zones(document: &Document, problems: &Problems) {
 }
 
 /// Reports unused services, and ones that a tcp listener can only use in part.
-fn use_of_services(document: &Document, problems: &Problems) {
-    let tcp: HashSet<&str> = document
-        .listeners
-        .iter()
-        .flat_map(|listener| listener.protocol.services())
-        .map(|service| service.value.as_ref())
-        .collect();
-    let mut http: HashSet<&str> = HashSet::new();
+fn use_of_services(document: &Document, names: &Names, problems: &Problems) {
+    let mut by_tcp = vec![false; document.services.len()];
+    let mut by_http = by_tcp.clone();
+    // An unknown name is reported; it may have been meant for any of these.
+    let mut all_resolve = true;
+    let mut use_in = |by: &mut [bool], name: &str| match names.service(name) {
+        Some(id) => by[id.0 as usize] = true,
+        None => all_resolve = false,
+    };
+    for service in document.listeners.iter().flat_map(|listener| listener.protocol.services()) {
+        use_in(&mut by_tcp, &service.value);
+    }
     for route in &document.routes {
         match &route.action {
             RawAction::Forward(forward) => {
-                http.extend(forward.to.iter().map(|(service, _)| service.value.as_ref()));
+                forward.to.iter().for_each(|(service, _)| use_in(&mut by_http, &service.value));
             }
             // It may have been meant to use any service.
             RawAction::Unreadable => return,
             RawAction::Redirect(_) | RawAction::Deny(_) => {}
         }
     }
-    // An unknown name is reported; it may have been meant for any of these.
-    let known: HashSet<&str> =
-        document.services.iter().map(|raw| raw.service.name.as_ref()).collect();
-    let all_resolve = http.union(&tcp).all(|name| known.contains(name));
-    for raw in &document.services {
-        let name = raw.service.name.as_ref();
-        if all_resolve && !http.contains(name) && !tcp.contains(name) {
+    for (raw, (by_http, by_tcp)) in document.services.iter().zip(by_http.into_iter().zip(by_tcp)) {
+        if all_resolve && !by_http && !by_tcp {
+            let title = format!("service {} is not used", quote(&raw.service.name));
             problems.report_absence(
-                Diagnostic::warning(format!("service {} is not used", quote(name)), raw.name.clone(), "no route or tcp listener names it")
+                Diagnostic::warning(title, raw.name.clone(), "no route or tcp listener names it")
                     .help("its servers are checked all the same; write [[route]] with its name, or leave it out"),
             );
         }
-        if tcp.contains(name) && !http.contains(name) {
+        if by_tcp && !by_http {
             tcp_only(raw, problems);
         }
     }

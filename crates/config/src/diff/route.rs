@@ -3,8 +3,7 @@
 //! A route is matched by its conditions; one whose conditions have changed, by its name, if that is
 //! unambiguous.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use model::{
     Action, Compression, ContentCoding, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch,
     RateLimit, Redirect, ResponseFilter, Rewrite, Route, RouteMatch, Snapshot,
@@ -152,6 +151,9 @@ fn services(forward: &Forward, of: &Snapshot) -> String {
 
 /// Names are shown, values are not: they may be secrets.
 fn field_changes(key: &str, old: &FieldChanges, new: &FieldChanges, words: &mut Words) {
+    if old == new {
+        return;
+    }
     let FieldChanges { remove, set, add } = old;
     words.value(&format!("{key}.remove"), remove, &new.remove, |names| {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }

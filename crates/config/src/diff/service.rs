@@ -1,8 +1,8 @@
 //! Changes of services and their servers.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use model::{
     Affinity, Balance, Check, CheckKind, HashKey, PassiveHealth, QueueLimits, Retries, ServerSpec,
     ServerTarget, Service, ServiceTimeouts, Snapshot, ZonePolicy,

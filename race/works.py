@@ -55,7 +55,7 @@ WORKS = {
                without={"floor": "speaks no HTTP/2"}),
     "h2-1m": Work("GET, 1 MB, HTTP/2, 8 × 10 streams", port="tls", by="h2load", path="/1m", connections=8,
                   without={"floor": "speaks no HTTP/2"}),
-    "h2-both": Work("GET, 64 bytes, HTTP/2 on both sides, 8 × 10 streams", port="both",
+    "h2-both": Work("GET, 64 bytes, HTTP/2 on both sides", port="both",
                     by="h2load", connections=8,
                     without={"floor": "speaks no HTTP/2", "nginx": "speaks HTTP/1 to servers, but for gRPC"}),
     "grpc": Work("gRPC, unary calls, one connection, 100 streams", port="both", by="h2load",

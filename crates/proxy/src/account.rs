@@ -184,6 +184,20 @@ impl Record {
         self.end(answer.cause);
     }
 
+    /// Returns the cause of a failure: the client's deadline if that has passed when a server resets
+    /// the stream. Servers know the deadline as well, and cancel calls themselves, usually before the
+    /// timer here fires.
+    pub(crate) fn unless_late(&self, cause: Cause) -> Cause {
+        match self.to_end {
+            Some((end, Cause::ClientDeadlineExceeded))
+                if cause == Cause::HttpStreamReset && os::clock::now() >= end =>
+            {
+                Cause::ClientDeadlineExceeded
+            }
+            _ => cause,
+        }
+    }
+
     /// Returns how often the request was sent to a server.
     fn attempts(&self) -> u32 {
         self.failed.len() as u32 + u32::from(self.endpoint.is_some())

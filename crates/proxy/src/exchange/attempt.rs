@@ -193,6 +193,7 @@ impl Forwarding<'_, '_> {
             && self.upload.pump.is_held_up()
             && server_connection::is_unread(server, self.service);
         let cause = if is_unread { Cause::ConnectionWriteTimeout } else { reason.cause };
+        let cause = self.exchange.record.unless_late(cause);
         // REFUSED_STREAM guarantees that the server processed nothing.
         let is_refused = cause == Cause::HttpStreamRefused;
         let sent = if is_refused { Sent::Nothing } else { self.upload.sent() };

@@ -45,6 +45,7 @@ impl Forwarding<'_, '_> {
         }
         let mut response = self.begin_response(slot, server);
         let moved = self.move_bodies(&mut response).await;
+        let moved = moved.map_err(|cause| self.exchange.record.unless_late(cause));
         self.settle(response, moved)
     }
 

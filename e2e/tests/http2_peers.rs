@@ -349,6 +349,36 @@ fn a_connection_that_refuses_streams_is_left_alone() {
     }
 }
 
+/// A server that refuses everything must not get a connection for each request either.
+#[test]
+fn a_server_that_refuses_all_streams_gets_few_connections() {
+    let Some(scene) = Scene::new("http2-refusing-all", &[]) else {
+        return;
+    };
+    for how in [code::REFUSED_STREAM, code::ENHANCE_YOUR_CALM] {
+        let connections = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&connections);
+        let host = 11 + how as u8;
+        let refusing = Rogue::start(scene.address(host, 8080), move |peer: &mut Peer| {
+            let Ok(mut frames) = Frames::server(&peer.stream, &[]) else { return };
+            count.fetch_add(1, Ordering::Relaxed);
+            while let Ok(frame) = frames.until(Frame::ends_stream) {
+                if frames.reset(frame.stream, how).is_err() {
+                    return;
+                }
+            }
+        });
+        let service = "http = \"2\"\npassive = false\nretries = { max = 0 }";
+        let text = scene.one_service(service, &[refusing.address()]);
+        let weir = Weir::start(&scene, &text.replace("workers = 2", "workers = 1"));
+        for _ in 0..100 {
+            assert_eq!(http::get(weir.front(), "/").unwrap().status, 502);
+        }
+        let opened = connections.load(Ordering::Relaxed);
+        assert!(opened < 20, "{opened} connections");
+    }
+}
+
 #[test]
 fn a_limit_on_streams_is_kept_towards_servers() {
     let Some(scene) = Scene::alone("http2-upstream-limit", &["nginx", "h2load"]) else {

@@ -35,6 +35,10 @@ const SHRINKS_AFTER: Duration = Duration::from_secs(1);
 /// Maximum number of connections per server and worker that carry a single request each.
 const PRIVATE_MAX: usize = 2;
 
+/// Maximum number of a server's connections that are left alone because it refuses streams on them. If it
+/// refuses them on more, the connection is not the reason, and further connections would not help.
+const REFUSING_MAX: usize = 4;
+
 /// A worker's HTTP/2 connections.
 #[derive(Default)]
 pub(crate) struct Multiplexed {
@@ -61,12 +65,9 @@ struct Connection {
 }
 
 impl Connection {
-    fn has_room_for(&self, body: RequestBody, now: Moment) -> bool {
+    fn has_room_for(&self, body: RequestBody) -> bool {
         let client = &self.carrier.client;
-        !self.carrier.refuses(now)
-            && client.is_open()
-            && client.streams() < client.streams_max()
-            && client.has_room_for(body)
+        client.is_open() && client.streams() < client.streams_max() && client.has_room_for(body)
     }
 
     fn begin(
@@ -108,7 +109,14 @@ impl Server {
         now: Moment,
     ) -> Option<Box<ServerConnection>> {
         let connections = self.connections.borrow();
-        let open = connections.iter().find(|connection| connection.has_room_for(body, now))?;
+        let mut refusing = 0;
+        let mut is_left_alone = |connection: &Connection| {
+            let refuses = connection.carrier.refuses(now);
+            refusing += usize::from(refuses);
+            refuses && refusing <= REFUSING_MAX
+        };
+        let mut with_room = connections.iter().filter(|connection| connection.has_room_for(body));
+        let open = with_room.find(|connection| !is_left_alone(connection))?;
         Some(open.begin(body, buffers, true, now))
     }
 }

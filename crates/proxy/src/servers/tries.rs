@@ -78,7 +78,8 @@ impl Tries {
         match retry::decide(&failed, live.retries(), BudgetTerms::default(), now) {
             Verdict::Stop { why } => Err(why),
             Verdict::Retry { fresh_connection, avoid_server, counts } => {
-                self.fresh = fresh_connection;
+                // A connection that refuses streams is left alone anyway; others may be used.
+                self.fresh = fresh_connection && failure.cause != Cause::HttpStreamRefused;
                 // Permanently: what has ended one connection may end the next.
                 self.private |= failure.shared_connection;
                 if avoid_server {

@@ -4,7 +4,8 @@
 #   make test   install what the tests need from Debian's packages, then run them (15 minutes at most)
 #   make check  format, lints, and the dependencies between crates
 #   make prove  long runs and failures under load, fuzzing, licences; judged by counts alone
-#               (15 minutes; PROVE=long runs the full lengths)
+#               (15 minutes; PROVE=long runs the full lengths). Go, Node and Java are needed for one test,
+#               which is left out without them
 #   make measure everything judged by time or CPU, against HAProxy, wrk and tshark: needs a quiet
 #               machine (half an hour); ends with a table of targets and results; not part of CI
 #   make race   compare with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)

@@ -318,7 +318,20 @@ fn what_a_server_refuses_goes_elsewhere_whatever_its_method() {
 /// new connection for each.
 #[test]
 fn a_connection_that_refuses_streams_is_left_alone() {
-    let Some(scene) = Scene::new("http2-refusing", &[]) else {
+    few_connections_are_opened("http2-refusing", "", |number| number == 0, 200);
+}
+
+/// A server that refuses everything must not get a connection for each request either.
+#[test]
+fn a_server_that_refuses_all_streams_gets_few_connections() {
+    let service = "retries = { max = 0 }";
+    few_connections_are_opened("http2-refusing-all", service, |_| true, 502);
+}
+
+/// Sends 100 requests, each of which receives `status`, to a server that refuses all streams of some
+/// connections, by their number.
+fn few_connections_are_opened(name: &str, service: &str, refuses: fn(u32) -> bool, status: u16) {
+    let Some(scene) = Scene::new(name, &[]) else {
         return;
     };
     for how in [code::REFUSED_STREAM, code::ENHANCE_YOUR_CALM] {
@@ -327,9 +340,9 @@ fn a_connection_that_refuses_streams_is_left_alone() {
         let host = 11 + how as u8;
         let refusing = Rogue::start(scene.address(host, 8080), move |peer: &mut Peer| {
             let Ok(mut frames) = Frames::server(&peer.stream, &[]) else { return };
-            let is_first = count.fetch_add(1, Ordering::Relaxed) == 0;
+            let refuses = refuses(count.fetch_add(1, Ordering::Relaxed));
             while let Ok(frame) = frames.until(Frame::ends_stream) {
-                let done = if is_first {
+                let done = if refuses {
                     frames.reset(frame.stream, how)
                 } else {
                     answers(&mut frames, frame.stream, "well")
@@ -339,40 +352,11 @@ fn a_connection_that_refuses_streams_is_left_alone() {
                 }
             }
         });
-        let text = scene.one_service("http = \"2\"\npassive = false", &[refusing.address()]);
+        let service = format!("http = \"2\"\npassive = false\n{service}");
+        let text = scene.one_service(&service, &[refusing.address()]);
         let weir = Weir::start(&scene, &text.replace("workers = 2", "workers = 1"));
         for _ in 0..100 {
-            assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
-        }
-        let opened = connections.load(Ordering::Relaxed);
-        assert!(opened < 20, "{opened} connections");
-    }
-}
-
-/// A server that refuses everything must not get a connection for each request either.
-#[test]
-fn a_server_that_refuses_all_streams_gets_few_connections() {
-    let Some(scene) = Scene::new("http2-refusing-all", &[]) else {
-        return;
-    };
-    for how in [code::REFUSED_STREAM, code::ENHANCE_YOUR_CALM] {
-        let connections = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&connections);
-        let host = 11 + how as u8;
-        let refusing = Rogue::start(scene.address(host, 8080), move |peer: &mut Peer| {
-            let Ok(mut frames) = Frames::server(&peer.stream, &[]) else { return };
-            count.fetch_add(1, Ordering::Relaxed);
-            while let Ok(frame) = frames.until(Frame::ends_stream) {
-                if frames.reset(frame.stream, how).is_err() {
-                    return;
-                }
-            }
-        });
-        let service = "http = \"2\"\npassive = false\nretries = { max = 0 }";
-        let text = scene.one_service(service, &[refusing.address()]);
-        let weir = Weir::start(&scene, &text.replace("workers = 2", "workers = 1"));
-        for _ in 0..100 {
-            assert_eq!(http::get(weir.front(), "/").unwrap().status, 502);
+            assert_eq!(http::get(weir.front(), "/").unwrap().status, status);
         }
         let opened = connections.load(Ordering::Relaxed);
         assert!(opened < 20, "{opened} connections");

@@ -90,6 +90,10 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
         "backlog": listener.backlog,
         "connections_max": listener.connections_max,
         "trusted": listener.trusted.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "client_address": {
+            "field": listener.client_address.field.name(),
+            "hops": listener.client_address.hops,
+        },
         "forward_fields": {
             "x-forwarded": listener.forward_fields.x_forwarded,
             "forwarded": listener.forward_fields.forwarded,

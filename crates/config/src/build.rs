@@ -74,6 +74,7 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
         backlog: raw.backlog,
         connections_max: raw.connections_max.as_ref().map_or(connections_max, |at| at.value),
         trusted: raw.trusted.clone(),
+        client_address: raw.client_address.clone(),
         forward_fields: raw.forward_fields,
         timeouts: raw.timeouts,
         head_max_bytes: raw.head_max_bytes,

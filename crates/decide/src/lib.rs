@@ -11,6 +11,7 @@
 #![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
 
 pub mod body_rate;
+pub mod client_address;
 pub mod compression;
 pub mod deadline;
 pub mod explain;

@@ -7,9 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipnet::IpNet;
-
-use crate::{Admin, HostPattern, ListenerTls, Metrics, Route, Service};
+use crate::{Admin, ClientAddress, HostPattern, ListenerTls, Metrics, Networks, Route, Service};
 
 /// Index of a service in [`Snapshot::services`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -212,7 +210,9 @@ pub struct Listener {
     pub connections_max: u32,
     /// Peers whose forwarding fields (X-Forwarded-*, Forwarded, X-Request-Id, traceparent) are
     /// trusted and extended; those of all others are replaced.
-    pub trusted: Vec<IpNet>,
+    pub trusted: Networks,
+    /// How the client's address is found in their requests.
+    pub client_address: ClientAddress,
     /// Which of these fields are sent to servers.
     pub forward_fields: ForwardFields,
     /// Timeouts towards clients.
@@ -230,7 +230,7 @@ pub struct Listener {
     /// Protocols that a request may upgrade its connection to; `h2c` is never among them.
     pub upgrade_protocols: Vec<Box<str>>,
     /// Peers whose connections must start with a PROXY protocol header. Those of others must not.
-    pub proxy_protocol: Vec<IpNet>,
+    pub proxy_protocol: Networks,
 }
 
 impl Listener {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::{Cause, Timings};
+use model::{AddressFound, Cause, Timings};
 
 use crate::Histogram;
 
@@ -154,6 +154,9 @@ pub struct ListenerCounters {
     pub tls_handshakes: Counter,
     /// How many of these resumed an earlier session.
     pub tls_handshakes_resumed: Counter,
+    /// How the client's address was found in requests of trusted peers, in order of
+    /// [`AddressFound::ALL`].
+    pub client_addresses: [Counter; AddressFound::ALL.len()],
     /// How exchanges ended, including those that found no service.
     pub exchanges: ExchangeCounters,
 }

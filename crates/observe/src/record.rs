@@ -20,8 +20,10 @@ pub struct AccessRecord<'a> {
     pub time: Timestamp,
     /// The value of X-Request-Id, as sent to the server.
     pub request_id: &'a [u8],
-    /// The client's address.
+    /// The client's address; port 0 if its port is unknown.
     pub client: SocketAddr,
+    /// The other end of the connection, if that is a proxy and not the client.
+    pub peer: Option<SocketAddr>,
     /// The listener that accepted it.
     pub listener: &'a str,
     /// Request method.
@@ -127,7 +129,14 @@ impl AccessRecord<'_> {
         push_json(out, self.request_id);
         out.extend_from_slice(b",\"client\":\"");
         push_address(out, self.client);
-        out.extend_from_slice(b"\",\"listener\":");
+        match self.peer {
+            Some(peer) => {
+                out.extend_from_slice(b"\",\"peer\":\"");
+                push_address(out, peer);
+                out.extend_from_slice(b"\",\"listener\":");
+            }
+            None => out.extend_from_slice(b"\",\"peer\":null,\"listener\":"),
+        }
         push_json(out, self.listener.as_bytes());
         for (key, value) in [
             (&b",\"method\":"[..], self.method),
@@ -236,6 +245,10 @@ impl AccessRecord<'_> {
         }
         out.extend_from_slice(b" client=");
         push_address(out, self.client);
+        if let Some(peer) = self.peer {
+            out.extend_from_slice(b" peer=");
+            push_address(out, peer);
+        }
         for (key, value) in [
             (&b" listener="[..], self.listener.as_bytes()),
             (b" protocol=", self.protocol.as_bytes()),
@@ -412,6 +425,7 @@ fn push_char(out: &mut Vec<u8>, character: char) {
 }
 
 /// Appends an address as `192.0.2.1:80` or `[2001:db8::1]:80`.
+/// Appends an address, without its port if that is 0.
 fn push_address(out: &mut Vec<u8>, address: SocketAddr) {
     match address.ip() {
         IpAddr::V4(ip) => {
@@ -421,10 +435,13 @@ fn push_address(out: &mut Vec<u8>, address: SocketAddr) {
                 out.push(b'.');
                 push_u64(out, u64::from(octet));
             }
-            out.push(b':');
-            push_u64(out, u64::from(address.port()));
+            if address.port() != 0 {
+                out.push(b':');
+                push_u64(out, u64::from(address.port()));
+            }
         }
         // Writing to a Vec cannot fail.
+        IpAddr::V6(ip) if address.port() == 0 => drop(write!(out, "{ip}")),
         IpAddr::V6(_) => drop(write!(out, "{address}")),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::Cause;
+use model::{AddressFound, Cause};
 
 use crate::counters::{
     CAUSES, Configured, ExchangeCounters, ListenerCounters, Names, STATUS_CLASSES, ServiceCounters,
@@ -181,6 +181,8 @@ pub struct ListenerTotals {
     pub tls_handshakes: u64,
     /// See [`ListenerCounters::tls_handshakes_resumed`].
     pub tls_handshakes_resumed: u64,
+    /// See [`ListenerCounters::client_addresses`].
+    pub client_addresses: [u64; AddressFound::ALL.len()],
     /// See [`ListenerCounters::exchanges`].
     pub exchanges: ExchangeTotals,
 }
@@ -199,6 +201,9 @@ impl ListenerTotals {
         self.accept_pauses += counters.accept_pauses.get();
         self.tls_handshakes += counters.tls_handshakes.get();
         self.tls_handshakes_resumed += counters.tls_handshakes_resumed.get();
+        for (sum, counter) in self.client_addresses.iter_mut().zip(&counters.client_addresses) {
+            *sum += counter.get();
+        }
         self.exchanges.add(&counters.exchanges);
     }
 }

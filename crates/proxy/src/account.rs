@@ -226,12 +226,14 @@ pub(crate) fn request_id<'a>(
 pub(crate) fn finish(
     worker: &Worker,
     plane: &Plane,
-    client: &Client,
+    (client, address): (&Client, SocketAddr),
     request: &RequestHead,
     record: &Record,
 ) {
+    let peer = client.origin.peer;
     let line = Line {
-        client: client.origin.peer,
+        client: address,
+        peer: (peer != address).then_some(peer),
         listener: client.via.listener,
         request_id: request_id(client, request, &record.id),
         method: request.method().as_bytes(),
@@ -295,6 +297,7 @@ pub(crate) fn refused_stream(
 /// The request fields of an access line.
 struct Line<'a> {
     client: SocketAddr,
+    peer: Option<SocketAddr>,
     listener: ListenerId,
     request_id: &'a [u8],
     method: &'a [u8],
@@ -309,6 +312,7 @@ impl<'a> Line<'a> {
     fn bare(client: SocketAddr, listener: ListenerId, request_id: &'a [u8]) -> Line<'a> {
         Line {
             client,
+            peer: None,
             listener,
             request_id,
             method: b"",
@@ -357,6 +361,7 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
         time: worker.timestamps.borrow_mut().at(os::clock::wall()),
         request_id: line.request_id,
         client: line.client,
+        peer: line.peer,
         listener: &snapshot.listeners[line.listener.0 as usize].name,
         method: line.method,
         host: line.host,

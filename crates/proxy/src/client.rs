@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
@@ -118,12 +119,31 @@ impl Client {
         }
     }
 
+    /// Returns the address of the client of a request: the other end of the connection, or what a
+    /// trusted proxy says. The port is 0 if it is unknown.
+    pub(crate) fn address(&self, request: &RequestHead) -> SocketAddr {
+        let peer = self.origin.peer;
+        if !self.origin.trusted {
+            return peer;
+        }
+        let Listener { trusted, client_address, .. } = self.settings();
+        let (address, found) = decide::client_address::find(peer, trusted, client_address, request);
+        self.via.counters().client_addresses[found as usize].increment();
+        address
+    }
+
     /// Describes the current exchange for reports of requests in flight.
-    pub(crate) fn flight(&self, request: &Rc<RequestHead>, id: RequestId, since: Moment) -> Flight {
+    pub(crate) fn flight(
+        &self,
+        request: &Rc<RequestHead>,
+        client: SocketAddr,
+        id: RequestId,
+        since: Moment,
+    ) -> Flight {
         Flight {
             since,
             id,
-            client: self.origin.peer,
+            client,
             trusted: self.origin.trusted,
             plane: Rc::clone(&self.via.plane),
             listener: self.via.listener,

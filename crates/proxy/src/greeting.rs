@@ -42,10 +42,7 @@ pub(crate) async fn greet(
     watchdog: &mut Watchdog,
 ) -> Greeted {
     let settings = accepted.via.settings();
-    let proxied = {
-        let peer = accepted.peer.ip().to_canonical();
-        settings.proxy_protocol.iter().any(|net| net.contains(&peer))
-    };
+    let proxied = settings.proxy_protocol.contains(accepted.peer.ip());
     let is_tls = settings.tls.is_some();
     if !proxied && !is_tls {
         return Greeted::Ready(accepted);

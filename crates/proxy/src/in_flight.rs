@@ -140,7 +140,8 @@ mod tests {
 
     use decide::Registry;
     use model::{
-        ClientTimeouts, ForwardFields, Listener, ListenerId, Protocol, ServiceId, Snapshot,
+        ClientAddress, ClientTimeouts, ForwardFields, Listener, ListenerId, Networks, Protocol,
+        ServiceId, Snapshot,
     };
     use wire::http1::{HeadLimits, RequestHead, parse_request};
 
@@ -158,7 +159,8 @@ mod tests {
             protocol: Protocol::Http,
             backlog: None,
             connections_max: 1,
-            trusted: Vec::new(),
+            trusted: Networks::default(),
+            client_address: ClientAddress::default(),
             forward_fields: ForwardFields {
                 x_forwarded: false,
                 forwarded: false,
@@ -173,7 +175,7 @@ mod tests {
             tls: None,
             http2: None,
             upgrade_protocols: Vec::new(),
-            proxy_protocol: Vec::new(),
+            proxy_protocol: Networks::default(),
         };
         let registry = Arc::new(Registry::new());
         let services = crate::explain::tests::live().0.load_full().snapshot.services.clone();

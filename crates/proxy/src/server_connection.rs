@@ -99,7 +99,7 @@ pub(crate) struct Reach<'a> {
 /// The client's address, as sent to a server.
 #[derive(Clone, Copy)]
 pub(crate) struct Introduced<'a> {
-    pub(crate) peer: SocketAddr,
+    pub(crate) address: SocketAddr,
     pub(crate) stream: &'a Stream,
 }
 
@@ -118,12 +118,12 @@ impl Reach<'_> {
 
     /// Returns the PROXY header that starts a connection; empty if none is sent.
     fn header(&self) -> Vec<u8> {
-        let Introduced { peer, stream } = self.client;
+        let Introduced { address, stream } = self.client;
         let mut out = Vec::new();
         let Some(version) = self.service.send_proxy else { return out };
         let origin = stream
             .local()
-            .map_or(Origin::Unknown, |destination| Origin::Tcp { source: peer, destination });
+            .map_or(Origin::Unknown, |destination| Origin::Tcp { source: address, destination });
         match version {
             ProxyVersion::V1 => proxy_protocol::write_v1(&mut out, origin),
             ProxyVersion::V2 => {

@@ -189,7 +189,7 @@ impl Attempt for TcpForwarding<'_> {
         let reach = Reach {
             service: plane.published.snapshot.service(*id),
             tls: plane.tls.services[id.0 as usize].as_ref(),
-            client: Introduced { peer: accepted.peer, stream: &accepted.stream },
+            client: Introduced { address: accepted.peer, stream: &accepted.stream },
         };
         let dialling = pin!(server_connection::dial(&reach, to.slot.endpoint(), &worker.buffers));
         let mut dialling = to.connected(dialling);

@@ -152,6 +152,7 @@ fn decide_requests() {
             time: stamps.at(Duration::from_secs(1_795_000_000) + Duration::from_micros(turn * 100)),
             request_id: b"00112233-4455-6677-8899-aabbccddeeff",
             client: ([127, 0, 0, 1], 40_000).into(),
+            peer: None,
             listener: &published.snapshot.listeners[0].name,
             method: request.method().as_bytes(),
             host: request.authority().as_bytes(),

@@ -16,7 +16,7 @@ use admin_api::receipt::{
     HandedOver, Process, Reload, ReloadResult, Reloads, Trigger, Upgrade, UpgradeResult,
 };
 use decide::Registry;
-use model::{AdminAddress, Cause, Material, Moment, TcpSample, Timings};
+use model::{AddressFound, AdminAddress, Cause, Material, Moment, TcpSample, Timings};
 use observe::exposition::{BudgetGauges, ProbeGauges, ReloadGauges};
 use observe::{InFlight, InFlightReport, Stage};
 use serde_json::{Value, json};
@@ -251,6 +251,7 @@ impl Api {
         let nowhere = Cause::DestinationNotFound;
         shard.listener(&listener).exchanges.count(nowhere, Some(404));
         shard.listener(&listener).connections_accepted.add(2);
+        shard.listener(&listener).client_addresses[AddressFound::Found as usize].increment();
         let options = admin::Options {
             door,
             registry: Arc::clone(&registry),

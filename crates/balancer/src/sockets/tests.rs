@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use model::Protocol;
+use model::{Networks, Protocol};
 
 use super::*;
 
@@ -121,8 +121,8 @@ fn other_security_settings_replace_a_listener_on_its_own_sockets() {
     let before: Vec<_> = sockets.groups().iter().map(ports).collect();
     // The peers that may send a PROXY header are a security setting; those whose forwarding fields
     // are trusted are not, since the next request follows that.
-    next.listeners[0].proxy_protocol = vec!["10.0.0.0/8".parse().unwrap()];
-    next.listeners[1].trusted = vec!["10.0.0.0/8".parse().unwrap()];
+    next.listeners[0].proxy_protocol = Networks::from_iter(["10.0.0.0/8".parse().unwrap()]);
+    next.listeners[1].trusted = Networks::from_iter(["10.0.0.0/8".parse().unwrap()]);
     let change = sockets.prepare(&next, 2).unwrap();
     assert_eq!(names(&change), (vec!["one"], vec!["one"]));
     assert!(change.removed[0].security_changed);
@@ -136,7 +136,7 @@ fn other_security_settings_replace_a_listener_on_its_own_sockets() {
     assert!(!change.removed[0].security_changed);
     assert_eq!(change.removed[0].next, ["other".into()]);
     // Another name and other security settings.
-    next.listeners[0].proxy_protocol.clear();
+    next.listeners[0].proxy_protocol = Networks::default();
     let change = sockets.prepare(&next, 2).unwrap();
     assert!(change.removed[0].security_changed);
 }
@@ -146,7 +146,7 @@ fn a_listener_is_replaced_by_its_name_and_by_its_address() {
     let (sockets, mut next) = opened(&["one", "two"]);
     // "one" moves, and "three" has its address, with other security settings.
     let mut three = Listener { name: "three".into(), ..next.listeners[0].clone() };
-    three.proxy_protocol = vec!["10.0.0.0/8".parse().unwrap()];
+    three.proxy_protocol = Networks::from_iter(["10.0.0.0/8".parse().unwrap()]);
     let (free, elsewhere) = taken();
     drop(free);
     next.listeners[0].address = elsewhere;
@@ -158,7 +158,7 @@ fn a_listener_is_replaced_by_its_name_and_by_its_address() {
     drop(change);
     // It moves and has other security settings itself.
     next.listeners.pop();
-    next.listeners[0].proxy_protocol = vec!["10.0.0.0/8".parse().unwrap()];
+    next.listeners[0].proxy_protocol = Networks::from_iter(["10.0.0.0/8".parse().unwrap()]);
     let change = sockets.prepare(&next, 2).unwrap();
     assert_eq!(change.removed[0].next, ["one".into()]);
     assert!(change.removed[0].security_changed, "of its name");

@@ -1,7 +1,9 @@
 //! Changes of listeners.
 
 use ipnet::IpNet;
-use model::{ClientHttp2, ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot};
+use model::{
+    ClientAddress, ClientHttp2, ClientTimeouts, ForwardFields, Listener, Protocol, Snapshot,
+};
 
 use super::tls::pattern;
 use super::{Changes, Words, or, time, yes_no};
@@ -29,6 +31,7 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
         backlog,
         connections_max,
         trusted,
+        client_address,
         forward_fields,
         timeouts: ClientTimeouts { head, idle, body },
         head_max_bytes,
@@ -46,7 +49,12 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
     words.value("protocol", &protocol, &new_protocol, String::clone);
     words.value("backlog", backlog, &new.backlog, |n| or(n.as_ref(), "net.core.somaxconn"));
     words.value("connections_max", connections_max, &new.connections_max, u32::to_string);
-    words.value("trusted", trusted, &new.trusted, |networks| networks_or_none(networks));
+    words.value("trusted", trusted, &new.trusted, |networks| networks_or_none(networks.iter()));
+    words.value("client_address", client_address, &new.client_address, |rule| {
+        let ClientAddress { field, hops } = rule;
+        let hops = hops.map(|hops| format!(", {hops} from the right"));
+        format!("{}{}", field.name(), hops.unwrap_or_default())
+    });
     words.value("forward_fields", forward_fields, &new.forward_fields, fields);
     words.value("timeouts.head", head, &new.timeouts.head, time);
     words.value("timeouts.idle", idle, &new.timeouts.idle, time);
@@ -64,13 +72,13 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
         if names.is_empty() { "none".to_owned() } else { names.join(" ") }
     });
     words.value("proxy_protocol", proxy_protocol, &new.proxy_protocol, |networks| {
-        networks_or_none(networks)
+        networks_or_none(networks.iter())
     });
     words
 }
 
-fn networks_or_none(networks: &[IpNet]) -> String {
-    let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
+fn networks_or_none<'a>(networks: impl Iterator<Item = &'a IpNet>) -> String {
+    let networks: Vec<_> = networks.map(ToString::to_string).collect();
     if networks.is_empty() { "none".to_owned() } else { networks.join(" ") }
 }
 

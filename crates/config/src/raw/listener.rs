@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{ClientTimeouts, ForwardFields, ProtocolWord};
+use model::{AddressField, ClientAddress, ClientTimeouts, ForwardFields, ProtocolWord};
 
 use super::table::{Table, choose};
 use super::{RawListener, RawProtocol, http, name, net, tls};
 use crate::defaults;
-use crate::diagnostic::{At, Diagnostic};
+use crate::diagnostic::{At, Diagnostic, Wrong};
 
 pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let address = table.text("address", net::listen_address);
@@ -17,6 +17,8 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let connections_max = table.integer_if("connections_max");
     let backlog = table.integer_if("backlog").map(|at| at.value);
     let trusted = table.texts("trusted", net::network).unwrap_or_default();
+    warn_of_everybody(&trusted, &table);
+    let client_address = client_address(&mut table, trusted.is_empty());
     let forward_fields = forward_fields(&mut table);
     let timeouts = timeouts(table.table("timeouts"));
     let head_max_bytes = u32::try_from(table.size("head_max").value).unwrap_or(u32::MAX);
@@ -39,6 +41,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
         backlog,
         connections_max,
         trusted: trusted.into_iter().map(|at| at.value).collect(),
+        client_address,
         forward_fields,
         timeouts,
         head_max_bytes,
@@ -121,6 +124,7 @@ fn server_names(table: &mut Table<'_>) -> Option<ByName> {
 fn warn_of_http_keys(table: &Table<'_>) {
     let of_http = [
         "trusted",
+        "client_address",
         "forward_fields",
         "head_max",
         "body_max",
@@ -137,6 +141,61 @@ fn warn_of_http_keys(table: &Table<'_>) {
             ));
         }
     }
+}
+
+/// Warns of `trusted` networks that include every address.
+fn warn_of_everybody(trusted: &[At<ipnet::IpNet>], table: &Table<'_>) {
+    if let Some(all) = trusted.iter().find(|at| at.value.prefix_len() == 0) {
+        table.problems.report(
+            Diagnostic::warning(
+                "every client is trusted, and can state any address as its own",
+                all.span.clone(),
+                "all addresses",
+            )
+            .help("name the networks of the proxies in front of this listener"),
+        );
+    }
+}
+
+/// Reads `client_address` of the listener `table`.
+fn client_address(table: &mut Table<'_>, trusts_nobody: bool) -> ClientAddress {
+    let span = table.key_span("client_address");
+    let Some(mut below) = table.table("client_address") else {
+        return ClientAddress::default();
+    };
+    let field = below.text("field", address_field).map(|at| at.value);
+    let hops = below.integer_if("hops");
+    if let (Some(AddressField::Single(name)), Some(hops)) = (&field, &hops) {
+        below.problems.report(
+            Diagnostic::error(
+                format!("`{name}` holds one address, so there is nothing to count"),
+                hops.span.clone(),
+                "for X-Forwarded-For and Forwarded only",
+            )
+            .help("remove hops"),
+        );
+    }
+    below.finish();
+    if let Some(span) = span.filter(|_| trusts_nobody) {
+        table.problems.report(
+            Diagnostic::warning(
+                "`client_address` has no effect without `trusted`",
+                span,
+                "the field of a peer that is not trusted is never read",
+            )
+            .help("write trusted = [\"10.0.0.0/8\"] beside it, with the networks of the proxies"),
+        );
+    }
+    let ClientAddress { field: usual, .. } = ClientAddress::default();
+    ClientAddress { field: field.unwrap_or(usual), hops: hops.map(|at| at.value) }
+}
+
+fn address_field(text: &str) -> Result<AddressField, Wrong> {
+    Ok(match http::field_name(text)?.as_str() {
+        "x-forwarded-for" => AddressField::XForwardedFor,
+        "forwarded" => AddressField::Forwarded,
+        _ => AddressField::Single(text.into()),
+    })
 }
 
 fn forward_fields(table: &mut Table<'_>) -> ForwardFields {

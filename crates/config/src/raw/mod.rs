@@ -22,8 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AdminAddress, ClientHttp2, ClientTimeouts, Compression, Doctor, FieldChanges, FieldMatch,
-    ForwardFields, HostPattern, Log, Metrics, PathMatch, RateLimit, Redirect, Reload, Rewrite,
+    AdminAddress, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Doctor, FieldChanges,
+    FieldMatch, ForwardFields, HostPattern, Log, Metrics, Networks, PathMatch, RateLimit, Redirect,
+    Reload, Rewrite,
 };
 
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls};
@@ -76,7 +77,8 @@ pub(crate) struct RawListener {
     pub(crate) protocol: RawProtocol,
     pub(crate) backlog: Option<u32>,
     pub(crate) connections_max: Option<At<u32>>,
-    pub(crate) trusted: Vec<ipnet::IpNet>,
+    pub(crate) trusted: Networks,
+    pub(crate) client_address: ClientAddress,
     pub(crate) forward_fields: ForwardFields,
     pub(crate) upgrade_protocols: Vec<Box<str>>,
     pub(crate) timeouts: ClientTimeouts,
@@ -85,7 +87,7 @@ pub(crate) struct RawListener {
     pub(crate) proxy_status: bool,
     pub(crate) tls: Option<RawListenerTls>,
     pub(crate) http2: Option<ClientHttp2>,
-    pub(crate) proxy_protocol: Vec<ipnet::IpNet>,
+    pub(crate) proxy_protocol: Networks,
 }
 
 /// The protocol of a listener, its services by name.

@@ -102,6 +102,8 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("grpc_service", &["service_name", "grpc_service_name", "service"]),
     ("zone", &["locality", "az", "availability_zone", "region", "zones"]),
     ("trusted", &["trusted_proxies", "set_real_ip_from", "trust", "trusted_networks"]),
+    ("client_address", &["real_ip", "client_ip", "real_ip_header", "forwardfor"]),
+    ("hops", &["xff_num_trusted_hops", "trusted_hops", "depth", "num_trusted_hops"]),
     ("redirect", &["redirect_to", "return"]),
     ("retries", &["retry"]),
     ("max", &["attempts", "num_retries", "count", "retry_count"]),

@@ -10,7 +10,7 @@ mod tcp;
 
 use std::time::Duration;
 
-use model::Cause;
+use model::{AddressFound, Cause};
 
 use crate::histogram::HistogramTotals;
 use crate::registry::{ExchangeTotals, ListenerTotals, ServiceTotals, Totals};
@@ -239,6 +239,23 @@ fn write_listeners(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families
     );
     for listener in &gauges.listeners {
         max.sample(&[("listener", &listener.name)], listener.connections_max);
+    }
+    let mut addresses = families.family(
+        "weir_listener_client_addresses",
+        Kind::Counter,
+        None,
+        "Requests of trusted peers by how the client's address was found: found, only_trusted (all \
+         addresses are of trusted networks; the first is taken), missing (no field), invalid (an \
+         entry that is not an address), too_few (less than hops). With the last three the client is \
+         a proxy's address.",
+    );
+    for (name, listener) in &totals.listeners {
+        let with_any = listener.client_addresses.iter().any(|count| *count > 0);
+        for (found, count) in AddressFound::ALL.iter().zip(listener.client_addresses) {
+            if with_any {
+                addresses.sample(&[("listener", name), ("result", &found.as_str())], count);
+            }
+        }
     }
     let mut exchanges = families.family(
         "weir_listener_requests",

@@ -10,6 +10,7 @@ fn record() -> AccessRecord<'static> {
         time: TimestampCache::default().at(Duration::from_millis(1_763_619_180_123)),
         request_id: b"4f1c",
         client: "203.0.113.9:50000".parse().unwrap(),
+        peer: None,
         listener: "public",
         method: b"GET",
         host: b"api.example.com",
@@ -87,10 +88,24 @@ fn failed_attempts_are_logged_with_their_causes() {
 }
 
 #[test]
+fn a_client_behind_a_proxy_may_have_no_port() {
+    for (client, expected) in [("203.0.113.9:0", "203.0.113.9"), ("[2001:db8::9]:0", "2001:db8::9")]
+    {
+        let client = client.parse().unwrap();
+        let peer = Some("10.0.0.1:1234".parse().unwrap());
+        let record = AccessRecord { client, peer, ..record() };
+        let json = json_of(&record);
+        assert_eq!((&json["client"], &json["peer"]), (&json!(expected), &json!("10.0.0.1:1234")));
+        let text = text_of(&record);
+        assert!(text.contains(&format!(" client={expected} peer=10.0.0.1:1234 ")), "{text}");
+    }
+}
+
+#[test]
 fn json_contains_every_field() {
     let expected = json!({
         "time": "2025-11-20T06:13:00.123Z", "request_id": "4f1c",
-        "client": "203.0.113.9:50000", "listener": "public",
+        "client": "203.0.113.9:50000", "peer": null, "listener": "public",
         "method": "GET", "host": "api.example.com", "path": "/listings/7",
         "protocol": "HTTP/1.1", "tls": null, "status": 200, "grpc_status": null,
         "cause": "completed", "fault": "none", "detail": null,
@@ -173,7 +188,7 @@ fn what_is_not_known_is_null_or_a_dash() {
     for member in ["request_id", "method", "host", "path", "status", "service", "server", "zone"] {
         assert_eq!(json[member], Value::Null, "{member}");
     }
-    assert_eq!(json.as_object().unwrap().len(), 29, "a line's shape does not change");
+    assert_eq!(json.as_object().unwrap().len(), 30, "a line's shape does not change");
     assert_eq!((&json["fault"], &json["detail"]), (&json!("client"), &json!("bare line feed")));
     let text = text_of(&record);
     assert!(text.contains(" - http_request_error 301.234ms - - - client=[2001:db8::1]:50000 "));

@@ -22,7 +22,7 @@ impl Forwarding<'_, '_> {
     /// Returns whether the body was read.
     pub(super) async fn read_ahead(&mut self) -> Result<bool, Reason> {
         let Forwarding { exchange, upload, limits, service, continued, .. } = self;
-        let Exchange { worker, plane, client, scratch, record } = &mut **exchange;
+        let Exchange { worker, plane, client, scratch, record, .. } = &mut **exchange;
         let head = &*scratch.request;
         let Some(length) = length_to_read(head, service, client) else { return Ok(false) };
         let max = plane.published.snapshot.request_buffers_max_bytes;

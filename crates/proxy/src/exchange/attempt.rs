@@ -44,14 +44,14 @@ impl Forwarding<'_, '_> {
 
     /// Takes a pooled connection to the server, or opens one.
     async fn connect(&mut self, to: &Chosen<'_>) -> Result<Box<ServerConnection>, Failure> {
-        let Exchange { worker, client, scratch, record, .. } = &mut *self.exchange;
-        let Client { stream, buffer, origin, watchdog, entry, .. } = &mut **client;
+        let Exchange { worker, client, address, scratch, record, .. } = &mut *self.exchange;
+        let Client { stream, buffer, watchdog, entry, .. } = &mut **client;
         let looks_again = watchdog.will_look_again();
         let endpoint = to.slot.endpoint();
         let repeatable = is_repeatable(&scratch.request, self.service);
         let private = to.tries.private;
         let want = Want { request: &scratch.request, repeatable, private };
-        let introduced = Introduced { peer: origin.peer, stream };
+        let introduced = Introduced { address: *address, stream };
         let reach = Reach { service: self.service, tls: self.tls, client: introduced };
         if to.tries.takes_kept()
             && let Some(kept) =

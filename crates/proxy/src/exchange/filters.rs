@@ -25,7 +25,7 @@ impl Exchange<'_> {
     /// Counts the request against a rate limit, and waits for its turn if the limit allows delay.
     async fn take_of_rate(&mut self, route: &Route, limit: &RateLimit) -> Result<(), Answer> {
         let request = &*self.scratch.request;
-        let key = rate::rate_key(&limit.by, self.client.origin.peer.ip(), request);
+        let key = rate::rate_key(&limit.by, self.address.ip(), request);
         let table = self.worker.shared.registry.rate();
         let id = decide::hash_key(route.name.as_bytes());
         match table.take(id, limit, key, self.record.started) {

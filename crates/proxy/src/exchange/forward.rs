@@ -47,7 +47,7 @@ impl<'x, 'a> Forwarding<'x, 'a> {
         route: &'a Route,
         forward: &'a Forward,
     ) -> Forwarding<'x, 'a> {
-        let Exchange { worker, plane, client, scratch, record } = &mut *exchange;
+        let Exchange { worker, plane, client, scratch, record, .. } = &mut *exchange;
         let id = route::split(forward, &mut worker.rng.borrow_mut());
         let service = plane.published.snapshot.service(id);
         let tls = plane.tls.services[id.0 as usize].as_ref();
@@ -90,8 +90,8 @@ impl<'x, 'a> Forwarding<'x, 'a> {
             Ok(true) => now = os::clock::now(),
             Err(reason) => return self.give_up(reason.into()).await,
         }
-        let Exchange { worker, plane, ref client, ref scratch, .. } = *self.exchange;
-        let key = balance::key(self.service, &scratch.request, client.origin.peer.ip());
+        let Exchange { worker, plane, address, ref scratch, .. } = *self.exchange;
+        let key = balance::key(self.service, &scratch.request, address.ip());
         let mut servers = Servers::new(worker, plane, self.id, key, self.affinity);
         match servers.reach(self, now).await {
             Ok((slot, server)) => {
@@ -120,8 +120,8 @@ impl<'x, 'a> Forwarding<'x, 'a> {
 
     /// Returns how the service's servers are reached for this client.
     pub(super) fn reach(&self) -> Reach<'_> {
-        let client = &*self.exchange.client;
-        let introduced = Introduced { peer: client.origin.peer, stream: &client.stream };
+        let Exchange { client, address, .. } = &*self.exchange;
+        let introduced = Introduced { address: *address, stream: &client.stream };
         Reach { service: self.service, tls: self.tls, client: introduced }
     }
 

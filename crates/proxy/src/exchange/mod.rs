@@ -20,6 +20,7 @@ mod response_head;
 mod upgrade;
 mod upload;
 
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -47,6 +48,8 @@ pub(crate) struct Exchange<'a> {
     worker: &'a Rc<Worker>,
     plane: &'a Plane,
     client: &'a mut Client,
+    /// The client's address: see [`Client::address`].
+    address: SocketAddr,
     /// The request head, the response head once there is one, and reusable storage.
     scratch: &'a mut Scratch,
     record: Record,
@@ -77,8 +80,9 @@ impl<'a> Exchange<'a> {
     ) -> Exchange<'a> {
         let random = worker.rng.borrow_mut().u128(..);
         let record = Record::begin(plane, random, Some(&scratch.request));
-        client.entry.begin(client.flight(&scratch.request, record.id, record.started));
-        Exchange { worker, plane, client, scratch, record }
+        let address = client.address(&scratch.request);
+        client.entry.begin(client.flight(&scratch.request, address, record.id, record.started));
+        Exchange { worker, plane, client, address, scratch, record }
     }
 
     async fn walk(&mut self) -> After {
@@ -172,7 +176,7 @@ impl<'a> Exchange<'a> {
     /// Counts and logs the exchange.
     fn close(self) {
         self.client.entry.end();
-        let Exchange { worker, plane, client, scratch, record } = self;
-        account::finish(worker, plane, client, &scratch.request, &record);
+        let Exchange { worker, plane, client, address, scratch, record } = self;
+        account::finish(worker, plane, (client, address), &scratch.request, &record);
     }
 }

@@ -4,8 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ipnet::IpNet;
-use model::ForwardFields;
+use model::{ForwardFields, Networks};
 use transport::Stream;
 use wire::http1::encode;
 
@@ -33,7 +32,7 @@ impl Scheme {
 
 /// The forwarding fields of a connection's requests, written once per connection.
 pub(crate) struct Origin {
-    /// The client's address.
+    /// The address of the connection's other end: the client, or a proxy.
     pub(crate) peer: SocketAddr,
     pub(crate) scheme: Scheme,
     /// Whether the peer's own forwarding fields are trusted.
@@ -50,7 +49,7 @@ pub(crate) struct Origin {
 impl Origin {
     pub(crate) fn new(
         peer: SocketAddr,
-        trusted: &[IpNet],
+        trusted: &Networks,
         fields: ForwardFields,
         scheme: Scheme,
     ) -> Origin {
@@ -64,7 +63,7 @@ impl Origin {
         Origin {
             peer,
             scheme,
-            trusted: trusted.iter().any(|net| net.contains(&ip)),
+            trusted: trusted.contains(ip),
             fields,
             x_forwarded_for: line.into_bytes(),
             forwarded: forwarded.into_bytes(),

@@ -1,6 +1,6 @@
 //! Tests of the heads that the next hop receives.
 
-use ipnet::IpNet;
+use model::Networks;
 use wire::http1::{Parsed, parse_request, parse_response};
 
 use super::*;
@@ -23,7 +23,7 @@ fn request(text: &str) -> RequestHead {
 }
 
 fn forwarded(text: &str, trusted: &[&str]) -> String {
-    let trusted: Vec<IpNet> = trusted.iter().map(|net| net.parse().unwrap()).collect();
+    let trusted: Networks = trusted.iter().map(|net| net.parse().unwrap()).collect();
     let peer = "192.0.2.7:4711".parse().unwrap();
     let origin = Origin::new(peer, &trusted, ALL, Scheme::Http);
     let changes = RequestChanges {

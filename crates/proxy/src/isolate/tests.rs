@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use model::{
-    AccessLog, Action, ClientTimeouts, FieldChanges, Forward, ForwardFields, Listener, LogFormat,
-    PathMatch, Protocol, Rewrite, RouteMatch, ServerSpec, ServerTarget, ServiceId, Snapshot, Split,
+    AccessLog, Action, ClientAddress, ClientTimeouts, FieldChanges, Forward, ForwardFields,
+    Listener, LogFormat, Networks, PathMatch, Protocol, Rewrite, RouteMatch, ServerSpec,
+    ServerTarget, ServiceId, Snapshot, Split,
 };
 
 use crate::{AccessSink, AccessTarget, AccessWriter, Handle, Identity, ListenerSockets, Options};
@@ -51,7 +52,8 @@ fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr) -> Snapsh
         protocol,
         backlog: None,
         connections_max: 100,
-        trusted: Vec::new(),
+        trusted: Networks::default(),
+        client_address: ClientAddress::default(),
         forward_fields: fields,
         timeouts: ClientTimeouts { head: MINUTE, idle: MINUTE, body: MINUTE },
         head_max_bytes: 16_000,
@@ -60,7 +62,7 @@ fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr) -> Snapsh
         tls: None,
         http2: None,
         upgrade_protocols: Vec::new(),
-        proxy_protocol: Vec::new(),
+        proxy_protocol: Networks::default(),
     };
     let matches = RouteMatch {
         listeners: Vec::new(),

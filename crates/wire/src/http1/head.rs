@@ -97,6 +97,12 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
+impl DoubleEndedIterator for Fields<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.rows.next_back().map(|row| row.on(self.bytes))
+    }
+}
+
 impl ExactSizeIterator for Fields<'_> {}
 
 /// A field as ranges of the stored bytes; 32 bits suffice, since a head is far smaller than 4 GiB.

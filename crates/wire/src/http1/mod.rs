@@ -11,6 +11,7 @@ mod chunked;
 mod codings;
 pub mod encode;
 mod error;
+pub mod forwarded;
 mod grammar;
 mod head;
 mod known;

@@ -80,7 +80,13 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             "trusted",
             Kind::List(&NETWORK),
             Absent::Then("`[]`: none"),
-            "Networks of peers whose forwarding fields (X-Forwarded-*, Forwarded, X-Request-Id, traceparent) are kept and extended. Those of all other peers are replaced.",
+            "Networks of peers whose forwarding fields (X-Forwarded-*, Forwarded, X-Request-Id, traceparent) are kept and extended. Those of all other peers are replaced. For their requests, \"client\" everywhere means the address found by `client_address`.",
+        ),
+        key(
+            "client_address",
+            Kind::Table(&CLIENT_ADDRESS),
+            Absent::Then("as if empty"),
+            "Where the client's address is read in requests of `trusted` peers.",
         ),
         key(
             "forward_fields",
@@ -111,6 +117,27 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             Kind::Boolean,
             Absent::Boolean(true),
             "Whether responses that Weir generates itself name their cause in `Proxy-Status` (RFC 9209). They never name an address or a service.",
+        ),
+    ],
+};
+
+static CLIENT_ADDRESS: TableSpec = TableSpec {
+    heading: "client_address of [[listener]]",
+    path: "listener.client_address",
+    doc: "Where the client's address is read in requests of `trusted` peers. Access log, rate limits, hashing, conditions and metrics use this address. One field is read; no other one counts, because proxies pass on those that they do not write themselves. The list in it is read from the right: addresses in `trusted` networks are proxies, and the first other address is the client. See docs/operations.md.",
+    example: "[[listener]]\naddress = \"0.0.0.0:8080\"\ntrusted = [\"130.211.0.0/22\", \"35.191.0.0/16\"]\n# Google's balancer appends the client's address and its own.\nclient_address = { field = \"X-Forwarded-For\", hops = 2 }\n",
+    keys: &[
+        key(
+            "field",
+            Kind::Text(form("field name")),
+            Absent::Text("X-Forwarded-For"),
+            "The field: `\"X-Forwarded-For\"`, `\"Forwarded\"` (RFC 7239), or one that holds the client's address alone, as `\"CF-Connecting-IP\"`; it must occur once.",
+        ),
+        key(
+            "hops",
+            Kind::Integer { min: 1, max: 100 },
+            Absent::Then("the first address from the right that is not `trusted`"),
+            "The position of the client's address in the list, from the right: 1 is the last address.",
         ),
     ],
 };

@@ -115,7 +115,8 @@ fn a_misconfigured_chain_is_counted_and_not_guessed() {
     }
     for result in ["missing", "invalid"] {
         let label = format!("result=\"{result}\"");
-        assert_eq!(weir.metric("weir_listener_client_addresses_total", &[&label]), 1.0, "{result}");
+        let count = weir.metric("weir_listener_client_addresses_total", &[&label]) as u32;
+        assert_eq!(count, 1, "{result}");
     }
 }
 

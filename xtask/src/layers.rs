@@ -76,6 +76,7 @@ pub(crate) const UNSAFE_PACKAGE: &str = "os";
 pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "annotate-snippets",
     "arc-swap",
+    "aws-lc-rs",
     "base64",
     "crc32c",
     "fastrand",
@@ -86,6 +87,7 @@ pub(crate) const PURE_EXTERNALS: &[&str] = &[
     "httpdate",
     "ipnet",
     "memchr",
+    "regex",
     "rustls",
     "serde",
     "schemars",

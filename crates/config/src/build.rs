@@ -2,30 +2,33 @@
 //! order in which they match.
 
 use std::cmp::Reverse;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use model::{
-    Action, Affinity, Compression, FieldMatch, Forward, HostPattern, Listener, ListenerId,
-    PathMatch, Protocol, RateLimit, RequestFilter, ResponseFilter, Route, RouteMatch, Service,
-    Snapshot, Split,
+    Action, Affinity, Compression, Condition, ConditionOn, FieldMatch, Forward, HostPattern,
+    Listener, ListenerId, PathMatch, Protocol, RateLimit, RequestFilter, ResponseFilter, Route,
+    RouteMatch, Service, Snapshot, Split, Test,
 };
 
 use crate::diagnostic::At;
-use crate::files::Tls;
+use crate::files::Contents;
 use crate::names::Names;
 use crate::raw::{Document, RawAction, RawAdmin, RawListener, RawProtocol, RawRoute};
 
 /// Returns `None` if a name refers to nothing, which `check` has reported.
-pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Snapshot> {
+pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Option<Snapshot> {
     let connections_max = document.connections_max.value;
     let listeners: Option<Vec<_>> =
         document.listeners.iter().map(|raw| listener(raw, connections_max, names)).collect();
     let mut listeners = listeners?;
-    for (listener, tls) in listeners.iter_mut().zip(tls.listeners) {
+    for (listener, tls) in listeners.iter_mut().zip(files.listeners) {
         listener.tls = tls;
     }
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
-    for raw in document.routes {
+    for (mut raw, lists) in document.routes.into_iter().zip(files.clients) {
+        add_clients(&mut raw, lists);
         routes.extend(by_host(raw, &listeners, names)?);
     }
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
@@ -49,8 +52,8 @@ pub(crate) fn snapshot(document: Document, names: &Names, tls: Tls) -> Option<Sn
         services: document
             .services
             .into_iter()
-            .zip(tls.services)
-            .zip(tls.affinity_keys)
+            .zip(files.services)
+            .zip(files.affinity_keys)
             .map(|((raw, tls), key_file)| {
                 let affinity = raw.service.affinity;
                 let affinity = affinity.map(|affinity| Affinity { key_file, ..affinity });
@@ -113,6 +116,24 @@ fn passthrough(
     Some(Protocol::TlsPassthrough { names: known, otherwise })
 }
 
+/// Adds the networks that files list to a route's conditions.
+fn add_clients(raw: &mut RawRoute, lists: Vec<Vec<IpNet>>) {
+    for ((negated, _), list) in raw.client_files.iter().zip(lists) {
+        let is_it =
+            |known: &&mut Condition| known.on == ConditionOn::Client && known.negated == *negated;
+        if let Some(Condition { test: Test::Among(networks), .. }) =
+            raw.others.iter_mut().find(is_it)
+        {
+            *networks = networks.iter().copied().chain(list).collect();
+        } else {
+            let test = Test::Among(list.into_iter().collect());
+            let condition = Condition { on: ConditionOn::Client, test, negated: *negated };
+            raw.others.push(condition);
+        }
+    }
+    raw.others.sort_unstable();
+}
+
 /// Returns the routes of one route in the file: one for each of its hosts, in order.
 fn by_host(
     raw: RawRoute,
@@ -126,6 +147,7 @@ fn by_host(
         method: raw.method,
         fields: raw.fields,
         query: raw.query,
+        others: raw.others,
     };
     let filters = request_filters(raw.rate_limit);
     // The last of them is moved: most routes have one host.
@@ -184,7 +206,7 @@ fn response_filters(compress: Option<Compression>) -> Vec<ResponseFilter> {
 
 /// Returns a name for a route that has none: its conditions, as short as they allow.
 fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
-    let RouteMatch { listeners: of, host, path, method, fields, query } = matches;
+    let RouteMatch { listeners: of, host, path, method, fields, query, others } = matches;
     let mut name = String::new();
     if let Some(method) = method {
         name.extend([method, " "]);
@@ -204,6 +226,10 @@ fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
     }
     for FieldMatch { name: parameter, value } in query {
         name.extend([" ?", parameter, "=", value]);
+    }
+    for condition in others {
+        // Writing to a String cannot fail.
+        let _ = write!(name, " {condition}");
     }
     for listener in of.iter().filter_map(|id| listeners.get(id.0 as usize)) {
         name.extend([" on ", &*listener.name]);

@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use model::{
     AffinityKey, AffinityKeyFile, Certificate, ClientCertificates, ListenerTls, Material,
     ServiceTls, TlsVersion,
 };
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
-use crate::diagnostic::{At, Diagnostic, Problems, Span};
-use crate::raw::{Document, RawCertificate, RawListenerTls, RawServiceTls};
+use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
+use crate::raw::{Document, RawCertificate, RawListenerTls, RawRoute, RawServiceTls, net};
 use crate::{Found, Surroundings, Unreadable};
 
 /// Where systems keep their trusted authorities: Debian, Alpine and Arch; Fedora and its
@@ -24,15 +25,17 @@ pub const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/cert.pem",
 ];
 
-/// The TLS settings and affinity keys that the files provide; `None` also after a mistake, which is
-/// reported.
-pub(crate) struct Tls {
+/// What the files provide: TLS settings, affinity keys, lists of networks. `None` also after a mistake,
+/// which is reported.
+pub(crate) struct Contents {
     /// In order of the listeners.
     pub(crate) listeners: Vec<Option<ListenerTls>>,
     /// In order of the services.
     pub(crate) services: Vec<Option<Arc<ServiceTls>>>,
     /// In order of the services.
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
+    /// In order of the routes, and of the files that each names.
+    pub(crate) clients: Vec<Vec<Vec<IpNet>>>,
 }
 
 /// Reads every file that the document names.
@@ -40,13 +43,16 @@ pub(crate) fn read(
     document: &Document,
     surroundings: &dyn Surroundings,
     problems: &Problems,
-) -> Tls {
+) -> Contents {
     let user = document.run_as.as_ref().map(|(user, _)| user.as_str());
     let reader = Reader { surroundings, problems, user };
     let listeners = document.listeners.iter();
     let services = document.services.iter();
     let keys = services.clone().map(|service| service.affinity_key.as_ref());
-    Tls {
+    let lists =
+        |route: &RawRoute| route.client_files.iter().map(|(_, at)| reader.networks(at)).collect();
+    Contents {
+        clients: document.routes.iter().map(lists).collect(),
         affinity_keys: keys.map(|at| reader.affinity_key(at?)).collect(),
         listeners: listeners
             .map(|listener| listener.tls.as_ref().and_then(|raw| reader.listener(raw)))
@@ -56,6 +62,9 @@ pub(crate) fn read(
             .collect(),
     }
 }
+
+/// Of each list, this many mistakes are reported.
+const LINES_REPORTED_MAX: usize = 3;
 
 struct Reader<'a> {
     surroundings: &'a dyn Surroundings,
@@ -270,6 +279,30 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    /// Returns the networks that a file lists.
+    fn networks(&self, at: &At<PathBuf>) -> Vec<IpNet> {
+        let Some(material) = self.file(at) else { return Vec::new() };
+        let text = String::from_utf8_lossy(&material.bytes);
+        let mut networks = Vec::new();
+        let mut wrong = 0;
+        for (number, line) in (1..).zip(text.lines()) {
+            let entry = line.split('#').next().unwrap_or_default().trim();
+            if entry.is_empty() {
+                continue;
+            }
+            match net::network(entry) {
+                Ok(network) => networks.push(network),
+                Err(error) if wrong < LINES_REPORTED_MAX => {
+                    wrong += 1;
+                    let title = format!("{}, line {number}: {}", at.value.display(), quote(entry));
+                    self.problems.report(error.at(title, at.span.clone()).on_machine());
+                }
+                Err(_) => {}
+            }
+        }
+        networks
     }
 
     fn affinity_key(&self, at: &At<PathBuf>) -> Option<AffinityKeyFile> {

@@ -133,14 +133,14 @@ pub fn check(
     let document = raw::document(syntax.tree.get_ref(), &problems);
     let names = names::Names::of(&document);
     check::document(&document, &names, &problems);
-    let tls = files::read(&document, surroundings, &problems);
+    let files = files::read(&document, surroundings, &problems);
     if problems.broken {
         return Err(syntax.with(text, problems.into_sorted()));
     }
     if problems.any_error() {
         return Err(problems.into_sorted());
     }
-    if let Some(snapshot) = build::snapshot(document, &names, tls) {
+    if let Some(snapshot) = build::snapshot(document, &names, files) {
         return Ok(Checked { snapshot, warnings: problems.into_sorted() });
     }
     problems.report(Diagnostic::error(

@@ -120,6 +120,9 @@ fn an_unknown_key_fits_no_schema() {
 #[test]
 fn the_reader_knows_every_key_of_the_schema() {
     fn written(value: &Value, schema: &Value, root: &Value, path: &str, keys: &mut Vec<String>) {
+        // A table that several keys share counts as one.
+        let of = schema.get("$ref").and_then(Value::as_str);
+        let path = &of.map_or(path.to_owned(), |of| of.replace("#/$defs/", "."));
         let schema = resolved(schema, root);
         for option in schema.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
             written(value, option, root, path, keys);

@@ -301,6 +301,12 @@ mod tests {
             fn field(&self, name: &str) -> Option<&[u8]> {
                 (name == "x-api-key").then_some(self.0).flatten()
             }
+            fn field_values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+                self.field(name).into_iter()
+            }
+            fn cookie_values(&self, _: &str) -> impl Iterator<Item = &[u8]> {
+                std::iter::empty()
+            }
         }
         let by_client =
             |address: &str| rate_key(&RateKey::Client, address.parse().unwrap(), &Head(None));

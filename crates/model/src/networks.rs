@@ -1,5 +1,7 @@
 //! A set of networks, with a membership test whose cost hardly depends on their number.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -59,6 +61,24 @@ impl PartialEq for Networks {
 }
 
 impl Eq for Networks {}
+
+impl Hash for Networks {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.listed.hash(state);
+    }
+}
+
+impl PartialOrd for Networks {
+    fn partial_cmp(&self, other: &Networks) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Networks {
+    fn cmp(&self, other: &Networks) -> Ordering {
+        self.listed.cmp(&other.listed)
+    }
+}
 
 /// Returns the IPv4 addresses of a network of IPv4-mapped addresses (`::ffff:0:0/96` or smaller).
 fn mapped(net: &ipnet::Ipv6Net) -> Option<(u32, u32)> {

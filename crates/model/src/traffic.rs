@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ListenerId, RequestFilter, ResponseFilter, ServiceId};
+use crate::{Condition, ListenerId, RequestFilter, ResponseFilter, ServiceId};
 
 /// A route: its conditions and its action.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ impl Route {
 
 /// Conditions that must all hold. Precedence among routes is the Kubernetes Gateway API's: exact
 /// host, longer wildcard host, any host; exact path, longer prefix; method; more fields; more
-/// query parameters.
+/// query parameters. After these, more of the other conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RouteMatch {
     /// Listeners it applies to; empty: all.
@@ -45,13 +45,15 @@ pub struct RouteMatch {
     pub fields: Vec<FieldMatch>,
     /// Query parameters, sorted by name.
     pub query: Vec<FieldMatch>,
+    /// All other conditions, sorted.
+    pub others: Vec<Condition>,
 }
 
 impl RouteMatch {
     /// Compares which of two is tried first (`Less`), by the precedence of the Kubernetes Gateway
     /// API (`HTTPRouteRule.matches`, `HTTPRouteSpec.hostnames`): exact host, longer wildcard host,
     /// any host; exact path, longer prefix; a method; more fields; more query parameters. After
-    /// that, listeners named before all listeners. Total: what is still equal is ordered by its
+    /// that, more other conditions, and listeners named before all listeners. Total: what is still equal is ordered by its
     /// canonical form, so that the order in a file never matters. `Equal` only for equal
     /// conditions.
     ///
@@ -70,7 +72,7 @@ impl RouteMatch {
                 PathMatch::Prefix(prefix) => (1, Reverse(prefix.len())),
             };
             let counts = (m.method.is_none(), Reverse(m.fields.len()), Reverse(m.query.len()));
-            (host, path, counts, m.listeners.is_empty())
+            (host, path, counts, Reverse(m.others.len()), m.listeners.is_empty())
         };
         specific(self)
             .cmp(&specific(other))
@@ -82,6 +84,7 @@ impl RouteMatch {
             .then_with(|| self.method.cmp(&other.method))
             .then_with(|| self.fields.cmp(&other.fields))
             .then_with(|| self.query.cmp(&other.query))
+            .then_with(|| self.others.cmp(&other.others))
     }
 
     fn host_text(&self) -> Option<&str> {
@@ -271,6 +274,7 @@ impl fmt::Display for RateKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ConditionOn, Test};
 
     fn any() -> RouteMatch {
         RouteMatch {
@@ -280,11 +284,16 @@ mod tests {
             method: None,
             fields: Vec::new(),
             query: Vec::new(),
+            others: Vec::new(),
         }
     }
 
     fn field(name: &str) -> FieldMatch {
         FieldMatch { name: name.into(), value: "1".into() }
+    }
+
+    fn present(name: &str) -> Condition {
+        Condition { on: ConditionOn::Field(name.into()), test: Test::Present, negated: false }
     }
 
     #[test]
@@ -304,6 +313,8 @@ mod tests {
             RouteMatch { path: prefix("/a"), fields: vec![field("x"), field("y")], ..any() },
             RouteMatch { path: prefix("/a"), fields: vec![field("x")], ..any() },
             RouteMatch { path: prefix("/a"), query: vec![field("x")], ..any() },
+            RouteMatch { path: prefix("/a"), others: vec![present("x"), present("y")], ..any() },
+            RouteMatch { path: prefix("/a"), others: vec![present("x")], ..any() },
             RouteMatch { path: prefix("/a"), listeners: vec![ListenerId(0)], ..any() },
             RouteMatch { path: prefix("/a"), ..any() },
             any(),

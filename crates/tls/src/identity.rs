@@ -1,9 +1,12 @@
-//! Distinguished names as text (RFC 4514): the identity in a client's certificate.
+//! The names in a client's certificate; distinguished names as text (RFC 4514).
 
 use std::fmt::Write as _;
 
+use aws_lc_rs::digest::{SHA256, digest};
+use model::{CertificateNames, CertificatePart};
 use x509_parser::asn1_rs::ToDer;
 use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::x509::X509Name;
 
@@ -26,6 +29,41 @@ pub fn common_name(certificate: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;
     (name.len() <= IDENTITY_BYTES_MAX).then(|| name.to_owned())
+}
+
+/// Returns the names in a certificate in DER that routes can require; none if it cannot be parsed. Names
+/// longer than 2,048 bytes are left out.
+pub fn certificate_names(certificate: &[u8]) -> CertificateNames {
+    let mut names = CertificateNames::default();
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return names };
+    let fingerprint = digest(&SHA256, certificate);
+    let mut push = |part, name: String| {
+        if !name.is_empty() && name.len() <= IDENTITY_BYTES_MAX {
+            names.push(part, name);
+        }
+    };
+    push(CertificatePart::Subject, name_text(parsed.subject()));
+    push(CertificatePart::Issuer, name_text(parsed.issuer()));
+    push(CertificatePart::Fingerprint, hex(fingerprint.as_ref()));
+    let alternatives = parsed.subject_alternative_name().ok().flatten();
+    for name in alternatives.iter().flat_map(|extension| &extension.value.general_names) {
+        match name {
+            // Not case-sensitive (RFC 5890 section 2.3.2.4).
+            GeneralName::DNSName(name) => push(CertificatePart::Dns, name.to_ascii_lowercase()),
+            GeneralName::URI(uri) => push(CertificatePart::Uri, (*uri).to_owned()),
+            GeneralName::RFC822Name(email) => push(CertificatePart::Email, (*email).to_owned()),
+            _ => {}
+        }
+    }
+    names
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Writes a name as RFC 4514 does: the last relative name first, `,` between, `+` within one.
@@ -51,10 +89,7 @@ pub(crate) fn name_text(name: &X509Name<'_>) -> String {
                 (short, _) => {
                     text.push_str(short.unwrap_or(&oid));
                     text.push_str("=#");
-                    for byte in attribute.attr_value().to_der_vec().unwrap_or_default() {
-                        // Writing into a String cannot fail.
-                        let _ = write!(text, "{byte:02x}");
-                    }
+                    text.push_str(&hex(&attribute.attr_value().to_der_vec().unwrap_or_default()));
                 }
             }
         }

@@ -23,7 +23,7 @@ use rustls::crypto::CryptoProvider;
 
 pub use client::client;
 pub use facts::{Facts, KeyKind, Validity, certificate, date, facts};
-pub use identity::{common_name, identity};
+pub use identity::{certificate_names, common_name, identity};
 pub use kept::{Kept, listener_alpn, service_alpn};
 pub use pem::authorities;
 pub use rustls;

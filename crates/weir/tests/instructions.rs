@@ -12,7 +12,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use decide::{Admission, Ask, Registry, route};
+use decide::route::{self, Arrival};
+use decide::{Admission, Ask, Registry};
 use model::{Action, Cause, ListenerId, Moment, Timings};
 use observe::{AccessRecord, TimestampCache};
 use wire::http1::{self, HeadLimits, Known, Parsed, RequestHead, ResponseHead};
@@ -126,11 +127,13 @@ fn decide_requests() {
     let (mut request, mut response) = (RequestHead::default(), ResponseHead::default());
     let (mut line, mut stamps) = (Vec::new(), TimestampCache::default());
 
+    let client = [203, 0, 113, 9].into();
+    let arrival = Arrival { listener: ListenerId(0), client, certificate: None };
     for turn in 0..times {
         let now = Moment::from_micros(turn * 100);
         let parsed = http1::parse_request(REQUEST, &HeadLimits::default(), &mut request);
         assert_eq!(parsed, Ok(Parsed::Complete { consumed: REQUEST.len() }));
-        let found = published.router.find(&request, ListenerId(0)).expect("a route");
+        let found = published.router.find(&request, &arrival).expect("a route");
         let Action::Forward(to) = &published.snapshot.routes[found].action else { unreachable!() };
         let id = route::split(to, &mut rng);
         let Admission::Go(slot) = published.service(id).admit(&Ask::default(), &mut rng, now)

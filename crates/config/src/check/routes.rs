@@ -1,17 +1,20 @@
 //! Checks routes against each other: duplicates, and routes that never match.
 
+use std::path::Path;
+
 use foldhash::{HashMap, HashMapExt as _, HashSet};
-use model::{FieldMatch, HostPattern, ListenerId, PathMatch};
+use model::{Condition, ConditionOn, FieldMatch, HostPattern, ListenerId, PathMatch};
 
 use crate::build::listeners_of;
 use crate::diagnostic::{At, Diagnostic, Problems, Span};
 use crate::names::Names;
-use crate::raw::{Document, RawProtocol, RawRoute};
+use crate::raw::{Document, RawListener, RawProtocol, RawRoute};
 
 pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     super::twice("route", document.routes.iter().filter_map(|r| r.name.as_ref()), problems);
     for route in &document.routes {
         only_http(route, document, names, problems);
+        certificates(route, document, names, problems);
     }
     // By conditions without listeners: only such routes can shadow each other, since of two others
     // the more specific one is tried first and leaves some requests to the second.
@@ -35,12 +38,21 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     }
 }
 
-/// Host, path, method, header fields and query parameters.
-type Conditions<'a> =
-    (Option<&'a HostPattern>, &'a PathMatch, Option<&'a str>, &'a [FieldMatch], &'a [FieldMatch]);
+/// Host, path, method, header fields, query parameters, all others, and files of networks.
+type Conditions<'a> = (
+    Option<&'a HostPattern>,
+    &'a PathMatch,
+    Option<&'a str>,
+    &'a [FieldMatch],
+    &'a [FieldMatch],
+    &'a [Condition],
+    Vec<(bool, &'a Path)>,
+);
 
 fn conditions<'a>(route: &'a RawRoute, host: &'a At<Option<HostPattern>>) -> Conditions<'a> {
-    (host.value.as_ref(), &route.path, route.method.as_deref(), &route.fields, &route.query)
+    let RawRoute { path, method, fields, query, others, client_files, .. } = route;
+    let files = client_files.iter().map(|(negated, at)| (*negated, &*at.value)).collect();
+    (host.value.as_ref(), path, method.as_deref(), fields, query, others, files)
 }
 
 /// One host's share of a route in the file.
@@ -79,6 +91,31 @@ fn only_http(route: &RawRoute, document: &Document, names: &Names, problems: &Pr
             .other(listener.name.span.clone(), to),
         );
     }
+}
+
+/// Warns of a condition on client certificates where no listener requests any.
+fn certificates(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
+    let is_it = |condition: &Condition| matches!(condition.on, ConditionOn::Certificate(_));
+    if !route.others.iter().any(is_it) {
+        return;
+    }
+    let of = listeners_of(route, names);
+    let mut listeners = (0..)
+        .zip(&document.listeners)
+        .filter(|(index, _)| of.is_empty() || of.contains(&ListenerId(*index)));
+    let requests =
+        |listener: &RawListener| listener.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+    if listeners.any(|(_, listener)| requests(listener)) {
+        return;
+    }
+    problems.report(
+        Diagnostic::warning(
+            "no listener of this route requests client certificates",
+            route.span.clone(),
+            "its condition on one never holds",
+        )
+        .help("write client_certificates = { ca = \"…\" } in the `tls` of the listener"),
+    );
 }
 
 fn equal(group: &[Member<'_>], problems: &Problems) {
@@ -164,5 +201,6 @@ fn describe(Member { route, host, .. }: &Member<'_>) -> String {
     parts.extend(route.method.clone());
     parts.extend(route.fields.iter().map(|f| format!("{}: {}", f.name, f.value)));
     parts.extend(route.query.iter().map(|q| format!("?{}={}", q.name, q.value)));
+    parts.extend(route.others.iter().map(ToString::to_string));
     parts.join(", ")
 }

@@ -5,8 +5,8 @@
 
 use foldhash::HashMap;
 use model::{
-    Action, Compression, ContentCoding, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch,
-    RateLimit, Redirect, ResponseFilter, Rewrite, Route, RouteMatch, Snapshot,
+    Action, Compression, Condition, ContentCoding, FieldChanges, FieldMatch, Forward, HostPattern,
+    PathMatch, RateLimit, Redirect, ResponseFilter, Rewrite, Route, RouteMatch, Snapshot,
 };
 
 use super::{Changes, Words, or};
@@ -51,11 +51,12 @@ type Conditions<'a> = (
     Option<&'a str>,
     &'a [FieldMatch],
     &'a [FieldMatch],
+    &'a [Condition],
 );
 
 fn conditions<'a>(matches: &'a RouteMatch, of: &'a Snapshot) -> Conditions<'a> {
-    let RouteMatch { listeners: _, host, path, method, fields, query } = matches;
-    (listeners(matches, of), host.as_ref(), path, method.as_deref(), fields, query)
+    let RouteMatch { listeners: _, host, path, method, fields, query, others } = matches;
+    (listeners(matches, of), host.as_ref(), path, method.as_deref(), fields, query, others)
 }
 
 fn listeners<'a>(matches: &RouteMatch, of: &'a Snapshot) -> Vec<&'a str> {
@@ -73,7 +74,7 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words.value("listener", &listeners, &new_listeners, |names| {
         if names.is_empty() { "all".to_owned() } else { names.join(", ") }
     });
-    let RouteMatch { listeners: _, host, path, method, fields, query } = matches;
+    let RouteMatch { listeners: _, host, path, method, fields, query, others } = matches;
     words.value("host", host, &new.matches.host, |host| match host {
         None => "any".to_owned(),
         Some(HostPattern::Exact(host)) => host.clone(),
@@ -86,6 +87,7 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words.value("method", method, &new.matches.method, |method| or(method.as_ref(), "any"));
     words.hidden("header", fields, &new.matches.fields);
     words.hidden("query", query, &new.matches.query);
+    words.hidden("other conditions", others, &new.matches.others);
     act((action, before), (&new.action, after), &mut words);
     words.value("rate_limit", &old.rate_limit(), &new.rate_limit(), |limit| {
         let shown = limit.map(|RateLimit { by, requests, per, burst, wait_max }| {

@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    AdminAddress, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Doctor, FieldChanges,
-    FieldMatch, ForwardFields, HostPattern, Log, Metrics, Networks, PathMatch, RateLimit, Redirect,
-    Reload, Rewrite,
+    AdminAddress, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Doctor,
+    FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, Metrics, Networks, PathMatch,
+    RateLimit, Redirect, Reload, Rewrite,
 };
 
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls};
@@ -129,6 +129,10 @@ pub(crate) struct RawRoute {
     pub(crate) method: Option<String>,
     pub(crate) fields: Vec<FieldMatch>,
     pub(crate) query: Vec<FieldMatch>,
+    /// Without those of `client_files`.
+    pub(crate) others: Vec<Condition>,
+    /// Files with networks: those that the client must be in, or must not (`true`).
+    pub(crate) client_files: Vec<(bool, At<PathBuf>)>,
     pub(crate) action: RawAction,
     pub(crate) rate_limit: Option<RateLimit>,
 }

@@ -32,6 +32,14 @@ pub(crate) struct Table<'t> {
 
 type Value<'t> = Spanned<DeValue<'t>>;
 
+/// An entry of a table of names.
+pub(super) struct Entry<'t> {
+    pub(super) name: At<String>,
+    /// The name as in the file.
+    pub(super) written: &'t str,
+    pub(super) value: &'t Value<'t>,
+}
+
 impl<'t> Table<'t> {
     pub(crate) fn new(
         toml: &'t DeTable<'t>,
@@ -279,15 +287,39 @@ impl<'t> Table<'t> {
         name: impl Fn(&str) -> Result<String, Wrong>,
         parse: impl Fn(&str) -> Result<T, Wrong>,
     ) -> Vec<(At<String>, At<T>)> {
+        let Kind::Map(_, of) = self.key_spec(key).kind else {
+            return Vec::new();
+        };
+        let mut read: Vec<(At<String>, At<T>)> = Vec::new();
+        for Entry { name, written, value } in self.entries(key, name) {
+            let (values, one) = match (value.get_ref(), of) {
+                (DeValue::Array(items), Kind::OneOrMore(one)) => (items.iter().collect(), *one),
+                _ => (vec![value], of),
+            };
+            for value in values {
+                if let Some(parsed) = self.parse(written, one, value, &parse) {
+                    read.push((name.clone(), parsed));
+                }
+            }
+        }
+        read
+    }
+
+    /// Returns the entries of a table of names, sorted by name.
+    pub(super) fn entries(
+        &mut self,
+        key: &'static str,
+        name: impl Fn(&str) -> Result<String, Wrong>,
+    ) -> Vec<Entry<'t>> {
         let Some(value) = self.value(key) else {
             return Vec::new();
         };
         let kind = self.key_spec(key).kind;
-        let (DeValue::Table(entries), Kind::Map(form, of)) = (value.get_ref(), kind) else {
+        let (DeValue::Table(entries), Kind::Map(form, _)) = (value.get_ref(), kind) else {
             self.mismatch(key, value);
             return Vec::new();
         };
-        let mut read: Vec<(At<String>, At<T>)> = Vec::new();
+        let mut read: Vec<Entry<'t>> = Vec::new();
         let mut seen: HashMap<String, Span> = HashMap::new();
         for (entry, value) in entries {
             let read_name = match name(entry.get_ref()) {
@@ -309,17 +341,9 @@ impl<'t> Table<'t> {
             } else {
                 seen.insert(read_name.value.clone(), read_name.span.clone());
             }
-            let (values, one) = match (value.get_ref(), of) {
-                (DeValue::Array(items), Kind::OneOrMore(one)) => (items.iter().collect(), *one),
-                _ => (vec![value], of),
-            };
-            for value in values {
-                if let Some(parsed) = self.parse(entry.get_ref(), one, value, &parse) {
-                    read.push((read_name.clone(), parsed));
-                }
-            }
+            read.push(Entry { name: read_name, written: entry.get_ref(), value });
         }
-        read.sort_by(|(one, _), (other, _)| one.value.cmp(&other.value));
+        read.sort_by(|one, other| one.name.value.cmp(&other.name.value));
         read
     }
 }

@@ -252,14 +252,6 @@ pub(crate) fn unknown_key(
     let word: &str = key.get_ref();
     let title = format!("unknown key {} in {}", quote(word), place.heading());
     let diagnostic = Diagnostic::error(title, key.span(), "");
-    let known = || spec.keys.iter().map(|key| key.name);
-    if let Some(near) = nearest(word, known()) {
-        let help = match as_header(spec, near, value) {
-            Some(heading) => format!("did you mean {heading}?"),
-            None => format!("did you mean `{near}`?"),
-        };
-        return (diagnostic.help(help), Some(near));
-    }
     let plain = word.to_ascii_lowercase().replace('-', "_");
     let alias = KEY_ALIASES
         .iter()
@@ -270,6 +262,13 @@ pub(crate) fn unknown_key(
             None => format!("here this is called `{of}`"),
         };
         return (diagnostic.help(help), Some(of));
+    }
+    if let Some(near) = nearest(word, spec.keys.iter().map(|key| key.name)) {
+        let help = match as_header(spec, near, value) {
+            Some(heading) => format!("did you mean {heading}?"),
+            None => format!("did you mean `{near}`?"),
+        };
+        return (diagnostic.help(help), Some(near));
     }
     if let (Some(name), "name", true) = (place.name, word, spec.is_named()) {
         return (diagnostic.help(named_by_heading(place, name, value)), None);

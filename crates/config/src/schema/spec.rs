@@ -45,7 +45,14 @@ impl TableSpec {
     /// Returns this table and every table below it, in order.
     pub(crate) fn tables(&'static self) -> Vec<&'static TableSpec> {
         let below = self.keys.iter().filter_map(|key| key.kind.tables());
-        std::iter::once(self).chain(below.flat_map(TableSpec::tables)).collect()
+        let mut tables = vec![self];
+        for table in below.flat_map(TableSpec::tables) {
+            // Several keys may have tables of one kind.
+            if tables.iter().all(|known| known.path != table.path) {
+                tables.push(table);
+            }
+        }
+        tables
     }
 }
 
@@ -134,6 +141,7 @@ impl Kind {
         match self {
             Kind::Table(spec) | Kind::Tables(spec) | Kind::NamedTables(spec) => Some(spec),
             Kind::Either(kinds) => kinds.iter().find_map(Kind::tables),
+            Kind::Map(_, values) => values.tables(),
             _ => None,
         }
     }
@@ -158,6 +166,9 @@ impl Kind {
             Kind::List(kind) => format!("a list ({} each)", kind.words()),
             Kind::OneOrMore(kind) => format!("{} or a list of them", kind.words()),
             Kind::Either(kinds) => kinds.iter().map(Kind::words).collect::<Vec<_>>().join(", or "),
+            Kind::Map(names, values) if values.tables().is_some() => {
+                format!("a table of {}s and values, or tests", names.name)
+            }
             Kind::Map(names, _) => format!("a table of {}s and values", names.name),
             Kind::Table(_) => "a table".to_owned(),
             Kind::Tables(_) => "tables".to_owned(),

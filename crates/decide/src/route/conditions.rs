@@ -5,11 +5,12 @@
 //! is one lookup. If there are many shapes, those with a field condition are found by the names of
 //! the request's own fields, so that routes for fields that a request does not have cost nothing.
 
-use model::{FieldMatch, ListenerId, RouteMatch};
+use model::{Condition, FieldMatch, ListenerId, RouteMatch};
 
-use super::RequestView;
 use super::index::{Hasher, Index, count_probe};
+use super::others::holds;
 use super::query::first_value;
+use super::{Arrival, RequestView};
 
 /// Rules of equal host and path, in order of precedence.
 #[derive(Debug, Default)]
@@ -45,6 +46,7 @@ struct Rule {
     method: Option<Box<str>>,
     fields: Box<[FieldMatch]>,
     query: Box<[FieldMatch]>,
+    others: Box<[Condition]>,
     position: usize,
 }
 
@@ -59,6 +61,7 @@ impl RuleList {
             method: matches.method.as_deref().map(Box::from),
             fields: matches.fields.clone().into_boxed_slice(),
             query: matches.query.clone().into_boxed_slice(),
+            others: matches.others.clone().into_boxed_slice(),
             position,
         };
         match self.shapes.last_mut() {
@@ -77,19 +80,19 @@ impl RuleList {
     }
 
     /// Returns the position of the first rule that the request matches.
-    pub(super) fn find<R: RequestView>(&self, head: &R, listener: ListenerId) -> Option<usize> {
+    pub(super) fn find<R: RequestView>(&self, head: &R, arrival: &Arrival<'_>) -> Option<usize> {
         if self.shapes.len() <= TRIED_IN_TURN_MAX {
-            return self.shapes.iter().find_map(|shape| shape.find(head, listener));
+            return self.shapes.iter().find_map(|shape| shape.find(head, arrival));
         }
         let mut best = None;
-        self.improve(&mut best, &self.without_fields, head, listener);
+        self.improve(&mut best, &self.without_fields, head, arrival);
         for name in head.field_names() {
             let is_it = |at: u32| {
                 let known = self.by_field[at as usize].name.as_bytes();
                 known.eq_ignore_ascii_case(name)
             };
             if let Some(at) = self.field_names.find(hash_of_name(name), is_it) {
-                self.improve(&mut best, &self.by_field[at as usize].shapes, head, listener);
+                self.improve(&mut best, &self.by_field[at as usize].shapes, head, arrival);
             }
         }
         best.map(|(_, position)| position)
@@ -125,14 +128,14 @@ impl RuleList {
         best: &mut Option<(u32, usize)>,
         candidates: &[u32],
         head: &R,
-        listener: ListenerId,
+        arrival: &Arrival<'_>,
     ) {
         for &number in candidates {
             if best.is_some_and(|(first, _)| first <= number) {
                 return;
             }
             count_probe();
-            if let Some(position) = self.shapes[number as usize].find(head, listener) {
+            if let Some(position) = self.shapes[number as usize].find(head, arrival) {
                 *best = Some((number, position));
                 return;
             }
@@ -160,7 +163,10 @@ impl Shape {
         let same_names = |one: &[FieldMatch], other: &[FieldMatch]| {
             one.iter().map(|c| &c.name).eq(other.iter().map(|c| &c.name))
         };
-        *self.listeners == *listeners
+        // Of rules with other conditions, a request may match several.
+        first.others.is_empty()
+            && rule.others.is_empty()
+            && *self.listeners == *listeners
             && first.method.is_some() == rule.method.is_some()
             && same_names(&first.fields, &rule.fields)
             && same_names(&first.query, &rule.query)
@@ -180,13 +186,13 @@ impl Shape {
         }
     }
 
-    fn find<R: RequestView>(&self, head: &R, listener: ListenerId) -> Option<usize> {
-        if !self.listeners.is_empty() && !self.listeners.contains(&listener) {
+    fn find<R: RequestView>(&self, head: &R, arrival: &Arrival<'_>) -> Option<usize> {
+        if !self.listeners.is_empty() && !self.listeners.contains(&arrival.listener) {
             return None;
         }
         let meets = |rule: &&Rule| {
             count_probe();
-            rule.is_met_by(head)
+            rule.is_met_by(head, arrival)
         };
         if self.rules.len() <= TRIED_IN_TURN_MAX {
             return self.rules.iter().find(meets).map(|rule| rule.position);
@@ -198,7 +204,7 @@ impl Shape {
 }
 
 impl Rule {
-    fn is_met_by<R: RequestView>(&self, head: &R) -> bool {
+    fn is_met_by<R: RequestView>(&self, head: &R, arrival: &Arrival<'_>) -> bool {
         self.method.as_deref().is_none_or(|method| method == head.method())
             && self.fields.iter().all(|c| head.field(&c.name) == Some(c.value.as_bytes()))
             && (self.query.is_empty()
@@ -207,6 +213,7 @@ impl Rule {
                         .iter()
                         .all(|c| first_value(query, &c.name).is_some_and(|v| v.eq(c.value.bytes())))
                 }))
+            && self.others.iter().all(|condition| holds(condition, head, arrival))
     }
 
     /// Returns the hash of the values in the rule…

@@ -11,7 +11,8 @@
 //! far as the request matches; then the rules found on the way are tried from the deepest up, which
 //! is most specific first. When no rule of the best host pattern matches, the next less specific
 //! pattern is tried. Rules of equal host and path are grouped by their kinds of conditions
-//! (`conditions`).
+//! (`conditions`). Conditions other than exact values (`model::Condition`) are evaluated one
+//! after the other (`others`).
 //!
 //! Hosts are compared without regard to case and to one trailing dot. Paths are compared in
 //! canonical form ([`model::path`]), so that needless percent-encoding makes no difference; a path
@@ -20,6 +21,7 @@
 
 mod conditions;
 mod index;
+mod others;
 mod query;
 mod trie;
 
@@ -27,8 +29,11 @@ mod trie;
 mod tests;
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
-use model::{Forward, HostPattern, ListenerId, PathMatch, Route, RouteMatch, ServiceId};
+use model::{
+    CertificateNames, Forward, HostPattern, ListenerId, PathMatch, Route, RouteMatch, ServiceId,
+};
 
 use conditions::RuleList;
 use trie::{NodeId, Trie};
@@ -45,8 +50,23 @@ pub trait RequestView {
     fn query(&self) -> Option<&str>;
     /// Returns the value of the first field of this name (in lower case).
     fn field(&self, name: &str) -> Option<&[u8]>;
+    /// Returns the values of all fields of this name (in lower case).
+    fn field_values(&self, name: &str) -> impl Iterator<Item = &[u8]>;
     /// Returns the names of all fields, in any case; one that occurs twice may be returned twice.
     fn field_names(&self) -> impl Iterator<Item = &[u8]>;
+    /// Returns the values of all cookies of this name, as sent.
+    fn cookie_values(&self, name: &str) -> impl Iterator<Item = &[u8]>;
+}
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// The listener that accepted its connection.
+    pub listener: ListenerId,
+    /// The client's address.
+    pub client: IpAddr,
+    /// The names in the client's verified certificate, if it has presented one.
+    pub certificate: Option<&'a CertificateNames>,
 }
 
 impl RequestView for wire::http1::RequestHead {
@@ -65,8 +85,15 @@ impl RequestView for wire::http1::RequestHead {
     fn field(&self, name: &str) -> Option<&[u8]> {
         self.field(name)
     }
+    fn field_values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        let is_named = move |found: &[u8]| found.eq_ignore_ascii_case(name.as_bytes());
+        self.fields().filter(move |field| is_named(field.name)).map(|field| field.value)
+    }
     fn field_names(&self) -> impl Iterator<Item = &[u8]> {
         self.fields().map(|field| field.name)
+    }
+    fn cookie_values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        self.cookies(name)
     }
 }
 
@@ -120,9 +147,9 @@ impl Router {
         router
     }
 
-    /// Returns the position of the route for a request received on `listener`; `None` if no route
+    /// Returns the position of the route for a request; `None` if no route
     /// matches, or if the path contains dot segments ([`model::path::has_dot_segments`]).
-    pub fn find<R: RequestView>(&self, head: &R, listener: ListenerId) -> Option<usize> {
+    pub fn find<R: RequestView>(&self, head: &R, arrival: &Arrival<'_>) -> Option<usize> {
         let path = head.path();
         if model::path::has_dot_segments(path) {
             return None;
@@ -140,7 +167,7 @@ impl Router {
             .into_iter()
             .chain(wildcards.flatten())
             .chain(self.any_host)
-            .find_map(|root| self.find_by_path(root, path, head, listener))
+            .find_map(|root| self.find_by_path(root, path, head, arrival))
     }
 
     /// Returns the matching rule among those of one host pattern.
@@ -149,11 +176,11 @@ impl Router {
         root: NodeId,
         path: &str,
         head: &R,
-        listener: ListenerId,
+        arrival: &Arrival<'_>,
     ) -> Option<usize> {
         let relative = match path.strip_prefix('/') {
             Some(relative) if !self.paths.is_leaf(root) => relative,
-            _ => return self.paths.value(root).prefix.find(head, listener),
+            _ => return self.paths.value(root).prefix.find(head, arrival),
         };
         // Most paths are already canonical, and then cheaper to walk.
         let (deepest, whole) = if model::path::is_canonical(relative) {
@@ -161,12 +188,12 @@ impl Router {
         } else {
             self.paths.walk(root, segments(relative))
         };
-        if whole && let Some(found) = self.paths.value(deepest).exact.find(head, listener) {
+        if whole && let Some(found) = self.paths.value(deepest).exact.find(head, arrival) {
             return Some(found);
         }
         let mut next = Some(deepest);
         while let Some(node) = next {
-            if let Some(found) = self.paths.value(node).prefix.find(head, listener) {
+            if let Some(found) = self.paths.value(node).prefix.find(head, arrival) {
                 return Some(found);
             }
             next = self.paths.parent(node);

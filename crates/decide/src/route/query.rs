@@ -6,7 +6,12 @@
 
 /// Returns the value of the first parameter called `name`, decoded; empty if it has no `=`.
 pub(super) fn first_value<'q>(query: &'q str, name: &str) -> Option<Decoded<'q>> {
-    query.split('&').filter(|pair| !pair.is_empty()).find_map(|pair| {
+    values(query, name).next()
+}
+
+/// Returns the values of all parameters called `name`.
+pub(super) fn values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Decoded<'q>> {
+    query.split('&').filter(|pair| !pair.is_empty()).filter_map(move |pair| {
         let (pair_name, value) = pair.split_once('=').unwrap_or((pair, ""));
         Decoded::of(pair_name).eq(name.bytes()).then(|| Decoded::of(value))
     })

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use model::{
-    Action, FieldMatch, Forward, HostPattern, ListenerId, PathMatch, Rewrite, Route, RouteMatch,
-    ServiceId, Split,
+    Action, CertificateNames, CertificatePart, Condition, ConditionOn, FieldMatch, Forward,
+    HostPattern, ListenerId, PathMatch, Rewrite, Route, RouteMatch, ServiceId, Split, Test,
 };
 
 use super::index::counting::take_probes;
-use super::{RequestView, Router, split};
+use super::{Arrival, RequestView, Router, split};
 
 /// The parts of a request that rules match.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,7 @@ struct Request {
     path: String,
     query: Option<String>,
     fields: Vec<(String, String)>,
+    cookies: Vec<(String, String)>,
 }
 
 impl RequestView for Request {
@@ -38,9 +39,20 @@ impl RequestView for Request {
     fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_bytes())
     }
+    fn field_values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        self.fields.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_bytes())
+    }
     fn field_names(&self) -> impl Iterator<Item = &[u8]> {
         self.fields.iter().map(|(name, _)| name.as_bytes())
     }
+    fn cookie_values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        self.cookies.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_bytes())
+    }
+}
+
+/// A request accepted by this listener, from 192.0.2.1.
+fn by(listener: ListenerId) -> Arrival<'static> {
+    Arrival { listener, client: [192, 0, 2, 1].into(), certificate: None }
 }
 
 /// `GET api.example.com/a?x=1`, with fields as `name: value`.
@@ -55,6 +67,7 @@ fn request(line: &str, fields: &[&str]) -> Request {
         path: path.into(),
         query: query.map(Into::into),
         fields: fields.iter().map(|f| pair(f, ": ")).collect(),
+        cookies: Vec::new(),
     }
 }
 
@@ -64,7 +77,7 @@ fn pair(text: &str, between: &str) -> (String, String) {
 }
 
 /// Parses a rule in short form: `*.example.com =/exact GET x-a:1 ?q=1 @0`; a path without `=` is a
-/// prefix, `@` names a listener, everything is optional.
+/// prefix, `@` names a listener, `+name` requires a field and `-name` forbids one, everything is optional.
 fn rule(text: &str) -> RouteMatch {
     let mut rule = RouteMatch {
         listeners: Vec::new(),
@@ -73,6 +86,7 @@ fn rule(text: &str) -> RouteMatch {
         method: None,
         fields: Vec::new(),
         query: Vec::new(),
+        others: Vec::new(),
     };
     let condition = |text: &str, between| {
         let (name, value) = pair(text, between);
@@ -87,6 +101,9 @@ fn rule(text: &str) -> RouteMatch {
             rule.query.push(condition(query, "="));
         } else if let Some(listener) = word.strip_prefix('@') {
             rule.listeners.push(ListenerId(listener.parse().unwrap()));
+        } else if let Some(name) = word.strip_prefix(['+', '-']) {
+            let (on, test) = (ConditionOn::Field(name.into()), Test::Present);
+            rule.others.push(Condition { on, test, negated: word.starts_with('-') });
         } else if word.contains(':') {
             rule.fields.push(condition(word, ":"));
         } else if let Some(suffix) = word.strip_prefix("*.") {
@@ -99,6 +116,7 @@ fn rule(text: &str) -> RouteMatch {
     }
     rule.fields.sort();
     rule.query.sort();
+    rule.others.sort();
     rule
 }
 
@@ -111,8 +129,9 @@ fn found<'r>(rules: &[&'r str], request: &Request) -> Option<&'r str> {
     let forward: Vec<Route> = rules.iter().map(|text| route(rule(text))).collect();
     let mut backward = forward.clone();
     backward.reverse();
-    let one = Router::new(&forward).find(request, ListenerId(0));
-    let other = Router::new(&backward).find(request, ListenerId(0)).map(|at| rules.len() - 1 - at);
+    let one = Router::new(&forward).find(request, &by(ListenerId(0)));
+    let other =
+        Router::new(&backward).find(request, &by(ListenerId(0))).map(|at| rules.len() - 1 - at);
     assert_eq!(one, other, "the order of the file matters: {rules:?} {request:?}");
     one.map(|at| rules[at])
 }
@@ -253,6 +272,10 @@ fn matches(rule: &RouteMatch, request: &Request, listener: ListenerId) -> bool {
         && rule.method.as_ref().is_none_or(|method| *method == request.method)
         && rule.fields.iter().all(|wanted| first(&request.fields, wanted))
         && rule.query.iter().all(|wanted| first(&parameters, wanted))
+        && rule.others.iter().all(|condition| {
+            let ConditionOn::Field(name) = &condition.on else { panic!("{condition}") };
+            request.fields.iter().any(|(n, _)| n == name) != condition.negated
+        })
 }
 
 fn some<'a>(rng: &mut Rng, words: &[&'a str]) -> &'a str {
@@ -293,6 +316,9 @@ fn random_rule(rng: &mut Rng) -> RouteMatch {
     }
     if rng.u8(0..5) == 0 {
         add(format!("@{}", rng.u8(0..2)));
+    }
+    if rng.u8(0..5) == 0 {
+        add(format!("{}{}", some(rng, &["+", "-"]), some(rng, &["f", "g"])));
     }
     rule(&text)
 }
@@ -342,7 +368,7 @@ fn the_router_finds_what_a_reader_of_the_sorted_list_finds() {
         for _ in 0..100 {
             let request = random_request(&mut rng);
             let listener = ListenerId(rng.u32(0..3));
-            let found = router.find(&request, listener).map(|at| &rules[at]);
+            let found = router.find(&request, &by(listener)).map(|at| &rules[at]);
             let expected = in_order.iter().find(|rule| matches(rule, &request, listener));
             assert_eq!(found, expected, "seed {seed}: {request:?} {listener:?}");
             matched += u32::from(expected.is_some());
@@ -385,7 +411,7 @@ fn a_thousand_routes_cost_what_ten_cost() {
             .iter()
             .map(|request| {
                 take_probes();
-                let _ = router.find(request, ListenerId(0));
+                let _ = router.find(request, &by(ListenerId(0)));
                 take_probes()
             })
             .collect()
@@ -415,7 +441,7 @@ fn a_hostile_request_costs_no_more_than_the_rules_are_deep() {
     deep.path.push_str(&"/x".repeat(4_000));
     deep.host = format!("{}api.example.com", "a.".repeat(4_000));
     take_probes();
-    assert_eq!(router.find(&deep, ListenerId(0)), None);
+    assert_eq!(router.find(&deep, &by(ListenerId(0))), None);
     let probes = take_probes();
     assert!(probes <= 16, "{probes} probes");
 }
@@ -428,7 +454,7 @@ fn routes_for_fields_that_a_request_lacks_cost_it_nothing() {
         let rest = ["/p", "/p ?q=1", "/p PUT"].map(|text| route(rule(text)));
         let router = Router::new(&by_name.chain(by_listener).chain(rest).collect::<Vec<_>>());
         take_probes();
-        let found = router.find(request, ListenerId(0));
+        let found = router.find(request, &by(ListenerId(0)));
         (take_probes(), found)
     };
     let plain = request("GET a.example.com/p", &["accept: x", "cookie: y"]);
@@ -459,7 +485,7 @@ fn a_head_from_the_wire_is_routed() {
         let mut head = RequestHead::default();
         let parsed = parse_request(bytes.as_bytes(), &limits, &mut head);
         assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{bytes}");
-        assert_eq!(router.find(&head, ListenerId(0)), Some(expected), "{bytes}");
+        assert_eq!(router.find(&head, &by(ListenerId(0))), Some(expected), "{bytes}");
     }
 }
 
@@ -482,4 +508,52 @@ fn a_split_draws_by_weight() {
     }
     assert_eq!(drawn[1], 0, "weight 0 takes nothing");
     assert!((89_500..90_500).contains(&drawn[0]), "{drawn:?}");
+}
+
+#[test]
+fn other_conditions_hold_for_any_value_and_negated_ones_for_none() {
+    let mut names = CertificateNames::default();
+    names.push(CertificatePart::Dns, "a.example.com".into());
+    names.push(CertificatePart::Dns, "b.example.com".into());
+    let mut request = request("GET x/%61/b?n=1&n=2&m=%31", &["x-a: one", "x-a: two"]);
+    request.cookies = vec![("c".into(), "1".into()), ("c".into(), "2".into())];
+    let text = |text: &str| Test::Exact(text.into());
+    let pattern = |text: &str| Test::Pattern(model::Pattern::parse(text).unwrap());
+    let networks = |texts: &[&str]| Test::Among(texts.iter().map(|t| t.parse().unwrap()).collect());
+    let field = |name: &str| ConditionOn::Field(name.into());
+    let query = |name: &str| ConditionOn::Query(name.into());
+    let cookie = |name: &str| ConditionOn::Cookie(name.into());
+    let dns = ConditionOn::Certificate(CertificatePart::Dns);
+    for (on, test, expected) in [
+        (field("x-a"), text("two"), true),
+        (field("x-a"), text("three"), false),
+        (field("x-a"), pattern("^t"), true),
+        (field("x-b"), Test::Present, false),
+        (query("n"), text("2"), true),
+        (query("m"), pattern("^1$"), true),
+        (query("n"), pattern("3"), false),
+        (query("n"), Test::Present, true),
+        (cookie("c"), text("2"), true),
+        (cookie("d"), Test::Present, false),
+        (ConditionOn::Path, pattern("^/a/b$"), true),
+        (ConditionOn::Path, pattern("%61"), false),
+        (ConditionOn::Client, networks(&["192.0.2.0/24"]), true),
+        (ConditionOn::Client, networks(&["10.0.0.0/8", "2001:db8::/32"]), false),
+        (dns.clone(), text("b.example.com"), true),
+        (dns.clone(), pattern("^c"), false),
+        (ConditionOn::Certificate(CertificatePart::Uri), Test::Present, false),
+    ] {
+        for negated in [false, true] {
+            let condition = Condition { on: on.clone(), test: test.clone(), negated };
+            let others = vec![condition];
+            let router = Router::new(&[route(RouteMatch { others, ..rule("") })]);
+            let arrival = Arrival { certificate: Some(&names), ..by(ListenerId(0)) };
+            let found = router.find(&request, &arrival).is_some();
+            assert_eq!(found, expected != negated, "{on:?} {test:?} {negated}");
+        }
+    }
+    // Without a certificate, nothing about it holds.
+    let condition = Condition { on: dns, test: Test::Present, negated: false };
+    let router = Router::new(&[route(RouteMatch { others: vec![condition], ..rule("") })]);
+    assert_eq!(router.find(&request, &by(ListenerId(0))), None);
 }

@@ -24,6 +24,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 
+use decide::route::Arrival;
 use model::path::has_dot_segments;
 use model::{Action, Cause, Forward, Route};
 use wire::http1::{Known, RequestBody, RequestHead};
@@ -105,7 +106,12 @@ impl<'a> Exchange<'a> {
         self.refusal()?;
         let published = &self.plane.published;
         let request = &*self.scratch.request;
-        let Some(index) = published.router.find(request, self.client.via.listener) else {
+        let arrival = Arrival {
+            listener: self.client.via.listener,
+            client: self.address.ip(),
+            certificate: self.client.origin.certificate_names.as_deref(),
+        };
+        let Some(index) = published.router.find(request, &arrival) else {
             // Servers normalise such paths differently; a path that one considers public may be
             // protected on another.
             return Err(if has_dot_segments(request.path()) {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::{ForwardFields, Networks};
+use model::{CertificateNames, ForwardFields, Networks};
 use transport::Stream;
 use wire::http1::encode;
 
@@ -44,6 +44,8 @@ pub(crate) struct Origin {
     pub(super) forwarded: Vec<u8>,
     /// The client certificate: `Client-Cert` (RFC 9440) and its subject, whole field lines.
     pub(super) certificate: Vec<u8>,
+    /// The names in it, which routes may require.
+    pub(crate) certificate_names: Option<Box<CertificateNames>>,
 }
 
 impl Origin {
@@ -68,12 +70,14 @@ impl Origin {
             x_forwarded_for: line.into_bytes(),
             forwarded: forwarded.into_bytes(),
             certificate: Vec::new(),
+            certificate_names: None,
         }
     }
 
     /// Adds the client's verified certificate (DER).
     pub(crate) fn with_certificate(mut self, certificate: Option<&[u8]>) -> Origin {
         if let Some(der) = certificate {
+            self.certificate_names = Some(Box::new(tls::certificate_names(der)));
             let out = &mut self.certificate;
             out.extend_from_slice(b"Client-Cert: :");
             out.extend_from_slice(STANDARD.encode(der).as_bytes());

@@ -258,10 +258,15 @@ impl RequestHead {
         if !self.fields.has(Known::Cookie) {
             return None;
         }
+        self.cookies(name).next()
+    }
+
+    /// Returns the values of all cookies of a name, as sent.
+    pub fn cookies(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.fields()
             .filter(|field| field.known == Known::Cookie)
             .flat_map(|field| field.value.split(|&b| b == b';').map(trim_ows))
-            .find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+            .filter_map(move |pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
     /// Parses a complete head: `section` ends with its empty line and has passed `scan`.

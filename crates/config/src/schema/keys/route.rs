@@ -12,11 +12,13 @@ const ONE_TEXT: Kind = TEXT;
 const MEDIA_RANGE: Kind = Kind::Text(form("media type"));
 const FIELD_VALUES: Kind = Kind::OneOrMore(&ONE_TEXT);
 const FIELD_NAMES: Kind = Kind::Text(FIELD_NAME);
+const NETWORK: Kind = Kind::Text(form("network"));
+const TEXT_OR_TEST: Kind = Kind::Either(&[TEXT, Kind::Table(&TEST)]);
 
 pub(crate) static ROUTE: TableSpec = TableSpec {
     heading: "[[route]]",
     path: "route",
-    doc: "A rule: which requests it matches, and the action for them. All conditions must hold. Of the rules that match, the most specific one wins, as in the Kubernetes Gateway API, independent of the order in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more header conditions; more query conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect` and `deny` is the action.",
+    doc: "A rule: which requests it matches, and the action for them. All conditions must hold. Of the rules that match, the most specific one wins, as in the Kubernetes Gateway API, independent of the order in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more exact header conditions; more exact query conditions; more of all other conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect` and `deny` is the action.",
     example: "[[route]]\nhost = \"api.example.com\"\npath = \"/listings\"\nservice = \"listings\"\n\n[[route]]\nhost = \"example.com\"\nredirect = { host = \"www.example.com\" }\n",
     keys: &[
         key("name", NAME, Absent::Then("derived from its conditions"), "In logs and metrics."),
@@ -44,18 +46,60 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             Absent::Then("see `path`"),
             "The whole path, instead of `path`.",
         ),
+        key(
+            "path_regex",
+            Kind::Text(form("regular expression")),
+            Absent::Then("any"),
+            "A regular expression that must match somewhere in the path, in addition to `path`. The path is in the normalised form; `^` and `$` are its start and end. The syntax is that of Rust's regex crate.",
+        ),
         key("method", Kind::Text(form("method")), Absent::Then("any"), "The method, in capitals."),
         key(
             "header",
-            Kind::Map(FIELD_NAME, &TEXT),
+            Kind::Map(FIELD_NAME, &TEXT_OR_TEST),
             Absent::Then("any"),
-            "Request fields that must have exactly this value.",
+            "Request fields that must have exactly this value, or pass a test: `{ X-Team = \"search\", User-Agent = { regex = \"(?i)bot\" } }`.",
         ),
         key(
             "query",
-            Kind::Map(form("parameter name"), &TEXT),
+            Kind::Map(form("parameter name"), &TEXT_OR_TEST),
             Absent::Then("any"),
-            "Query parameters that must have exactly this value.",
+            "Query parameters that must have exactly this value, or pass a test.",
+        ),
+        key(
+            "cookie",
+            Kind::Map(form("cookie name"), &TEXT_OR_TEST),
+            Absent::Then("any"),
+            "Cookies that must have exactly this value, or pass a test.",
+        ),
+        key(
+            "client",
+            Kind::OneOrMore(&NETWORK),
+            Absent::Then("any"),
+            "Networks, one of which must contain the client's address (see `client_address` of a listener).",
+        ),
+        key(
+            "client_not",
+            Kind::OneOrMore(&NETWORK),
+            Absent::Then("none"),
+            "Networks that must not contain it.",
+        ),
+        key(
+            "client_file",
+            Kind::Text(form("file path")),
+            Absent::Then("none"),
+            "A file with further networks for `client`: one per line, `#` begins a comment. A changed file takes effect like a change of this one. At most 1 MiB.",
+        ),
+        key(
+            "client_not_file",
+            Kind::Text(form("file path")),
+            Absent::Then("none"),
+            "The same for `client_not`.",
+        ),
+        key(
+            "client_certificate",
+            Kind::Map(form("part of a certificate"), &TEXT_OR_TEST),
+            Absent::Then("any"),
+            "Names in the client's certificate, which the listener has verified: `subject` and `issuer` (RFC 4514, as `\"CN=billing,O=Example\"`), `dns`, `uri` and `email` (alternative names; one of them must pass), `fingerprint` (SHA-256, hexadecimal).",
         ),
         key("service", NAME, Absent::Then("see above"), "Forward it to this service."),
         key(
@@ -105,6 +149,29 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             Kind::Table(&RATE_LIMIT),
             Absent::Then("none"),
             "How many requests a client may send; excess requests are answered with 429.",
+        ),
+    ],
+};
+
+static TEST: TableSpec = TableSpec {
+    heading: "tests in [[route]]",
+    path: "route.test",
+    doc: "A test in `header`, `query`, `cookie` or `client_certificate` of a route, in place of an exact value. Exactly one of `exact`, `regex` and `present` is required. If a field, parameter or cookie is repeated, the test passes if one of the values does.",
+    example: "[[route]]\nservice = \"listings\"\nheader = { User-Agent = { regex = \"^curl/\", not = true }, X-Debug = { present = false } }\ncookie = { beta = \"1\" }\nquery = { page = { regex = \"^[0-9]+$\" } }\n",
+    keys: &[
+        key("exact", TEXT, Absent::Then("see above"), "The value must be exactly this."),
+        key(
+            "regex",
+            Kind::Text(form("regular expression")),
+            Absent::Then("see above"),
+            "This regular expression must match somewhere in the value.",
+        ),
+        key("present", Kind::Boolean, Absent::Then("see above"), "Whether there must be a value."),
+        key(
+            "not",
+            Kind::Boolean,
+            Absent::Boolean(false),
+            "Whether the test is reversed: no value may pass it. It holds if there is no value.",
         ),
     ],
 };

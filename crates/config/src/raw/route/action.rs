@@ -1,0 +1,170 @@
+//! Reads the action of a route.
+
+use model::{FieldChanges, PathMatch, Redirect, Rewrite};
+
+use super::filters::compress;
+use super::is_empty_list;
+use crate::diagnostic::{At, Diagnostic, either};
+use crate::raw::table::Table;
+use crate::raw::{RawAction, RawForward, http, name, net};
+
+/// The keys for a route's action, of which it has exactly one.
+const ACTIONS: [&str; 4] = ["service", "split", "redirect", "deny"];
+
+pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
+    let service = table.text("service", name);
+    let split: Vec<_> = table.tables("split").into_iter().filter_map(branch).collect();
+    let redirect = table.table("redirect").map(|table| redirect(table, path));
+    let deny = table.integer_if::<u16>("deny");
+    let rewrite = table.table("rewrite").map(|table| rewrite(table, path));
+    let compress = compress(table);
+    let request_fields = table.table("request_header").map(field_changes);
+    let response_fields = table.table("response_header").map(field_changes);
+    if !one_action(table) {
+        return RawAction::Unreadable;
+    }
+    let to = match (service, redirect, deny) {
+        (Some(service), ..) => vec![(service, 1)],
+        (None, Some(redirect), _) => return RawAction::Redirect(redirect),
+        (None, None, Some(status)) => return RawAction::Deny(status.value),
+        (None, None, None) => split,
+    };
+    if to.is_empty() {
+        return RawAction::Unreadable;
+    }
+    if to.iter().all(|(_, weight)| *weight == 0) {
+        table.problems.report(
+            Diagnostic::error(
+                "a split of which no branch takes anything",
+                table.span_of("split"),
+                "every weight is 0",
+            )
+            .help("give at least one branch a weight of 1 or more"),
+        );
+    }
+    RawAction::Forward(Box::new(RawForward {
+        to,
+        rewrite: rewrite.unwrap_or_default(),
+        compress,
+        request_fields: request_fields.unwrap_or_default(),
+        response_fields: response_fields.unwrap_or_default(),
+    }))
+}
+
+/// Reports a missing action, more than one, and changes to requests that are not forwarded.
+fn one_action(table: &mut Table<'_>) -> bool {
+    let given: Vec<_> =
+        ACTIONS.iter().filter_map(|&key| table.key_span(key).map(|span| (key, span))).collect();
+    match given.as_slice() {
+        [] if ACTIONS.iter().any(|key| table.has_or_means(key)) => false,
+        [] => {
+            table.problems.report_absence(
+                Diagnostic::error(
+                    "a route that does nothing",
+                    table.span.clone(),
+                    "what is done with its requests?",
+                )
+                .help(format!("write one of {}", either(&ACTIONS))),
+            );
+            false
+        }
+        [(action @ ("redirect" | "deny"), span)] => {
+            for key in ["rewrite", "compress", "request_header", "response_header"] {
+                if let Some(change) = table.key_span(key) {
+                    table.problems.report(
+                        Diagnostic::error(
+                            format!("`{key}` has no effect on a route that passes nothing on"),
+                            change,
+                            "never used",
+                        )
+                        .other(span.clone(), format!("{action} is answered by Weir itself")),
+                    );
+                }
+            }
+            true
+        }
+        [("split", span)] if is_empty_list(table.peek("split")) => {
+            table.problems.report(Diagnostic::error(
+                "a split between no services",
+                span.clone(),
+                "at least one branch is needed",
+            ));
+            false
+        }
+        [_] => true,
+        [(first, at), rest @ ..] => {
+            for (key, span) in rest {
+                table.problems.report(
+                    Diagnostic::error(
+                        format!("a route does one thing, not `{first}` and `{key}`"),
+                        span.clone(),
+                        "leave one out",
+                    )
+                    .other(at.clone(), "or this"),
+                );
+            }
+            false
+        }
+    }
+}
+
+fn branch(mut table: Table<'_>) -> Option<(At<std::sync::Arc<str>>, u32)> {
+    let service = table.text("service", name);
+    let weight = table.integer("weight").value;
+    table.finish();
+    Some((service?, weight))
+}
+
+fn redirect(mut table: Table<'_>, matched: &PathMatch) -> Redirect {
+    let redirect = Redirect {
+        status: table.integer("status").value,
+        scheme: table.choice_if("scheme").map(|at| at.value.to_owned()),
+        host: table.text("host", net::host).map(|at| at.value),
+        port: table.integer_if("port").map(|at| at.value),
+        path: table.text("path", http::path).map(|at| substitute(at.value, matched)),
+    };
+    let aims = ["scheme", "host", "port", "path"];
+    if aims.iter().all(|key| table.key_span(key).is_none()) {
+        table.problems.report_absence(
+            Diagnostic::error(
+                "a redirect to where the request already is",
+                table.span.clone(),
+                "clients would come back for ever",
+            )
+            .help(format!("write at least one of {}", either(&aims))),
+        );
+    }
+    table.finish();
+    redirect
+}
+
+fn rewrite(mut table: Table<'_>, matched: &PathMatch) -> Rewrite {
+    let rewrite = Rewrite {
+        prefix: table.text("prefix", http::path).map(|at| substitute(at.value, matched)),
+        host: table.text("host", net::authority).map(|at| at.value),
+    };
+    table.finish();
+    rewrite
+}
+
+/// Stores a prefix replacement like the prefix: without a trailing slash.
+fn substitute(path: String, matched: &PathMatch) -> String {
+    match matched {
+        PathMatch::Exact(_) => path,
+        PathMatch::Prefix(_) => path.trim_end_matches('/').to_owned(),
+    }
+}
+
+fn field_changes(mut table: Table<'_>) -> FieldChanges {
+    let pairs = |pairs: Vec<(At<String>, At<String>)>| {
+        pairs.into_iter().map(|(n, v)| (n.value, v.value)).collect()
+    };
+    let removed = table.texts("remove", http::changeable_field_name).unwrap_or_default();
+    let changes = FieldChanges {
+        remove: removed.into_iter().map(|at| at.value).collect(),
+        set: pairs(table.map("set", http::changeable_field_name, http::field_value)),
+        add: pairs(table.map("add", http::changeable_field_name, http::field_value)),
+    };
+    table.finish();
+    changes
+}

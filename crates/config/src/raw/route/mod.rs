@@ -1,0 +1,80 @@
+//! Reads `[[route]]`.
+
+mod action;
+mod conditions;
+mod filters;
+
+use model::PathMatch;
+use toml::de::DeValue;
+
+use super::table::Table;
+use super::{RawRoute, http, name, net};
+use crate::diagnostic::{At, Diagnostic};
+
+pub(super) use filters::{key_part, unknown_key_part};
+
+pub(super) fn read(mut table: Table<'_>) -> RawRoute {
+    let found_before = table.problems.count();
+    let listeners = table.texts("listener", name).unwrap_or_default();
+    let hosts = hosts(&mut table);
+    let path = path(&mut table);
+    let method = table.text("method", http::method).map(|at| at.value);
+    let (fields, query, others) = conditions::conditions(&mut table);
+    let client_files = conditions::client_files(&mut table);
+    let certain = !table.strange && table.problems.count() == found_before;
+    let route = RawRoute {
+        span: table.span.clone(),
+        certain,
+        name: table.text("name", name),
+        listeners,
+        hosts,
+        method,
+        fields,
+        query,
+        others,
+        client_files,
+        action: action::action(&mut table, &path),
+        rate_limit: table.table("rate_limit").and_then(filters::rate_limit),
+        path,
+    };
+    table.finish();
+    route
+}
+
+fn hosts(table: &mut Table<'_>) -> Vec<At<Option<model::HostPattern>>> {
+    let any = At { value: None, span: table.span.clone() };
+    match table.texts("host", net::host_pattern) {
+        None => vec![any],
+        Some(hosts) if hosts.is_empty() => {
+            if is_empty_list(table.peek("host")) {
+                table.problems.report(
+                    Diagnostic::error("a route for no host at all", table.span_of("host"), "empty")
+                        .help("leave `host` out to match any host"),
+                );
+            }
+            vec![any]
+        }
+        Some(hosts) => hosts,
+    }
+}
+
+fn path(table: &mut Table<'_>) -> PathMatch {
+    let prefix = table.text("path", http::path_prefix);
+    let exact = table.text("path_exact", http::path_exact);
+    if let (Some(prefix), Some(exact)) = (&prefix, &exact) {
+        table.problems.report(
+            Diagnostic::error("a path is a prefix or exact, not both", exact.span.clone(), "exact")
+                .other(prefix.span.clone(), "a prefix")
+                .help("leave one out"),
+        );
+    }
+    match (exact, prefix) {
+        (Some(exact), _) => PathMatch::Exact(exact.value),
+        (None, Some(prefix)) => prefix.value,
+        (None, None) => PathMatch::Prefix(String::new()),
+    }
+}
+
+fn is_empty_list(value: Option<&DeValue<'_>>) -> bool {
+    matches!(value, Some(DeValue::Array(items)) if items.is_empty())
+}

@@ -2,7 +2,7 @@
 
 use model::{
     Action, Balance, Certificate, CheckKind, ContentCoding, FieldChanges, FieldMatch, HostPattern,
-    Listener, PathMatch, Protocol, ResponseFilter, Route, Service, ServiceTls, Snapshot,
+    Listener, PathMatch, Protocol, Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot,
 };
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ pub fn to_json(snapshot: &Snapshot) -> Value {
         "connections_max": snapshot.connections_max,
         "request_buffers_max_bytes": snapshot.request_buffers_max_bytes,
         "compression_memory_max_bytes": snapshot.compression_memory_max_bytes,
+        "drain_delay_ms": millis(snapshot.drain_delay),
         "drain_max_ms": millis(snapshot.drain_max),
         "state_directory": snapshot.state_directory,
         "run_as": snapshot.run_as.as_ref().map(|(user, group)| json!({
@@ -151,6 +152,16 @@ fn or_slash(path: &str) -> &str {
 fn action(action: &Action, snapshot: &Snapshot) -> Value {
     match action {
         Action::Deny(status) => json!({ "deny": status }),
+        Action::Respond(Respond::Ready(services)) => {
+            let names = services.iter().map(|id| &*snapshot.service(*id).name);
+            json!({ "respond": { "ready": names.collect::<Value>() } })
+        }
+        Action::Respond(Respond::Fixed { status, content }) => json!({ "respond": {
+            "status": status,
+            "content_type": content.media_type,
+            "headers": pairs(&content.fields),
+            "body_bytes": content.body.len(),
+        }}),
         Action::Redirect(redirect) => json!({ "redirect": {
             "status": redirect.status,
             "scheme": redirect.scheme,
@@ -181,10 +192,11 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
     }
 }
 
+fn pairs(pairs: &[(String, String)]) -> Value {
+    pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+}
+
 fn changes(changes: &FieldChanges) -> Value {
-    let pairs = |pairs: &[(String, String)]| -> Value {
-        pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
-    };
     json!({ "remove": changes.remove, "set": pairs(&changes.set), "add": pairs(&changes.add) })
 }
 

@@ -7,15 +7,17 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use model::{
-    Action, Affinity, Compression, Condition, ConditionOn, FieldMatch, Forward, HostPattern,
-    Listener, ListenerId, PathMatch, Protocol, RateLimit, RequestFilter, ResponseFilter, Route,
-    RouteMatch, Service, Snapshot, Split, Test,
+    Action, Affinity, Compression, Condition, ConditionOn, Content, FieldMatch, Forward,
+    HostPattern, Listener, ListenerId, Material, PathMatch, Protocol, RateLimit, RequestFilter,
+    Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Test,
 };
 
 use crate::diagnostic::At;
-use crate::files::Contents;
+use crate::files::{Contents, RouteFiles};
 use crate::names::Names;
-use crate::raw::{Document, RawAction, RawAdmin, RawListener, RawProtocol, RawRoute};
+use crate::raw::{
+    Document, RawAction, RawAdmin, RawBody, RawListener, RawProtocol, RawRespond, RawRoute,
+};
 
 /// Returns `None` if a name refers to nothing, which `check` has reported.
 pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Option<Snapshot> {
@@ -27,9 +29,10 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         listener.tls = tls;
     }
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
-    for (mut raw, lists) in document.routes.into_iter().zip(files.clients) {
-        add_clients(&mut raw, lists);
-        routes.extend(by_host(raw, &listeners, names)?);
+    for (mut raw, RouteFiles { clients, content }) in document.routes.into_iter().zip(files.routes)
+    {
+        add_clients(&mut raw, clients);
+        routes.extend(by_host(raw, content, &listeners, names)?);
     }
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
     Some(Snapshot {
@@ -38,6 +41,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         connections_max,
         request_buffers_max_bytes: document.request_buffers_max_bytes,
         compression_memory_max_bytes: document.compression_memory_max_bytes,
+        drain_delay: document.drain_delay,
         drain_max: document.drain_max,
         state_directory: document.state_directory,
         run_as: document.run_as,
@@ -137,6 +141,7 @@ fn add_clients(raw: &mut RawRoute, lists: Vec<Vec<IpNet>>) {
 /// Returns the routes of one route in the file: one for each of its hosts, in order.
 fn by_host(
     raw: RawRoute,
+    content: Option<Material>,
     listeners: &[Listener],
     names: &Names,
 ) -> Option<impl Iterator<Item = Route>> {
@@ -151,8 +156,8 @@ fn by_host(
     };
     let filters = request_filters(raw.rate_limit);
     // The last of them is moved: most routes have one host.
-    let shared =
-        std::iter::repeat_n((matches, action(raw.action, names)?, filters), raw.hosts.len());
+    let action = action(raw.action, content, names)?;
+    let shared = std::iter::repeat_n((matches, action, filters), raw.hosts.len());
     let name = raw.name.map(|name| name.value);
     Some(raw.hosts.into_iter().zip(shared).map(move |(host, (matches, action, filters))| {
         let matches = RouteMatch { host: host.value, ..matches };
@@ -170,7 +175,7 @@ pub(crate) fn listeners_of(raw: &RawRoute, names: &Names) -> Vec<ListenerId> {
     listeners
 }
 
-fn action(raw: RawAction, names: &Names) -> Option<Action> {
+fn action(raw: RawAction, content: Option<Material>, names: &Names) -> Option<Action> {
     match raw {
         RawAction::Forward(forward) => {
             let to: Option<Vec<_>> = forward
@@ -190,7 +195,25 @@ fn action(raw: RawAction, names: &Names) -> Option<Action> {
         }
         RawAction::Redirect(redirect) => Some(Action::Redirect(redirect)),
         RawAction::Deny(status) => Some(Action::Deny(status)),
+        RawAction::Respond(respond) => Some(Action::Respond(response(respond, content, names)?)),
         RawAction::Unreadable => None,
+    }
+}
+
+fn response(raw: RawRespond, content: Option<Material>, names: &Names) -> Option<Respond> {
+    match raw {
+        RawRespond::Ready(services) => {
+            let services = services.iter().map(|service| names.service(&service.value));
+            Some(Respond::Ready(services.collect::<Option<_>>()?))
+        }
+        RawRespond::Fixed { status, media_type, fields, body } => {
+            let body = match body {
+                RawBody::None => Arc::default(),
+                RawBody::Text(text) => Arc::from(text.into_bytes()),
+                RawBody::File(_) => content?.bytes,
+            };
+            Some(Respond::Fixed { status, content: Arc::new(Content { media_type, fields, body }) })
+        }
     }
 }
 

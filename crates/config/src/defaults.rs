@@ -33,6 +33,8 @@ pub(crate) const COMPRESS_LENGTH_MIN: u64 = 1_000;
 /// Less than the 30 s after which orchestrators commonly kill would cut off requests that the
 /// response timeout still allows.
 pub(crate) const DRAIN_MAX: Duration = secs(30);
+/// Without a health check in front of Weir that sees it, a delay only makes restarts longer.
+pub(crate) const DRAIN_DELAY: Duration = Duration::ZERO;
 /// The running configuration matches the file: otherwise a forgotten edit would take effect at some
 /// restart, long after it was made.
 pub(crate) const WATCH: bool = true;
@@ -71,6 +73,9 @@ pub(crate) const UPGRADE_PROTOCOLS: &[&str] = &["websocket"];
 
 /// Keeps method and body, and clients may cache it.
 pub(crate) const REDIRECT_STATUS: u64 = 308;
+pub(crate) const RESPOND_STATUS: u64 = 200;
+/// What `respond.body` is read as.
+pub(crate) const RESPOND_TEXT: &str = "text/plain; charset=utf-8";
 /// Limited requests are refused at once.
 pub(crate) const RATE_WAIT_MAX: Duration = Duration::ZERO;
 pub(crate) const RATE_PER: Duration = secs(1);

@@ -13,7 +13,10 @@ use model::{
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
 use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
-use crate::raw::{Document, RawCertificate, RawListenerTls, RawRoute, RawServiceTls, net};
+use crate::raw::{
+    Document, RawAction, RawBody, RawCertificate, RawListenerTls, RawRespond, RawRoute,
+    RawServiceTls, net,
+};
 use crate::{Found, Surroundings, Unreadable};
 
 /// Where systems keep their trusted authorities: Debian, Alpine and Arch; Fedora and its
@@ -25,7 +28,7 @@ pub const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/cert.pem",
 ];
 
-/// What the files provide: TLS settings, affinity keys, lists of networks. `None` also after a mistake,
+/// What the files provide: TLS settings, affinity keys, lists of networks, responses. `None` also after a mistake,
 /// which is reported.
 pub(crate) struct Contents {
     /// In order of the listeners.
@@ -34,8 +37,16 @@ pub(crate) struct Contents {
     pub(crate) services: Vec<Option<Arc<ServiceTls>>>,
     /// In order of the services.
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
-    /// In order of the routes, and of the files that each names.
-    pub(crate) clients: Vec<Vec<Vec<IpNet>>>,
+    /// In order of the routes.
+    pub(crate) routes: Vec<RouteFiles>,
+}
+
+/// What the files of a route provide.
+pub(crate) struct RouteFiles {
+    /// In order of the files that list networks.
+    pub(crate) clients: Vec<Vec<IpNet>>,
+    /// The content of its response.
+    pub(crate) content: Option<Material>,
 }
 
 /// Reads every file that the document names.
@@ -49,10 +60,8 @@ pub(crate) fn read(
     let listeners = document.listeners.iter();
     let services = document.services.iter();
     let keys = services.clone().map(|service| service.affinity_key.as_ref());
-    let lists =
-        |route: &RawRoute| route.client_files.iter().map(|(_, at)| reader.networks(at)).collect();
     Contents {
-        clients: document.routes.iter().map(lists).collect(),
+        routes: document.routes.iter().map(|route| reader.route(route)).collect(),
         affinity_keys: keys.map(|at| reader.affinity_key(at?)).collect(),
         listeners: listeners
             .map(|listener| listener.tls.as_ref().and_then(|raw| reader.listener(raw)))
@@ -81,6 +90,15 @@ struct Usable {
 }
 
 impl Reader<'_> {
+    fn route(&self, raw: &RawRoute) -> RouteFiles {
+        let content = match &raw.action {
+            RawAction::Respond(RawRespond::Fixed { body: RawBody::File(at), .. }) => self.file(at),
+            _ => None,
+        };
+        let lists = raw.client_files.iter().map(|(_, at)| self.networks(at));
+        RouteFiles { clients: lists.collect(), content }
+    }
+
     fn listener(&self, raw: &RawListenerTls) -> Option<ListenerTls> {
         // All are checked, even if the first has errors.
         let usable: Vec<_> =

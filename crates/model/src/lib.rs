@@ -53,8 +53,8 @@ pub use tls::{
     TlsVersion,
 };
 pub use traffic::{
-    Action, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey, RateKeyWord,
-    RateLimit, Redirect, Rewrite, Route, RouteMatch, Split,
+    Action, Content, FieldChanges, FieldMatch, Forward, HostPattern, PathMatch, RateKey,
+    RateKeyWord, RateLimit, Redirect, Respond, Rewrite, Route, RouteMatch, Split,
 };
 pub use trial::{Trial, TrialCounts, TrialOutcome, TrialRow};
 pub use words::{UnknownWord, Words};

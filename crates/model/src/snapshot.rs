@@ -32,7 +32,9 @@ pub struct Snapshot {
     pub request_buffers_max_bytes: u64,
     /// Memory for compressing responses, over all responses; 0: nothing is compressed.
     pub compression_memory_max_bytes: u64,
-    /// How long requests in progress may take after SIGTERM.
+    /// How long connections are still accepted after SIGTERM.
+    pub drain_delay: Duration,
+    /// How long requests in progress may take after that.
     pub drain_max: Duration,
     /// The directory for state that must survive a restart; `None`: as the environment says.
     pub state_directory: Option<PathBuf>,
@@ -67,6 +69,7 @@ impl Snapshot {
             connections_max: 0,
             request_buffers_max_bytes: 0,
             compression_memory_max_bytes: 0,
+            drain_delay: Duration::ZERO,
             drain_max: Duration::ZERO,
             state_directory: None,
             run_as: None,

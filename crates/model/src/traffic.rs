@@ -157,6 +157,8 @@ pub enum Action {
     Redirect(Redirect),
     /// Answer with this status (4xx or 5xx) at once.
     Deny(u16),
+    /// Answer as configured.
+    Respond(Respond),
 }
 
 /// The settings of forwarding.
@@ -226,6 +228,40 @@ pub struct Redirect {
     /// Path that replaces the matched prefix, or the whole path after an exact match; stored like
     /// [`Rewrite::prefix`].
     pub path: Option<String>,
+}
+
+/// A response that is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Respond {
+    /// Always the same.
+    Fixed {
+        /// 200 to 599, without 304.
+        status: u16,
+        /// Its fields and body.
+        content: Arc<Content>,
+    },
+    /// 200 while this process takes new work and each of these services has a ready server, otherwise
+    /// 503.
+    Ready(Vec<ServiceId>),
+}
+
+/// The content of a response that is configured (RFC 9110 section 6.4), and further fields.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Content {
+    /// The value of Content-Type; `None`: there is no content.
+    pub media_type: Option<String>,
+    /// Further fields, sorted by name.
+    pub fields: Vec<(String, String)>,
+    /// The body, at most 1 MiB.
+    pub body: Arc<[u8]>,
+}
+
+/// Without the body, which may be long, and the values of fields, which may be secrets.
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.fields.iter().map(|(name, _)| name).collect();
+        write!(f, "{:?}, {} bytes, {names:?}", self.media_type, self.body.len())
+    }
 }
 
 /// Requests per time and key; a token bucket.

@@ -216,6 +216,12 @@ impl Handle {
         self.shared.leave();
     }
 
+    /// Answers 503 from now on to health checks that ask whether this process takes work (`respond =
+    /// "ready"` of a route). Everything else continues.
+    pub fn announce_stop(&self) {
+        self.shared.announce_stop();
+    }
+
     /// Stops accepting. Exchanges in progress are finished and their connections closed.
     pub fn begin_drain(&self) {
         self.shared.drain();

@@ -89,6 +89,7 @@ pub(crate) struct Shared {
     /// Client connections in all workers.
     pub(crate) connections: AtomicUsize,
     listeners: Mutex<Vec<Arc<LiveListener>>>,
+    stopping: AtomicBool,
     leaving: AtomicBool,
     draining: AtomicBool,
     stopped: AtomicBool,
@@ -115,6 +116,7 @@ impl Shared {
             peers,
             connections: AtomicUsize::new(0),
             listeners: Mutex::default(),
+            stopping: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
@@ -187,6 +189,17 @@ impl Shared {
         }
         self.signal();
         closed
+    }
+
+    /// Returns whether the process has been told to stop, even if it still accepts connections. Not
+    /// if another one has taken over.
+    pub(crate) fn stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+
+    /// Answers health checks that the process stops.
+    pub(crate) fn announce_stop(&self) {
+        self.stopping.store(true, Relaxed);
     }
 
     /// Returns whether every exchange must end at once.

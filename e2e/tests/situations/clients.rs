@@ -318,6 +318,8 @@ fn routes() -> Vec<Situation> {
             .route("deny = 403"),
         Situation::new("redirected", Expected::passed("redirected", 308))
             .route("redirect = { host = \"b\" }"),
+        Situation::new("responded", Expected::passed("responded", 200))
+            .route("respond = { body = \"ok\" }"),
         Situation::new("rate-limited", Expected::answered("rate_limited", 429).retry_after())
             .route("rate_limit = { requests = 1, per = \"1h\", burst = 1 }")
             .server(answers)

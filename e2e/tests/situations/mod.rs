@@ -138,7 +138,7 @@ impl Situation {
     }
 
     fn is_answered_by_route(&self) -> bool {
-        ["deny", "redirect"].iter().any(|key| self.route.contains(key))
+        ["deny", "redirect", "respond"].iter().any(|key| self.route.contains(key))
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{At, Diagnostic, Problems, nearest, quote};
 use crate::names::Names;
-use crate::raw::{Document, RawAction};
+use crate::raw::Document;
 use foldhash::{HashMap, HashMapExt as _};
 
 /// After this many mistakes, unknown names are no longer compared with the existing ones.
@@ -31,10 +31,8 @@ fn references(document: &Document, names: &Names, problems: &Problems) {
         }
     }
     for route in &document.routes {
-        if let RawAction::Forward(forward) = &route.action {
-            for (service, _) in &forward.to {
-                known_service(service, names, problems);
-            }
+        for service in route.action.services() {
+            known_service(service, names, problems);
         }
         for listener in &route.listeners {
             if names.listener(&listener.value).is_none() && names.listeners_known {

@@ -204,7 +204,8 @@ fn use_of_services(document: &Document, names: &Names, problems: &Problems) {
             }
             // It may have been meant to use any service.
             RawAction::Unreadable => return,
-            RawAction::Redirect(_) | RawAction::Deny(_) => {}
+            // Asking for a ready server is no use of it.
+            RawAction::Redirect(_) | RawAction::Deny(_) | RawAction::Respond(_) => {}
         }
     }
     for (raw, (by_http, by_tcp)) in document.services.iter().zip(by_http.into_iter().zip(by_tcp)) {

@@ -6,7 +6,7 @@
 use foldhash::HashMap;
 use model::{
     Action, Compression, Condition, ContentCoding, FieldChanges, FieldMatch, Forward, HostPattern,
-    PathMatch, RateLimit, Redirect, ResponseFilter, Rewrite, Route, RouteMatch, Snapshot,
+    PathMatch, RateLimit, Redirect, Respond, ResponseFilter, Rewrite, Route, RouteMatch, Snapshot,
 };
 
 use super::{Changes, Words, or};
@@ -116,9 +116,20 @@ fn act((old, before): (&Action, &Snapshot), (new, after): (&Action, &Snapshot), 
             field_changes("request_header", request_fields, &new.request_fields, words);
             field_changes("response_header", response_fields, &new.response_fields, words);
         }
-        (Action::Redirect(_), Action::Redirect(_)) | (Action::Deny(_), Action::Deny(_)) => {
-            let (old, new) = (action(old, before), action(new, after));
-            words.value("action", &old, &new, String::clone);
+        (Action::Redirect(_), Action::Redirect(_))
+        | (Action::Deny(_), Action::Deny(_))
+        | (Action::Respond(_), Action::Respond(_)) => {
+            let (shown, new_shown) = (action(old, before), action(new, after));
+            words.value("action", &shown, &new_shown, String::clone);
+            // Services are compared by name.
+            if let (
+                Action::Respond(Respond::Fixed { content, .. }),
+                Action::Respond(Respond::Fixed { content: new, .. }),
+            ) = (old, new)
+            {
+                words.hidden("respond.headers", &content.fields, &new.fields);
+                words.hidden("respond.body", &content.body, &new.body);
+            }
         }
         _ => words.0.push(format!("action: {} → {}", action(old, before), action(new, after))),
     }
@@ -128,6 +139,17 @@ fn action(action: &Action, of: &Snapshot) -> String {
     match action {
         Action::Forward(forward) => format!("service {}", services(forward, of)),
         Action::Deny(status) => format!("deny {status}"),
+        Action::Respond(Respond::Ready(services)) if services.is_empty() => {
+            "respond ready".to_owned()
+        }
+        Action::Respond(Respond::Ready(services)) => {
+            let names: Vec<&str> = services.iter().map(|id| &*of.service(*id).name).collect();
+            format!("respond ready for {}", names.join(", "))
+        }
+        Action::Respond(Respond::Fixed { status, content }) => {
+            let media_type = content.media_type.as_deref().unwrap_or("no content");
+            format!("respond {status}, {media_type}")
+        }
         Action::Redirect(Redirect { status, scheme, host, port, path }) => {
             let mut parts = vec![format!("redirect {status}")];
             parts.extend(scheme.clone());

@@ -40,6 +40,7 @@ pub(crate) struct Document {
     pub(crate) connections_max: At<u32>,
     pub(crate) request_buffers_max_bytes: u64,
     pub(crate) compression_memory_max_bytes: u64,
+    pub(crate) drain_delay: Duration,
     pub(crate) drain_max: Duration,
     pub(crate) state_directory: Option<PathBuf>,
     pub(crate) run_as: Option<(String, Option<String>)>,
@@ -143,8 +144,43 @@ pub(crate) enum RawAction {
     Forward(Box<RawForward>),
     Redirect(Redirect),
     Deny(u16),
+    Respond(RawRespond),
     /// It could not be read; a mistake is reported.
     Unreadable,
+}
+
+impl RawAction {
+    /// Returns the services that it names.
+    pub(crate) fn services(&self) -> Vec<&At<Arc<str>>> {
+        match self {
+            RawAction::Forward(forward) => forward.to.iter().map(|(service, _)| service).collect(),
+            RawAction::Respond(RawRespond::Ready(services)) => services.iter().collect(),
+            RawAction::Respond(RawRespond::Fixed { .. })
+            | RawAction::Redirect(_)
+            | RawAction::Deny(_)
+            | RawAction::Unreadable => Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum RawRespond {
+    /// The services that must have a ready server.
+    Ready(Vec<At<Arc<str>>>),
+    Fixed {
+        status: u16,
+        media_type: Option<String>,
+        fields: Vec<(String, String)>,
+        body: RawBody,
+    },
+}
+
+/// The content of a configured response.
+#[derive(Debug)]
+pub(crate) enum RawBody {
+    None,
+    Text(String),
+    File(At<PathBuf>),
 }
 
 #[derive(Debug)]

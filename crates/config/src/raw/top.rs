@@ -25,6 +25,7 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
         connections_max: table.integer("connections_max"),
         request_buffers_max_bytes: table.size("request_buffers_max").value,
         compression_memory_max_bytes: table.size("compression_memory_max").value,
+        drain_delay: table.duration("drain_delay").value,
         drain_max: table.duration("drain_max").value,
         state_directory: table.text("state_directory", admin::path).map(|at| at.value),
         run_as: run_as(&mut table),

@@ -192,6 +192,7 @@ fn remedy(cause: Cause) -> Remedy {
         // It ended well, or the client, Weir or the configuration is at fault.
         Cause::Completed
         | Cause::Redirected
+        | Cause::Responded
         | Cause::TunnelIdleTimeout
         | Cause::HttpRequestError
         | Cause::UriTooLong

@@ -23,6 +23,14 @@ causes! {
     /// No action is needed. If the redirect is unexpected, `weir check` prints the routes in the
     /// order in which they match.
     Redirected = "redirected", None, 0;
+    /// A route answered with a configured response.
+    ///
+    /// The route that matched has a `respond`, so the request went to no server. For `respond =
+    /// "ready"` the access log's `detail` says why the answer was 503.
+    ///
+    /// No action is needed. If the response is unexpected, `weir check` prints the routes in the order
+    /// in which they match.
+    Responded = "responded", None, 0;
     /// No data moved through a tunnel for the idle timeout.
     /// Both connections were closed. A tunnel is a connection of a tcp listener, or one that was
     /// upgraded, such as a WebSocket.

@@ -11,9 +11,10 @@ mod reason;
 
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
+use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Cause, Fault};
+use model::{Cause, Content, Fault};
 use wire::http1::{RequestHead, Version};
 
 use crate::head::{Bytes, write_hsts};
@@ -34,6 +35,8 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<Duration>,
     /// Target of a redirect; a redirect has no body.
     pub(crate) location: Option<String>,
+    /// A configured content, in place of one that tells the cause.
+    pub(crate) content: Option<Arc<Content>>,
 }
 
 /// Facts about the exchange that an answer ends.
@@ -62,6 +65,7 @@ impl Answer {
             received_status: None,
             retry_after: None,
             location: None,
+            content: None,
         }
     }
 
@@ -72,8 +76,12 @@ impl Answer {
 
     /// Appends the response as of a given time in seconds since the epoch.
     fn write_at(&self, now_s: u64, occasion: &Occasion<'_>, out: &mut Vec<u8>) {
-        if occasion.grpc {
+        // A configured response is sent as it is.
+        if occasion.grpc && self.content.is_none() {
             return self.write_grpc(now_s, occasion, out);
+        }
+        if let Some(content) = &self.content {
+            return self.write_content(now_s, content, occasion, out);
         }
         let form = match (&self.location, occasion.request) {
             (Some(_), _) => None,
@@ -102,6 +110,29 @@ impl Answer {
         let _ = write!(last_line, "Content-Length: {length}\r\n\r\n");
         let used = last_line.position() as usize;
         out.splice(head_end..head_end, last_line.get_ref()[..used].iter().copied());
+    }
+
+    /// Appends the whole response with a configured content.
+    fn write_content(
+        &self,
+        now_s: u64,
+        content: &Content,
+        occasion: &Occasion<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let Content { media_type, fields, body } = content;
+        self.write_head(now_s, (self.status, media_type.as_deref()), occasion, out);
+        for (name, value) in fields {
+            let _ = write!(Bytes(out), "{name}: {value}\r\n");
+        }
+        // A 204 has no Content-Length (RFC 9110 section 8.6).
+        if self.status != 204 {
+            let _ = write!(Bytes(out), "Content-Length: {}\r\n", body.len());
+        }
+        out.extend_from_slice(b"\r\n");
+        if !occasion.request.is_some_and(RequestHead::is_head) {
+            out.extend_from_slice(body);
+        }
     }
 
     /// Appends the response to a gRPC call: a head that has the status of the call and ends the stream
@@ -137,7 +168,9 @@ impl Answer {
         if let Some(content_type) = content_type {
             let _ = write!(Bytes(out), "Content-Type: {content_type}\r\n");
             // A cached error would outlive its cause.
-            out.extend_from_slice(b"Cache-Control: no-store\r\n");
+            if self.cause != Cause::Responded {
+                out.extend_from_slice(b"Cache-Control: no-store\r\n");
+            }
         }
         if occasion.proxy_status && self.cause.fault() != Fault::None {
             self.write_proxy_status(out);

@@ -1,15 +1,68 @@
 //! Answers that Weir sends itself instead of forwarding.
 
-use model::{Cause, Redirect, Route};
+use std::future::poll_fn;
+use std::sync::{Arc, LazyLock};
+use std::task::{Poll, ready};
+
+use decide::Published;
+use model::{Cause, Content, Redirect, Respond, Route, ServiceId};
 use wire::http1::{RequestBody, RequestHead};
 
 use super::Exchange;
 use crate::account;
 use crate::answer::{Answer, Occasion};
-use crate::client::After;
+use crate::client::{After, Client};
 use crate::head::{self, Scheme};
+use crate::worker::Worker;
+
+/// A body of at most this length is read before a request is answered that is no error. A whole
+/// window of HTTP/2 (RFC 9113 section 6.9.2).
+const BODY_READ_MAX_BYTES: u64 = 65_535;
 
 impl Exchange<'_> {
+    /// Answers as a route is configured to.
+    pub(super) async fn answer_by_route(&mut self, answer: Answer) -> After {
+        if (200..400).contains(&answer.status) {
+            self.discard_body().await;
+        }
+        self.answer(answer).await
+    }
+
+    /// Reads and discards a short body, so that the connection stays usable. Over HTTP/2 some clients
+    /// (curl 7.88) discard a response if their stream is reset while they still send, which RFC 9113
+    /// section 8.1 forbids them.
+    async fn discard_body(&mut self) {
+        let Exchange { client, scratch, record, .. } = self;
+        let mut left = match scratch.request.body() {
+            // The client waits for this answer, and sends its body only if it is a 100.
+            _ if scratch.request.expects_continue() => return,
+            RequestBody::Length(length) if length <= BODY_READ_MAX_BYTES => length,
+            // One of unknown length may be a conversation.
+            RequestBody::None | RequestBody::Length(_) | RequestBody::Chunked => return,
+        };
+        let until = os::clock::now() + client.settings().timeouts.body;
+        let Client { stream, buffer, watchdog, .. } = &mut **client;
+        // The end of a stream is an event of its own, which may come after the last byte.
+        let ends_by_length = !stream.is_exchange();
+        let reading = poll_fn(|cx| {
+            loop {
+                let here = left.min(buffer.len() as u64);
+                buffer.consume(here as usize);
+                left -= here;
+                record.body_in += here;
+                if ends_by_length && left == 0 || !buffer.is_empty() {
+                    return Poll::Ready(left == 0);
+                }
+                match ready!(buffer.poll_fill(stream, cx)) {
+                    Ok(0) => return Poll::Ready(!ends_by_length),
+                    Ok(_) => {}
+                    Err(_) => return Poll::Ready(false),
+                }
+            }
+        });
+        record.body_read = watchdog.until(until, reading).await.unwrap_or(false);
+    }
+
     /// Sends an answer instead of forwarding.
     pub(super) async fn answer(&mut self, answer: Answer) -> After {
         let Exchange { worker, client, scratch, record, .. } = self;
@@ -18,7 +71,7 @@ impl Exchange<'_> {
             return After::Close;
         }
         let grpc = client.stream.is_exchange() && scratch.request.is_grpc();
-        if grpc {
+        if grpc && answer.content.is_none() {
             (record.status, record.grpc_status) = (200, Some(answer.grpc_status()));
         }
         // The unread rest of a body would be parsed as the next request.
@@ -61,6 +114,37 @@ impl Exchange<'_> {
             }
         }
     }
+}
+
+/// Returns the configured response.
+pub(super) fn respond(respond: &Respond, worker: &Worker, published: &Published) -> Answer {
+    static READY: LazyLock<Arc<Content>> = LazyLock::new(|| readiness("ready\n"));
+    static NOT_READY: LazyLock<Arc<Content>> = LazyLock::new(|| readiness("not ready\n"));
+    let (status, content, detail) = match respond {
+        Respond::Fixed { status, content } => (*status, content, ""),
+        Respond::Ready(_) if worker.shared.stopping() => (503, &*NOT_READY, "stopping"),
+        Respond::Ready(services) => {
+            let has_server = |id: &ServiceId| {
+                let endpoints = published.service(*id).endpoints();
+                endpoints.all.iter().any(|endpoint| endpoint.state.is_ready())
+            };
+            if services.iter().all(has_server) {
+                (200, &*READY, "")
+            } else {
+                (503, &*NOT_READY, "a service has no ready server")
+            }
+        }
+    };
+    let content = Some(Arc::clone(content));
+    Answer { status, detail, content, ..Answer::of(Cause::Responded) }
+}
+
+fn readiness(text: &str) -> Arc<Content> {
+    Arc::new(Content {
+        media_type: Some("text/plain; charset=utf-8".to_owned()),
+        fields: vec![("cache-control".to_owned(), "no-store".to_owned())],
+        body: Arc::from(text.as_bytes()),
+    })
 }
 
 /// Returns the target of a redirect (RFC 9110 section 10.2.2).

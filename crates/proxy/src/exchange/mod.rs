@@ -89,7 +89,7 @@ impl<'a> Exchange<'a> {
     async fn walk(&mut self) -> After {
         match self.resolve().await {
             Ok((route, forward)) => Forwarding::new(self, route, forward).run().await,
-            Err(answer) => self.answer(answer).await,
+            Err(answer) => self.answer_by_route(answer).await,
         }
     }
 
@@ -129,6 +129,9 @@ impl<'a> Exchange<'a> {
         match &route.action {
             Action::Deny(status) => {
                 Err(Answer { status: *status, ..Answer::of(Cause::HttpRequestDenied) })
+            }
+            Action::Respond(respond) => {
+                Err(local::respond(respond, self.worker, &self.plane.published))
             }
             Action::Redirect(redirect) => {
                 let location = location(redirect, route, request, self.client.origin.scheme);

@@ -56,7 +56,10 @@ fn balancer(snapshot: &Snapshot) -> String {
     row("zone", snapshot.zone.as_deref().unwrap_or("none").to_owned());
     row("workers", snapshot.workers.map_or("one per core".to_owned(), |n| n.to_string()));
     row("connections", format!("at most {}", snapshot.connections_max));
-    row("stopping", format!("within {}", model::units::show_duration(snapshot.drain_max)));
+    let within = model::units::show_duration(snapshot.drain_max);
+    let delay = Some(snapshot.drain_delay).filter(|delay| !delay.is_zero());
+    let delay = delay.map(|delay| format!("after {}, ", model::units::show_duration(delay)));
+    row("stopping", format!("{}within {within}", delay.unwrap_or_default()));
     if let Some((user, group)) = &snapshot.run_as {
         let group = group.as_ref().map(|group| format!(", group {group}"));
         row("runs as", format!("{user}{}", group.unwrap_or_default()));

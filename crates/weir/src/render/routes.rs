@@ -1,8 +1,8 @@
 //! Routes as a table: what each matches and what it does.
 
 use model::{
-    Action, ContentCoding, FieldChanges, Forward, HostPattern, PathMatch, ResponseFilter, Route,
-    Snapshot,
+    Action, Content, ContentCoding, FieldChanges, Forward, HostPattern, PathMatch, Respond,
+    ResponseFilter, Route, Snapshot, units::show_size,
 };
 
 use super::columns::Columns;
@@ -64,6 +64,22 @@ fn conditions(route: &Route) -> Vec<String> {
 fn action(action: &Action, snapshot: &Snapshot) -> Vec<String> {
     match action {
         Action::Deny(status) => vec![format!("answer {status}")],
+        Action::Respond(Respond::Fixed { status, content }) => {
+            let Content { media_type, fields: _, body } = &**content;
+            let what = media_type
+                .as_ref()
+                .map(|media_type| format!("{} of {media_type}", show_size(body.len() as u64)));
+            vec![format!("answer {status}"), what.unwrap_or_else(|| "no content".to_owned())]
+        }
+        Action::Respond(Respond::Ready(services)) => {
+            let names: Vec<&str> = services.iter().map(|id| &*snapshot.service(*id).name).collect();
+            match names.as_slice() {
+                [] => vec!["answer whether Weir takes work".to_owned()],
+                names => {
+                    vec![format!("answer whether Weir takes work and {} can", names.join(", "))]
+                }
+            }
+        }
         Action::Redirect(redirect) => {
             let mut to: Vec<String> = Vec::new();
             to.extend(redirect.scheme.as_ref().map(|scheme| format!("scheme {scheme}")));

@@ -3,19 +3,20 @@
 use model::{FieldChanges, PathMatch, Redirect, Rewrite};
 
 use super::filters::compress;
-use super::is_empty_list;
+use super::{is_empty_list, respond};
 use crate::diagnostic::{At, Diagnostic, either};
 use crate::raw::table::Table;
 use crate::raw::{RawAction, RawForward, http, name, net};
 
 /// The keys for a route's action, of which it has exactly one.
-const ACTIONS: [&str; 4] = ["service", "split", "redirect", "deny"];
+const ACTIONS: [&str; 5] = ["service", "split", "redirect", "deny", "respond"];
 
 pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     let service = table.text("service", name);
     let split: Vec<_> = table.tables("split").into_iter().filter_map(branch).collect();
     let redirect = table.table("redirect").map(|table| redirect(table, path));
     let deny = table.integer_if::<u16>("deny");
+    let respond = respond::respond(table);
     let rewrite = table.table("rewrite").map(|table| rewrite(table, path));
     let compress = compress(table);
     let request_fields = table.table("request_header").map(field_changes);
@@ -23,11 +24,14 @@ pub(super) fn action(table: &mut Table<'_>, path: &PathMatch) -> RawAction {
     if !one_action(table) {
         return RawAction::Unreadable;
     }
-    let to = match (service, redirect, deny) {
-        (Some(service), ..) => vec![(service, 1)],
-        (None, Some(redirect), _) => return RawAction::Redirect(redirect),
-        (None, None, Some(status)) => return RawAction::Deny(status.value),
-        (None, None, None) => split,
+    let own = redirect
+        .map(RawAction::Redirect)
+        .or(deny.map(|status| RawAction::Deny(status.value)))
+        .or(respond.map(RawAction::Respond));
+    let to = match (service, own) {
+        (Some(service), _) => vec![(service, 1)],
+        (None, Some(own)) => return own,
+        (None, None) => split,
     };
     if to.is_empty() {
         return RawAction::Unreadable;
@@ -68,7 +72,7 @@ fn one_action(table: &mut Table<'_>) -> bool {
             );
             false
         }
-        [(action @ ("redirect" | "deny"), span)] => {
+        [(action @ ("redirect" | "deny" | "respond"), span)] => {
             for key in ["rewrite", "compress", "request_header", "response_header"] {
                 if let Some(change) = table.key_span(key) {
                     table.problems.report(

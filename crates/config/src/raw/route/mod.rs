@@ -3,6 +3,7 @@
 mod action;
 mod conditions;
 mod filters;
+mod respond;
 
 use model::PathMatch;
 use toml::de::DeValue;

@@ -88,10 +88,16 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "Memory for compressing responses, over all responses; see `compress` of a route. One response takes about 0.5 MB with gzip, 1.5 MB with zstd and 5 MB with br. Responses beyond this bound are not compressed.",
         ),
         key(
+            "drain_delay",
+            duration(Duration::ZERO, DAY),
+            Absent::Duration(defaults::DRAIN_DELAY),
+            "How long Weir still accepts connections after SIGTERM, while `respond = \"ready\"` of a route already answers 503. It should be as long as the health checks in front of Weir take to notice.",
+        ),
+        key(
             "drain_max",
             duration(Duration::ZERO, DAY),
             Absent::Duration(defaults::DRAIN_MAX),
-            "How long requests in flight may continue after SIGTERM before they are aborted.",
+            "How long requests in flight may continue after SIGTERM (and `drain_delay`) before they are aborted.",
         ),
         key(
             "state_directory",

@@ -18,7 +18,7 @@ const TEXT_OR_TEST: Kind = Kind::Either(&[TEXT, Kind::Table(&TEST)]);
 pub(crate) static ROUTE: TableSpec = TableSpec {
     heading: "[[route]]",
     path: "route",
-    doc: "A rule: which requests it matches, and the action for them. All conditions must hold. Of the rules that match, the most specific one wins, as in the Kubernetes Gateway API, independent of the order in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more exact header conditions; more exact query conditions; more of all other conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect` and `deny` is the action.",
+    doc: "A rule: which requests it matches, and the action for them. All conditions must hold. Of the rules that match, the most specific one wins, as in the Kubernetes Gateway API, independent of the order in the file: exact host before longer wildcard before any; exact path before longer prefix; with a method; more exact header conditions; more exact query conditions; more of all other conditions; listeners named before all listeners. Two rules with the same conditions are a mistake.\n\nExactly one of `service`, `split`, `redirect`, `deny` and `respond` is the action.",
     example: "[[route]]\nhost = \"api.example.com\"\npath = \"/listings\"\nservice = \"listings\"\n\n[[route]]\nhost = \"example.com\"\nredirect = { host = \"www.example.com\" }\n",
     keys: &[
         key("name", NAME, Absent::Then("derived from its conditions"), "In logs and metrics."),
@@ -121,6 +121,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "Answer with this status at once.",
         ),
         key(
+            "respond",
+            Kind::Either(&[Kind::Table(&RESPOND), Kind::Choice(&["ready"])]),
+            Absent::Then("see above"),
+            "Answer with a configured response. `\"ready\"` is for the health checks of a balancer or an orchestrator in front of Weir: 200 while Weir takes new work, 503 after SIGTERM; see `drain_delay`.",
+        ),
+        key(
             "rewrite",
             Kind::Table(&REWRITE),
             Absent::Then("unchanged"),
@@ -172,6 +178,43 @@ static TEST: TableSpec = TableSpec {
             Kind::Boolean,
             Absent::Boolean(false),
             "Whether the test is reversed: no value may pass it. It holds if there is no value.",
+        ),
+    ],
+};
+
+static RESPOND: TableSpec = TableSpec {
+    heading: "respond of [[route]]",
+    path: "route.respond",
+    doc: "A response that Weir gives itself. The same for all requests: `status`, `headers`, and at most one of `body` and `file`. Or, for health checks, `ready`.",
+    example: "[[route]]\npath_exact = \"/robots.txt\"\nrespond = { body = \"User-agent: *\\nDisallow: /\\n\", headers = { Cache-Control = \"max-age=3600\" } }\n\n[[route]]\npath_exact = \"/healthz\"\nrespond = { ready = [\"listings\"] }\n\n[[route]]\nservice = \"listings\"\n",
+    keys: &[
+        key(
+            "status",
+            Kind::Integer { min: 200, max: 599 },
+            Absent::Integer(defaults::RESPOND_STATUS),
+            "The status. Not 304, which answers conditional requests.",
+        ),
+        key("body", TEXT, Absent::Then("none"), "The content."),
+        key(
+            "file",
+            Kind::Text(form("file path")),
+            Absent::Then("none"),
+            "A file with the content, at most 1 MiB. A changed file takes effect like a change of this one.",
+        ),
+        key(
+            "content_type",
+            Kind::Text(form("media type")),
+            Absent::Then(
+                "for `body`, `\"text/plain; charset=utf-8\"`; for `file`, by the ending of its name",
+            ),
+            "The value of Content-Type.",
+        ),
+        key("headers", Kind::Map(FIELD_NAME, &TEXT), Absent::Then("none"), "Further fields."),
+        key(
+            "ready",
+            Kind::OneOrMore(&NAME),
+            Absent::Then("see above"),
+            "Instead of the other keys: 200 while Weir takes new work and each of these services has a ready server, else 503.",
         ),
     ],
 };

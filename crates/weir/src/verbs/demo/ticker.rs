@@ -73,7 +73,7 @@ fn ends(before: &Look, after: &Look) -> Vec<(String, u64)> {
             let count = sum(after, cause, class).saturating_sub(sum(before, cause, class));
             if count > 0 {
                 let status = if class == 0 { "no answer".to_owned() } else { format!("{class}xx") };
-                let good = matches!(cause, Cause::Completed | Cause::Redirected);
+                let good = matches!(cause, Cause::Completed | Cause::Redirected | Cause::Responded);
                 let name = if good { status } else { format!("{status} {}", cause.name()) };
                 ends.push((name, count));
             }

@@ -1,10 +1,13 @@
-//! A whole balancer: the order of a start, of a configuration change and of a stop, top to bottom.
+//! A whole balancer: the order of a start and of a configuration change, top to bottom.
 //!
-//! Each step is implemented elsewhere; this file contains the order and the reasons for it.
+//! Each step is implemented elsewhere; this file contains the order and the reasons for it, and `stop`
+//! those of a stop.
+
+mod stop;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -21,14 +24,10 @@ use crate::preflight;
 use crate::preserved::{Before, Preserved};
 use crate::server_states::ServerStates;
 use crate::service_manager;
-use crate::signals::{LastSignal, LastSignals};
 use crate::sockets::{self, Handed, OpenError, Sockets};
 
 /// How long a start or a reload waits for the first resolution of server names.
 const RESOLVE_MAX: Duration = Duration::from_secs(5);
-
-/// How often a stop checks whether the last connection has ended, or a second signal has arrived.
-const DRAIN_LOOK: Duration = Duration::from_millis(50);
 
 /// What a balancer needs to start: everything that can fail for external reasons is already open.
 pub struct StartOptions {
@@ -292,60 +291,6 @@ impl Balancer {
         }
         redirected
     }
-
-    /// Stops accepting, and finishes exchanges in progress, up to the configuration's `drain_max`
-    /// or until another signal arrives.
-    pub fn stop(mut self, why: &str, signals: &mut LastSignals) {
-        service_manager::notify(os::notify::stopping());
-        self.sockets.close();
-        self.proxy.begin_drain();
-        // Logged once it is true, so that readers can rely on it.
-        tracing::info!("{why}: stopping; a second signal stops at once");
-        self.end(signals, false);
-    }
-
-    /// Drains after a new process has taken over accepting and serving. Exchanges in progress are
-    /// finished; idle connections stay open for one more request, up to `drain_max`, since closing
-    /// one could race with a request on its way.
-    pub(crate) fn leave(mut self, signals: &mut LastSignals) {
-        self.sockets.close();
-        self.proxy.leave();
-        self.management.hand_over();
-        tracing::info!(connections = self.connections(), "leaving; a signal stops at once");
-        self.end(signals, true);
-    }
-
-    /// The rest of a stop. Probes and the remaining API continue until the last connection has
-    /// ended, so that a drain can be observed.
-    fn end(self, signals: &mut LastSignals, replaced: bool) {
-        self.ready.store(false, Relaxed);
-        let mut deadline = os::clock::now() + self.registry.current().snapshot.drain_max;
-        while self.proxy.connections() > 0 && os::clock::now() < deadline {
-            match signals.wait_at_most(DRAIN_LOOK) {
-                Some(LastSignal::Stop(signal)) => {
-                    tracing::info!("{signal}: stopping at once");
-                    deadline = os::clock::now();
-                }
-                // Exchanges in progress still write lines, and the log may be rotated meanwhile.
-                Some(LastSignal::Reopen) => self.reopen_access_log(),
-                None => {}
-            }
-        }
-        // Idle connections have no request in progress: closing them now cuts nothing off.
-        self.proxy.begin_drain();
-        let grace = if replaced { LAST_CLOSES } else { Duration::ZERO };
-        let cut_off = self.proxy.finish((deadline - os::clock::now()) + grace);
-        self.management.stop();
-        self.control.shutdown();
-        drop(self.access);
-        self.access_writer.finish();
-        match cut_off {
-            0 => tracing::info!("stopped"),
-            connections => {
-                tracing::warn!(connections, "stopped; remaining connections were aborted");
-            }
-        }
-    }
 }
 
 /// Makes the services and listeners of a configuration those that are counted.
@@ -361,9 +306,6 @@ fn new_identity() -> proxy::Identity {
     // Keyed by the system's random numbers; the keys differ from call to call.
     proxy::Identity::new(RandomState::new().hash_one(std::process::id()))
 }
-
-/// How long idle connections may take to close when a new process has taken over.
-const LAST_CLOSES: Duration = Duration::from_millis(500);
 
 /// Publishes the configuration with the known server `states`, starts probes and name lookups, and
 /// waits for the latter.

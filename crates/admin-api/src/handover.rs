@@ -35,6 +35,9 @@ pub struct Manifest {
     /// The admin API's listening socket, if there is one.
     #[serde(default)]
     pub admin: Option<Admin>,
+    /// The listening socket for metrics, if there is one. Absent from versions without it.
+    #[serde(default)]
+    pub metrics: Option<Metrics>,
     /// State of servers. On reading, rows that are not understood are left out: the new process
     /// finds out for itself.
     #[serde(default, deserialize_with = "understood")]
@@ -64,6 +67,15 @@ pub struct Listener {
 pub struct Admin {
     /// Where it listens, as configured.
     pub address: String,
+    /// Its descriptor.
+    pub socket: i32,
+}
+
+/// The socket for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Where it listens, as configured.
+    pub address: SocketAddr,
     /// Its descriptor.
     pub socket: i32,
 }

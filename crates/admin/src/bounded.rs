@@ -12,8 +12,11 @@ use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, Sleep};
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::handshake::Handshaking;
 
 /// Maximum number of connections. One more may have been accepted and wait; further ones wait in the
 /// listen backlog.
@@ -55,6 +58,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) enum Socket {
     Tcp(TcpListener),
     Unix(UnixListener),
+    /// With TLS as configured last, or in clear text.
+    Tls(TcpListener, watch::Receiver<Option<Arc<ServerConfig>>>),
 }
 
 impl Socket {
@@ -62,6 +67,14 @@ impl Socket {
         match self {
             Socket::Tcp(listener) => Ok(Box::pin(listener.accept().await?.0)),
             Socket::Unix(listener) => Ok(Box::pin(listener.accept().await?.0)),
+            Socket::Tls(listener, config) => {
+                let stream = listener.accept().await?.0;
+                let config = config.borrow().clone();
+                Ok(match config {
+                    Some(config) => Box::pin(Handshaking::begin(config, stream)),
+                    None => Box::pin(stream),
+                })
+            }
         }
     }
 }

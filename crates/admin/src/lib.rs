@@ -12,10 +12,12 @@ mod context;
 mod door;
 mod gather;
 mod guard;
+mod handshake;
 mod page;
 mod problem;
 mod process;
 pub mod push;
+pub mod scrape;
 mod switches;
 #[cfg(test)]
 mod testing;
@@ -50,10 +52,9 @@ use door::SocketFile;
 /// How long requests under way may take once the API is to stop.
 const STOP_MAX: Duration = Duration::from_secs(1);
 
-/// What the API listens on and where it finds what it shows.
-pub struct Options {
-    /// Where it is reached, and with which token.
-    pub door: Door,
+/// What is shown, and where it is found.
+#[derive(Clone)]
+pub struct Exposed {
     /// Services and servers as they live.
     pub registry: Arc<Registry>,
     /// What is counted.
@@ -138,6 +139,21 @@ pub enum ReloadError {
     Failed(String),
 }
 
+impl Exposed {
+    fn into_context(self) -> context::Context {
+        let Exposed { registry, counters, sources, ready, workers, version } = self;
+        context::Context {
+            registry,
+            counters,
+            sources,
+            ready,
+            workers,
+            version,
+            reloading: tokio::sync::Mutex::new(()),
+        }
+    }
+}
+
 impl fmt::Display for ReloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -186,8 +202,7 @@ impl Handle {
 ///
 /// # Errors
 /// The listener is not on loopback, or the system grants no thread.
-pub fn start(options: Options) -> io::Result<Handle> {
-    let Options { door, registry, counters, sources, ready, workers, version } = options;
+pub fn start(door: Door, exposed: Exposed) -> io::Result<Handle> {
     let (listener, token) = door.into_parts();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let inside = runtime.enter();
@@ -208,16 +223,7 @@ pub fn start(options: Options) -> io::Result<Handle> {
         }
     };
     drop(inside);
-    let context = context::Context {
-        registry,
-        counters,
-        sources,
-        ready,
-        workers,
-        version,
-        reloading: tokio::sync::Mutex::new(()),
-    };
-    let app = api::router(context, port, token.map(Arc::new));
+    let app = api::router(exposed.into_context(), port, token.map(Arc::new));
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
         .name("weir-admin".to_owned())

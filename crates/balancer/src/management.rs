@@ -7,10 +7,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use admin::push;
-use model::Snapshot;
+use admin::{push, scrape};
+use model::{Metrics, Snapshot};
 
 use crate::built_in_doctor::{self, Findings};
+use crate::sockets::Doors;
 use crate::{configuration, probe_report};
 
 /// The parts of a balancer that are managed.
@@ -30,7 +31,8 @@ pub(crate) struct Managed<'a> {
 /// The admin API, metrics push and the doctor, as far as they are running.
 pub(crate) struct Management {
     pub(crate) admin: Option<admin::Handle>,
-    metrics: Option<push::Handle>,
+    pub(crate) scrape: Option<scrape::Handle>,
+    push: Option<push::Handle>,
     doctor: Option<built_in_doctor::Handle>,
 }
 
@@ -55,10 +57,7 @@ fn idle_connections(registry: &decide::Registry) -> HashMap<SocketAddr, u32> {
 
 impl Management {
     /// Starts the API if it has a listener, and metrics push if it has a target.
-    pub(crate) fn start(
-        managed: Managed<'_>,
-        door: Option<admin::Door>,
-    ) -> Result<Management, Vec<String>> {
+    pub(crate) fn start(managed: Managed<'_>, doors: Doors) -> Result<Management, Vec<String>> {
         let Managed { snapshot, registry, counters, control, ready, workers, in_flight, sources } =
             managed;
         let findings = Findings::default();
@@ -85,21 +84,21 @@ impl Management {
             idle_connections: Some(Arc::new(move || idle_connections(&pools))),
             ..sources
         };
-        let admin = door.map(|door| {
-            admin::start(admin::Options {
-                door,
-                registry: Arc::clone(registry),
-                counters: Arc::clone(counters),
-                sources,
-                ready: Arc::clone(ready),
-                workers,
-                version: env!("CARGO_PKG_VERSION"),
-            })
-        });
+        let exposed = admin::Exposed {
+            registry: Arc::clone(registry),
+            counters: Arc::clone(counters),
+            sources,
+            ready: Arc::clone(ready),
+            workers,
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        let metrics = |error| vec![format!("metrics: {error}")];
+        let scrape = doors.metrics.map(|door| scrape::start(door, exposed.clone()));
+        let scrape = scrape.transpose().map_err(metrics)?;
+        let admin = doors.admin.map(|door| admin::start(door, exposed));
         let admin = admin.transpose().map_err(|error| vec![format!("admin: {error}")])?;
-        let metrics = push(snapshot, registry, counters)
-            .map_err(|error| vec![format!("metrics: {error}")])?;
-        Ok(Management { admin, metrics, doctor: Some(doctor) })
+        let push = push(snapshot, registry, counters).map_err(metrics)?;
+        Ok(Management { admin, scrape, push, doctor: Some(doctor) })
     }
 
     /// Applies another configuration: the metrics target may have changed. The API stays as it is.
@@ -110,15 +109,22 @@ impl Management {
         registry: &Arc<decide::Registry>,
         counters: &Arc<observe::Registry>,
     ) {
-        if before.metrics == after.metrics {
+        let certificates = after.metrics.listener.as_ref().and_then(|one| one.tls.as_ref());
+        if let (Some(scrape), Some(certificates)) = (&self.scrape, certificates)
+            && let Err(error) = scrape.renew(certificates)
+        {
+            tracing::error!(%error, "metrics keep their old certificates");
+        }
+        let pushed = |metrics: &Metrics| Metrics { listener: None, ..metrics.clone() };
+        if pushed(&before.metrics) == pushed(&after.metrics) {
             return;
         }
         // The old target gets a last push first; what is counted from here on goes to the new one.
-        if let Some(metrics) = self.metrics.take() {
-            metrics.stop();
+        if let Some(push) = self.push.take() {
+            push.stop();
         }
         match push(after, registry, counters) {
-            Ok(metrics) => self.metrics = metrics,
+            Ok(push) => self.push = push,
             Err(error) => {
                 tracing::error!(%error, "metrics push is disabled: cannot start its thread");
             }
@@ -134,6 +140,9 @@ impl Management {
             admin.keep_file();
             admin.stop();
         }
+        if let Some(scrape) = self.scrape.take() {
+            scrape.stop();
+        }
     }
 
     /// Stops everything. Metrics last, so that they include everything counted.
@@ -144,8 +153,11 @@ impl Management {
         if let Some(admin) = self.admin {
             admin.stop();
         }
-        if let Some(metrics) = self.metrics {
-            metrics.stop();
+        if let Some(scrape) = self.scrape {
+            scrape.stop();
+        }
+        if let Some(push) = self.push {
+            push.stop();
         }
     }
 }

@@ -14,6 +14,11 @@ pub fn obstacles(snapshot: &Snapshot) -> Vec<String> {
     {
         lines.extend(errors.iter().map(|error| format!("admin: {error}")));
     }
+    if let Some(asked) = &snapshot.metrics.listener
+        && let Err(error) = admin::scrape::Door::check(asked)
+    {
+        lines.push(format!("metrics: {error}"));
+    }
     if let AccessLog::File(path) = &snapshot.log.access
         && let Err(error) = os::log_file::check(path, sockets::owner(snapshot))
     {

@@ -151,11 +151,11 @@ fn start_options(
     sources: admin::Sources,
 ) -> Result<StartOptions, Vec<String>> {
     let handed = predecessor.as_mut().map(|it| it.take_sockets()).unwrap_or_default();
-    let (sockets, door) = sockets::open(&snapshot, handed).map_err(|error| error.lines)?;
+    let (sockets, doors) = sockets::open(&snapshot, handed).map_err(|error| error.lines)?;
     Ok(StartOptions {
         snapshot,
         sockets,
-        door,
+        doors,
         server_states: predecessor.as_mut().map(|it| it.take_servers()),
         affinity_key: predecessor.as_mut().and_then(|it| it.take_affinity_key()),
         identity: predecessor.and_then(Predecessor::take_identity),

@@ -8,15 +8,17 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use model::{
     Action, Affinity, Compression, Condition, ConditionOn, Content, FieldMatch, Forward,
-    HostPattern, Listener, ListenerId, Material, PathMatch, Protocol, RateLimit, RequestFilter,
-    Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split, Test,
+    HostPattern, Listener, ListenerId, ListenerTls, Material, Metrics, MetricsListener, PathMatch,
+    Protocol, RateLimit, RequestFilter, Respond, ResponseFilter, Route, RouteMatch, Service,
+    Snapshot, Split, Test,
 };
 
 use crate::diagnostic::At;
 use crate::files::{Contents, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
-    Document, RawAction, RawAdmin, RawBody, RawListener, RawProtocol, RawRespond, RawRoute,
+    Document, RawAction, RawAdmin, RawBody, RawListener, RawMetrics, RawMetricsListener,
+    RawProtocol, RawRespond, RawRoute,
 };
 
 /// Returns `None` if a name refers to nothing, which `check` has reported.
@@ -46,7 +48,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         state_directory: document.state_directory,
         run_as: document.run_as,
         admin: document.admin.map(RawAdmin::built),
-        metrics: document.metrics,
+        metrics: metrics(document.metrics, files.metrics),
         resolver: document.resolver,
         log: document.log,
         reload: document.reload,
@@ -65,6 +67,14 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
             })
             .collect(),
     })
+}
+
+fn metrics(raw: RawMetrics, tls: Option<ListenerTls>) -> Metrics {
+    let listener = raw.listener.map(|raw| {
+        let RawMetricsListener { address, token_file, tls: _ } = raw;
+        MetricsListener { address: address.value, token_file, tls }
+    });
+    Metrics { listener, ..raw.metrics }
 }
 
 fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Listener> {

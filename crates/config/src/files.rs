@@ -37,6 +37,8 @@ pub(crate) struct Contents {
     pub(crate) services: Vec<Option<Arc<ServiceTls>>>,
     /// In order of the services.
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
+    /// Of the metrics listener.
+    pub(crate) metrics: Option<ListenerTls>,
     /// In order of the routes.
     pub(crate) routes: Vec<RouteFiles>,
 }
@@ -60,7 +62,9 @@ pub(crate) fn read(
     let listeners = document.listeners.iter();
     let services = document.services.iter();
     let keys = services.clone().map(|service| service.affinity_key.as_ref());
+    let metrics = document.metrics.listener.as_ref().and_then(|listener| listener.tls.as_ref());
     Contents {
+        metrics: metrics.and_then(|raw| reader.listener(raw)),
         routes: document.routes.iter().map(|route| reader.route(route)).collect(),
         affinity_keys: keys.map(|at| reader.affinity_key(at?)).collect(),
         listeners: listeners

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::ServerTarget;
+use crate::{ListenerTls, ServerTarget};
 
 /// The admin API.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +35,11 @@ impl fmt::Display for AdminAddress {
     }
 }
 
-/// Where metrics are pushed, and how. (They can always be fetched from the admin API.)
+/// Where metrics are fetched or pushed, and how. (They can always be fetched from the admin API.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
+    /// Where they are fetched from other machines.
+    pub listener: Option<MetricsListener>,
     /// A statsd server, by UDP.
     pub statsd: Option<ServerTarget>,
     /// A graphite (carbon) server, by TCP, in the plaintext protocol.
@@ -48,10 +50,22 @@ pub struct Metrics {
     pub prefix: String,
 }
 
+/// A listener for metrics and health checks, which changes nothing and shows nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricsListener {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The file with the token that `/metrics` requires; `None`: none is required.
+    pub token_file: Option<PathBuf>,
+    /// TLS; `None`: clear text.
+    pub tls: Option<ListenerTls>,
+}
+
 impl Metrics {
     /// Returns settings without a push target.
     pub fn none() -> Metrics {
         Metrics {
+            listener: None,
             statsd: None,
             graphite: None,
             interval: Duration::from_secs(10),

@@ -27,7 +27,7 @@ mod trial;
 pub mod units;
 mod words;
 
-pub use admin::{Admin, AdminAddress, Metrics};
+pub use admin::{Admin, AdminAddress, Metrics, MetricsListener};
 pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
 pub use cause::{Cause, Fault, Page};
 pub use check::{Check, CheckKind, CheckWord, ExpectStatus, ProbeIdentity, ProbeSpec, ProbeTls};

@@ -78,7 +78,7 @@ pub(crate) fn router(context: Context, port: Option<u16>, token: Option<Arc<Toke
 }
 
 /// Adds the fields of every answer: not to be cached, and not to be sniffed for another type.
-async fn harden(request: Request, next: Next) -> Response {
+pub(crate) async fn harden(request: Request, next: Next) -> Response {
     const FIELDS: [(HeaderName, HeaderValue); 2] = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -88,7 +88,7 @@ async fn harden(request: Request, next: Next) -> Response {
     response
 }
 
-async fn metrics(State(api): Api, headers: HeaderMap) -> Response {
+pub(crate) async fn metrics(State(api): Api, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let format = accept.map_or(Format::Prometheus, Format::for_accept);
     let text = gather::exposition(&api, format, os::clock::now());
@@ -121,12 +121,12 @@ fn find_service<'a>(published: &'a Published, name: &str) -> Result<&'a Arc<Live
     })
 }
 
-async fn nothing_here(request: Request) -> Problem {
+pub(crate) async fn nothing_here(request: Request) -> Problem {
     let message = format!("nothing is at {}; / lists the paths", request.uri().path());
     Problem::not_found("not_found", message)
 }
 
-async fn method_not_allowed(request: Request) -> Problem {
+pub(crate) async fn method_not_allowed(request: Request) -> Problem {
     let message = format!("{} does not take {}", request.uri().path(), request.method());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }

@@ -56,6 +56,7 @@ impl Rig {
 
     fn push(&self, statsd: Option<SocketAddr>, graphite: Option<SocketAddr>) -> Handle {
         let metrics = Metrics {
+            listener: None,
             statsd: statsd.map(ServerTarget::Address),
             graphite: graphite.map(ServerTarget::Address),
             interval: INTERVAL,

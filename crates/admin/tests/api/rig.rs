@@ -252,8 +252,7 @@ impl Api {
         shard.listener(&listener).exchanges.count(nowhere, Some(404));
         shard.listener(&listener).connections_accepted.add(2);
         shard.listener(&listener).client_addresses[AddressFound::Found as usize].increment();
-        let options = admin::Options {
-            door,
+        let exposed = admin::Exposed {
             registry: Arc::clone(&registry),
             counters,
             sources,
@@ -261,7 +260,7 @@ impl Api {
             workers: 3,
             version: "1.2.3",
         };
-        Api { handle: admin::start(options).unwrap(), registry, ready }
+        Api { handle: admin::start(door, exposed).unwrap(), registry, ready }
     }
 
     /// Host and port, as a client on this machine says them.

@@ -24,7 +24,7 @@ use crate::preflight;
 use crate::preserved::{Before, Preserved};
 use crate::server_states::ServerStates;
 use crate::service_manager;
-use crate::sockets::{self, Handed, OpenError, Sockets};
+use crate::sockets::{self, Doors, Handed, OpenError, Sockets};
 
 /// How long a start or a reload waits for the first resolution of server names.
 const RESOLVE_MAX: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ const RESOLVE_MAX: Duration = Duration::from_secs(5);
 pub struct StartOptions {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) sockets: Sockets,
-    pub(crate) door: Option<admin::Door>,
+    pub(crate) doors: Doors,
     /// The predecessor's server states.
     pub(crate) server_states: Option<ServerStates>,
     /// The predecessor's key for affinity cookies.
@@ -50,11 +50,11 @@ impl StartOptions {
     /// # Errors
     /// Every address that cannot be bound.
     pub fn open(snapshot: Arc<Snapshot>) -> Result<StartOptions, OpenError> {
-        let (sockets, door) = sockets::open(&snapshot, Handed::default())?;
+        let (sockets, doors) = sockets::open(&snapshot, Handed::default())?;
         Ok(StartOptions {
             snapshot,
             sockets,
-            door,
+            doors,
             server_states: None,
             affinity_key: None,
             identity: None,
@@ -108,7 +108,7 @@ impl Balancer {
         let StartOptions {
             snapshot,
             mut sockets,
-            door,
+            doors,
             server_states,
             affinity_key,
             identity,
@@ -125,7 +125,7 @@ impl Balancer {
         let registry = Arc::new(decide::Registry::new());
         affinity_key::ensure(&snapshot, &registry, owner, affinity_key)
             .map_err(|line| vec![line])?;
-        let explain_token = ExplainToken::new(door.as_ref());
+        let explain_token = ExplainToken::new(doors.admin.as_ref());
         let may_explain = explain_token.of(&snapshot).map_err(|error| vec![error.to_string()])?;
         drop_privileges(&snapshot)?;
         sockets.log_shortfalls();
@@ -167,8 +167,8 @@ impl Balancer {
             in_flight: proxy.in_flight_reader(),
             sources,
         };
-        let management = Management::start(managed, door)?;
-        announce(&snapshot, workers, management.admin.as_ref());
+        let management = Management::start(managed, doors)?;
+        announce(&snapshot, workers, &management);
         Ok(Balancer {
             registry,
             counters,
@@ -377,11 +377,14 @@ fn drop_privileges(snapshot: &Snapshot) -> Result<(), Vec<String>> {
 }
 
 /// Announces readiness in the log and to the service manager.
-fn announce(snapshot: &Snapshot, workers: usize, admin: Option<&admin::Handle>) {
+fn announce(snapshot: &Snapshot, workers: usize, management: &Management) {
     for listener in &snapshot.listeners {
         tracing::info!(listener = %listener.name, address = %listener.address, "listening");
     }
-    if let Some(admin) = admin {
+    if let Some(metrics) = &management.scrape {
+        tracing::info!("metrics and health checks at {}", metrics.address());
+    }
+    if let Some(admin) = &management.admin {
         match admin.address() {
             AdminAddress::Tcp(address) => tracing::info!("admin API at http://{address}/"),
             unix @ AdminAddress::Unix(_) => tracing::info!("admin API at {unix}"),

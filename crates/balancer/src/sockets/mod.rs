@@ -30,6 +30,8 @@ pub(crate) struct Sockets {
     groups: Vec<Group>,
     /// The admin API's address and socket, unless it is off.
     admin: Option<(AdminAddress, OwnedFd)>,
+    /// The address for metrics and its socket, if there is one.
+    metrics: Option<(SocketAddr, OwnedFd)>,
     shortfalls: Vec<Shortfall>,
     /// Shortfalls that have been logged.
     said: Vec<Shortfall>,
@@ -42,6 +44,15 @@ pub(crate) struct Handed {
     pub(crate) groups: Vec<(Arc<str>, SocketAddr, Vec<TcpListener>)>,
     /// The admin API's address as configured, and its socket.
     pub(crate) admin: Option<(String, OwnedFd)>,
+    /// The address for metrics as configured, and its socket.
+    pub(crate) metrics: Option<(SocketAddr, TcpListener)>,
+}
+
+/// What the admin API and metrics listen on.
+#[derive(Debug, Default)]
+pub(crate) struct Doors {
+    pub(crate) admin: Option<admin::Door>,
+    pub(crate) metrics: Option<admin::scrape::Door>,
 }
 
 /// The change of the sockets with the next configuration. Everything is already bound.
@@ -79,12 +90,9 @@ pub(crate) fn workers(snapshot: &Snapshot) -> usize {
 }
 
 /// Raises the limit of open files and binds everything that was not handed over, one socket per
-/// listener and worker, and the admin API's listener unless it is off. Fails with every address
-/// that cannot be bound, and why.
-pub(crate) fn open(
-    snapshot: &Snapshot,
-    handed: Handed,
-) -> Result<(Sockets, Option<admin::Door>), OpenError> {
+/// listener and worker, the admin API's listener unless it is off, and that for metrics. Fails with
+/// every address that cannot be bound, and why.
+pub(crate) fn open(snapshot: &Snapshot, handed: Handed) -> Result<(Sockets, Doors), OpenError> {
     let workers = workers(snapshot);
     let mut errors = OpenError::default();
     let mut sockets = Sockets::default();
@@ -101,10 +109,10 @@ pub(crate) fn open(
             Err(error) => errors.add(&listener_label(listener), listener.address, &*error),
         }
     }
-    let mut door = None;
+    let mut doors = Doors::default();
     if let Some(asked) = &snapshot.admin {
         match open_door(asked, handed.admin, owner(snapshot)) {
-            Ok(opened) => door = Some(opened),
+            Ok(opened) => doors.admin = Some(opened),
             Err(error) => {
                 errors.lines.push(format!("admin: {error}"));
                 if let AdminAddress::Tcp(address) = asked.address
@@ -115,13 +123,29 @@ pub(crate) fn open(
             }
         }
     }
-    if let (Some(door), Some(asked)) = (&door, &snapshot.admin) {
+    if let (Some(door), Some(asked)) = (&doors.admin, &snapshot.admin) {
         match door.as_fd().try_clone_to_owned() {
             Ok(descriptor) => sockets.admin = Some((asked.address.clone(), descriptor)),
             Err(error) => errors.lines.push(format!("admin: {error}")),
         }
     }
-    if errors.lines.is_empty() { Ok((sockets, door)) } else { Err(errors) }
+    if let Some(asked) = &snapshot.metrics.listener {
+        let handed = handed.metrics.filter(|(address, _)| *address == asked.address);
+        match admin::scrape::Door::open(asked, handed.map(|(_, listener)| listener)) {
+            Ok(door) => {
+                match door.as_fd().try_clone_to_owned() {
+                    Ok(descriptor) => sockets.metrics = Some((asked.address, descriptor)),
+                    Err(error) => errors.lines.push(format!("metrics: {error}")),
+                }
+                doors.metrics = Some(door);
+            }
+            Err(error) => {
+                errors.lines.push(format!("metrics: {error}"));
+                errors.in_use.extend(error.is_address_in_use().then_some(asked.address));
+            }
+        }
+    }
+    if errors.lines.is_empty() { Ok((sockets, doors)) } else { Err(errors) }
 }
 
 impl Sockets {
@@ -147,6 +171,11 @@ impl Sockets {
     /// Returns the admin API's address as configured, and its socket.
     pub(crate) fn admin(&self) -> Option<&(AdminAddress, OwnedFd)> {
         self.admin.as_ref()
+    }
+
+    /// Returns the address for metrics as configured, and its socket.
+    pub(crate) fn metrics(&self) -> Option<&(SocketAddr, OwnedFd)> {
+        self.metrics.as_ref()
     }
 
     /// Binds what `next` needs in addition, or returns why each address cannot be bound. Nothing
@@ -214,6 +243,7 @@ impl Sockets {
     pub(crate) fn close(&mut self) {
         self.groups.clear();
         self.admin = None;
+        self.metrics = None;
     }
 
     /// Returns the sockets that a listener has in the next configuration: its own, those of a

@@ -63,10 +63,10 @@ fn every_worker_has_a_socket_of_every_listener() {
     let admin_address = AdminAddress::Tcp(address(0));
     snapshot.admin = Some(Admin { address: admin_address, token_file: None });
     snapshot.workers = NonZeroU16::new(3);
-    let (sockets, door) = open(&snapshot, Handed::default()).unwrap();
+    let (sockets, doors) = open(&snapshot, Handed::default()).unwrap();
     let ports = ports(&sockets.groups[0]);
     assert_eq!(ports, [ports[0]; 3]);
-    assert!(sockets.admin().is_some() && door.is_some());
+    assert!(sockets.admin().is_some() && doors.admin.is_some());
     assert_eq!(sockets.for_proxy().unwrap()[0].sockets.len(), 3);
     let small = sockets.shortfalls.iter().find_map(|shortfall| match shortfall {
         Shortfall::Backlog { asked, granted, .. } => Some((*asked, *granted)),
@@ -210,7 +210,7 @@ fn sockets_that_were_handed_over_are_all_kept() {
             let copies = group.sockets.iter().map(|socket| socket.try_clone().unwrap());
             (Arc::clone(&group.name), group.address, copies.collect())
         });
-        Handed { groups: groups.collect(), admin: None }
+        Handed { groups: groups.collect(), ..Handed::default() }
     };
     // Fewer workers, another name.
     next.workers = NonZeroU16::new(1);

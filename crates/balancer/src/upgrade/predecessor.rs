@@ -79,6 +79,10 @@ impl Predecessor {
         if let Some(admin) = manifest.admin {
             self.handed.admin = Some((admin.address, descriptor(admin.socket)?));
         }
+        if let Some(metrics) = manifest.metrics {
+            let listener = TcpListener::from(descriptor(metrics.socket)?);
+            self.handed.metrics = Some((metrics.address, listener));
+        }
         self.servers = ServerStates::from_handover(manifest.servers);
         // Older versions do not send it.
         self.identity = manifest.instance.as_deref().and_then(proxy::Identity::from_id);

@@ -98,6 +98,10 @@ fn start(
             address: address.to_string(),
             socket: socket.as_raw_fd(),
         }),
+        metrics: sockets.metrics().map(|(address, socket)| handover::Metrics {
+            address: *address,
+            socket: socket.as_raw_fd(),
+        }),
         servers: states.to_handover(),
         instance: Some(balancer.identity().id().to_string()),
         // A secret: it is passed only here, in memory that only the new process has.
@@ -110,6 +114,7 @@ fn start(
     let mut descriptors: Vec<BorrowedFd<'_>> = vec![says.as_fd(), memory.as_fd()];
     descriptors.extend(sockets.groups().iter().flat_map(|g| &*g.sockets).map(TcpListener::as_fd));
     descriptors.extend(sockets.admin().map(|(_, socket)| socket.as_fd()));
+    descriptors.extend(sockets.metrics().map(|(_, socket)| socket.as_fd()));
     let mut command = program.command();
     command.env(VARIABLE, memory.as_raw_fd().to_string());
     let process = os::handover::spawn(command, &descriptors)

@@ -15,6 +15,7 @@ pub(super) fn check(document: &Document, problems: &Problems) {
     names(document, problems);
     clashes(document, problems);
     admin(document, problems);
+    metrics(document, problems);
     limits(document, problems);
     idle_http(document, problems);
     tls(document, problems);
@@ -96,6 +97,34 @@ fn clashes(document: &Document, problems: &Problems) {
         problems.report(
             Diagnostic::error(title, address.span.clone(), "taken already")
                 .other(first.span.clone(), label),
+        );
+    }
+}
+
+fn metrics(document: &Document, problems: &Problems) {
+    let Some(listener) = &document.metrics.listener else { return };
+    let own = &listener.address;
+    let admin = document.admin.as_ref().and_then(|admin| match admin.address.value {
+        AdminAddress::Tcp(address) => Some((address, admin.address.span.clone())),
+        AdminAddress::Unix(_) => None,
+    });
+    let listeners = document.listeners.iter().filter_map(|listener| listener.address.as_ref());
+    let taken = listeners.map(|at| (at.value, at.span.clone())).chain(admin);
+    for (_, span) in taken.filter(|(address, _)| overlap(*address, own.value)) {
+        let title = "metrics are on an address that is taken";
+        let clash = Diagnostic::error(title, own.span.clone(), "taken already");
+        problems.report(if span == (0..0) {
+            clash.help("the admin API is there by default: choose another port")
+        } else {
+            clash.other(span, "by this one")
+        });
+    }
+    let Some(token) = &listener.token_file else { return };
+    if listener.tls.is_none() && !own.value.ip().to_canonical().is_loopback() {
+        let title = format!("the token in {} crosses the network in clear text", token.display());
+        problems.report(
+            Diagnostic::warning(title, own.span.clone(), "without TLS")
+                .help("write tls = { certificates = [{ chain = \"…\", key = \"…\" }] } beside it"),
         );
     }
 }

@@ -14,7 +14,7 @@ mod tls;
 use std::fmt::Display;
 use std::time::Duration;
 
-use model::{AccessLog, Admin, Doctor, Log, Metrics, Reload, Snapshot};
+use model::{AccessLog, Admin, Doctor, Log, Metrics, MetricsListener, Reload, Snapshot};
 
 use model::units::show_duration;
 use model::units::show_size;
@@ -139,12 +139,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         let path = admin.as_ref().and_then(|admin| admin.token_file.as_ref());
         or(path.map(|path| path.display()), "none")
     });
-    let Metrics { statsd, graphite, interval, prefix } = metrics;
-    let of = &after.metrics;
-    words.value("metrics.statsd", statsd, &of.statsd, |to| or(to.as_ref(), "none"));
-    words.value("metrics.graphite", graphite, &of.graphite, |to| or(to.as_ref(), "none"));
-    words.value("metrics.interval", interval, &of.interval, time);
-    words.value("metrics.prefix", prefix, &of.prefix, String::clone);
+    metrics_words(metrics, &after.metrics, &mut words);
     words.value("resolver", resolver, &after.resolver, |resolver| {
         or(resolver.as_ref(), "the system's")
     });
@@ -157,6 +152,23 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         words.value("doctor.interval", before, after, time);
     }
     words.0
+}
+
+fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {
+    let Metrics { listener, statsd, graphite, interval, prefix } = before;
+    words.value("metrics.address", listener, &after.listener, |listener| {
+        or(listener.as_ref().map(|listener| listener.address), "none")
+    });
+    let token = |listener: &Option<MetricsListener>| listener.as_ref()?.token_file.clone();
+    words.value("metrics.token_file", &token(listener), &token(&after.listener), |path| {
+        or(path.as_ref().map(|path| path.display()), "none")
+    });
+    let tls = |listener: &Option<MetricsListener>| listener.as_ref()?.tls.clone();
+    words.hidden("metrics.tls", &tls(listener), &tls(&after.listener));
+    words.value("metrics.statsd", statsd, &after.statsd, |to| or(to.as_ref(), "none"));
+    words.value("metrics.graphite", graphite, &after.graphite, |to| or(to.as_ref(), "none"));
+    words.value("metrics.interval", interval, &after.interval, time);
+    words.value("metrics.prefix", prefix, &after.prefix, String::clone);
 }
 
 fn log_settings(before: &Log, after: &Log, words: &mut Words) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::{Admin, AdminAddress, Metrics, ServerTarget};
 
 use super::table::Table;
-use super::{RawAdmin, net};
+use super::{RawAdmin, RawMetrics, RawMetricsListener, net, tls};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 use crate::schema::names;
@@ -100,17 +100,18 @@ pub(super) fn path(text: &str) -> Result<PathBuf, Wrong> {
 }
 
 /// Returns the default `[metrics]`.
-pub(super) fn no_metrics() -> Metrics {
-    Metrics {
-        statsd: None,
-        graphite: None,
+pub(super) fn no_metrics() -> RawMetrics {
+    let metrics = Metrics {
         interval: defaults::METRICS_INTERVAL,
         prefix: defaults::METRICS_PREFIX.to_owned(),
-    }
+        ..Metrics::none()
+    };
+    RawMetrics { metrics, listener: None }
 }
 
 /// Reads `[metrics]`.
-pub(super) fn metrics(mut table: Table<'_>) -> Metrics {
+pub(super) fn metrics(mut table: Table<'_>) -> RawMetrics {
+    let listener = metrics_listener(&mut table);
     let statsd = table.text("statsd", |text| receiver(text, 8125)).map(|at| at.value);
     let graphite = table.text("graphite", |text| receiver(text, 2003)).map(|at| at.value);
     let interval: Duration = table.duration("interval").value;
@@ -123,13 +124,32 @@ pub(super) fn metrics(mut table: Table<'_>) -> Metrics {
         table.problems.report(
             Diagnostic::warning("metrics push is not configured", span, "has no effect").help(
                 "write statsd = \"127.0.0.1:8125\" or graphite = \"127.0.0.1:2003\" beside it; \
-                 Prometheus scrapes the admin API and needs neither",
+                 Prometheus fetches metrics and needs neither",
             ),
         );
     }
     table.finish();
     let prefix = prefix.unwrap_or_else(|| defaults::METRICS_PREFIX.to_owned());
-    Metrics { statsd, graphite, interval, prefix }
+    let metrics = Metrics { listener: None, statsd, graphite, interval, prefix };
+    RawMetrics { metrics, listener }
+}
+
+/// Reads where metrics are fetched.
+fn metrics_listener(table: &mut Table<'_>) -> Option<RawMetricsListener> {
+    let address = table.text("address", net::listen_address);
+    let token_file = table.text("token_file", path).map(|at| at.value);
+    let tls = tls::of_listener(table);
+    let alone = ["token_file", "tls"].into_iter().find_map(|key| Some((key, table.key_span(key)?)));
+    if let Some((key, span)) = alone
+        && !table.has_or_means("address")
+    {
+        let title = format!("`{key}` without `address`");
+        let diagnostic = Diagnostic::error(title, span, "has no effect");
+        table
+            .problems
+            .report_absence(diagnostic.help("write address = \"0.0.0.0:9100\" beside it"));
+    }
+    Some(RawMetricsListener { address: address?, token_file, tls })
 }
 
 /// Parses an address or a name with a port; if the port is missing, suggests `usual`.

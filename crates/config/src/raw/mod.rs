@@ -45,7 +45,7 @@ pub(crate) struct Document {
     pub(crate) state_directory: Option<PathBuf>,
     pub(crate) run_as: Option<(String, Option<String>)>,
     pub(crate) admin: Option<RawAdmin>,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: RawMetrics,
     pub(crate) resolver: Option<SocketAddr>,
     pub(crate) log: Log,
     pub(crate) reload: Reload,
@@ -58,6 +58,21 @@ pub(crate) struct Document {
     pub(crate) services_known: bool,
     /// In order of name.
     pub(crate) services: Vec<RawService>,
+}
+
+/// `[metrics]`.
+#[derive(Debug)]
+pub(crate) struct RawMetrics {
+    /// Without its listener.
+    pub(crate) metrics: Metrics,
+    pub(crate) listener: Option<RawMetricsListener>,
+}
+
+#[derive(Debug)]
+pub(crate) struct RawMetricsListener {
+    pub(crate) address: At<SocketAddr>,
+    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) tls: Option<RawListenerTls>,
 }
 
 /// `[admin]`.

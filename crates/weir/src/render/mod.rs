@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use health::report::Report;
-use model::{AccessLog, Listener, LogFormat, Metrics, Protocol, Snapshot};
+use model::{AccessLog, Listener, LogFormat, Metrics, MetricsListener, Protocol, Snapshot};
 
 use columns::Columns;
 
@@ -69,7 +69,12 @@ fn balancer(snapshot: &Snapshot) -> String {
         None => admin.address.to_string(),
     });
     row("admin API", admin.unwrap_or("off".to_owned()));
-    let Metrics { statsd, graphite, interval, prefix } = &snapshot.metrics;
+    let Metrics { listener, statsd, graphite, interval, prefix } = &snapshot.metrics;
+    if let Some(MetricsListener { address, token_file, tls }) = listener {
+        let tls = tls.as_ref().map(|_| ", with TLS").unwrap_or_default();
+        let token = token_file.as_ref().map(|_| ", with a token").unwrap_or_default();
+        row("metrics", format!("{address}{tls}{token}"));
+    }
     let every = model::units::show_duration(*interval);
     for (name, target) in [("statsd", statsd), ("graphite", graphite)] {
         if let Some(target) = target {

@@ -17,6 +17,8 @@ pub(crate) use tls::CIPHERS;
 use model::LogFormat;
 
 use super::spec::{Absent, Form, Kind, TableSpec, key};
+use tls::LISTENER_TLS;
+
 use crate::defaults;
 
 /// Maximum of any duration in the file.
@@ -128,7 +130,7 @@ pub(crate) static TOP: TableSpec = TableSpec {
             "metrics",
             Kind::Table(&METRICS),
             Absent::Then("as if empty"),
-            "Destinations for pushed metrics.",
+            "Where metrics are fetched or pushed.",
         ),
         key("log", Kind::Table(&LOG), Absent::Then("as if empty"), "The access log."),
         key(
@@ -186,9 +188,27 @@ const UNIX_SOCKET: Kind = Kind::Text(patterned("Unix socket", "^unix:/"));
 static METRICS: TableSpec = TableSpec {
     heading: "[metrics]",
     path: "metrics",
-    doc: "Destinations for pushed metrics; `docs/metrics.md` lists them. Prometheus scrapes the admin API and needs no settings here.",
-    example: "[metrics]\nstatsd = \"127.0.0.1:8125\"\ngraphite = \"graphite.internal:2003\"\ninterval = \"10s\"\nprefix = \"europe.weir-1\"\n",
+    doc: "Where metrics are fetched from other machines, and where they are pushed; `docs/metrics.md` lists them. A Prometheus on this machine can fetch them from the admin API and needs no settings here.",
+    example: "[metrics]\naddress = \"0.0.0.0:9100\"\nstatsd = \"127.0.0.1:8125\"\ngraphite = \"graphite.internal:2003\"\ninterval = \"10s\"\nprefix = \"europe.weir-1\"\n",
     keys: &[
+        key(
+            "address",
+            ADDRESS,
+            Absent::Then("only from the admin API"),
+            "An address for other machines. It answers GET requests for `/metrics`, for `/livez` (200 while the process runs) and for `/readyz` (200 while it takes new work, 503 from SIGTERM on), and nothing else. A change takes effect with the next start or upgrade.",
+        ),
+        key(
+            "token_file",
+            Kind::Text(form("file path")),
+            Absent::Then("no token is required"),
+            "A file with the token that requests for `/metrics` must carry as `Authorization: Bearer`; see `token_file` of [admin]. Health checks need none.",
+        ),
+        key(
+            "tls",
+            Kind::Table(&LISTENER_TLS),
+            Absent::Then("clear text"),
+            "TLS at `address`. New certificates take effect with a reload.",
+        ),
         key("statsd", ADDRESS, Absent::Then("not pushed"), "A StatsD server, over UDP."),
         key(
             "graphite",

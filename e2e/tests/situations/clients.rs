@@ -151,7 +151,8 @@ fn slow() -> Vec<Situation> {
             "slow-request-body-and-the-total-time",
             Expected::answered("http_request_body_slow", 408).not_retried("no use"),
         )
-        .service("timeouts = { total = \"300ms\" }")
+        // Long enough that it does not pass while the server is connected to, beside all others.
+        .service("timeouts = { total = \"2s\" }")
         .server(holds)
         .act(|stage| stage.ask(format!("{POST}half"))),
         Situation::new(

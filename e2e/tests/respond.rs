@@ -1,4 +1,4 @@
-//! Responses that are configured, and what health checks in front of Weir are told.
+//! Configured responses, and the answers to health checks of a balancer in front of Weir.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn a_route_answers_with_a_text_or_a_file() {
         assert!(head.contains("\ncontent-length: 3\n") && head.ends_with("\n\n"), "{head}");
         let none = get("/none", &[]).to_ascii_lowercase();
         assert!(none.contains(" 204") && !none.contains("content-"), "{none}");
-        // A body that nobody reads does not disturb the next request.
+        // A request body is read before the answer, so that the connection serves the next request.
         let text = url("/text");
         let posted = curl(&scene, &["-k", "-s", version, "-d", "abc", &text, &text]).stdout;
         assert_eq!(posted, "ok\nok\n");

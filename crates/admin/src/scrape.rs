@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
@@ -23,6 +23,7 @@ use tokio_rustls::rustls::ServerConfig;
 use crate::bounded::Socket;
 use crate::context::Context;
 use crate::door::{Token, TokenError};
+use crate::problem::Problem;
 use crate::{Exposed, api, guard, serve};
 
 /// The listening socket, and what it requires. Opened while the program may still be root.
@@ -169,10 +170,16 @@ fn router(context: Context, token: Option<Arc<Token>>) -> Router {
         .route("/metrics", get(api::metrics).layer(from_fn(guard::note_allowed)).layer(asks))
         .route("/livez", get(async || "alive\n").layer(from_fn(guard::note_allowed)))
         .route("/readyz", get(ready).layer(from_fn(guard::note_allowed)))
-        .fallback(api::nothing_here)
+        .fallback(nothing_here)
         .method_not_allowed_fallback(api::method_not_allowed)
         .with_state(Arc::new(context))
         .layer(from_fn(api::harden))
+}
+
+async fn nothing_here(request: Request) -> Problem {
+    let path = request.uri().path();
+    let message = format!("nothing is at {path}; here are /metrics, /livez and /readyz");
+    Problem::not_found("not_found", message)
 }
 
 async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, &'static str) {

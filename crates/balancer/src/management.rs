@@ -56,7 +56,8 @@ fn idle_connections(registry: &decide::Registry) -> HashMap<SocketAddr, u32> {
 }
 
 impl Management {
-    /// Starts the API if it has a listener, and metrics push if it has a target.
+    /// Starts the API and the listener for metrics if they have addresses, and metrics push if it has a
+    /// target.
     pub(crate) fn start(managed: Managed<'_>, doors: Doors) -> Result<Management, Vec<String>> {
         let Managed { snapshot, registry, counters, control, ready, workers, in_flight, sources } =
             managed;
@@ -101,7 +102,8 @@ impl Management {
         Ok(Management { admin, scrape, push, doctor: Some(doctor) })
     }
 
-    /// Applies another configuration: the metrics target may have changed. The API stays as it is.
+    /// Applies another configuration: the certificates of the metrics listener and the targets of
+    /// metrics push may have changed. The API stays as it is.
     pub(crate) fn apply(
         &mut self,
         before: &Snapshot,

@@ -155,7 +155,7 @@ mod tests {
                 (&["X-Forwarded-For: [2001:db9::1]"], "2001:db9::1", "found"),
                 (&["X-Forwarded-For: ::ffff:192.0.2.7"], "192.0.2.7", "found"),
                 (&["X-Forwarded-For: , 192.0.2.7, ,"], "192.0.2.7", "found"),
-                // The proxy is used, never an entry that nobody vouches for.
+                // The last trusted proxy is used, never an entry to the left of an invalid one.
                 (&["X-Forwarded-For: 192.0.2.7, oops"], "10.0.0.1:1234", "invalid"),
                 (&["X-Forwarded-For: 192.0.2.7, unknown, 10.0.0.3"], "10.0.0.3", "invalid"),
                 (&["X-Forwarded-For: 192.0.2.7:99999"], "10.0.0.1:1234", "invalid"),

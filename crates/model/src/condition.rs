@@ -150,7 +150,7 @@ impl Ord for Pattern {
     }
 }
 
-/// As `weir check` prints it: `client in 10.0.0.0/8`, `x-team: /^a/`, `not cookie beta present`.
+/// As `weir check` prints it: `client in 10.0.0.0/8`, `header x-team ~ ^a`, `not cookie beta present`.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.negated {

@@ -53,9 +53,9 @@ impl RouteMatch {
     /// Compares which of two is tried first (`Less`), by the precedence of the Kubernetes Gateway
     /// API (`HTTPRouteRule.matches`, `HTTPRouteSpec.hostnames`): exact host, longer wildcard host,
     /// any host; exact path, longer prefix; a method; more fields; more query parameters. After
-    /// that, more other conditions, and listeners named before all listeners. Total: what is still equal is ordered by its
-    /// canonical form, so that the order in a file never matters. `Equal` only for equal
-    /// conditions.
+    /// that, more other conditions, and listeners named before all listeners. Total: what is still
+    /// equal is ordered by its canonical form, so that the order in a file never matters. `Equal` only
+    /// for equal conditions.
     ///
     /// Names are compared before values: rules of one host and path with conditions on the same
     /// fields and parameters, of which at most one can match, are adjacent (the router relies on

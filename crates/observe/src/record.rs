@@ -424,8 +424,7 @@ fn push_char(out: &mut Vec<u8>, character: char) {
     out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// Appends an address as `192.0.2.1:80` or `[2001:db8::1]:80`.
-/// Appends an address, without its port if that is 0.
+/// Appends an address as `192.0.2.1:80` or `[2001:db8::1]:80`, without the port if that is 0.
 fn push_address(out: &mut Vec<u8>, address: SocketAddr) {
     match address.ip() {
         IpAddr::V4(ip) => {

@@ -121,7 +121,7 @@ fn find_service<'a>(published: &'a Published, name: &str) -> Result<&'a Arc<Live
     })
 }
 
-pub(crate) async fn nothing_here(request: Request) -> Problem {
+async fn nothing_here(request: Request) -> Problem {
     let message = format!("nothing is at {}; / lists the paths", request.uri().path());
     Problem::not_found("not_found", message)
 }

@@ -17,7 +17,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let connections_max = table.integer_if("connections_max");
     let backlog = table.integer_if("backlog").map(|at| at.value);
     let trusted = table.texts("trusted", net::network).unwrap_or_default();
-    warn_of_everybody(&trusted, &table);
+    warn_if_all_trusted(&trusted, &table);
     let client_address = client_address(&mut table, trusted.is_empty());
     let forward_fields = forward_fields(&mut table);
     let timeouts = timeouts(table.table("timeouts"));
@@ -144,7 +144,7 @@ fn warn_of_http_keys(table: &Table<'_>) {
 }
 
 /// Warns of `trusted` networks that include every address.
-fn warn_of_everybody(trusted: &[At<ipnet::IpNet>], table: &Table<'_>) {
+fn warn_if_all_trusted(trusted: &[At<ipnet::IpNet>], table: &Table<'_>) {
     if let Some(all) = trusted.iter().find(|at| at.value.prefix_len() == 0) {
         table.problems.report(
             Diagnostic::warning(
@@ -158,7 +158,7 @@ fn warn_of_everybody(trusted: &[At<ipnet::IpNet>], table: &Table<'_>) {
 }
 
 /// Reads `client_address` of the listener `table`.
-fn client_address(table: &mut Table<'_>, trusts_nobody: bool) -> ClientAddress {
+fn client_address(table: &mut Table<'_>, trusts_none: bool) -> ClientAddress {
     let span = table.key_span("client_address");
     let Some(mut below) = table.table("client_address") else {
         return ClientAddress::default();
@@ -176,7 +176,7 @@ fn client_address(table: &mut Table<'_>, trusts_nobody: bool) -> ClientAddress {
         );
     }
     below.finish();
-    if let Some(span) = span.filter(|_| trusts_nobody) {
+    if let Some(span) = span.filter(|_| trusts_none) {
         table.problems.report(
             Diagnostic::warning(
                 "`client_address` has no effect without `trusted`",

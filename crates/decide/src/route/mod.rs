@@ -147,8 +147,8 @@ impl Router {
         router
     }
 
-    /// Returns the position of the route for a request; `None` if no route
-    /// matches, or if the path contains dot segments ([`model::path::has_dot_segments`]).
+    /// Returns the position of the route for a request; `None` if no route matches, or if the path
+    /// contains dot segments ([`model::path::has_dot_segments`]).
     pub fn find<R: RequestView>(&self, head: &R, arrival: &Arrival<'_>) -> Option<usize> {
         let path = head.path();
         if model::path::has_dot_segments(path) {

@@ -162,7 +162,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
 static TEST: TableSpec = TableSpec {
     heading: "tests in [[route]]",
     path: "route.test",
-    doc: "A test in `header`, `query`, `cookie` or `client_certificate` of a route, in place of an exact value. Exactly one of `exact`, `regex` and `present` is required. If a field, parameter or cookie is repeated, the test passes if one of the values does.",
+    doc: "A test in `header`, `query`, `cookie` or `client_certificate` of a route, in place of an exact value. Exactly one of `exact`, `regex` and `present` is required. If a field, parameter or cookie is repeated, the test passes if one of the values does; `exact` without `not` is compared with the first field or parameter only.",
     example: "[[route]]\nservice = \"listings\"\nheader = { User-Agent = { regex = \"^curl/\", not = true }, X-Debug = { present = false } }\ncookie = { beta = \"1\" }\nquery = { page = { regex = \"^[0-9]+$\" } }\n",
     keys: &[
         key("exact", TEXT, Absent::Then("see above"), "The value must be exactly this."),

@@ -4,7 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use wire::http1::encode::{put_field, put_request_line};
-use wire::http1::{HeadLimits, Known, Parsed, RequestBody, RequestHead, Version, parse_request};
+use wire::http1::{
+    HeadLimits, Known, Parsed, RequestBody, RequestHead, Version, forwarded, parse_request,
+};
 
 const LIMITS: HeadLimits = HeadLimits {
     head_max_bytes: 2048,
@@ -87,7 +89,13 @@ fn check_parts(head: &RequestHead) {
     assert!(count(Known::ContentLength) == 0 || count(Known::TransferEncoding) == 0);
     let framed = count(Known::ContentLength) + count(Known::TransferEncoding) > 0;
     assert_eq!(framed, head.body() != RequestBody::None);
+    for value in head.cookies("a") {
+        assert!(!value.contains(&b';') && !value.starts_with(b" ") && !value.ends_with(b"\t"));
+    }
     for field in head.fields() {
+        // An element takes a comma.
+        let nodes = forwarded::nodes(field.value);
+        assert!(nodes.len() <= field.value.len() + 1);
         assert!(!field.name.is_empty() && field.name.is_ascii());
         assert!(!field.name.iter().any(|b| b" \t:\r\n\0".contains(b)));
         assert!(

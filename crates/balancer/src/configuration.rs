@@ -136,7 +136,7 @@ fn route(
         "method": matches.method,
         "header": pairs(&matches.fields),
         "query": pairs(&matches.query),
-        "others": matches.others.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "conditions": matches.conditions.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "action": action(&route.action, snapshot),
         "rate_limit": route.rate_limit().map(|limit| json!({
             "requests": limit.requests,

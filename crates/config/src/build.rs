@@ -5,16 +5,14 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use model::{
-    Action, Affinity, Compression, Condition, ConditionOn, Content, FieldMatch, Forward,
-    HostPattern, Listener, ListenerId, ListenerTls, Material, Metrics, MetricsListener, PathMatch,
-    Protocol, RateLimit, RequestFilter, Respond, ResponseFilter, Route, RouteMatch, Service,
-    Snapshot, Split, Test,
+    Action, Affinity, Compression, Content, FieldMatch, Forward, HostPattern, Listener, ListenerId,
+    ListenerTls, Material, Metrics, MetricsListener, PathMatch, Protocol, RateLimit, RequestFilter,
+    Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split,
 };
 
 use crate::diagnostic::At;
-use crate::files::{Contents, RouteFiles};
+use crate::files::Contents;
 use crate::names::Names;
 use crate::raw::{
     Document, RawAction, RawAdmin, RawBody, RawListener, RawMetrics, RawMetricsListener,
@@ -31,9 +29,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         listener.tls = tls;
     }
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
-    for (mut raw, RouteFiles { clients, content }) in document.routes.into_iter().zip(files.routes)
-    {
-        add_clients(&mut raw, clients);
+    for (raw, content) in document.routes.into_iter().zip(files.bodies) {
         routes.extend(by_host(raw, content, &listeners, names)?);
     }
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
@@ -130,24 +126,6 @@ fn passthrough(
     Some(Protocol::TlsPassthrough { names: known, otherwise })
 }
 
-/// Adds the networks that files list to a route's conditions.
-fn add_clients(raw: &mut RawRoute, lists: Vec<Vec<IpNet>>) {
-    for ((negated, _), list) in raw.client_files.iter().zip(lists) {
-        let is_it =
-            |known: &&mut Condition| known.on == ConditionOn::Client && known.negated == *negated;
-        if let Some(Condition { test: Test::Among(networks), .. }) =
-            raw.others.iter_mut().find(is_it)
-        {
-            *networks = networks.iter().copied().chain(list).collect();
-        } else {
-            let test = Test::Among(list.into_iter().collect());
-            let condition = Condition { on: ConditionOn::Client, test, negated: *negated };
-            raw.others.push(condition);
-        }
-    }
-    raw.others.sort_unstable();
-}
-
 /// Returns the routes of one route in the file: one for each of its hosts, in order.
 fn by_host(
     raw: RawRoute,
@@ -162,7 +140,7 @@ fn by_host(
         method: raw.method,
         fields: raw.fields,
         query: raw.query,
-        others: raw.others,
+        conditions: raw.conditions,
     };
     let filters = request_filters(raw.rate_limit);
     // The last of them is moved: most routes have one host.
@@ -239,7 +217,7 @@ fn response_filters(compress: Option<Compression>) -> Vec<ResponseFilter> {
 
 /// Returns a name for a route that has none: its conditions, as short as they allow.
 fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
-    let RouteMatch { listeners: of, host, path, method, fields, query, others } = matches;
+    let RouteMatch { listeners: of, host, path, method, fields, query, conditions } = matches;
     let mut name = String::new();
     if let Some(method) = method {
         name.extend([method, " "]);
@@ -260,7 +238,7 @@ fn name_of(matches: &RouteMatch, listeners: &[Listener]) -> Arc<str> {
     for FieldMatch { name: parameter, value } in query {
         name.extend([" ?", parameter, "=", value]);
     }
-    for condition in others {
+    for condition in conditions {
         // Writing to a String cannot fail.
         let _ = write!(name, " {condition}");
     }

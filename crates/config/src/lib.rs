@@ -1,8 +1,9 @@
 //! Parses a configuration's text into a [`model::Snapshot`], or reports every mistake in it at
 //! once, each with its position, what is wrong and what to write.
 //!
-//! The steps: `syntax` → `raw` reads each table into checked types → `check` compares what tables
-//! must agree on → `files` checks the contents of the named files → `build` turns names into IDs.
+//! The steps: `syntax` → `raw` reads each table into checked types → `files` adds the lists of networks
+//! that files contain → `check` compares what tables must agree on → `files` checks the contents of the
+//! other files → `build` turns names into IDs.
 //! Every key is described once, in `schema`: the reader, the JSON Schema and the reference in the
 //! documentation all derive from it.
 //!
@@ -130,7 +131,8 @@ pub fn check(
         return Err(vec![foreign]);
     }
     let problems = Problems { broken: !syntax.mistakes.is_empty(), ..Problems::default() };
-    let document = raw::document(syntax.tree.get_ref(), &problems);
+    let mut document = raw::document(syntax.tree.get_ref(), &problems);
+    files::add_client_lists(&mut document, surroundings, &problems);
     let names = names::Names::of(&document);
     check::document(&document, &names, &problems);
     let files = files::read(&document, surroundings, &problems);

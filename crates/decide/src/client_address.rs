@@ -6,13 +6,15 @@
 //! stands to the left of it is ignored. Where nothing can be believed, the client is the last trusted
 //! proxy, never a guess.
 
-use std::net::{IpAddr, SocketAddr};
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use model::{AddressField, AddressFound, ClientAddress, Networks};
 use wire::http1::{Known, RequestHead, forwarded};
 
-/// Returns the client's address in a request from `peer`, which is in one of the `trusted` networks.
-/// The port is 0 where the field has none.
+/// Returns the client's address in a request from `peer`, which is in one of the `trusted` networks, and
+/// how it was found: not always is it the client's ([`AddressFound::is_known`]). The port is 0 where the
+/// field has none.
 pub fn find(
     peer: SocketAddr,
     trusted: &Networks,
@@ -64,7 +66,9 @@ fn walk(
     let mut count = 0;
     for entry in entries {
         let Some(address) = entry else {
-            return (proxy, AddressFound::Invalid);
+            // At a fixed position, the addresses on the way there may be anyone's.
+            let last = if hops.is_none() { proxy } else { peer };
+            return (last, AddressFound::Invalid);
         };
         count += 1;
         let is_client = match hops {
@@ -85,9 +89,11 @@ fn walk(
 }
 
 /// Reads an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`,
-/// `[2001:db8::1]:80`.
+/// `[2001:db8::1]:80`. The zone of an IPv6 address (`fe80::1%eth0`, RFC 4007 section 11) has a meaning
+/// for the proxy only, and is left out.
 fn address(entry: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(entry).ok()?;
+    let text = &*without_zone(text)?;
     let with_port = |text: &str| text.parse::<SocketAddr>().ok();
     let alone = |text: &str| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, 0));
     let found = match text.strip_prefix('[') {
@@ -98,6 +104,16 @@ fn address(entry: &[u8]) -> Option<SocketAddr> {
         None => alone(text).or_else(|| with_port(text)),
     }?;
     Some(SocketAddr::new(found.ip().to_canonical(), found.port()))
+}
+
+/// Removes the zone of an IPv6 address; `None` if it is not a zone.
+fn without_zone(text: &str) -> Option<Cow<'_, str>> {
+    let Some((address, rest)) = text.split_once('%') else { return Some(Cow::Borrowed(text)) };
+    let is_of_zone = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let length = rest.bytes().take_while(|byte| is_of_zone(*byte)).count();
+    let (zone, after) = rest.split_at(length);
+    let is_v6 = address.trim_start_matches('[').parse::<Ipv6Addr>().is_ok();
+    (is_v6 && !zone.is_empty()).then(|| Cow::Owned(format!("{address}{after}")))
 }
 
 #[cfg(test)]
@@ -155,12 +171,17 @@ mod tests {
                 (&["X-Forwarded-For: [2001:db9::1]"], "2001:db9::1", "found"),
                 (&["X-Forwarded-For: ::ffff:192.0.2.7"], "192.0.2.7", "found"),
                 (&["X-Forwarded-For: , 192.0.2.7, ,"], "192.0.2.7", "found"),
+                // Zones.
+                (&["X-Forwarded-For: fe80::1%eth0"], "fe80::1", "found"),
+                (&["X-Forwarded-For: [fe80::1%en0.7]:99"], "[fe80::1]:99", "found"),
                 // The last trusted proxy is used, never an entry to the left of an invalid one.
                 (&["X-Forwarded-For: 192.0.2.7, oops"], "10.0.0.1:1234", "invalid"),
                 (&["X-Forwarded-For: 192.0.2.7, unknown, 10.0.0.3"], "10.0.0.3", "invalid"),
                 (&["X-Forwarded-For: 192.0.2.7:99999"], "10.0.0.1:1234", "invalid"),
                 (&["X-Forwarded-For: [192.0.2.7]"], "10.0.0.1:1234", "invalid"),
-                (&["X-Forwarded-For: fe80::1%eth0"], "10.0.0.1:1234", "invalid"),
+                (&["X-Forwarded-For: 192.0.2.7%eth0"], "10.0.0.1:1234", "invalid"),
+                (&["X-Forwarded-For: fe80::1%"], "10.0.0.1:1234", "invalid"),
+                (&["X-Forwarded-For: fe80::1%a b"], "10.0.0.1:1234", "invalid"),
                 (&["X-Forwarded-For: 192.0.2.7 192.0.2.8"], "10.0.0.1:1234", "invalid"),
                 (&["X-Forwarded-For: 10.0.0.9, 10.0.0.3"], "10.0.0.9", "only_trusted"),
                 (&[], "10.0.0.1:1234", "missing"),
@@ -209,7 +230,7 @@ mod tests {
                 (&["X-Forwarded-For: 1.1.1.1, 192.0.2.7, 203.0.113.1"], "192.0.2.7", "found"),
                 (&["X-Forwarded-For: 10.0.0.7, 203.0.113.1"], "10.0.0.7", "found"),
                 (&["X-Forwarded-For: 203.0.113.1"], "10.0.0.1:1234", "too_few"),
-                (&["X-Forwarded-For: oops, 203.0.113.1"], "203.0.113.1", "invalid"),
+                (&["X-Forwarded-For: oops, 203.0.113.1"], "10.0.0.1:1234", "invalid"),
                 (&[], "10.0.0.1:1234", "missing"),
             ],
         );

@@ -48,9 +48,22 @@ crate::words! {
         OnlyTrusted = "only_trusted",
         /// The field is absent or empty.
         Missing = "missing",
-        /// An entry is not an address: the trusted address to the right of it is taken.
+        /// An entry is not an address: the trusted address to the right of it is taken, or with
+        /// `hops` the peer's.
         Invalid = "invalid",
         /// Fewer addresses than `hops`.
         TooFew = "too_few",
+    }
+}
+
+impl AddressFound {
+    /// Returns whether the address is the client's. Otherwise it is a proxy's, behind which any client
+    /// may be: conditions on the client do not hold then. A request without the field comes from the
+    /// proxy itself, such as its health checks.
+    pub fn is_known(self) -> bool {
+        match self {
+            AddressFound::Found | AddressFound::OnlyTrusted | AddressFound::Missing => true,
+            AddressFound::Invalid | AddressFound::TooFew => false,
+        }
     }
 }

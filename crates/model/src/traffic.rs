@@ -46,7 +46,7 @@ pub struct RouteMatch {
     /// Query parameters, sorted by name.
     pub query: Vec<FieldMatch>,
     /// All other conditions, sorted.
-    pub others: Vec<Condition>,
+    pub conditions: Vec<Condition>,
 }
 
 impl RouteMatch {
@@ -72,7 +72,7 @@ impl RouteMatch {
                 PathMatch::Prefix(prefix) => (1, Reverse(prefix.len())),
             };
             let counts = (m.method.is_none(), Reverse(m.fields.len()), Reverse(m.query.len()));
-            (host, path, counts, Reverse(m.others.len()), m.listeners.is_empty())
+            (host, path, counts, Reverse(m.conditions.len()), m.listeners.is_empty())
         };
         specific(self)
             .cmp(&specific(other))
@@ -84,7 +84,7 @@ impl RouteMatch {
             .then_with(|| self.method.cmp(&other.method))
             .then_with(|| self.fields.cmp(&other.fields))
             .then_with(|| self.query.cmp(&other.query))
-            .then_with(|| self.others.cmp(&other.others))
+            .then_with(|| self.conditions.cmp(&other.conditions))
     }
 
     fn host_text(&self) -> Option<&str> {
@@ -320,7 +320,7 @@ mod tests {
             method: None,
             fields: Vec::new(),
             query: Vec::new(),
-            others: Vec::new(),
+            conditions: Vec::new(),
         }
     }
 
@@ -349,8 +349,12 @@ mod tests {
             RouteMatch { path: prefix("/a"), fields: vec![field("x"), field("y")], ..any() },
             RouteMatch { path: prefix("/a"), fields: vec![field("x")], ..any() },
             RouteMatch { path: prefix("/a"), query: vec![field("x")], ..any() },
-            RouteMatch { path: prefix("/a"), others: vec![present("x"), present("y")], ..any() },
-            RouteMatch { path: prefix("/a"), others: vec![present("x")], ..any() },
+            RouteMatch {
+                path: prefix("/a"),
+                conditions: vec![present("x"), present("y")],
+                ..any()
+            },
+            RouteMatch { path: prefix("/a"), conditions: vec![present("x")], ..any() },
             RouteMatch { path: prefix("/a"), listeners: vec![ListenerId(0)], ..any() },
             RouteMatch { path: prefix("/a"), ..any() },
             any(),

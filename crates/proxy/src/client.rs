@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use model::{Cause, Listener, Moment};
+use model::{Cause, CertificateNames, Listener, Moment};
 use transport::Stream;
 use transport::http2::StreamError;
 use wire::http1::RequestHead;
@@ -119,17 +119,24 @@ impl Client {
         }
     }
 
-    /// Returns the address of the client of a request: the other end of the connection, or what a
-    /// trusted proxy says. The port is 0 if it is unknown.
-    pub(crate) fn address(&self, request: &RequestHead) -> SocketAddr {
+    /// Returns the address of the client of a request, and whether it is known: the other end of the
+    /// connection, or what a trusted proxy says. The port is 0 if it is unknown.
+    pub(crate) fn address(&self, request: &RequestHead) -> (SocketAddr, bool) {
         let peer = self.origin.peer;
         if !self.origin.trusted {
-            return peer;
+            return (peer, true);
         }
         let Listener { trusted, client_address, .. } = self.settings();
         let (address, found) = decide::client_address::find(peer, trusted, client_address, request);
         self.via.counters().client_addresses[found as usize].increment();
-        address
+        (address, found.is_known())
+    }
+
+    /// Returns the names in the client's certificate, which are parsed once per connection.
+    pub(crate) fn certificate_names(&self) -> Option<&CertificateNames> {
+        let certificate = shown_certificate(&self.stream)?;
+        let names = &self.origin.certificate_names;
+        Some(names.get_or_init(|| Box::new(tls::certificate_names(certificate))))
     }
 
     /// Describes the current exchange for reports of requests in flight.

@@ -31,31 +31,52 @@ pub fn common_name(certificate: &[u8]) -> Option<String> {
     (name.len() <= IDENTITY_BYTES_MAX).then(|| name.to_owned())
 }
 
-/// Returns the names in a certificate in DER that routes can require; none if it cannot be parsed. Names
-/// longer than 2,048 bytes are left out.
+/// Returns the names in a certificate in DER that routes can require. The names of a part are unknown if
+/// one of them cannot be parsed or is longer than 2,048 bytes, so that no condition on them holds: neither
+/// that a name is there, nor that it is not.
 pub fn certificate_names(certificate: &[u8]) -> CertificateNames {
-    let mut names = CertificateNames::default();
-    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return names };
-    let fingerprint = digest(&SHA256, certificate);
-    let mut push = |part, name: String| {
-        if !name.is_empty() && name.len() <= IDENTITY_BYTES_MAX {
-            names.push(part, name);
-        }
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
+        return CertificateNames::unreadable();
     };
-    push(CertificatePart::Subject, name_text(parsed.subject()));
-    push(CertificatePart::Issuer, name_text(parsed.issuer()));
-    push(CertificatePart::Fingerprint, hex(fingerprint.as_ref()));
-    let alternatives = parsed.subject_alternative_name().ok().flatten();
-    for name in alternatives.iter().flat_map(|extension| &extension.value.general_names) {
-        match name {
-            // Not case-sensitive (RFC 5890 section 2.3.2.4).
-            GeneralName::DNSName(name) => push(CertificatePart::Dns, name.to_ascii_lowercase()),
-            GeneralName::URI(uri) => push(CertificatePart::Uri, (*uri).to_owned()),
-            GeneralName::RFC822Name(email) => push(CertificatePart::Email, (*email).to_owned()),
-            _ => {}
-        }
+    let mut names = CertificateNames::default();
+    let fingerprint = digest(&SHA256, certificate);
+    names.set(CertificatePart::Fingerprint, Some(vec![hex(fingerprint.as_ref())]));
+    names.set(CertificatePart::Subject, bounded(vec![name_text(parsed.subject())]));
+    names.set(CertificatePart::Issuer, bounded(vec![name_text(parsed.issuer())]));
+    let alternatives = match parsed.subject_alternative_name() {
+        Ok(None) => &[][..],
+        Ok(Some(extension)) => &extension.value.general_names,
+        Err(_) => return names,
+    };
+    if alternatives.iter().any(|name| matches!(name, GeneralName::Invalid(..))) {
+        return names;
     }
+    let of = |text: fn(&GeneralName<'_>) -> Option<String>| {
+        bounded(alternatives.iter().filter_map(text).collect())
+    };
+    // Not case-sensitive (RFC 5890 section 2.3.2.4).
+    let dns = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    };
+    let uri = |name: &GeneralName<'_>| match name {
+        GeneralName::URI(uri) => Some((*uri).to_owned()),
+        _ => None,
+    };
+    let email = |name: &GeneralName<'_>| match name {
+        GeneralName::RFC822Name(email) => Some((*email).to_owned()),
+        _ => None,
+    };
+    names.set(CertificatePart::Dns, of(dns));
+    names.set(CertificatePart::Uri, of(uri));
+    names.set(CertificatePart::Email, of(email));
     names
+}
+
+/// Returns the names without empty ones; `None` if one is too long.
+fn bounded(mut names: Vec<String>) -> Option<Vec<String>> {
+    names.retain(|name| !name.is_empty());
+    names.iter().all(|name| name.len() <= IDENTITY_BYTES_MAX).then_some(names)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -163,5 +184,7 @@ mod tests {
     fn what_is_no_certificate_has_no_identity() {
         assert_eq!(identity(b""), None);
         assert_eq!(identity(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+        let names = certificate_names(b"");
+        assert!(CertificatePart::ALL.iter().all(|part| names.of(*part).is_none()));
     }
 }

@@ -227,6 +227,27 @@ fn clients_are_known_by_their_certificates() {
 }
 
 #[test]
+fn names_that_cannot_all_be_read_are_unknown() {
+    use model::CertificatePart::{Dns, Email, Fingerprint, Subject, Uri};
+    let mut params = params(&[]);
+    // A DNS name that is not ASCII beside one that is (RFC 5280 section 4.2.1.6).
+    let names = [0x30, 8, 0x82, 2, b'a', b'b', 0x82, 2, 0xff, 0xfe];
+    params
+        .custom_extensions
+        .push(rcgen::CustomExtension::from_oid_content(&[2, 5, 29, 17], names.to_vec()));
+    let spoilt = der(&signed(&authority("ca"), &params, &KeyPair::generate().unwrap()));
+    let names = certificate_names(&spoilt);
+    assert!([Dns, Uri, Email].into_iter().all(|part| names.of(part).is_none()), "{names:?}");
+    assert_eq!(names.of(Subject), Some(&["CN=leaf,O=Example\\, Inc.".to_owned()][..]));
+    assert_eq!(names.of(Fingerprint).map(<[String]>::len), Some(1));
+
+    let usual = der(&leaf(&authority("ca"), &["A.example.com"]));
+    let names = certificate_names(&usual);
+    assert_eq!(names.of(Dns), Some(&["a.example.com".to_owned()][..]));
+    assert_eq!(names.of(Uri), Some(&[][..]));
+}
+
+#[test]
 fn sessions_are_resumed_at_the_config_that_issued_them_and_at_no_other() {
     use rustls::HandshakeKind::{Full, Resumed};
     let ca = authority("ca");

@@ -127,7 +127,7 @@ fn decide_requests() {
     let (mut request, mut response) = (RequestHead::default(), ResponseHead::default());
     let (mut line, mut stamps) = (Vec::new(), TimestampCache::default());
 
-    let client = [203, 0, 113, 9].into();
+    let client = Some([203, 0, 113, 9].into());
     let arrival = Arrival { listener: ListenerId(0), client, certificate: None };
     for turn in 0..times {
         let now = Moment::from_micros(turn * 100);

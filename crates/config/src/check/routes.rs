@@ -1,7 +1,5 @@
 //! Checks routes against each other: duplicates, and routes that never match.
 
-use std::path::Path;
-
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 use model::{Condition, ConditionOn, FieldMatch, HostPattern, ListenerId, PathMatch};
 
@@ -38,7 +36,7 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
     }
 }
 
-/// Host, path, method, header fields, query parameters, all others, and files of networks.
+/// Host, path, method, header fields, query parameters, and all others.
 type Conditions<'a> = (
     Option<&'a HostPattern>,
     &'a PathMatch,
@@ -46,13 +44,11 @@ type Conditions<'a> = (
     &'a [FieldMatch],
     &'a [FieldMatch],
     &'a [Condition],
-    Vec<(bool, &'a Path)>,
 );
 
 fn conditions<'a>(route: &'a RawRoute, host: &'a At<Option<HostPattern>>) -> Conditions<'a> {
-    let RawRoute { path, method, fields, query, others, client_files, .. } = route;
-    let files = client_files.iter().map(|(negated, at)| (*negated, &*at.value)).collect();
-    (host.value.as_ref(), path, method.as_deref(), fields, query, others, files)
+    let RawRoute { path, method, fields, query, conditions, .. } = route;
+    (host.value.as_ref(), path, method.as_deref(), fields, query, conditions)
 }
 
 /// One host's share of a route in the file.
@@ -95,10 +91,8 @@ fn only_http(route: &RawRoute, document: &Document, names: &Names, problems: &Pr
 
 /// Warns of a condition on client certificates where no listener requests any.
 fn certificates(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
-    let is_it = |condition: &Condition| matches!(condition.on, ConditionOn::Certificate(_));
-    if !route.others.iter().any(is_it) {
-        return;
-    }
+    let is_it = |condition: &&Condition| matches!(condition.on, ConditionOn::Certificate(_));
+    let Some(condition) = route.conditions.iter().find(is_it) else { return };
     let of = listeners_of(route, names);
     let mut listeners = (0..)
         .zip(&document.listeners)
@@ -112,7 +106,11 @@ fn certificates(route: &RawRoute, document: &Document, names: &Names, problems: 
         Diagnostic::warning(
             "no listener of this route requests client certificates",
             route.span.clone(),
-            "its condition on one never holds",
+            if condition.negated {
+                "its condition that a name is absent always holds"
+            } else {
+                "its condition on one never holds"
+            },
         )
         .help("write client_certificates = { ca = \"…\" } in the `tls` of the listener"),
     );
@@ -201,6 +199,6 @@ fn describe(Member { route, host, .. }: &Member<'_>) -> String {
     parts.extend(route.method.clone());
     parts.extend(route.fields.iter().map(|f| format!("{}: {}", f.name, f.value)));
     parts.extend(route.query.iter().map(|q| format!("?{}={}", q.name, q.value)));
-    parts.extend(route.others.iter().map(ToString::to_string));
+    parts.extend(route.conditions.iter().map(ToString::to_string));
     parts.join(", ")
 }

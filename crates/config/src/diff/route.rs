@@ -55,8 +55,8 @@ type Conditions<'a> = (
 );
 
 fn conditions<'a>(matches: &'a RouteMatch, of: &'a Snapshot) -> Conditions<'a> {
-    let RouteMatch { listeners: _, host, path, method, fields, query, others } = matches;
-    (listeners(matches, of), host.as_ref(), path, method.as_deref(), fields, query, others)
+    let RouteMatch { listeners: _, host, path, method, fields, query, conditions } = matches;
+    (listeners(matches, of), host.as_ref(), path, method.as_deref(), fields, query, conditions)
 }
 
 fn listeners<'a>(matches: &RouteMatch, of: &'a Snapshot) -> Vec<&'a str> {
@@ -74,7 +74,7 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words.value("listener", &listeners, &new_listeners, |names| {
         if names.is_empty() { "all".to_owned() } else { names.join(", ") }
     });
-    let RouteMatch { listeners: _, host, path, method, fields, query, others } = matches;
+    let RouteMatch { listeners: _, host, path, method, fields, query, conditions } = matches;
     words.value("host", host, &new.matches.host, |host| match host {
         None => "any".to_owned(),
         Some(HostPattern::Exact(host)) => host.clone(),
@@ -87,7 +87,7 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words.value("method", method, &new.matches.method, |method| or(method.as_ref(), "any"));
     words.hidden("header", fields, &new.matches.fields);
     words.hidden("query", query, &new.matches.query);
-    words.hidden("other conditions", others, &new.matches.others);
+    words.hidden("other conditions", conditions, &new.matches.conditions);
     act((action, before), (&new.action, after), &mut words);
     words.value("rate_limit", &old.rate_limit(), &new.rate_limit(), |limit| {
         let shown = limit.map(|RateLimit { by, requests, per, burst, wait_max }| {

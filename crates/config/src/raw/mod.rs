@@ -145,9 +145,9 @@ pub(crate) struct RawRoute {
     pub(crate) method: Option<String>,
     pub(crate) fields: Vec<FieldMatch>,
     pub(crate) query: Vec<FieldMatch>,
-    /// Without those of `client_files`.
-    pub(crate) others: Vec<Condition>,
-    /// Files with networks: those that the client must be in, or must not (`true`).
+    /// All other conditions, sorted. [`crate::files::add_client_lists`] adds those of `client_files`.
+    pub(crate) conditions: Vec<Condition>,
+    /// Files with networks that the client must be in, or must not be in (`true`).
     pub(crate) client_files: Vec<(bool, At<PathBuf>)>,
     pub(crate) action: RawAction,
     pub(crate) rate_limit: Option<RateLimit>,

@@ -62,6 +62,7 @@ fn make() -> Made {
     put("ca-certificates.crt", ca.pem().as_bytes());
     put("empty.pem", b"");
     put("office.txt", b"# the office\n192.0.2.0/24\n\n2001:db8::/32 # IPv6\n");
+    put("none.txt", b"\xef\xbb\xbf# no network yet\n");
     put("wrong.txt", b"192.0.2.0/24\n192.0.2.1/24\nexample.com\n10/8\n300.0.0.1\n");
     put("icon.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>");
     put("affinity.key", b"000102030405060708090a0b0c0d0e0f\n");

@@ -11,31 +11,33 @@
 //! far as the request matches; then the rules found on the way are tried from the deepest up, which
 //! is most specific first. When no rule of the best host pattern matches, the next less specific
 //! pattern is tried. Rules of equal host and path are grouped by their kinds of conditions
-//! (`conditions`). Conditions other than exact values (`model::Condition`) are evaluated one
-//! after the other (`others`).
+//! (`rules`). Conditions other than exact values (`model::Condition`) are evaluated one
+//! after the other (`condition`).
 //!
 //! Hosts are compared without regard to case and to one trailing dot. Paths are compared in
 //! canonical form ([`model::path`]), so that needless percent-encoding makes no difference; a path
 //! with dot segments matches no rule at all, since servers may resolve it differently. The
 //! asterisk-form target of OPTIONS matches rules without a path condition.
 
-mod conditions;
+mod condition;
 mod index;
-mod others;
 mod query;
+mod rules;
 mod trie;
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::net::IpAddr;
 
 use model::{
-    CertificateNames, Forward, HostPattern, ListenerId, PathMatch, Route, RouteMatch, ServiceId,
+    CertificateNames, ConditionOn, Forward, HostPattern, ListenerId, PathMatch, Route, RouteMatch,
+    ServiceId,
 };
 
-use conditions::RuleList;
+use rules::RuleList;
 use trie::{NodeId, Trie};
 
 /// The parts of a request head that rules can match.
@@ -63,10 +65,29 @@ pub trait RequestView {
 pub struct Arrival<'a> {
     /// The listener that accepted its connection.
     pub listener: ListenerId,
-    /// The client's address.
-    pub client: IpAddr,
+    /// The client's address; `None`: unknown, and no condition on it holds.
+    pub client: Option<IpAddr>,
     /// The names in the client's verified certificate, if it has presented one.
     pub certificate: Option<&'a CertificateNames>,
+}
+
+/// A request as the rules see it.
+struct Subject<'a, R> {
+    head: &'a R,
+    arrival: &'a Arrival<'a>,
+    /// The path in canonical form, if that differs and has been needed.
+    canonical: OnceCell<String>,
+}
+
+impl<R: RequestView> Subject<'_, R> {
+    /// Returns the path in canonical form.
+    fn canonical_path(&self) -> &str {
+        let path = self.head.path();
+        if model::path::is_canonical(path) {
+            return path;
+        }
+        self.canonical.get_or_init(|| model::path::canonical(path))
+    }
 }
 
 impl RequestView for wire::http1::RequestHead {
@@ -107,6 +128,8 @@ pub struct Router {
     any_host: Option<NodeId>,
     /// Segments of paths, with a separate root per host pattern.
     paths: Trie<PathRules>,
+    /// A rule has a condition on names in client certificates.
+    reads_certificates: bool,
 }
 
 /// The path roots that belong to a node of the host trie.
@@ -129,7 +152,17 @@ impl Router {
     pub fn new(routes: &[Route]) -> Router {
         let mut hosts = Trie::default();
         let hosts_root = hosts.add_root();
-        let mut router = Router { hosts, hosts_root, any_host: None, paths: Trie::default() };
+        let is_on_certificate = |route: &Route| {
+            let mut conditions = route.matches.conditions.iter();
+            conditions.any(|condition| matches!(condition.on, ConditionOn::Certificate(_)))
+        };
+        let mut router = Router {
+            hosts,
+            hosts_root,
+            any_host: None,
+            paths: Trie::default(),
+            reads_certificates: routes.iter().any(is_on_certificate),
+        };
         let mut sorted: Vec<(Cow<'_, RouteMatch>, usize)> = routes
             .iter()
             .enumerate()
@@ -154,6 +187,7 @@ impl Router {
         if model::path::has_dot_segments(path) {
             return None;
         }
+        let subject = Subject { head, arrival, canonical: OnceCell::new() };
         let (deepest, whole) = self.hosts.walk(self.hosts_root, labels(head.host()));
         let exact = if whole { self.hosts.value(deepest).exact } else { None };
         // A wildcard stands for at least one label: the whole host's own node does not count.
@@ -167,7 +201,12 @@ impl Router {
             .into_iter()
             .chain(wildcards.flatten())
             .chain(self.any_host)
-            .find_map(|root| self.find_by_path(root, path, head, arrival))
+            .find_map(|root| self.find_by_path(root, path, &subject))
+    }
+
+    /// Returns whether a rule has a condition on names in client certificates.
+    pub fn reads_certificates(&self) -> bool {
+        self.reads_certificates
     }
 
     /// Returns the matching rule among those of one host pattern.
@@ -175,12 +214,11 @@ impl Router {
         &self,
         root: NodeId,
         path: &str,
-        head: &R,
-        arrival: &Arrival<'_>,
+        subject: &Subject<'_, R>,
     ) -> Option<usize> {
         let relative = match path.strip_prefix('/') {
             Some(relative) if !self.paths.is_leaf(root) => relative,
-            _ => return self.paths.value(root).prefix.find(head, arrival),
+            _ => return self.paths.value(root).prefix.find(subject),
         };
         // Most paths are already canonical, and then cheaper to walk.
         let (deepest, whole) = if model::path::is_canonical(relative) {
@@ -188,12 +226,12 @@ impl Router {
         } else {
             self.paths.walk(root, segments(relative))
         };
-        if whole && let Some(found) = self.paths.value(deepest).exact.find(head, arrival) {
+        if whole && let Some(found) = self.paths.value(deepest).exact.find(subject) {
             return Some(found);
         }
         let mut next = Some(deepest);
         while let Some(node) = next {
-            if let Some(found) = self.paths.value(node).prefix.find(head, arrival) {
+            if let Some(found) = self.paths.value(node).prefix.find(subject) {
                 return Some(found);
             }
             next = self.paths.parent(node);

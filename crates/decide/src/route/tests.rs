@@ -52,7 +52,7 @@ impl RequestView for Request {
 
 /// A request accepted by this listener, from 192.0.2.1.
 fn by(listener: ListenerId) -> Arrival<'static> {
-    Arrival { listener, client: [192, 0, 2, 1].into(), certificate: None }
+    Arrival { listener, client: Some([192, 0, 2, 1].into()), certificate: None }
 }
 
 /// `GET api.example.com/a?x=1`, with fields as `name: value`.
@@ -86,7 +86,7 @@ fn rule(text: &str) -> RouteMatch {
         method: None,
         fields: Vec::new(),
         query: Vec::new(),
-        others: Vec::new(),
+        conditions: Vec::new(),
     };
     let condition = |text: &str, between| {
         let (name, value) = pair(text, between);
@@ -103,7 +103,7 @@ fn rule(text: &str) -> RouteMatch {
             rule.listeners.push(ListenerId(listener.parse().unwrap()));
         } else if let Some(name) = word.strip_prefix(['+', '-']) {
             let (on, test) = (ConditionOn::Field(name.into()), Test::Present);
-            rule.others.push(Condition { on, test, negated: word.starts_with('-') });
+            rule.conditions.push(Condition { on, test, negated: word.starts_with('-') });
         } else if word.contains(':') {
             rule.fields.push(condition(word, ":"));
         } else if let Some(suffix) = word.strip_prefix("*.") {
@@ -116,7 +116,7 @@ fn rule(text: &str) -> RouteMatch {
     }
     rule.fields.sort();
     rule.query.sort();
-    rule.others.sort();
+    rule.conditions.sort();
     rule
 }
 
@@ -272,7 +272,7 @@ fn matches(rule: &RouteMatch, request: &Request, listener: ListenerId) -> bool {
         && rule.method.as_ref().is_none_or(|method| *method == request.method)
         && rule.fields.iter().all(|wanted| first(&request.fields, wanted))
         && rule.query.iter().all(|wanted| first(&parameters, wanted))
-        && rule.others.iter().all(|condition| {
+        && rule.conditions.iter().all(|condition| {
             let ConditionOn::Field(name) = &condition.on else { panic!("{condition}") };
             request.fields.iter().any(|(n, _)| n == name) != condition.negated
         })
@@ -513,13 +513,14 @@ fn a_split_draws_by_weight() {
 #[test]
 fn other_conditions_hold_for_any_value_and_negated_ones_for_none() {
     let mut names = CertificateNames::default();
-    names.push(CertificatePart::Dns, "a.example.com".into());
-    names.push(CertificatePart::Dns, "b.example.com".into());
+    names.set(CertificatePart::Dns, Some(vec!["a.example.com".into(), "b.example.com".into()]));
+    names.set(CertificatePart::Uri, Some(Vec::new()));
     let mut request = request("GET x/%61/b?n=1&n=2&m=%31", &["x-a: one", "x-a: two"]);
     request.cookies = vec![("c".into(), "1".into()), ("c".into(), "2".into())];
     let text = |text: &str| Test::Exact(text.into());
     let pattern = |text: &str| Test::Pattern(model::Pattern::parse(text).unwrap());
-    let networks = |texts: &[&str]| Test::Among(texts.iter().map(|t| t.parse().unwrap()).collect());
+    let networks =
+        |texts: &[&str]| Test::Among(Arc::new(texts.iter().map(|t| t.parse().unwrap()).collect()));
     let field = |name: &str| ConditionOn::Field(name.into());
     let query = |name: &str| ConditionOn::Query(name.into());
     let cookie = |name: &str| ConditionOn::Cookie(name.into());
@@ -545,15 +546,32 @@ fn other_conditions_hold_for_any_value_and_negated_ones_for_none() {
     ] {
         for negated in [false, true] {
             let condition = Condition { on: on.clone(), test: test.clone(), negated };
-            let others = vec![condition];
-            let router = Router::new(&[route(RouteMatch { others, ..rule("") })]);
+            let conditions = vec![condition];
+            let router = Router::new(&[route(RouteMatch { conditions, ..rule("") })]);
             let arrival = Arrival { certificate: Some(&names), ..by(ListenerId(0)) };
             let found = router.find(&request, &arrival).is_some();
             assert_eq!(found, expected != negated, "{on:?} {test:?} {negated}");
         }
     }
-    // Without a certificate, nothing about it holds.
-    let condition = Condition { on: dns, test: Test::Present, negated: false };
-    let router = Router::new(&[route(RouteMatch { others: vec![condition], ..rule("") })]);
-    assert_eq!(router.find(&request, &by(ListenerId(0))), None);
+    // Without a certificate, nothing is in it.
+    let is_met = |on: &ConditionOn, test: &Test, negated, arrival: &Arrival<'_>| {
+        let condition = Condition { on: on.clone(), test: test.clone(), negated };
+        let matches = RouteMatch { conditions: vec![condition], ..rule("") };
+        Router::new(&[route(matches)]).find(&request, arrival).is_some()
+    };
+    let without = by(ListenerId(0));
+    assert_eq!([false, true].map(|not| is_met(&dns, &Test::Present, not, &without)), [false, true]);
+    // What is unknown meets no condition, in either direction.
+    let unreadable = CertificateNames::unreadable();
+    let unknown = Arrival { client: None, certificate: Some(&unreadable), ..without };
+    for (on, test) in [
+        (&dns, Test::Present),
+        (&dns, text("a.example.com")),
+        (&ConditionOn::Client, networks(&["0.0.0.0/0", "::/0"])),
+        (&ConditionOn::Client, networks(&[])),
+    ] {
+        for negated in [false, true] {
+            assert!(!is_met(on, &test, negated, &unknown), "{on:?} {test:?} {negated}");
+        }
+    }
 }

@@ -51,6 +51,8 @@ pub(crate) struct Exchange<'a> {
     client: &'a mut Client,
     /// The client's address: see [`Client::address`].
     address: SocketAddr,
+    /// Whether this is the client's own address, not that of a proxy in front of it.
+    address_is_known: bool,
     /// The request head, the response head once there is one, and reusable storage.
     scratch: &'a mut Scratch,
     record: Record,
@@ -81,9 +83,9 @@ impl<'a> Exchange<'a> {
     ) -> Exchange<'a> {
         let random = worker.rng.borrow_mut().u128(..);
         let record = Record::begin(plane, random, Some(&scratch.request));
-        let address = client.address(&scratch.request);
+        let (address, address_is_known) = client.address(&scratch.request);
         client.entry.begin(client.flight(&scratch.request, address, record.id, record.started));
-        Exchange { worker, plane, client, address, scratch, record }
+        Exchange { worker, plane, client, address, address_is_known, scratch, record }
     }
 
     async fn walk(&mut self) -> After {
@@ -108,8 +110,12 @@ impl<'a> Exchange<'a> {
         let request = &*self.scratch.request;
         let arrival = Arrival {
             listener: self.client.via.listener,
-            client: self.address.ip(),
-            certificate: self.client.origin.certificate_names.as_deref(),
+            client: self.address_is_known.then(|| self.address.ip()),
+            certificate: if published.router.reads_certificates() {
+                self.client.certificate_names()
+            } else {
+                None
+            },
         };
         let Some(index) = published.router.find(request, &arrival) else {
             // Servers normalise such paths differently; a path that one considers public may be
@@ -185,7 +191,8 @@ impl<'a> Exchange<'a> {
     /// Counts and logs the exchange.
     fn close(self) {
         self.client.entry.end();
-        let Exchange { worker, plane, client, address, scratch, record } = self;
+        let Exchange { worker, plane, client, address, address_is_known: _, scratch, record } =
+            self;
         account::finish(worker, plane, (client, address), &scratch.request, &record);
     }
 }

@@ -1,5 +1,6 @@
 //! What Weir tells servers about the origin of a connection's requests.
 
+use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
 
 use base64::Engine as _;
@@ -44,8 +45,8 @@ pub(crate) struct Origin {
     pub(super) forwarded: Vec<u8>,
     /// The client certificate: `Client-Cert` (RFC 9440) and its subject, whole field lines.
     pub(super) certificate: Vec<u8>,
-    /// The names in it, which routes may require.
-    pub(crate) certificate_names: Option<Box<CertificateNames>>,
+    /// The names in it, once a route has asked for them.
+    pub(crate) certificate_names: OnceCell<Box<CertificateNames>>,
 }
 
 impl Origin {
@@ -70,14 +71,13 @@ impl Origin {
             x_forwarded_for: line.into_bytes(),
             forwarded: forwarded.into_bytes(),
             certificate: Vec::new(),
-            certificate_names: None,
+            certificate_names: OnceCell::new(),
         }
     }
 
     /// Adds the client's verified certificate (DER).
     pub(crate) fn with_certificate(mut self, certificate: Option<&[u8]>) -> Origin {
         if let Some(der) = certificate {
-            self.certificate_names = Some(Box::new(tls::certificate_names(der)));
             let out = &mut self.certificate;
             out.extend_from_slice(b"Client-Cert: :");
             out.extend_from_slice(STANDARD.encode(der).as_bytes());

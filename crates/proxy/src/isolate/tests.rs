@@ -71,7 +71,7 @@ fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr) -> Snapsh
         method: None,
         fields: Vec::new(),
         query: Vec::new(),
-        others: Vec::new(),
+        conditions: Vec::new(),
     };
     let forward = Forward {
         to: vec![Split { service: ServiceId(0), weight: 1 }],

@@ -56,7 +56,7 @@ fn conditions(route: &Route) -> Vec<String> {
     parts.extend(fields.map(|field| format!("{}: {}", field.name, field.value)));
     let query = route.matches.query.iter();
     parts.extend(query.map(|query| format!("?{}={}", query.name, query.value)));
-    parts.extend(route.matches.others.iter().map(ToString::to_string));
+    parts.extend(route.matches.conditions.iter().map(ToString::to_string));
     parts
 }
 

@@ -261,12 +261,16 @@ impl RequestHead {
         self.cookies(name).next()
     }
 
-    /// Returns the values of all cookies of a name, as sent.
+    /// Returns the values of all cookies of a name. Spaces around a name or a value do not belong to it:
+    /// most servers remove them.
     pub fn cookies(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.fields()
             .filter(|field| field.known == Known::Cookie)
             .flat_map(|field| field.value.split(|&b| b == b';').map(trim_ows))
-            .filter_map(move |pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+            .filter_map(move |pair| {
+                let value = trim_ows(pair.strip_prefix(name.as_bytes())?).strip_prefix(b"=")?;
+                Some(trim_ows(value))
+            })
     }
 
     /// Parses a complete head: `section` ends with its empty line and has passed `scan`.

@@ -1,10 +1,12 @@
 //! Reads the conditions of a route besides host, path and method.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use model::{CertificatePart, Condition, ConditionOn, FieldMatch, Pattern, Test};
 use toml::de::DeValue;
 
+use super::is_empty_list;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 use crate::raw::table::{Entry, Table, choose};
 use crate::raw::{http, net, tls};
@@ -18,32 +20,37 @@ pub(super) fn conditions(
         "host" => Err(Wrong::new("Host is matched by itself").help("write host = \"…\" beside it")),
         name => Ok(name.to_owned()),
     };
-    let any_text = |text: &str| Ok(text.to_owned());
-    let mut others = Vec::new();
-    let header = tested(table, "header", named, http::field_value);
-    let fields = exact(header, ConditionOn::Field, &mut others);
+    let any_text = |_: &str, text: &str| Ok(text.to_owned());
+    let mut conditions = Vec::new();
+    let header = tested(table, "header", named, |_, text| http::field_value(text));
+    let fields = exact(header, ConditionOn::Field, &mut conditions);
     let query = tested(table, "query", parameter_name, any_text);
-    let query = exact(query, ConditionOn::Query, &mut others);
-    for (name, test) in tested(table, "cookie", cookie_name, any_text) {
-        others.push(test.of(ConditionOn::Cookie(name)));
+    let query = exact(query, ConditionOn::Query, &mut conditions);
+    for (name, tested) in tested(table, "cookie", cookie_name, any_text) {
+        conditions.push(tested.of(ConditionOn::Cookie(name)));
     }
-    for (part, test) in tested(table, "client_certificate", certificate_part, any_text) {
+    for (part, tested) in tested(table, "client_certificate", certificate_part, certificate_name) {
         if let Ok(part) = part.parse() {
-            others.push(test.of(ConditionOn::Certificate(part)));
+            conditions.push(tested.of(ConditionOn::Certificate(part)));
         }
     }
     if let Some(pattern) = table.text("path_regex", pattern) {
         let test = Test::Pattern(pattern.value);
-        others.push(Condition { on: ConditionOn::Path, test, negated: false });
+        conditions.push(Condition { on: ConditionOn::Path, test, negated: false });
     }
     for (key, negated) in [("client", false), ("client_not", true)] {
-        if let Some(networks) = table.texts(key, net::network) {
-            let test = Test::Among(networks.into_iter().map(|at| at.value).collect());
-            others.push(Condition { on: ConditionOn::Client, test, negated });
+        let Some(networks) = table.texts(key, net::network) else { continue };
+        if is_empty_list(table.peek(key)) {
+            table.problems.report(
+                Diagnostic::error("a list of no networks", table.span_of(key), "empty")
+                    .help(format!("leave `{key}` out to match any client")),
+            );
         }
+        let test = Test::Among(Arc::new(networks.into_iter().map(|at| at.value).collect()));
+        conditions.push(Condition { on: ConditionOn::Client, test, negated });
     }
-    others.sort_unstable();
-    (fields, query, others)
+    conditions.sort_unstable();
+    (fields, query, conditions)
 }
 
 pub(super) fn client_files(table: &mut Table<'_>) -> Vec<(bool, At<PathBuf>)> {
@@ -55,34 +62,38 @@ pub(super) fn client_files(table: &mut Table<'_>) -> Vec<(bool, At<PathBuf>)> {
 }
 
 /// A test in the file.
-struct Tested {
-    test: Test,
-    negated: bool,
+enum Tested {
+    /// A text by itself.
+    Text(String),
+    /// A table.
+    Table { test: Test, negated: bool },
 }
 
 impl Tested {
     fn of(self, on: ConditionOn) -> Condition {
-        Condition { on, test: self.test, negated: self.negated }
+        match self {
+            Tested::Text(text) => Condition { on, test: Test::Exact(text), negated: false },
+            Tested::Table { test, negated } => Condition { on, test, negated },
+        }
     }
 }
 
-/// Reads a table of names with texts or tests, sorted by name.
+/// Reads a table of names with texts or tests, sorted by name. `value` reads an exact value of a name.
 fn tested(
     table: &mut Table<'_>,
     key: &'static str,
     name: impl Fn(&str) -> Result<String, Wrong>,
-    value: impl Fn(&str) -> Result<String, Wrong>,
+    value: impl Fn(&str, &str) -> Result<String, Wrong>,
 ) -> Vec<(String, Tested)> {
     let Kind::Map(_, Kind::Either([text, Kind::Table(spec)])) = table.key_spec(key).kind else {
         return Vec::new();
     };
     let mut tests = Vec::new();
     for Entry { name, written, value: raw } in table.entries(key, name) {
+        let value = |text: &str| value(&name.value, text);
         let test = match raw.get_ref() {
             DeValue::Table(toml) => test(table.below(toml, raw.span(), spec), &value),
-            _ => table
-                .parse(written, text, raw, &value)
-                .map(|at| Tested { test: Test::Exact(at.value), negated: false }),
+            _ => table.parse(written, text, raw, value).map(|at| Tested::Text(at.value)),
         };
         tests.extend(test.map(|test| (name.value, test)));
     }
@@ -96,7 +107,8 @@ fn test(mut table: Table<'_>, value: &impl Fn(&str) -> Result<String, Wrong>) ->
     let present = table.key_span("present").map(|span| At { value: Test::Present, span });
     let not = table.boolean("not");
     let is_absent = present.is_some() && !is_present;
-    let is_complete = !table.strange;
+    let is_given = |key| table.key_span(key).is_some();
+    let is_complete = !table.strange && !["exact", "regex", "present"].into_iter().any(is_given);
     let (problems, span) = (table.problems, table.span.clone());
     table.finish();
     let mut given = [exact, regex, present].into_iter().flatten();
@@ -119,38 +131,72 @@ fn test(mut table: Table<'_>, value: &impl Fn(&str) -> Result<String, Wrong>) ->
             .other(first.span.clone(), "this"),
         );
     }
-    Some(Tested { test: first.value, negated: not != is_absent })
+    Some(Tested::Table { test: first.value, negated: not != is_absent })
 }
 
-/// Returns the exact values, which the router looks up; moves all other tests to `others`.
+/// Returns the exact values, which the router looks up; moves all tests to `conditions`.
 fn exact(
     tests: Vec<(String, Tested)>,
     on: impl Fn(String) -> ConditionOn,
-    others: &mut Vec<Condition>,
+    conditions: &mut Vec<Condition>,
 ) -> Vec<FieldMatch> {
     let mut exact = Vec::new();
-    for (name, test) in tests {
-        match test {
-            Tested { test: Test::Exact(value), negated: false } => {
-                exact.push(FieldMatch { name, value });
-            }
-            test => others.push(test.of(on(name))),
+    for (name, tested) in tests {
+        match tested {
+            Tested::Text(value) => exact.push(FieldMatch { name, value }),
+            tested @ Tested::Table { .. } => conditions.push(tested.of(on(name))),
         }
     }
     exact
 }
 
 fn pattern(text: &str) -> Result<Pattern, Wrong> {
-    Pattern::parse(text).map_err(Wrong::new)
+    Pattern::parse(text).map_err(|why| {
+        let help = if why.contains("look-around") {
+            "write a second condition, with `not = true` for what must not occur"
+        } else if why.contains("Unicode") {
+            "expressions match bytes: write ASCII classes such as [A-Za-z]"
+        } else if why.contains("too large") {
+            "use smaller counted repetitions, or several rules"
+        } else {
+            "the syntax: https://docs.rs/regex/latest/regex/#syntax"
+        };
+        Wrong::new(why).help(help)
+    })
 }
 
 fn cookie_name(text: &str) -> Result<String, Wrong> {
     // A token (RFC 6265 section 4.1.1), which is case-sensitive.
-    http::field_name(text).map_err(|_| Wrong::new("not a cookie name")).map(|_| text.to_owned())
+    http::field_name(text).map(|_| text.to_owned()).map_err(|_| {
+        Wrong::new("not a cookie name").help("one has letters, digits and !#$%&'*+-.^_`|~ only")
+    })
 }
 
 fn certificate_part(text: &str) -> Result<String, Wrong> {
-    choose(text, CertificatePart::WORDS).map(str::to_owned)
+    let parts = CertificatePart::WORDS;
+    choose(text, parts).map(str::to_owned).map_err(|wrong| match wrong.help {
+        None => wrong.help(format!("write one of {}", parts.join(", "))),
+        Some(_) => wrong,
+    })
+}
+
+/// An exact name in a certificate, in the form in which Weir compares it.
+fn certificate_name(part: &str, text: &str) -> Result<String, Wrong> {
+    const DIGITS: usize = 64;
+    match part.parse() {
+        // Not case-sensitive (RFC 5890 section 2.3.2.4).
+        Ok(CertificatePart::Dns) => Ok(text.to_ascii_lowercase()),
+        Ok(CertificatePart::Fingerprint) => {
+            let digits: String = text.split(':').collect::<String>().to_ascii_lowercase();
+            if digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Ok(digits);
+            }
+            let command = "openssl x509 -in FILE -noout -fingerprint -sha256";
+            Err(Wrong::new(format!("a SHA-256 fingerprint has {DIGITS} hexadecimal digits"))
+                .help(format!("print it with: {command}")))
+        }
+        _ => Ok(text.to_owned()),
+    }
 }
 
 fn parameter_name(text: &str) -> Result<String, Wrong> {

@@ -20,7 +20,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawRoute {
     let hosts = hosts(&mut table);
     let path = path(&mut table);
     let method = table.text("method", http::method).map(|at| at.value);
-    let (fields, query, others) = conditions::conditions(&mut table);
+    let (fields, query, conditions) = conditions::conditions(&mut table);
     let client_files = conditions::client_files(&mut table);
     let certain = !table.strange && table.problems.count() == found_before;
     let route = RawRoute {
@@ -32,7 +32,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawRoute {
         method,
         fields,
         query,
-        others,
+        conditions,
         client_files,
         action: action::action(&mut table, &path),
         rate_limit: table.table("rate_limit").and_then(filters::rate_limit),

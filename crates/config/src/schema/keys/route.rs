@@ -87,19 +87,19 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "client_file",
             Kind::Text(form("file path")),
             Absent::Then("none"),
-            "A file with further networks for `client`: one per line, `#` begins a comment. A changed file takes effect like a change of this one. At most 1 MiB.",
+            "A file with further networks for `client`: one per line, `#` begins a comment. A changed file takes effect like a change of this one. At most 1 MiB. If it lists no network and `client` has none either, no client matches.",
         ),
         key(
             "client_not_file",
             Kind::Text(form("file path")),
             Absent::Then("none"),
-            "The same for `client_not`.",
+            "The same for `client_not`. Without a network it matches every client.",
         ),
         key(
             "client_certificate",
             Kind::Map(form("part of a certificate"), &TEXT_OR_TEST),
             Absent::Then("any"),
-            "Names in the client's certificate, which the listener has verified: `subject` and `issuer` (RFC 4514, as `\"CN=billing,O=Example\"`), `dns`, `uri` and `email` (alternative names; one of them must pass), `fingerprint` (SHA-256, hexadecimal).",
+            "Names in the client's certificate, which the listener has verified: `subject` and `issuer` (RFC 4514, as `\"CN=billing,O=Example\"`), `dns`, `uri` and `email` (alternative names; one of them must pass), `fingerprint` (SHA-256, hexadecimal). DNS names and fingerprints are compared in lower case.",
         ),
         key("service", NAME, Absent::Then("see above"), "Forward it to this service."),
         key(
@@ -162,7 +162,7 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
 static TEST: TableSpec = TableSpec {
     heading: "tests in [[route]]",
     path: "route.test",
-    doc: "A test in `header`, `query`, `cookie` or `client_certificate` of a route, in place of an exact value. Exactly one of `exact`, `regex` and `present` is required. If a field, parameter or cookie is repeated, the test passes if one of the values does; `exact` without `not` is compared with the first field or parameter only.",
+    doc: "A test in `header`, `query`, `cookie` or `client_certificate` of a route, in place of an exact value. Exactly one of `exact`, `regex` and `present` is required. If a field, parameter or cookie is repeated, the test passes if one of the values does; a plain text in place of the test is compared with the first field or parameter only.",
     example: "[[route]]\nservice = \"listings\"\nheader = { User-Agent = { regex = \"^curl/\", not = true }, X-Debug = { present = false } }\ncookie = { beta = \"1\" }\nquery = { page = { regex = \"^[0-9]+$\" } }\n",
     keys: &[
         key("exact", TEXT, Absent::Then("see above"), "The value must be exactly this."),
@@ -170,7 +170,7 @@ static TEST: TableSpec = TableSpec {
             "regex",
             Kind::Text(form("regular expression")),
             Absent::Then("see above"),
-            "This regular expression must match somewhere in the value.",
+            "This regular expression must match somewhere in the value. It matches bytes; `.` matches any.",
         ),
         key("present", Kind::Boolean, Absent::Then("see above"), "Whether there must be a value."),
         key(

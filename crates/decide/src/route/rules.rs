@@ -7,10 +7,10 @@
 
 use model::{Condition, FieldMatch, ListenerId, RouteMatch};
 
+use super::condition::holds;
 use super::index::{Hasher, Index, count_probe};
-use super::others::holds;
 use super::query::first_value;
-use super::{Arrival, RequestView};
+use super::{RequestView, Subject};
 
 /// Rules of equal host and path, in order of precedence.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ struct Rule {
     method: Option<Box<str>>,
     fields: Box<[FieldMatch]>,
     query: Box<[FieldMatch]>,
-    others: Box<[Condition]>,
+    conditions: Box<[Condition]>,
     position: usize,
 }
 
@@ -61,7 +61,7 @@ impl RuleList {
             method: matches.method.as_deref().map(Box::from),
             fields: matches.fields.clone().into_boxed_slice(),
             query: matches.query.clone().into_boxed_slice(),
-            others: matches.others.clone().into_boxed_slice(),
+            conditions: matches.conditions.clone().into_boxed_slice(),
             position,
         };
         match self.shapes.last_mut() {
@@ -80,19 +80,19 @@ impl RuleList {
     }
 
     /// Returns the position of the first rule that the request matches.
-    pub(super) fn find<R: RequestView>(&self, head: &R, arrival: &Arrival<'_>) -> Option<usize> {
+    pub(super) fn find<R: RequestView>(&self, subject: &Subject<'_, R>) -> Option<usize> {
         if self.shapes.len() <= TRIED_IN_TURN_MAX {
-            return self.shapes.iter().find_map(|shape| shape.find(head, arrival));
+            return self.shapes.iter().find_map(|shape| shape.find(subject));
         }
         let mut best = None;
-        self.improve(&mut best, &self.without_fields, head, arrival);
-        for name in head.field_names() {
+        self.improve(&mut best, &self.without_fields, subject);
+        for name in subject.head.field_names() {
             let is_it = |at: u32| {
                 let known = self.by_field[at as usize].name.as_bytes();
                 known.eq_ignore_ascii_case(name)
             };
             if let Some(at) = self.field_names.find(hash_of_name(name), is_it) {
-                self.improve(&mut best, &self.by_field[at as usize].shapes, head, arrival);
+                self.improve(&mut best, &self.by_field[at as usize].shapes, subject);
             }
         }
         best.map(|(_, position)| position)
@@ -127,15 +127,14 @@ impl RuleList {
         &self,
         best: &mut Option<(u32, usize)>,
         candidates: &[u32],
-        head: &R,
-        arrival: &Arrival<'_>,
+        subject: &Subject<'_, R>,
     ) {
         for &number in candidates {
             if best.is_some_and(|(first, _)| first <= number) {
                 return;
             }
             count_probe();
-            if let Some(position) = self.shapes[number as usize].find(head, arrival) {
+            if let Some(position) = self.shapes[number as usize].find(subject) {
                 *best = Some((number, position));
                 return;
             }
@@ -163,9 +162,9 @@ impl Shape {
         let same_names = |one: &[FieldMatch], other: &[FieldMatch]| {
             one.iter().map(|c| &c.name).eq(other.iter().map(|c| &c.name))
         };
-        // Of rules with other conditions, a request may match several.
-        first.others.is_empty()
-            && rule.others.is_empty()
+        // Of rules with further conditions, a request may match several.
+        first.conditions.is_empty()
+            && rule.conditions.is_empty()
             && *self.listeners == *listeners
             && first.method.is_some() == rule.method.is_some()
             && same_names(&first.fields, &rule.fields)
@@ -186,25 +185,26 @@ impl Shape {
         }
     }
 
-    fn find<R: RequestView>(&self, head: &R, arrival: &Arrival<'_>) -> Option<usize> {
-        if !self.listeners.is_empty() && !self.listeners.contains(&arrival.listener) {
+    fn find<R: RequestView>(&self, subject: &Subject<'_, R>) -> Option<usize> {
+        if !self.listeners.is_empty() && !self.listeners.contains(&subject.arrival.listener) {
             return None;
         }
         let meets = |rule: &&Rule| {
             count_probe();
-            rule.is_met_by(head, arrival)
+            rule.is_met_by(subject)
         };
         if self.rules.len() <= TRIED_IN_TURN_MAX {
             return self.rules.iter().find(meets).map(|rule| rule.position);
         }
-        let hash = self.rules[0].hash_of_values_in(head)?;
+        let hash = self.rules[0].hash_of_values_in(subject.head)?;
         let found = self.by_values.find(hash, |index| meets(&&self.rules[index as usize]))?;
         Some(self.rules[found as usize].position)
     }
 }
 
 impl Rule {
-    fn is_met_by<R: RequestView>(&self, head: &R, arrival: &Arrival<'_>) -> bool {
+    fn is_met_by<R: RequestView>(&self, subject: &Subject<'_, R>) -> bool {
+        let head = subject.head;
         self.method.as_deref().is_none_or(|method| method == head.method())
             && self.fields.iter().all(|c| head.field(&c.name) == Some(c.value.as_bytes()))
             && (self.query.is_empty()
@@ -213,7 +213,7 @@ impl Rule {
                         .iter()
                         .all(|c| first_value(query, &c.name).is_some_and(|v| v.eq(c.value.bytes())))
                 }))
-            && self.others.iter().all(|condition| holds(condition, head, arrival))
+            && self.conditions.iter().all(|condition| holds(condition, subject))
     }
 
     /// Returns the hash of the values in the rule…

@@ -1,23 +1,26 @@
 //! The files that a configuration names: requests their contents, checks them and makes them part
 //! of the configuration. Errors are reported at the key that names the file.
 
+mod client_lists;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use model::{
     AffinityKey, AffinityKeyFile, Certificate, ClientCertificates, ListenerTls, Material,
     ServiceTls, TlsVersion,
 };
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
-use crate::diagnostic::{At, Diagnostic, Problems, Span, quote};
+use crate::diagnostic::{At, Diagnostic, Problems, Span};
 use crate::raw::{
     Document, RawAction, RawBody, RawCertificate, RawListenerTls, RawRespond, RawRoute,
-    RawServiceTls, net,
+    RawServiceTls,
 };
 use crate::{Found, Surroundings, Unreadable};
+
+pub(crate) use client_lists::add_client_lists;
 
 /// Where systems keep their trusted authorities: Debian, Alpine and Arch; Fedora and its
 /// derivatives; `SUSE`; Alpine again. The first readable one is used.
@@ -39,16 +42,8 @@ pub(crate) struct Contents {
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
     /// Of the metrics listener.
     pub(crate) metrics: Option<ListenerTls>,
-    /// In order of the routes.
-    pub(crate) routes: Vec<RouteFiles>,
-}
-
-/// What the files of a route provide.
-pub(crate) struct RouteFiles {
-    /// In order of the files that list networks.
-    pub(crate) clients: Vec<Vec<IpNet>>,
-    /// The content of its response.
-    pub(crate) content: Option<Material>,
+    /// Of responses, in order of the routes.
+    pub(crate) bodies: Vec<Option<Material>>,
 }
 
 /// Reads every file that the document names.
@@ -65,7 +60,7 @@ pub(crate) fn read(
     let metrics = document.metrics.listener.as_ref().and_then(|listener| listener.tls.as_ref());
     Contents {
         metrics: metrics.and_then(|raw| reader.listener(raw)),
-        routes: document.routes.iter().map(|route| reader.route(route)).collect(),
+        bodies: document.routes.iter().map(|route| reader.content(route)).collect(),
         affinity_keys: keys.map(|at| reader.affinity_key(at?)).collect(),
         listeners: listeners
             .map(|listener| listener.tls.as_ref().and_then(|raw| reader.listener(raw)))
@@ -75,9 +70,6 @@ pub(crate) fn read(
             .collect(),
     }
 }
-
-/// Of each list, this many mistakes are reported.
-const LINES_REPORTED_MAX: usize = 3;
 
 struct Reader<'a> {
     surroundings: &'a dyn Surroundings,
@@ -94,13 +86,12 @@ struct Usable {
 }
 
 impl Reader<'_> {
-    fn route(&self, raw: &RawRoute) -> RouteFiles {
-        let content = match &raw.action {
+    /// Returns the file with the content of a route's response.
+    fn content(&self, raw: &RawRoute) -> Option<Material> {
+        match &raw.action {
             RawAction::Respond(RawRespond::Fixed { body: RawBody::File(at), .. }) => self.file(at),
             _ => None,
-        };
-        let lists = raw.client_files.iter().map(|(_, at)| self.networks(at));
-        RouteFiles { clients: lists.collect(), content }
+        }
     }
 
     fn listener(&self, raw: &RawListenerTls) -> Option<ListenerTls> {
@@ -301,30 +292,6 @@ impl Reader<'_> {
                 None
             }
         }
-    }
-
-    /// Returns the networks that a file lists.
-    fn networks(&self, at: &At<PathBuf>) -> Vec<IpNet> {
-        let Some(material) = self.file(at) else { return Vec::new() };
-        let text = String::from_utf8_lossy(&material.bytes);
-        let mut networks = Vec::new();
-        let mut wrong = 0;
-        for (number, line) in (1..).zip(text.lines()) {
-            let entry = line.split('#').next().unwrap_or_default().trim();
-            if entry.is_empty() {
-                continue;
-            }
-            match net::network(entry) {
-                Ok(network) => networks.push(network),
-                Err(error) if wrong < LINES_REPORTED_MAX => {
-                    wrong += 1;
-                    let title = format!("{}, line {number}: {}", at.value.display(), quote(entry));
-                    self.problems.report(error.at(title, at.span.clone()).on_machine());
-                }
-                Err(_) => {}
-            }
-        }
-        networks
     }
 
     fn affinity_key(&self, at: &At<PathBuf>) -> Option<AffinityKeyFile> {

@@ -166,3 +166,47 @@ fn to_array(digest: &[u8]) -> [u8; 32] {
     array.copy_from_slice(digest);
     array
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASHES: [&str; 3] = [
+        "$2y$05$/uFW/VE9eEcMEy1UgfRJR.EbPKHgAXms96YkNtycjwSeKPxXTOw8O",
+        "$argon2id$v=19$m=1024,t=2,p=1$c2FsdCBvZiBhIHVzZXIuLg$wkk0SOIzhVZmVOfVYx7cbQuLhpODW/cuU4d6fwKAjWk",
+        "$5$saltofauser5$wzI7489Tn1zREa6VMVgNQMSDMgjCH5phpcKZIxmjei9",
+    ];
+
+    fn users(hashes: &[&str]) -> Users {
+        let lines: Vec<String> =
+            hashes.iter().enumerate().map(|(at, hash)| format!("user{at}:{hash}")).collect();
+        Users::parse(lines.join("\n").as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn unknown_users_seem_to_have_the_hashes_of_known_ones() {
+        let table = users(&HASHES);
+        let mut counts = [0; 3];
+        for n in 0..3000 {
+            let name = format!("unknown{n}");
+            let stand_in = table.stand_in(&name);
+            assert_eq!(stand_in, table.stand_in(&name));
+            counts[stand_in] += 1;
+        }
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+        // Which one, cannot be known without the file.
+        let other = users(&[HASHES[1], HASHES[0], HASHES[2]]);
+        let moved = (0..3000).map(|n| format!("unknown{n}"));
+        let moved = moved.filter(|name| table.stand_in(name) != other.stand_in(name)).count();
+        assert!((1850..2150).contains(&moved), "{moved}");
+    }
+
+    #[test]
+    fn the_password_of_a_stand_in_lets_no_one_else_in() {
+        let table = users(&HASHES[..1]);
+        let password = b"correct horse battery staple";
+        assert_eq!(table.verify("user0", password), Verdict::Accepted);
+        assert_eq!(table.verify("unknown", password), Verdict::UnknownUser);
+        assert_eq!(table.verify("", password), Verdict::UnknownUser);
+    }
+}

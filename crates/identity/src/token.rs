@@ -1,4 +1,0 @@
-//! Signed tokens (JWT).
-
-/// The longest token that is read.
-pub const TOKEN_MAX_BYTES: usize = 16 * 1024;

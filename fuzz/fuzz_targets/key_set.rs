@@ -3,16 +3,16 @@
 #![no_main]
 
 use identity::keys::{KEYS_MAX, KID_MAX_BYTES};
-use identity::{Algorithm, KeySet, Rules, token};
+use identity::{Algorithm, KeySet, Rules, Secrets, token};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let keys = match KeySet::parse(data, true) {
+    let keys = match KeySet::parse(data, Secrets::Accepted) {
         Ok(keys) => keys,
         Err(bad) => {
             let shown = bad.to_string();
             assert!(!shown.contains(char::is_control) && shown.len() < 2000);
-            assert!(KeySet::parse(data, false).is_err());
+            assert!(KeySet::parse(data, Secrets::Skipped).is_err());
             return;
         }
     };
@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     for skipped in keys.skipped() {
         assert!(!skipped.to_string().contains(char::is_control));
     }
-    if let Ok(fewer) = KeySet::parse(data, false) {
+    if let Ok(fewer) = KeySet::parse(data, Secrets::Skipped) {
         assert!(fewer.len() <= keys.len());
     }
     let rules = Rules { algorithms: Algorithm::ALL.to_vec(), ..Rules::default() };

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use identity::{Algorithm, Claim, KeySet, Rules, token};
+use identity::{Algorithm, Claim, KeySet, Rules, Secrets, token};
 use libfuzzer_sys::fuzz_target;
 
 const NOW_S: u64 = 1_700_000_000;
@@ -18,7 +18,7 @@ const SECRET: [u8; 32] = [0; 32];
 static KEYS: LazyLock<KeySet> = LazyLock::new(|| {
     let secret = BASE64_URL_SAFE_NO_PAD.encode(SECRET);
     let set = format!(r#"{{"keys":[{{"kty":"oct","kid":"k","k":"{secret}"}}]}}"#);
-    KeySet::parse(set.as_bytes(), true).expect("a valid set")
+    KeySet::parse(set.as_bytes(), Secrets::Accepted).expect("a valid set")
 });
 
 fuzz_target!(|data: &[u8]| {

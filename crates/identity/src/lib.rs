@@ -11,7 +11,7 @@
 //! 2. [`authorization::basic`] reads the request's field into [`Credentials`].
 //! 3. [`SuccessCache::ticket`] and [`SuccessCache::lookup`] tell whether they were verified just
 //!    before. They take about a microsecond, so the thread that serves the request may call them.
-//! 4. If not, [`Users::verify`] verifies the password. It takes up to a second of processor time
+//! 4. If not, [`Users::verify`] verifies the password. It takes up to two seconds of processor time
 //!    and [`Users::memory_max_bytes`], so it belongs on a bounded pool of threads; a request that
 //!    finds the pool full is refused. If the verdict is [`Verdict::Accepted`],
 //!    [`SuccessCache::insert`] remembers it.
@@ -32,8 +32,9 @@
 //! # Passing an identity on
 //!
 //! [`Claim::header_value`] and [`header_value::check`] decide whether a claim or a user's name may be
-//! the value of a field; if not, the request is denied. The caller removes the field of this name
-//! that the client sent, in any case, also when there is no claim.
+//! the value of a field; if not, the request is denied. The caller removes the fields of this name
+//! that the client sent, in any case, also when there is no claim, and also those that have an
+//! underscore for a hyphen, since many servers (CGI, WSGI, PHP) do not tell the two apart.
 //!
 //! # Why not a crate for tokens
 //!
@@ -57,7 +58,7 @@ mod refetch;
 pub use algorithm::Algorithm;
 pub use authorization::{Credentials, Unusable};
 pub use header_value::Unfit;
-pub use keys::{BadKeySet, KeySet, Skipped};
+pub use keys::{BadKeySet, KeySet, Secrets, Skipped};
 pub use refetch::{Refetch, RefetchRules};
 pub use success_cache::{SuccessCache, Ticket};
 pub use token::{Claim, Claims, Denied, Rules};

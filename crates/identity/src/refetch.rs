@@ -36,10 +36,10 @@ impl Default for RefetchRules {
 
 /// Decides when one key set is fetched.
 ///
-/// The caller fetches when [`Refetch::due_at`] has come, one fetch at a time, and reports
-/// [`Refetch::started`] and then [`Refetch::succeeded`] or [`Refetch::failed`]. It reports each token with an
-/// unknown key, which may make the fetch due earlier. A failure changes no keys: the caller keeps
-/// those that it has.
+/// The caller starts a fetch when [`Refetch::due_at`] has come, and calls [`Refetch::started`]; at
+/// its end, in any case, [`Refetch::succeeded`] or [`Refetch::failed`]. It passes on each token with
+/// an unknown key ([`Refetch::unknown_key`]), which may make the next fetch due earlier. A failure
+/// changes no keys: the caller keeps those that it has.
 ///
 /// All waits but the first fetch, which is due at once, are lengthened by a random share of up to a
 /// tenth (after failures, shortened by up to half), so that many balancers do not ask together.

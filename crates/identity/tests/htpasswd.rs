@@ -230,6 +230,18 @@ fn long_passwords_are_refused_before_any_work() {
 }
 
 #[test]
+fn a_long_password_does_not_multiply_the_cost_of_many_rounds() {
+    for (rounds, max) in [(1000, 512), (250_000, 512), (500_000, 256), (1_000_000, 128)] {
+        let hash = SHA256.replace("$5$", &format!("$5$rounds={rounds}$"));
+        let users = Users::parse(format!("u:{hash}").as_bytes()).unwrap();
+        assert_eq!(users.verify("u", &vec![b'x'; max + 1]), PasswordTooLong, "{rounds}");
+        if rounds == 1000 {
+            assert_eq!(users.verify("u", &vec![b'x'; max]), WrongPassword);
+        }
+    }
+}
+
+#[test]
 fn sizes_are_bounded() {
     let large = vec![b'#'; FILE_MAX_BYTES + 1];
     assert_eq!(mistakes(&large).len(), 1);

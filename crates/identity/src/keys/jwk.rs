@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
+use super::Secrets;
 use super::verifier::{Material, Verifier};
 use crate::algorithm::Algorithm;
 use crate::json::{Json, Object};
@@ -37,7 +38,7 @@ pub(super) fn kid(jwk: &Json) -> Option<&str> {
 /// # Errors
 ///
 /// Why the key is not used, for people.
-pub(super) fn parse(jwk: &Json, allow_secrets: bool) -> Result<Key, String> {
+pub(super) fn parse(jwk: &Json, secrets: Secrets) -> Result<Key, String> {
     let Json::Object(jwk) = jwk else {
         return Err("the key is not a JSON object".to_owned());
     };
@@ -46,7 +47,7 @@ pub(super) fn parse(jwk: &Json, allow_secrets: bool) -> Result<Key, String> {
         return Err(format!("`kid` is longer than {KID_MAX_BYTES} bytes"));
     }
     check_purpose(jwk)?;
-    let material = material(jwk, allow_secrets)?;
+    let material = material(jwk, secrets)?;
     let fitting = material.algorithms();
     let algorithms = match text(jwk, "alg")? {
         None => fitting.to_vec(),
@@ -82,7 +83,7 @@ fn check_purpose(jwk: &Object) -> Result<(), String> {
     }
 }
 
-fn material(jwk: &Object, allow_secrets: bool) -> Result<Material, String> {
+fn material(jwk: &Object, secrets: Secrets) -> Result<Material, String> {
     let kind = text(jwk, "kty")?.ok_or("`kty` is missing")?;
     if kind != "oct" && jwk.contains_key("d") {
         return Err("it is a private key; publish only the public part".to_owned());
@@ -94,7 +95,9 @@ fn material(jwk: &Object, allow_secrets: bool) -> Result<Material, String> {
             Some("Ed25519") => Ok(Material::Ed25519(exactly(jwk, "x", 32)?)),
             other => Err(unknown_curve(other)),
         },
-        "oct" if !allow_secrets => Err("symmetric keys (`oct`) are not allowed here".to_owned()),
+        "oct" if secrets == Secrets::Skipped => {
+            Err("symmetric keys (`oct`) are not allowed here".to_owned())
+        }
         "oct" => {
             let secret = bytes(jwk, "k")?;
             match secret.len() {

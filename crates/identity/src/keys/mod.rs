@@ -29,6 +29,15 @@ pub struct KeySet {
     skipped: Vec<Skipped>,
 }
 
+/// Whether symmetric keys (`oct`) of a set are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    /// For a file that no one else can read: whoever can read a secret can sign tokens.
+    Accepted,
+    /// For everything else, in particular for what was fetched.
+    Skipped,
+}
+
 /// A key of a set that is not used. Key sets often have such keys, for example for encryption; an
 /// operator whose tokens are refused wants to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,15 +89,13 @@ impl KeySet {
     /// used are skipped and listed in [`KeySet::skipped`].
     ///
     /// Accepted are RSA keys of 2048 to 8192 bits, the curves P-256, P-384, P-521 and Ed25519, and,
-    /// only if `allow_secrets`, symmetric keys (`oct`) at least as long as the hash. Pass `true` for
-    /// files that no one else can read, never for what was fetched: whoever can read a secret can
-    /// sign tokens.
+    /// with [`Secrets::Accepted`], symmetric keys (`oct`) at least as long as the hash.
     ///
     /// # Errors
     ///
     /// The contents are too large, are not a JSON object with a list `keys`, have a member twice, or
     /// have no key that can be used.
-    pub fn parse(contents: &[u8], allow_secrets: bool) -> Result<KeySet, BadKeySet> {
+    pub fn parse(contents: &[u8], secrets: Secrets) -> Result<KeySet, BadKeySet> {
         if contents.len() > KEY_SET_MAX_BYTES {
             let message = format!("the key set is larger than {KEY_SET_MAX_BYTES} bytes");
             return Err(BadKeySet(message));
@@ -101,7 +108,7 @@ impl KeySet {
         let mut keys = Vec::new();
         let mut skipped = Vec::new();
         for (at, jwk) in list.iter().take(KEYS_MAX).enumerate() {
-            match jwk::parse(jwk, allow_secrets) {
+            match jwk::parse(jwk, secrets) {
                 Ok(key) => keys.push(key),
                 Err(reason) => {
                     let kid = jwk::kid(jwk).map(str::to_owned);

@@ -17,7 +17,7 @@ pub const PASSWORD_MAX_BYTES: usize = 512;
 
 /// The users of one htpasswd file: names and password hashes.
 ///
-/// Immutable: a reload makes a new table. [`Users::verify`] takes up to a second of processor time,
+/// Immutable: a reload makes a new table. [`Users::verify`] takes up to two seconds of processor time,
 /// so call it from a bounded pool of threads, and ask [`SuccessCache`](crate::SuccessCache) first.
 pub struct Users {
     entries: Vec<Entry>,
@@ -42,8 +42,8 @@ pub enum Verdict {
     WrongPassword,
     /// No user has this name.
     UnknownUser,
-    /// The password is longer than the hash can verify: 72 bytes for bcrypt, otherwise
-    /// [`PASSWORD_MAX_BYTES`].
+    /// The password is longer than the hash can verify: 72 bytes for bcrypt, 128 to 512 for
+    /// SHA-crypt (the more rounds, the fewer), otherwise [`PASSWORD_MAX_BYTES`].
     PasswordTooLong,
 }
 

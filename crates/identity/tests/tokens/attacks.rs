@@ -2,7 +2,7 @@
 
 use aws_lc_rs::hmac::HMAC_SHA256;
 use aws_lc_rs::signature::KeyPair as _;
-use identity::{Denied, KeySet};
+use identity::{Denied, KeySet, Secrets};
 
 use crate::signing::{CLAIMS, Signers, encoded, hmac, key_set, verify};
 
@@ -90,6 +90,14 @@ fn the_header_does_not_choose_the_algorithm_of_a_key() {
     {
         let token = signers.token(algorithm, &format!(r#","kid":"{kid}""#), CLAIMS);
         assert_eq!(verify(&token, &keys), Err(Denied::Algorithm), "{algorithm} with {kid}");
+    }
+    // Ed25519 has two names for one algorithm (RFC 9864).
+    for more in ["", r#","alg":"EdDSA""#, r#","alg":"Ed25519""#] {
+        let keys = key_set(&[signers.ed_jwk(more)]);
+        for name in ["EdDSA", "Ed25519"] {
+            let token = signers.signed("EdDSA", &format!(r#"{{"alg":"{name}"}}"#), CLAIMS);
+            assert!(verify(&token, &keys).is_ok(), "{name}");
+        }
     }
     // A key with `alg` serves no other algorithm, though its type would.
     let only_rs256 = key_set(&[signers.rsa_jwk(r#","alg":"RS256""#)]);
@@ -351,6 +359,6 @@ fn a_key_of_another_set_does_not_help() {
     for algorithm in ["RS256", "PS256", "ES256", "EdDSA"] {
         assert_eq!(verify(&one.token(algorithm, "", CLAIMS), &other.all()), Err(Denied::Signature));
     }
-    let empty = KeySet::parse(br#"{"keys":[]}"#, true);
+    let empty = KeySet::parse(br#"{"keys":[]}"#, Secrets::Accepted);
     assert!(empty.is_err());
 }

@@ -1,6 +1,6 @@
 //! Examples of the specifications, and tokens of other libraries (`data/tokens.txt`).
 
-use identity::{Claim, Denied, KeySet, Rules, token};
+use identity::{Claim, Denied, KeySet, Rules, Secrets, token};
 
 use crate::signing::{encoded, rules, verify};
 
@@ -41,7 +41,7 @@ const ED25519_KEY: &str =
     r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
 
 fn keys(text: &str) -> KeySet {
-    KeySet::parse(text.as_bytes(), true).unwrap()
+    KeySet::parse(text.as_bytes(), Secrets::Accepted).unwrap()
 }
 
 #[test]
@@ -110,6 +110,6 @@ fn symmetric_algorithms_are_off_unless_asked_for() {
         Err(Denied::Algorithm)
     );
     assert!(token::verify(A3, &keys(A3_KEY), &Rules::default(), YEAR_2011_S).is_ok());
-    assert!(KeySet::parse(A1_KEY.as_bytes(), false).is_err());
+    assert!(KeySet::parse(A1_KEY.as_bytes(), Secrets::Skipped).is_err());
     assert_eq!(encoded(b"\xff\xfe"), "__4");
 }

@@ -2,15 +2,15 @@
 
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{KeyPair as _, RsaKeyPair};
-use identity::KeySet;
 use identity::keys::{KEY_SET_MAX_BYTES, KEYS_MAX};
+use identity::{KeySet, Secrets};
 
 use crate::signing::{CLAIMS, Signers, encoded, key_set, rsa_numbers, verify};
 
 /// Returns why the only key of a set is refused.
 fn refused(key: &str) -> String {
     let set = format!(r#"{{"keys":[{key}]}}"#);
-    KeySet::parse(set.as_bytes(), true)
+    KeySet::parse(set.as_bytes(), Secrets::Accepted)
         .err()
         .unwrap_or_else(|| panic!("accepted: {key}"))
         .to_string()
@@ -108,7 +108,7 @@ fn points_must_be_on_their_curve() {
 fn secrets_are_used_only_if_allowed_and_long_enough_for_the_hash() {
     let signers = Signers::new();
     let set = format!(r#"{{"keys":[{}]}}"#, signers.secret_jwk(""));
-    let refusal = KeySet::parse(set.as_bytes(), false).unwrap_err().to_string();
+    let refusal = KeySet::parse(set.as_bytes(), Secrets::Skipped).unwrap_err().to_string();
     assert!(refusal.contains("symmetric"), "{refusal}");
     // 40 bytes are enough for SHA-256 only.
     let short = encoded(&signers.secret[..40]);
@@ -157,11 +157,14 @@ fn sets_that_are_no_sets_are_refused() {
         "<!DOCTYPE html><title>Sign in</title>".to_owned(),
         format!(r#"{{"keys":[{key}],"x":"{}"}}"#, "x".repeat(KEY_SET_MAX_BYTES)),
     ] {
-        let error = KeySet::parse(set.as_bytes(), true).expect_err(&set).to_string();
+        let error = KeySet::parse(set.as_bytes(), Secrets::Accepted).expect_err(&set).to_string();
         assert!(error.starts_with("the key set ") && error.len() < 200, "{error}");
     }
     // Other members of the set are ignored (RFC 7517 section 5).
-    assert!(KeySet::parse(format!(r#"{{"a":[1],"keys":[{key}]}}"#).as_bytes(), true).is_ok());
+    assert!(
+        KeySet::parse(format!(r#"{{"a":[1],"keys":[{key}]}}"#).as_bytes(), Secrets::Accepted)
+            .is_ok()
+    );
 }
 
 #[test]

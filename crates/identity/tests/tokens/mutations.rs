@@ -1,6 +1,6 @@
 //! Random changes of tokens and key sets: none is accepted, none makes the program fail.
 
-use identity::{KeySet, Users, authorization};
+use identity::{KeySet, Secrets, Users, authorization};
 
 use crate::signing::{NOW_S, Signers, rules, verify};
 
@@ -104,7 +104,7 @@ fn changed_key_sets_and_htpasswd_files_are_read_or_refused_without_failing() {
     for _ in 0..2_000 {
         let mut changed = set.to_vec();
         mutate(&mut random, &mut changed, set);
-        if let Ok(keys) = KeySet::parse(&changed, true) {
+        if let Ok(keys) = KeySet::parse(&changed, Secrets::Accepted) {
             assert!((1..=26).contains(&(keys.len() + keys.skipped().len())));
         }
         let mut changed = file.to_vec();

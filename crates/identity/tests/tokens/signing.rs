@@ -9,7 +9,7 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use identity::{Claims, Denied, KeySet, Rules, token};
+use identity::{Claims, Denied, KeySet, Rules, Secrets, token};
 
 /// 2023-11-14, when the tests' tokens are valid.
 pub(crate) const NOW_S: u64 = 1_700_000_000;
@@ -123,7 +123,8 @@ pub(crate) fn encoded(bytes: impl AsRef<[u8]>) -> String {
 }
 
 pub(crate) fn key_set(keys: &[String]) -> KeySet {
-    KeySet::parse(format!(r#"{{"keys":[{}]}}"#, keys.join(",")).as_bytes(), true).unwrap()
+    KeySet::parse(format!(r#"{{"keys":[{}]}}"#, keys.join(",")).as_bytes(), Secrets::Accepted)
+        .unwrap()
 }
 
 /// Rules that accept all algorithms.

@@ -16,7 +16,7 @@ const PASSES_MAX: u32 = 64;
 /// The most lanes accepted. They are computed one after the other.
 const LANES_MAX: u32 = 16;
 
-/// The largest product of memory and passes accepted: about a second of processor time.
+/// The largest product of memory and passes accepted: about two seconds of processor time.
 const WORK_MAX_KIB: u32 = 1024 * 1024;
 
 /// Lengths of salts and hashes that are accepted.

@@ -14,7 +14,7 @@ pub(super) const PASSWORD_MAX_BYTES: usize = 72;
 /// The smallest cost that bcrypt defines.
 const COST_MIN_LOG2: u32 = 4;
 
-/// The largest cost accepted: a verification takes about a second of processor time. Each step
+/// The largest cost accepted: a verification takes one or two seconds of processor time. Each step
 /// doubles it.
 const COST_MAX_LOG2: u32 = 14;
 
@@ -62,8 +62,8 @@ impl BcryptHash {
         }
         if cost > COST_MAX_LOG2 {
             return Err(format!(
-                "the bcrypt cost {cost} is above the maximum of {COST_MAX_LOG2}, which takes a \
-                 second to verify; make the hash again with a lower cost (`htpasswd -B -C 12`)"
+                "the bcrypt cost {cost} is above the maximum of {COST_MAX_LOG2}, which takes \
+                 more than a second to verify; make the hash again with a lower cost (`htpasswd -B -C 12`)"
             ));
         }
         Ok(self)

@@ -52,12 +52,13 @@ impl Hash {
         }
     }
 
-    /// Returns the length of the longest password that this form can verify without ignoring a part
-    /// of it.
+    /// Returns the length of the longest password that this hash can verify without ignoring a part
+    /// of it and without multiplying the cost.
     pub(crate) fn password_max_bytes(&self) -> usize {
         match self {
             Hash::Bcrypt(_) => bcrypt::PASSWORD_MAX_BYTES,
-            Hash::Argon2(_) | Hash::ShaCrypt(_) => super::PASSWORD_MAX_BYTES,
+            Hash::Argon2(_) => super::PASSWORD_MAX_BYTES,
+            Hash::ShaCrypt(hash) => hash.password_max_bytes(),
         }
     }
 

@@ -3,10 +3,16 @@
 
 use sha_crypt::{Params, sha256_crypt, sha512_crypt};
 
+use super::super::PASSWORD_MAX_BYTES;
 use super::{damaged, same};
 
-/// The most rounds accepted: about a second of processor time. passlib's default is 656,000.
+/// The most rounds accepted: one or two seconds of processor time. passlib's default is 656,000.
 const ROUNDS_MAX: u32 = 1_000_000;
+
+/// Every round hashes the password once or twice, so a long one multiplies the cost. The most bytes
+/// that all rounds together hash because of it; passwords of 128 bytes are accepted in any case.
+const PASSWORD_WORK_MAX_BYTES: usize = 128 * ROUNDS_MAX as usize;
+const PASSWORD_ALWAYS_BYTES: usize = 128;
 
 /// The rounds of a hash that does not say how many.
 const ROUNDS_DEFAULT: u32 = 5_000;
@@ -17,6 +23,7 @@ const SALT_MAX_BYTES: usize = 16;
 /// A SHA-crypt hash.
 pub(crate) struct ShaCryptHash {
     is_sha512: bool,
+    rounds: u32,
     params: Params,
     salt: String,
     /// As in the file: comparing texts saves decoding this base64.
@@ -49,11 +56,21 @@ impl ShaCryptHash {
             && hash.len() == length
             && hash.bytes().all(super::is_crypt_letter);
         match Params::new(rounds) {
-            Ok(params) if is_whole => {
-                Ok(ShaCryptHash { is_sha512, params, salt: salt.to_owned(), hash: hash.to_owned() })
-            }
+            Ok(params) if is_whole => Ok(ShaCryptHash {
+                is_sha512,
+                rounds,
+                params,
+                salt: salt.to_owned(),
+                hash: hash.to_owned(),
+            }),
             _ => Err(damaged("SHA-crypt")),
         }
+    }
+
+    /// Returns the length of the longest password that is verified.
+    pub(super) fn password_max_bytes(&self) -> usize {
+        let bytes = PASSWORD_WORK_MAX_BYTES / self.rounds as usize;
+        bytes.clamp(PASSWORD_ALWAYS_BYTES, PASSWORD_MAX_BYTES)
     }
 
     /// Whether `password` has this hash.

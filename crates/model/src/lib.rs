@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
 
+mod acme;
 mod admin;
 mod affinity;
 mod cause;
@@ -27,6 +28,7 @@ mod trial;
 pub mod units;
 mod words;
 
+pub use acme::{Acme, AcmeCertificate, AcmeChallenge, AcmeRenewal, ExternalAccount};
 pub use admin::{Admin, AdminAddress, Metrics, MetricsListener};
 pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
 pub use cause::{Cause, Fault, Page};

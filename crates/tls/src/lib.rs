@@ -5,6 +5,7 @@
 //! either, so the caller checks whether a certificate is valid *today* ([`Facts::validity`]).
 //! (rustls itself reads the clock to verify certificates and to rotate its ticket keys.)
 
+mod challenges;
 mod client;
 mod facts;
 mod identity;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 
+pub use challenges::{ACME_TLS_1, CHALLENGES_PENDING_MAX, Challenges, HTTP_01_PREFIX, Pending};
 pub use client::client;
 pub use facts::{Facts, KeyKind, Validity, certificate, date, facts};
 pub use identity::{certificate_names, common_name, identity};

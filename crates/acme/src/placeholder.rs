@@ -1,0 +1,44 @@
+//! A self-signed certificate, so that a listener can start before its first certificate is issued.
+
+use std::sync::Arc;
+
+use model::{Certificate, Material};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+
+/// The subject, which tells a person who looks at the certificate why it is not trusted.
+const SUBJECT: &str = "Weir: no certificate has been issued yet";
+
+/// Returns a self-signed certificate for `names` with a new key. No client trusts it.
+///
+/// # Errors
+/// One line, if a name cannot stand in a certificate.
+pub fn placeholder(names: &[String]) -> Result<Certificate, String> {
+    let unusable =
+        |error: rcgen::Error| format!("no certificate for {}: {error}", names.join(", "));
+    let mut params = CertificateParams::new(names).map_err(unusable)?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, SUBJECT);
+    let key = KeyPair::generate().map_err(unusable)?;
+    let certificate = params.self_signed(&key).map_err(unusable)?;
+    let material =
+        |text: String| Material { path: "placeholder".into(), bytes: Arc::from(text.into_bytes()) };
+    Ok(Certificate {
+        chain: material(certificate.pem()),
+        key: material(key.serialize_pem()),
+        ocsp: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_can_use_it() {
+        let names = ["a.example".to_owned(), "192.0.2.1".to_owned()];
+        let facts = tls::certificate(&placeholder(&names).unwrap()).unwrap();
+        assert_eq!(facts.names, names);
+        assert!(facts.subject.contains(SUBJECT));
+        assert!(placeholder(&["h\u{f6}st".to_owned()]).unwrap_err().lines().count() == 1);
+    }
+}

@@ -1,0 +1,258 @@
+//! Answers to the challenges of a certificate authority (ACME) that are pending now: key
+//! authorizations for HTTP-01 (RFC 8555 section 8.3) and certificates for TLS-ALPN-01 (RFC 8737).
+//!
+//! Listeners look here for requests and handshakes of an authority. Both tables are empty except
+//! for seconds at a time, and then a lookup costs one atomic load.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rcgen::{CertificateParams, CustomExtension, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::{Mistake, Part, provider};
+
+/// What the path of an HTTP-01 request begins with; the token follows (RFC 8555 section 8.3).
+pub const HTTP_01_PREFIX: &str = "/.well-known/acme-challenge/";
+
+/// The ALPN protocol of TLS-ALPN-01 (RFC 8737 section 6.2).
+pub const ACME_TLS_1: &[u8] = b"acme-tls/1";
+
+/// Maximum number of pending challenges of each kind. An authority accepts at most 100 names in
+/// an order, and orders are made one after the other.
+pub const CHALLENGES_PENDING_MAX: usize = 1024;
+
+/// The digest in the certificate of TLS-ALPN-01: SHA-256.
+const DIGEST_BYTES: usize = 32;
+
+/// The pending challenges, shared between the ACME client, which adds and removes them, and
+/// listeners, which answer them.
+#[derive(Default)]
+pub struct Challenges {
+    http: Table<Arc<str>>,
+    tls: Arc<Table<Arc<CertifiedKey>>>,
+}
+
+/// Answers by token or name. `count` is the table's size, so that looking into an empty table takes
+/// no lock.
+struct Table<V> {
+    count: AtomicUsize,
+    answers: Mutex<HashMap<String, V>>,
+}
+
+/// A pending challenge. Dropping it ends the answers.
+#[must_use = "the challenge is answered as long as this exists"]
+pub struct Pending {
+    end: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Challenges {
+    /// Returns the body for a request whose path is `path`: the key authorization, if the path is
+    /// that of a pending HTTP-01 challenge. The request may come in clear text, for any host; the
+    /// token is random and identifies the challenge. The response's media type is
+    /// `application/octet-stream`.
+    ///
+    /// Takes a lock only if the path begins with [`HTTP_01_PREFIX`] and a challenge is pending.
+    pub fn http(&self, path: &str) -> Option<Arc<str>> {
+        self.http.get(path.strip_prefix(HTTP_01_PREFIX)?)
+    }
+
+    /// Answers the HTTP-01 challenge `token` with `key_authorization` from now on.
+    ///
+    /// # Errors
+    /// The token is not base64url (RFC 8555 section 8.3), or too many challenges are pending.
+    pub fn answer_http(
+        self: &Arc<Self>,
+        token: &str,
+        key_authorization: &str,
+    ) -> Result<Pending, Mistake> {
+        let is_token = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+        if token.is_empty() || !token.bytes().all(is_token) {
+            return Err(Mistake::new(Part::Chain, "the authority's token is not base64url"));
+        }
+        self.http.add(token.to_owned(), key_authorization.into())?;
+        let (challenges, token) = (Arc::clone(self), token.to_owned());
+        Ok(Pending { end: Some(Box::new(move || challenges.http.remove(&token))) })
+    }
+
+    /// Answers the TLS-ALPN-01 challenge for `name`, a DNS name or an IP address, from now on.
+    /// `digest`: the SHA-256 digest of the key authorization.
+    ///
+    /// # Errors
+    /// No certificate can be built for the name, or too many challenges are pending.
+    pub fn answer_tls(self: &Arc<Self>, name: &str, digest: &[u8]) -> Result<Pending, Mistake> {
+        let key = server_name(name);
+        self.tls.add(key.clone(), Arc::new(certificate(name, digest)?))?;
+        let tls = Arc::clone(&self.tls);
+        Ok(Pending { end: Some(Box::new(move || tls.remove(&key))) })
+    }
+
+    /// Returns whether a TLS-ALPN-01 challenge is pending: one atomic load. Only then need a
+    /// listener look at a `ClientHello` before the handshake.
+    pub fn tls_pending(&self) -> bool {
+        !self.tls.is_empty()
+    }
+
+    /// Returns the configuration for the handshake with a client that offers the protocols `alpn`:
+    /// the one of [`Challenges::server`] if it is an authority that validates a pending challenge,
+    /// `normal` otherwise. An authority offers `acme-tls/1` and nothing else (RFC 8737 section 3).
+    ///
+    /// After a handshake with the first, the connection is closed; it carries no data.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn config_for<'a>(
+        &self,
+        mut alpn: impl Iterator<Item = &'a [u8]>,
+        normal: &Arc<ServerConfig>,
+    ) -> Result<Arc<ServerConfig>, Mistake> {
+        let validates = alpn.next() == Some(ACME_TLS_1) && alpn.next().is_none();
+        if validates && self.tls_pending() { self.server() } else { Ok(Arc::clone(normal)) }
+    }
+
+    /// Returns a configuration that negotiates `acme-tls/1` only, and presents only certificates of
+    /// pending challenges: a handshake for another name fails. It requests no client certificate
+    /// and resumes no session, whatever the listener does.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn server(&self) -> Result<Arc<ServerConfig>, Mistake> {
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(rustls::ALL_VERSIONS)
+            .map_err(|error| Mistake::new(Part::Chain, format!("TLS cannot be set up: {error}")))?;
+        let resolver = Arc::new(ByChallenge(Arc::clone(&self.tls)));
+        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+        config.alpn_protocols = vec![ACME_TLS_1.to_vec()];
+        config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+}
+
+/// Returns the server name (SNI) with which `name` is validated, in lower case: for an address,
+/// that of its reverse mapping (RFC 8738 section 6).
+fn server_name(name: &str) -> String {
+    match name.parse() {
+        Ok(IpAddr::V4(address)) => {
+            let [a, b, c, d] = address.octets();
+            format!("{d}.{c}.{b}.{a}.in-addr.arpa")
+        }
+        Ok(IpAddr::V6(address)) => {
+            let nibbles =
+                address.octets().into_iter().rev().flat_map(|byte| [byte & 15, byte >> 4]);
+            let labels: String = nibbles.map(|nibble| format!("{nibble:x}.")).collect();
+            format!("{labels}ip6.arpa")
+        }
+        Err(_) => name.to_ascii_lowercase(),
+    }
+}
+
+/// Builds the certificate of RFC 8737 section 3: self-signed, for exactly this name, with the
+/// digest in the critical extension `acmeIdentifier`.
+fn certificate(name: &str, digest: &[u8]) -> Result<CertifiedKey, Mistake> {
+    let unusable = |why: &dyn fmt::Display| {
+        Mistake::new(Part::Chain, format!("no challenge certificate for {name}: {why}"))
+    };
+    if digest.len() != DIGEST_BYTES {
+        return Err(unusable(&"the digest is not that of SHA-256"));
+    }
+    let mut params = CertificateParams::new([name.to_owned()]).map_err(|error| unusable(&error))?;
+    params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
+    let key = KeyPair::generate().map_err(|error| unusable(&error))?;
+    let certificate = params.self_signed(&key).map_err(|error| unusable(&error))?;
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let signing = provider().key_provider.load_private_key(key).map_err(|e| unusable(&e))?;
+    Ok(CertifiedKey::new(vec![certificate.der().clone()], signing))
+}
+
+impl<V: Clone> Table<V> {
+    fn is_empty(&self) -> bool {
+        // Relaxed: an authority is told that an answer is ready long after it was added.
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    fn get(&self, key: &str) -> Option<V> {
+        if self.is_empty() { None } else { self.lock().get(key).cloned() }
+    }
+
+    /// Replaces an earlier answer.
+    fn add(&self, key: String, answer: V) -> Result<(), Mistake> {
+        let mut answers = self.lock();
+        if answers.len() >= CHALLENGES_PENDING_MAX && !answers.contains_key(&key) {
+            return Err(Mistake::new(Part::Chain, "too many ACME challenges are pending"));
+        }
+        answers.insert(key, answer);
+        self.count.store(answers.len(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn remove(&self, key: &str) {
+        let mut answers = self.lock();
+        answers.remove(key);
+        self.count.store(answers.len(), Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, V>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<V> Default for Table<V> {
+    fn default() -> Table<V> {
+        Table { count: AtomicUsize::new(0), answers: Mutex::default() }
+    }
+}
+
+/// Presents the certificates of pending challenges.
+struct ByChallenge(Arc<Table<Arc<CertifiedKey>>>);
+
+impl ResolvesServerCert for ByChallenge {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        // RFC 8737 section 3: exactly this protocol is offered.
+        let mut offered = hello.alpn()?;
+        if offered.next() != Some(ACME_TLS_1) || offered.next().is_some() {
+            return None;
+        }
+        self.0.get(&hello.server_name()?.to_ascii_lowercase())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            end();
+        }
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pending")
+    }
+}
+
+/// Counts only: tokens and key authorizations belong in no log.
+impl fmt::Debug for Challenges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        f.debug_struct("Challenges")
+            .field("http", &count(&self.http.count))
+            .field("tls", &count(&self.tls.count))
+            .finish()
+    }
+}
+
+impl fmt::Debug for ByChallenge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ByChallenge")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! The challenges of an order: answered, and if they fail, why (RFC 8555 section 7.5).
+
+use instant_acme::{
+    AuthorizationStatus, AuthorizedIdentifier, Challenge, ChallengeHandle, ChallengeStatus,
+    ChallengeType, Order,
+};
+use model::AcmeChallenge;
+use tls::Pending;
+
+use crate::failure::{Failed, Kind, problem_text};
+use crate::text::foreign;
+
+use super::Job;
+
+/// Names whose reasons are told.
+const NAMES_TOLD_MAX: usize = 8;
+
+/// Answers the challenge of every name that is not validated yet, and tells the authority so.
+/// Answers last as long as what is added to `pending`; `tokens`: what no log may show.
+pub(super) async fn begin(
+    job: &Job<'_>,
+    order: &mut Order,
+    pending: &mut Vec<Pending>,
+    tokens: &mut Vec<String>,
+) -> Result<(), Failed> {
+    let kind = match job.settings.challenge {
+        AcmeChallenge::Http01 => ChallengeType::Http01,
+        AcmeChallenge::TlsAlpn01 => ChallengeType::TlsAlpn01,
+    };
+    let failed = |error| Failed::of("cannot fetch a name's authorization", &error);
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization.map_err(failed)?;
+        match authorization.status {
+            AuthorizationStatus::Valid => continue,
+            AuthorizationStatus::Pending => {}
+            // The order has failed; polling it says so, and why.
+            _ => return Ok(()),
+        }
+        let name = authorization.identifier().to_string();
+        let offered: Vec<String> =
+            authorization.challenges.iter().map(|c| word(&c.r#type)).collect();
+        let Some(mut challenge) = authorization.challenge(kind.clone()) else {
+            return Err(not_offered(job.settings.challenge, &name, &offered));
+        };
+        tokens.push(challenge.token.clone());
+        pending.push(answer(job, &name, &challenge)?);
+        // After a restart the authority may be validating already.
+        if challenge.status == ChallengeStatus::Pending {
+            let told = challenge.set_ready().await;
+            told.map_err(|error| Failed::of("the authority did not begin to validate", &error))?;
+        }
+    }
+    Ok(())
+}
+
+fn answer(job: &Job<'_>, name: &str, challenge: &ChallengeHandle<'_>) -> Result<Pending, Failed> {
+    let authorization = challenge.key_authorization();
+    let added = match job.settings.challenge {
+        AcmeChallenge::Http01 => {
+            job.challenges.answer_http(&challenge.token, authorization.as_str())
+        }
+        AcmeChallenge::TlsAlpn01 => {
+            job.challenges.answer_tls(name, authorization.digest().as_ref())
+        }
+    };
+    added.map_err(|mistake| Failed::new(Kind::Local, mistake.message))
+}
+
+/// Returns the names that could not be validated, with the authority's reasons; as many as can be
+/// fetched.
+pub(super) async fn reasons(order: &mut Order) -> Vec<(String, String)> {
+    let mut reasons = Vec::new();
+    let mut authorizations = order.authorizations();
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        if reasons.len() == NAMES_TOLD_MAX || authorization.refresh().await.is_err() {
+            break;
+        }
+        let name = |identifier: AuthorizedIdentifier<'_>| foreign(&identifier.to_string());
+        let error = |challenge: &Challenge| challenge.error.as_ref().map(problem_text);
+        if let Some(why) = authorization.challenges.iter().find_map(error) {
+            reasons.push((name(authorization.identifier()), why));
+        }
+    }
+    reasons
+}
+
+fn not_offered(challenge: AcmeChallenge, name: &str, offered: &[String]) -> Failed {
+    let (wanted, name) = (challenge.as_str(), foreign(name));
+    let offered = foreign(&offered.join(", "));
+    let what = format!("the authority does not offer {wanted} for {name}, only {offered}");
+    Failed::new(Kind::Refused, what)
+}
+
+fn word(kind: &ChallengeType) -> String {
+    match kind {
+        ChallengeType::Http01 => "http-01".to_owned(),
+        ChallengeType::TlsAlpn01 => "tls-alpn-01".to_owned(),
+        ChallengeType::Dns01 => "dns-01".to_owned(),
+        ChallengeType::Unknown(word) => word.clone(),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,212 @@
+//! One order from start to certificate (RFC 8555 section 7.4), or the rest of one that was under
+//! way when the process ended.
+//!
+//! ```text
+//! none ──new order──▶ pending ──challenges──▶ ready ──CSR──▶ processing ──▶ valid ──▶ stored
+//!   ▲                    │                                      │
+//!   └────── invalid, unknown to the authority, or refused ◀─────┘
+//! ```
+//!
+//! The order's URL and the certificate's key are stored before anything depends on them, so at any
+//! moment the process may end: the next attempt continues with what the authority says the order's
+//! state is.
+
+mod challenge;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use instant_acme::{
+    Account, CertificateIdentifier, Error, Identifier, NewOrder, Order, OrderStatus, RetryPolicy,
+};
+use model::{Acme, Certificate, Material};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair};
+use tls::{Challenges, Pending};
+
+use crate::failure::{Failed, Kind};
+use crate::store::{Lock, State, StoredOrder, same_names};
+
+/// How the authority is asked whether an order has advanced: after a quarter of a second, then ever
+/// less often, or as its `Retry-After` says. In total for each of validation and issuance: an order
+/// that takes longer is continued by the next attempt.
+const POLLING: RetryPolicy = RetryPolicy::new()
+    .initial_delay(Duration::from_millis(250))
+    .backoff(1.5)
+    .timeout(Duration::from_secs(180));
+
+/// What an order is for, and what it uses.
+pub(crate) struct Job<'a> {
+    pub(crate) settings: &'a Acme,
+    pub(crate) names: &'a [String],
+    pub(crate) state: &'a State,
+    pub(crate) lock: &'a Lock,
+    pub(crate) challenges: &'a Arc<Challenges>,
+    /// The certificate that is replaced (RFC 9773 section 5).
+    pub(crate) replaces: Option<&'a CertificateIdentifier<'static>>,
+}
+
+impl Job<'_> {
+    /// Obtains the certificate and stores it.
+    pub(crate) async fn run(&self, account: &Account) -> Result<(), Failed> {
+        let (mut order, key) = match self.under_way(account).await? {
+            Some(found) => found,
+            None => self.new_order(account).await?,
+        };
+        let result = self.complete(&mut order, &key).await;
+        // A certificate or a refusal ends the order; after anything else it is continued.
+        if result.as_ref().is_ok() || result.as_ref().is_err_and(|e| !e.leaves_the_order()) {
+            self.state.forget_order(self.lock, self.names);
+        }
+        result
+    }
+
+    /// Returns the order that was under way, if it can still become a certificate.
+    async fn under_way(&self, account: &Account) -> Result<Option<(Order, KeyPair)>, Failed> {
+        let stored = match self.state.order(self.names) {
+            Ok(None) => return Ok(None),
+            Ok(Some(stored)) => stored,
+            Err(error) => {
+                tracing::warn!(%error, "an ACME order is started again");
+                self.state.forget_order(self.lock, self.names);
+                return Ok(None);
+            }
+        };
+        let found = account.order(stored.url).await;
+        let failed = match (found, KeyPair::from_pem(&stored.key)) {
+            (Ok(mut order), Ok(key)) => {
+                if order.state().status != OrderStatus::Invalid {
+                    return Ok(Some((order, key)));
+                }
+                None
+            }
+            (Err(error), _) => Some(Failed::of("cannot continue an ACME order", &error)),
+            _ => None,
+        };
+        match failed {
+            // The authority cannot say now what the order's state is.
+            Some(failed) if failed.leaves_the_order() => Err(failed),
+            _ => {
+                self.state.forget_order(self.lock, self.names);
+                Ok(None)
+            }
+        }
+    }
+
+    async fn new_order(&self, account: &Account) -> Result<(Order, KeyPair), Failed> {
+        let identifiers: Vec<Identifier> = self.names.iter().map(identifier).collect();
+        let plain = || {
+            let wanted = NewOrder::new(&identifiers);
+            match &self.settings.profile {
+                Some(profile) => wanted.profile(profile),
+                None => wanted,
+            }
+        };
+        let failed = |error: &Error| Failed::of("the order was not accepted", error);
+        let ordered = match self.replaces {
+            None => account.new_order(&plain()).await,
+            Some(replaced) => {
+                match account.new_order(&plain().replaces(replaced.clone())).await {
+                    // `replaces` is a favour: an authority that does not know the certificate, or
+                    // has its replacement already (RFC 9773 section 7.4), accepts an order without.
+                    Err(error) if !failed(&error).leaves_the_order() => {
+                        tracing::debug!(%error, "an order that replaces a certificate was refused");
+                        account.new_order(&plain()).await
+                    }
+                    other => other,
+                }
+            }
+        };
+        let order = ordered.map_err(|error| failed(&error))?;
+        let key = KeyPair::generate().map_err(|error| no_csr(&error))?;
+        let stored = StoredOrder { url: order.url().to_owned(), key: key.serialize_pem() };
+        self.state.put_order(self.lock, self.names, &stored)?;
+        Ok((order, key))
+    }
+
+    /// Takes the order from whatever state it is in to a stored certificate.
+    async fn complete(&self, order: &mut Order, key: &KeyPair) -> Result<(), Failed> {
+        if order.state().status == OrderStatus::Pending {
+            self.validate(order).await?;
+        }
+        if order.state().status == OrderStatus::Ready {
+            let csr = self.csr(key)?;
+            let finalised = order.finalize_csr(&csr).await;
+            finalised.map_err(|error| Failed::of("the certificate was not issued", &error))?;
+        }
+        // Without this, a certificate that is there already would cost another poll.
+        let issued = match order.state().status {
+            OrderStatus::Valid => order.certificate().await.map(Option::unwrap_or_default),
+            _ => order.poll_certificate(&POLLING).await,
+        };
+        let chain = issued.map_err(|error| Failed::of("the certificate was not issued", &error))?;
+        let pem = self.checked(&key.serialize_pem(), &chain)?;
+        Ok(self.state.put_certificate(self.lock, self.names, &pem)?)
+    }
+
+    /// Answers the challenges of all names and waits until the order is ready.
+    async fn validate(&self, order: &mut Order) -> Result<(), Failed> {
+        let mut pending: Vec<Pending> = Vec::new();
+        let mut tokens = Vec::new();
+        let begun = challenge::begin(self, order, &mut pending, &mut tokens).await;
+        let polled = match begun {
+            Ok(()) => order.poll_ready(&POLLING).await,
+            Err(failed) => return Err(failed),
+        };
+        let mut failed = match polled {
+            Ok(OrderStatus::Invalid) => {
+                Failed::new(Kind::Refused, "the authority could not validate every name")
+            }
+            Ok(_) => return Ok(()),
+            Err(error) => Failed::of("the authority could not validate every name", &error),
+        };
+        if !failed.leaves_the_order() {
+            failed.names = challenge::reasons(order).await;
+        }
+        // An authority quotes the token; it is not to be logged.
+        for token in &tokens {
+            failed.what = failed.what.replace(token.as_str(), "TOKEN");
+            for (_, why) in &mut failed.names {
+                *why = why.replace(token.as_str(), "TOKEN");
+            }
+        }
+        Err(failed)
+    }
+
+    fn csr(&self, key: &KeyPair) -> Result<Vec<u8>, Failed> {
+        let mut params = CertificateParams::new(self.names).map_err(|error| no_csr(&error))?;
+        params.distinguished_name = DistinguishedName::new();
+        let csr = params.serialize_request(key).map_err(|error| no_csr(&error))?;
+        Ok(csr.der().to_vec())
+    }
+
+    /// Returns key and chain in one text, if they are a usable certificate for the names.
+    fn checked(&self, key: &str, chain: &str) -> Result<String, Failed> {
+        let unusable = |why: String| {
+            Failed::new(
+                Kind::Refused,
+                format!("the authority issued an unusable certificate: {why}"),
+            )
+        };
+        let pem = format!("{key}{chain}");
+        let material = Material { path: "issued".into(), bytes: pem.as_bytes().into() };
+        let certificate = Certificate { chain: material.clone(), key: material, ocsp: None };
+        let facts = tls::certificate(&certificate).map_err(|mistake| unusable(mistake.message))?;
+        if !same_names(&facts.names, self.names) {
+            return Err(unusable("it is for other names".to_owned()));
+        }
+        Ok(pem)
+    }
+}
+
+fn no_csr(error: &rcgen::Error) -> Failed {
+    Failed::new(Kind::Local, format!("cannot request a certificate for these names: {error}"))
+}
+
+/// Converts a name: an IP address (RFC 8738) or a DNS name.
+fn identifier(name: &String) -> Identifier {
+    match name.parse::<IpAddr>() {
+        Ok(address) => Identifier::Ip(address),
+        Err(_) => Identifier::Dns(name.clone()),
+    }
+}

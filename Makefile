@@ -4,8 +4,8 @@
 #   make test   install what the tests need from Debian's packages, then run them (15 minutes at most)
 #   make check  format, lints, and the dependencies between crates
 #   make prove  long runs and failures under load, fuzzing, licences; judged by counts alone
-#               (15 minutes; PROVE=long runs the full lengths). Go, Node and Java are needed for one test,
-#               which is left out without them
+#               (15 minutes; PROVE=long runs the full lengths). Some tests need Go, one of them Node and Java;
+#               they are left out without
 #   make measure everything judged by time or CPU, against HAProxy, wrk and tshark: needs a quiet
 #               machine (half an hour); ends with a table of targets and results; not part of CI
 #   make race   compare with HAProxy, nginx and Envoy: CPU, latency, memory (half an hour)
@@ -25,7 +25,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target in `make prove`; three times as long with PROVE=long.
 FUZZ_SECONDS ?= $(if $(filter long,$(PROVE)),60,20)
 
-.PHONY: help run test check prove measure race lab interop soak deny peers
+.PHONY: help run test check prove measure race lab interop soak deny peers pebble
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -38,6 +38,9 @@ run:
 
 peers:
 	@scripts/install-test-peers
+
+pebble:
+	@scripts/install-pebble
 
 # nextest runs the tests, each in a process of its own, as .config/nextest.toml says. The whole
 # workspace is built first and by one command, so that the tests of the whole program find one fresh
@@ -60,7 +63,7 @@ deny:
 	@"$$(scripts/tool cargo-deny)" --all-features check --hide-inclusion-graph licenses bans sources
 
 # Counts do not depend on the last tenth of speed: thin link-time optimisation will do.
-prove: peers deny
+prove: peers deny pebble
 	@nextest=$$(scripts/tool cargo-nextest)
 	$(CARGO) build --profile prove --package weir
 	WEIR_BIN=$(CURDIR)/target/prove/weir "$$nextest" nextest run --profile long --workspace --run-ignored only -E 'binary(/^prove_/)'

@@ -100,13 +100,11 @@ impl Manager {
             Ok(Done::Held) => self.schedule.held_by_another(index, now_s()),
             Ok(Done::Found(stored)) => {
                 self.use_certificate(index, *stored, Source::AnotherProcess);
-                self.publish(None);
             }
             Ok(Done::Issued) => match self.state.certificate(self.names(index)) {
                 Ok(Some(stored)) => {
                     self.schedule.authority_works();
                     self.use_certificate(index, stored, Source::Issued);
-                    self.publish(None);
                 }
                 Ok(None) => {
                     self.failed(index, &Failed::new(Kind::Local, "the certificate's file is gone"))
@@ -214,6 +212,7 @@ impl Manager {
         if let Some(current) = self.current.get_mut(index) {
             *current = Some(stored.clone());
         }
+        self.publish(None);
         (self.events)(Event::Certificate(Update { index, stored, source }));
     }
 
@@ -231,8 +230,8 @@ impl Manager {
             failures: self.schedule.failures(index),
             valid_until_s: current.map(|stored| stored.facts.not_after),
         };
-        (self.events)(Event::Failed(failure.clone()));
-        self.publish(Some(failure));
+        self.publish(Some(failure.clone()));
+        (self.events)(Event::Failed(failure));
     }
 
     /// Publishes the state of all certificates; `failure`: what has just failed.

@@ -146,7 +146,8 @@ fn server_name(name: &str) -> String {
         Ok(IpAddr::V6(address)) => {
             let nibbles =
                 address.octets().into_iter().rev().flat_map(|byte| [byte & 15, byte >> 4]);
-            let labels: String = nibbles.map(|nibble| format!("{nibble:x}.")).collect();
+            let digits = nibbles.filter_map(|nibble| char::from_digit(nibble.into(), 16));
+            let labels: String = digits.flat_map(|digit| [digit, '.']).collect();
             format!("{labels}ip6.arpa")
         }
         Err(_) => name.to_ascii_lowercase(),

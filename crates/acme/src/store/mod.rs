@@ -249,8 +249,8 @@ fn file_name(shown: &str, whole: &str) -> String {
     let name: String =
         name.map(|(index, c)| if c == '.' && index > 0 { c } else { harmless(c) }).collect();
     let digest = digest(&SHA256, whole.as_bytes());
-    let digest: String = digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("{name}-{digest}")
+    let eight = digest.as_ref().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    format!("{name}-{eight:016x}")
 }
 
 /// Returns a file's bytes, and when it was modified; `None`: it does not exist.

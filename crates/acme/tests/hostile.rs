@@ -1,0 +1,197 @@
+//! Directories that misbehave: every wait and size is bounded, and the message says what is wrong.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acme::{Event, StartError, State};
+use model::{Acme, ExternalAccount};
+use support::{Folder, Pki, Running, https, material, settings};
+use tls::Challenges;
+
+fn answer(status: &str, fields: &str, body: &str) -> Option<Vec<u8>> {
+    let length = body.len();
+    Some(
+        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{fields}\r\n{body}").into_bytes(),
+    )
+}
+
+/// A directory whose resources are at `port`.
+fn directory(port: u16) -> String {
+    let url = |path: &str| format!("\"{path}\":\"https://localhost:{port}/{path}\"");
+    let all = ["newNonce", "newAccount", "newOrder", "revokeCert", "keyChange"].map(url);
+    format!("{{{}}}", all.join(","))
+}
+
+fn of(folder: &Folder, pki: &Pki, port: u16) -> Acme {
+    let url = format!("https://localhost:{port}/dir");
+    settings(&url, &pki.ca, &folder.0.join("state"), &["a.example"])
+}
+
+#[test]
+fn answers_of_no_acme_server_are_failures_with_a_reason() {
+    let (folder, pki) = (Folder::new("answers"), Pki::new());
+    let long = "x".repeat(300_000);
+    for (bytes, said) in [
+        (answer("200 OK", "", "<html>"), "not that of an ACME server"),
+        (answer("200 OK", "", "{\"newNonce\":"), "not that of an ACME server"),
+        (answer("200 OK", "", &long), "more than 262144 bytes"),
+        (answer("404 Not Found", "", "nothing"), "answered 404; is it the URL"),
+        (
+            answer("301 Moved", "Location: https://b.example/\r\n", ""),
+            "redirects to https://b.example/",
+        ),
+        (answer("500 Oops", "Content-Type: application/problem+json\r\n", "{}"), "answered 500"),
+        (Some(b"\x00\x01\x02\x03\r\n\r\n".to_vec()), "not a valid HTTP response"),
+    ] {
+        let server = https(0, &pki, move |_| bytes.clone());
+        let mut running = Running::start(&of(&folder, &pki, server.port), &Arc::default());
+        let failure = running.failure();
+        assert!(failure.what.contains(said), "{said}: {failure}");
+        assert_eq!(failure.names, ["a.example"]);
+        assert_eq!((failure.failures, failure.valid_until_s), (1, None));
+        let now_s = os::clock::wall().as_secs().cast_signed();
+        assert!((10..=60).contains(&(failure.retry_at_s - now_s)), "{failure:?}");
+        assert_eq!(failure.to_string().lines().count(), 1);
+        assert_eq!(running.handle.status()[0].failure.as_ref(), Some(&failure));
+        running.handle.stop();
+    }
+}
+
+#[test]
+fn retry_after_is_respected_within_a_day_whatever_its_size() {
+    let (folder, pki) = (Folder::new("retry"), Pki::new());
+    for (value, wait_s) in [("7200", 7200), ("18446744073709551615", 86400)] {
+        let fields = format!("Retry-After: {value}\r\n");
+        let server = https(0, &pki, move |_| answer("503 Busy", &fields, ""));
+        let mut running = Running::start(&of(&folder, &pki, server.port), &Arc::default());
+        let failure = running.failure();
+        let left_s = failure.retry_at_s - os::clock::wall().as_secs().cast_signed();
+        assert!((wait_s - 60..=wait_s).contains(&left_s), "{value}: {left_s}");
+        running.handle.stop();
+    }
+}
+
+#[test]
+fn problems_are_quoted_in_one_line_without_control_characters() {
+    let (folder, pki) = (Folder::new("problem"), Pki::new());
+    let detail = format!("no\\r\\n\\u001b[31mERROR forged line {}", "y".repeat(5000));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let _server = https(port, &pki, move |request| match request {
+        _ if request.starts_with("GET /dir ") => answer("200 OK", "", &directory(port)),
+        _ if request.starts_with("HEAD ") => {
+            Some(b"HTTP/1.1 200 OK\r\nReplay-Nonce: n1\r\nContent-Length: 0\r\n\r\n".to_vec())
+        }
+        _ => {
+            let kind = "urn:ietf:params:acme:error:unauthorized";
+            let body = format!("{{\"type\":\"{kind}\",\"detail\":\"{detail}\"}}");
+            answer("403 Forbidden", "Content-Type: application/problem+json\r\n", &body)
+        }
+    });
+    let mut running = Running::start(&of(&folder, &pki, port), &Arc::default());
+    let line = running.failure().to_string();
+    assert!(line.contains("(unauthorized)") && line.len() < 700, "{line}");
+    assert!(!line.chars().any(char::is_control), "{line:?}");
+    running.handle.stop();
+}
+
+#[test]
+fn a_nonce_that_is_always_refused_ends_the_attempt() {
+    let (folder, pki) = (Folder::new("nonce"), Pki::new());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let _server = https(port, &pki, move |request| match request {
+        _ if request.starts_with("GET /dir ") => answer("200 OK", "", &directory(port)),
+        _ if request.starts_with("HEAD ") => {
+            Some(b"HTTP/1.1 200 OK\r\nReplay-Nonce: n1\r\nContent-Length: 0\r\n\r\n".to_vec())
+        }
+        _ => {
+            let fields = "Content-Type: application/problem+json\r\nReplay-Nonce: n2\r\n";
+            answer("400 Bad", fields, "{\"type\":\"urn:ietf:params:acme:error:badNonce\"}")
+        }
+    });
+    let mut running = Running::start(&of(&folder, &pki, port), &Arc::default());
+    assert!(running.failure().what.contains("badNonce"));
+    running.handle.stop();
+}
+
+#[test]
+fn a_directory_that_never_answers_does_not_delay_a_stop() {
+    let (folder, pki) = (Folder::new("hangs"), Pki::new());
+    let server = https(0, &pki, |_| None);
+    let mut running = Running::start(&of(&folder, &pki, server.port), &Arc::default());
+    let served = Arc::clone(&server.served);
+    support::wait_for("a connection", || served.load(std::sync::atomic::Ordering::Relaxed) > 0);
+    assert!(running.event(Duration::from_millis(200)).is_none());
+    let begun = os::clock::now();
+    running.handle.stop();
+    assert!(os::clock::now().since(begun) < Duration::from_secs(2));
+}
+
+#[test]
+fn a_directory_that_is_not_there_or_not_trusted_is_said() {
+    let (folder, pki) = (Folder::new("trust"), Pki::new());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut running = Running::start(&of(&folder, &pki, port), &Arc::default());
+    let what = running.failure().what;
+    assert!(what.contains(&format!("cannot connect to localhost:{port}")), "{what}");
+    running.handle.stop();
+
+    let server = https(0, &pki, move |_| answer("200 OK", "", "{}"));
+    let other = Pki::new();
+    let mut running = Running::start(&of(&folder, &other, server.port), &Arc::default());
+    let what = running.failure().what;
+    assert!(what.contains("name the CA that issued its server's certificate"), "{what}");
+    running.handle.stop();
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_at_the_start() {
+    let (folder, pki) = (Folder::new("refused"), Pki::new());
+    let refused = |change: fn(&mut Acme)| {
+        let mut settings = of(&folder, &pki, 1);
+        change(&mut settings);
+        let state = State::open(&settings, None).unwrap();
+        let events = Box::new(|_: Event| ());
+        let error = acme::start(Arc::new(settings), state, Arc::<Challenges>::default(), events);
+        match error {
+            Err(StartError::Settings(line)) => line,
+            other => panic!("{other:?}"),
+        }
+    };
+    let line = refused(|settings| settings.directory = "http://localhost/dir".into());
+    assert!(line.contains("must be https"), "{line}");
+    let line = refused(|settings| settings.ca = material("ca.pem", "not PEM"));
+    assert!(line.contains("ca.pem"), "{line}");
+    let line = refused(|settings| {
+        let hmac_key = material("eab.key", "SECRET+");
+        settings.external_account = Some(ExternalAccount { key_id: "kid".into(), hmac_key });
+    });
+    assert!(line.contains("eab.key") && !line.contains("SECRET"), "{line}");
+}
+
+#[test]
+fn a_damaged_certificate_is_reported_and_ordered_again() {
+    let (folder, pki) = (Folder::new("damaged"), Pki::new());
+    let server = https(0, &pki, |_| answer("503 Busy", "", ""));
+    let settings = of(&folder, &pki, server.port);
+    State::open(&settings, None).unwrap();
+    let state = std::fs::read_dir(&settings.state).unwrap().next().unwrap().unwrap().path();
+    // Named as the manager names it: found by starting once with a stored certificate elsewhere.
+    let mut running = Running::start(&settings, &Arc::default());
+    running.failure();
+    running.handle.stop();
+    std::fs::write(state.join("account.json"), "{").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(state.join("account.json"), mode).unwrap();
+    let mut running = Running::start(&settings, &Arc::default());
+    let Some(Event::Ignored(line)) = running.event(support::PATIENCE) else {
+        panic!("it is not reported");
+    };
+    assert!(line.contains("account.json") && line.contains("damaged"), "{line}");
+    running.failure();
+    assert!(state.join("account.json.old").exists());
+    running.handle.stop();
+}

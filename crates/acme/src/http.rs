@@ -108,9 +108,9 @@ impl HttpClient for Http {
         let calls = self.calls.clone();
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
-            let stopped = |_| Error::Other(Box::new(HttpError::Stopped));
-            calls.send(Call { request, reply }).await.map_err(|_| stopped(()))?;
-            let answer = answer.await.map_err(|_| stopped(()))?;
+            let stopped = || Error::Other(Box::new(HttpError::Stopped));
+            calls.send(Call { request, reply }).await.map_err(|_| stopped())?;
+            let answer = answer.await.map_err(|_| stopped())?;
             answer.map_err(|error| Error::Other(Box::new(error)))
         })
     }

@@ -107,7 +107,7 @@ impl Manager {
                     self.use_certificate(index, stored, Source::Issued);
                 }
                 Ok(None) => {
-                    self.failed(index, &Failed::new(Kind::Local, "the certificate's file is gone"))
+                    self.failed(index, &Failed::new(Kind::Local, "the certificate's file is gone"));
                 }
                 Err(error) => self.failed(index, &error.into()),
             },

@@ -191,7 +191,7 @@ impl Scene {
                 method: "POST",
                 path: "/set-renewal-info/",
                 host: "localhost",
-                fields: &[],
+                fields: &[("User-Agent".to_owned(), "test".to_owned())],
                 body: body.as_bytes(),
             };
             connection.exchange(&request, &limits).await.unwrap()
@@ -200,10 +200,19 @@ impl Scene {
     }
 }
 
+/// An answer about a renewal: it is overdue.
+const PAST: &str =
+    r#"{"suggestedWindow": {"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}}"#;
+
 /// Every file below `folder`.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// Returns whether an order is under way in a state directory.
+fn is_under_way(state: &Path) -> bool {
+    files(state).iter().any(|file| file.extension().is_some_and(|e| e == "order"))
 }
 
 /// The chain, without the key before it.
@@ -360,9 +369,7 @@ fn the_authority_brings_a_renewal_forward() {
     assert!(!status.renewal_by_authority && status.failure.is_none());
     running.handle.stop();
 
-    let past =
-        r#"{"suggestedWindow": {"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}}"#;
-    scene.set_renewal_info(&text(&first), past);
+    scene.set_renewal_info(&text(&first), PAST);
     let mut running = scene.run(&settings);
     assert_eq!(running.certificate().source, Source::Stored);
     let second = running.issued();
@@ -394,9 +401,7 @@ fn a_name_that_fails_is_named_and_the_old_certificate_stays() {
     running.handle.stop();
 
     // Nothing answers any more, and the renewal is due.
-    let past =
-        r#"{"suggestedWindow": {"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}}"#;
-    scene.set_renewal_info(&text(&first), past);
+    scene.set_renewal_info(&text(&first), PAST);
     age(&settings);
     let empty = Arc::<Challenges>::default();
     scene.listeners.remove(0);
@@ -497,9 +502,7 @@ fn an_order_is_continued_after_a_kill_at_any_moment() {
         let mut first = start_child(&scene, &settings, scene.ports.http);
         let state = State::open(&settings, None).unwrap();
         let folder = settings.state.clone();
-        wait_for("an order", || {
-            files(&folder).iter().any(|file| file.extension().is_some_and(|e| e == "order"))
-        });
+        wait_for("an order", || is_under_way(&folder));
         #[allow(clippy::disallowed_methods, reason = "the moment of the kill is random")]
         std::thread::sleep(Duration::from_millis(rng.u64(0..3000)));
         first.kill();
@@ -523,7 +526,7 @@ fn an_order_is_continued_after_a_kill_at_any_moment() {
         println!("round {round}: {:?} after {took:?}, before: {issued_before}", update.source);
         assert_eq!(update.source == Source::Stored, issued_before);
         running.handle.stop();
-        assert!(files(&settings.state).iter().all(|f| f.extension().is_none_or(|e| e != "order")));
+        assert!(!is_under_way(&settings.state));
         drop(listener);
     }
 }
@@ -538,9 +541,7 @@ fn two_processes_with_one_state_directory_order_once() {
         // only if it orders, so the child starts second.
         let mut running = scene.run(&settings);
         let folder = settings.state.clone();
-        wait_for("an order", || {
-            files(&folder).iter().any(|file| file.extension().is_some_and(|e| e == "order"))
-        });
+        wait_for("an order", || is_under_way(&folder));
         let child = start_child(&scene, &settings, 0);
         let update = running.issued();
         wait_for("the other process", || child.written().contains("CHILD "));
@@ -560,9 +561,7 @@ fn a_stop_in_the_middle_of_an_order_is_prompt_and_the_order_goes_on() {
     for _ in 0..3 {
         let running = scene.run(&settings);
         let folder = settings.state.clone();
-        wait_for("an order", || {
-            files(&folder).iter().any(|file| file.extension().is_some_and(|e| e == "order"))
-        });
+        wait_for("an order", || is_under_way(&folder));
         let begun = os::clock::now();
         running.handle.stop();
         let took = os::clock::now().since(begun);

@@ -94,7 +94,7 @@ impl Job<'_> {
     }
 
     async fn new_order(&self, account: &Account) -> Result<(Order, KeyPair), Failed> {
-        let identifiers: Vec<Identifier> = self.names.iter().map(identifier).collect();
+        let identifiers: Vec<Identifier> = self.names.iter().map(|name| identifier(name)).collect();
         let plain = || {
             let wanted = NewOrder::new(&identifiers);
             match &self.settings.profile {
@@ -204,9 +204,9 @@ fn no_csr(error: &rcgen::Error) -> Failed {
 }
 
 /// Converts a name: an IP address (RFC 8738) or a DNS name.
-fn identifier(name: &String) -> Identifier {
+fn identifier(name: &str) -> Identifier {
     match name.parse::<IpAddr>() {
         Ok(address) => Identifier::Ip(address),
-        Err(_) => Identifier::Dns(name.clone()),
+        Err(_) => Identifier::Dns(name.to_owned()),
     }
 }

@@ -63,6 +63,7 @@ pub(crate) enum Scope {
 
 /// The certificate in use.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_field_names, reason = "each name ends in its unit")]
 pub(crate) struct Lifetime {
     pub(crate) not_before_s: i64,
     pub(crate) not_after_s: i64,
@@ -236,16 +237,13 @@ impl Current {
         let Lifetime { not_before_s, not_after_s, stored_s } = self.lifetime;
         let lifetime_s = not_after_s.saturating_sub(not_before_s).max(0);
         let part = |share: f64| (lifetime_s as f64 * share) as i64;
-        let due_s = match self.window {
-            Some(Window { start_s, end_s }) => {
-                let length_s = end_s.saturating_sub(start_s);
-                let wish_s = start_s.saturating_add((length_s as f64 * self.draw) as i64);
-                wish_s.min(not_before_s.saturating_add(part(RENEWED_AT_LATEST)))
-            }
-            None => {
-                let share = f64::from(renewal.after_permille) / 1000.0 - self.draw * SPREAD;
-                not_before_s.saturating_add(part(share))
-            }
+        let due_s = if let Some(Window { start_s, end_s }) = self.window {
+            let length_s = end_s.saturating_sub(start_s);
+            let wish_s = start_s.saturating_add((length_s as f64 * self.draw) as i64);
+            wish_s.min(not_before_s.saturating_add(part(RENEWED_AT_LATEST)))
+        } else {
+            let share = f64::from(renewal.after_permille) / 1000.0 - self.draw * SPREAD;
+            not_before_s.saturating_add(part(share))
         };
         due_s.max(stored_s.saturating_add(RENEWALS_APART_MIN_S.min(lifetime_s / 10)))
     }

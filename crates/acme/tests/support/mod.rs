@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
+use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -123,7 +124,7 @@ impl Running {
     pub(crate) fn event(&mut self, time: Duration) -> Option<Event> {
         match self.events.recv_timeout(time) {
             Ok(event) => {
-                self.log += &format!("{event:?}\n");
+                let _ = writeln!(self.log, "{event:?}");
                 Some(event)
             }
             Err(RecvTimeoutError::Timeout) => None,
@@ -241,7 +242,7 @@ pub(crate) fn http_01(port: u16, challenges: &Arc<Challenges>) -> Server {
     })
 }
 
-/// Answers TLS-ALPN-01 validations, as a listener on port 443 does: it looks at the ClientHello
+/// Answers TLS-ALPN-01 validations, as a listener on port 443 does: it looks at the `ClientHello`
 /// first, and closes after the handshake.
 pub(crate) fn tls_alpn_01(
     port: u16,

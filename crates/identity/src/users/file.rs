@@ -53,13 +53,14 @@ pub(super) fn parse(contents: &[u8]) -> Result<Vec<Line<'_>>, Vec<Mistake>> {
         let number = at + 1;
         let parsed = parse_line(bytes).and_then(|line| {
             let Some(line) = line else { return Ok(None) };
-            match first_lines.insert(line.user, number) {
-                Some(first) => Err(format!("user `{}` is already on line {first}", line.user)),
-                None if first_lines.len() > USERS_MAX => {
-                    Err(format!("the file has more than the maximum of {USERS_MAX} users"))
-                }
-                None => Ok(Some(line)),
+            let first = *first_lines.entry(line.user).or_insert(number);
+            if first != number {
+                return Err(format!("user `{}` is already on line {first}", line.user));
             }
+            if first_lines.len() > USERS_MAX {
+                return Err(format!("the file has more than the maximum of {USERS_MAX} users"));
+            }
+            Ok(Some(line))
         });
         match parsed {
             Ok(line) => lines.extend(line),

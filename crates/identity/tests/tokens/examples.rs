@@ -2,7 +2,7 @@
 
 use identity::{Claim, Denied, KeySet, Rules, Secrets, token};
 
-use crate::signing::{encoded, rules, verify};
+use crate::signing::{rules, verify};
 
 /// Shortly before the tokens of RFC 7515 expire.
 const YEAR_2011_S: u64 = 1_300_819_000;
@@ -95,7 +95,7 @@ fn tokens_of_other_libraries_are_accepted() {
         let roles =
             claims.claim("realm_access.roles").unwrap().header_value().unwrap().into_owned();
         assert_eq!(roles, "admin,user");
-        // One of the other keys, under the same name, does not verify it.
+        // The rules must allow the algorithm, too.
         let (_, algorithm) = name.split_once(' ').unwrap();
         let only = Rules { algorithms: vec![], ..strict.clone() };
         let refused = token::verify(token, &keys, &only, 1_700_000_000);
@@ -111,5 +111,4 @@ fn symmetric_algorithms_are_off_unless_asked_for() {
     );
     assert!(token::verify(A3, &keys(A3_KEY), &Rules::default(), YEAR_2011_S).is_ok());
     assert!(KeySet::parse(A1_KEY.as_bytes(), Secrets::Skipped).is_err());
-    assert_eq!(encoded(b"\xff\xfe"), "__4");
 }

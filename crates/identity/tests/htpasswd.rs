@@ -213,8 +213,10 @@ fn bcrypt_refuses_what_it_would_cut_off() {
     assert_eq!(users.verify(&user, &long), Accepted);
     assert_eq!(users.verify(&user, &[&long[..], b"z"].concat()), PasswordTooLong);
     assert_eq!(users.verify(&user, &long[..71]), WrongPassword);
-    // C ends a password at a NUL.
+    // Bcrypt repeats the password with its final NUL, so `x` and `x`, NUL, `x` have one hash.
     let users = Users::parse(format!("u:{BCRYPT}").as_bytes()).unwrap();
+    let repeated = b"correct horse battery staple\0correct horse battery staple";
+    assert_eq!(users.verify("u", repeated), WrongPassword);
     assert_eq!(users.verify("u", b"correct horse battery staple\0x"), WrongPassword);
     assert_eq!(users.verify("u", b"correct horse battery staple\0"), WrongPassword);
 }

@@ -69,8 +69,8 @@ impl BcryptHash {
         Ok(self)
     }
 
-    /// Whether `password` has this hash. False without any work for one that bcrypt would cut off:
-    /// at [`PASSWORD_MAX_BYTES`], or at a NUL.
+    /// Whether `password` has this hash. False without any work for one that is longer than
+    /// [`PASSWORD_MAX_BYTES`] or has a NUL, with which several passwords have one hash.
     pub(super) fn matches(&self, password: &[u8]) -> bool {
         if password.len() > PASSWORD_MAX_BYTES || password.contains(&0) {
             return false;

@@ -7,7 +7,7 @@
 pub(crate) enum Layer {
     /// What things are; bytes to types and back.
     DataTypes,
-    /// Counting and recording; certificates. No I/O.
+    /// Counting and recording; certificates; identities. No I/O.
     Records,
     /// Events and now become decisions. No I/O.
     Decisions,
@@ -40,10 +40,10 @@ const PACKAGES: &[(&str, Layer)] = &[
     ("http2", Layer::Records),
     ("observe", Layer::Records),
     ("tls", Layer::Records),
+    ("identity", Layer::Records),
     ("trace", Layer::Records),
     ("decide", Layer::Decisions),
     ("health", Layer::Decisions),
-    ("identity", Layer::Decisions),
     ("config", Layer::Decisions),
     ("diagnose", Layer::Decisions),
     ("admin-api", Layer::Reports),

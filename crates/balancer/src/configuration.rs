@@ -138,6 +138,7 @@ fn route(
         "query": pairs(&matches.query),
         "conditions": matches.conditions.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "action": action(&route.action, snapshot),
+        "authenticate": route.authentication().map(|id| &*snapshot.authentication(id).name),
         "rate_limit": route.rate_limit().map(|limit| json!({
             "requests": limit.requests,
             "per_ms": millis(limit.per),

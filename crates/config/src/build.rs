@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::{
-    Action, Affinity, Compression, Content, FieldMatch, Forward, HostPattern, Listener, ListenerId,
-    ListenerTls, Material, Metrics, MetricsListener, PathMatch, Protocol, RateLimit, RequestFilter,
-    Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split,
+    Action, Affinity, AuthenticationId, Compression, Content, FieldMatch, Forward, HostPattern,
+    Listener, ListenerId, ListenerTls, Material, Metrics, MetricsListener, PathMatch, Protocol,
+    RateLimit, RequestFilter, Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split,
 };
 
 use crate::diagnostic::At;
@@ -33,6 +33,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         routes.extend(by_host(raw, content, &listeners, names)?);
     }
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
+    let authentications: Option<Vec<_>> = files.authentications.into_iter().collect();
     Some(Snapshot {
         zone: document.zone.map(|zone| zone.value),
         workers: document.workers,
@@ -51,6 +52,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         doctor: document.doctor,
         listeners,
         routes,
+        authentications: authentications?,
         services: document
             .services
             .into_iter()
@@ -142,7 +144,11 @@ fn by_host(
         query: raw.query,
         conditions: raw.conditions,
     };
-    let filters = request_filters(raw.rate_limit);
+    let authenticate = match &raw.authenticate {
+        Some(required) => Some(names.authentication(&required.value)?),
+        None => None,
+    };
+    let filters = request_filters(raw.rate_limit, authenticate);
     // The last of them is moved: most routes have one host.
     let action = action(raw.action, content, names)?;
     let shared = std::iter::repeat_n((matches, action, filters), raw.hosts.len());
@@ -206,8 +212,14 @@ fn response(raw: RawRespond, content: Option<Material>, names: &Names) -> Option
 }
 
 /// Returns the filters of a request, in the order in which they run before the route's action.
-fn request_filters(rate_limit: Option<RateLimit>) -> Vec<RequestFilter> {
-    rate_limit.map(RequestFilter::RateLimit).into_iter().collect()
+fn request_filters(
+    rate_limit: Option<RateLimit>,
+    authenticate: Option<AuthenticationId>,
+) -> Vec<RequestFilter> {
+    let rate_limit = rate_limit.map(RequestFilter::RateLimit);
+    // After the limit, which keeps a client from occupying the threads that verify passwords.
+    let authenticate = authenticate.map(RequestFilter::Authenticate);
+    rate_limit.into_iter().chain(authenticate).collect()
 }
 
 /// Returns the filters of a response, in order.

@@ -123,3 +123,10 @@ pub(crate) const BODY_KEPT_MAX_BYTES: u64 = 64_000;
 /// So many that a worker with thousands of clients does not close and reopen them, like `HAProxy`,
 /// which sets no limit by default; a burst's surplus ages, since the newest are used first.
 pub(crate) const IDLE_CONNECTIONS_MAX: u64 = 1024;
+
+/// As HAProxy, nginx, Traefik and Caddy do.
+pub(crate) const FORWARD_CREDENTIALS: bool = true;
+pub(crate) const SYMMETRIC_KEYS: bool = false;
+pub(crate) const EXPIRY_REQUIRED: bool = true;
+/// Clocks that are kept by NTP differ by far less.
+pub(crate) const TOKEN_LEEWAY: Duration = secs(60);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _};
-use model::{ListenerId, ServiceId};
+use model::{AuthenticationId, ListenerId, ServiceId};
 
 use crate::raw::Document;
 
@@ -12,6 +12,8 @@ pub(crate) struct Names {
     pub(crate) listeners: HashMap<Arc<str>, ListenerId>,
     pub(crate) services: HashMap<Arc<str>, ServiceId>,
     pub(crate) services_known: bool,
+    pub(crate) authentications: HashMap<Arc<str>, AuthenticationId>,
+    pub(crate) authentications_known: bool,
     /// Every listener has a readable name.
     pub(crate) listeners_known: bool,
 }
@@ -28,7 +30,21 @@ impl Names {
         for (index, service) in document.services.iter().enumerate() {
             services.insert(service.service.name.clone(), ServiceId(index as u32));
         }
-        Names { listeners, services, services_known: document.services_known, listeners_known }
+        let authentications = (0..).zip(&document.authentications);
+        let authentications =
+            authentications.map(|(index, raw)| (raw.name.clone(), AuthenticationId(index)));
+        Names {
+            listeners,
+            services,
+            services_known: document.services_known,
+            authentications: authentications.collect(),
+            authentications_known: document.authentications_known,
+            listeners_known,
+        }
+    }
+
+    pub(crate) fn authentication(&self, name: &str) -> Option<AuthenticationId> {
+        self.authentications.get(name).copied()
     }
 
     pub(crate) fn listener(&self, name: &str) -> Option<ListenerId> {

@@ -44,6 +44,7 @@ pub(crate) fn snapshot(resolver: Option<SocketAddr>, services: Vec<Service>) -> 
         doctor: model::Doctor { interval: None },
         listeners: vec![],
         routes: vec![],
+        authentications: vec![],
         services: services.into_iter().map(Arc::new).collect(),
     }
 }

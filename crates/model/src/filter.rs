@@ -3,13 +3,15 @@
 //! Each kind is a variant, and a route lists its filters in the order in which they run
 //! (`config::build` alone decides it). A route without filters has empty lists.
 
-use crate::RateLimit;
+use crate::{AuthenticationId, RateLimit};
 
 /// A filter applied to a request before the route's action. Each may answer the request itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestFilter {
     /// Refuses requests beyond a rate.
     RateLimit(RateLimit),
+    /// Refuses requests that do not prove who sends them.
+    Authenticate(AuthenticationId),
 }
 
 /// A filter applied to a server's response before it is forwarded.

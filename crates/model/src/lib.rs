@@ -8,6 +8,7 @@
 mod acme;
 mod admin;
 mod affinity;
+mod authentication;
 mod cause;
 mod check;
 mod client_address;
@@ -31,6 +32,10 @@ mod words;
 pub use acme::{Acme, AcmeCertificate, AcmeChallenge, AcmeRenewal, ExternalAccount};
 pub use admin::{Admin, AdminAddress, Metrics, MetricsListener};
 pub use affinity::{Affinity, AffinityKey, AffinityKeyFile};
+pub use authentication::{
+    Authentication, AuthenticationId, AuthenticationScheme, AuthenticationWord, IdentityField,
+    IdentityValue, TokenRules,
+};
 pub use cause::{Cause, Fault, Page};
 pub use check::{Check, CheckKind, CheckWord, ExpectStatus, ProbeIdentity, ProbeSpec, ProbeTls};
 pub use client_address::{AddressField, AddressFound, ClientAddress};

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Admin, ClientAddress, HostPattern, ListenerTls, Metrics, Networks, Route, Service};
+use crate::{
+    Admin, Authentication, AuthenticationId, ClientAddress, HostPattern, ListenerTls, Metrics,
+    Networks, Route, Service,
+};
 
 /// Index of a service in [`Snapshot::services`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +61,8 @@ pub struct Snapshot {
     pub routes: Vec<Route>,
     /// In order of name. Shared with the services at run time.
     pub services: Vec<Arc<Service>>,
+    /// In order of name.
+    pub authentications: Vec<Authentication>,
 }
 
 impl Snapshot {
@@ -82,6 +87,7 @@ impl Snapshot {
             listeners: Vec::new(),
             routes: Vec::new(),
             services: Vec::new(),
+            authentications: Vec::new(),
         }
     }
 
@@ -96,6 +102,12 @@ impl Snapshot {
                 *service = Arc::clone(known);
             }
         }
+    }
+
+    /// Returns the authentication with this ID.
+    pub fn authentication(&self, id: AuthenticationId) -> &Authentication {
+        // IDs are created by `config::build` for this very vector.
+        &self.authentications[id.0 as usize]
     }
 
     /// Returns whether a listener or a service uses TLS.

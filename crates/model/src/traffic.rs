@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Condition, ListenerId, RequestFilter, ResponseFilter, ServiceId};
+use crate::{AuthenticationId, Condition, ListenerId, RequestFilter, ResponseFilter, ServiceId};
 
 /// A route: its conditions and its action.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,9 +22,20 @@ pub struct Route {
 }
 
 impl Route {
+    /// Returns the authentication that it requires, if any.
+    pub fn authentication(&self) -> Option<AuthenticationId> {
+        self.filters.iter().find_map(|filter| match filter {
+            RequestFilter::Authenticate(id) => Some(*id),
+            RequestFilter::RateLimit(_) => None,
+        })
+    }
+
     /// Returns its rate limit, if it has one.
     pub fn rate_limit(&self) -> Option<&RateLimit> {
-        self.filters.iter().map(|RequestFilter::RateLimit(limit)| limit).next()
+        self.filters.iter().find_map(|filter| match filter {
+            RequestFilter::RateLimit(limit) => Some(limit),
+            RequestFilter::Authenticate(_) => None,
+        })
     }
 }
 

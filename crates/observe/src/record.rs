@@ -24,6 +24,8 @@ pub struct AccessRecord<'a> {
     pub client: SocketAddr,
     /// The other end of the connection, if that is a proxy and not the client.
     pub peer: Option<SocketAddr>,
+    /// The user that the request has proven to come from.
+    pub user: Option<&'a str>,
     /// The listener that accepted it.
     pub listener: &'a str,
     /// Request method.
@@ -133,10 +135,12 @@ impl AccessRecord<'_> {
             Some(peer) => {
                 out.extend_from_slice(b"\",\"peer\":\"");
                 push_address(out, peer);
-                out.extend_from_slice(b"\",\"listener\":");
+                out.extend_from_slice(b"\",\"user\":");
             }
-            None => out.extend_from_slice(b"\",\"peer\":null,\"listener\":"),
+            None => out.extend_from_slice(b"\",\"peer\":null,\"user\":"),
         }
+        push_json(out, self.user.unwrap_or_default().as_bytes());
+        out.extend_from_slice(b",\"listener\":");
         push_json(out, self.listener.as_bytes());
         for (key, value) in [
             (&b",\"method\":"[..], self.method),
@@ -250,7 +254,8 @@ impl AccessRecord<'_> {
             push_address(out, peer);
         }
         for (key, value) in [
-            (&b" listener="[..], self.listener.as_bytes()),
+            (&b" user="[..], self.user.unwrap_or_default().as_bytes()),
+            (b" listener=", self.listener.as_bytes()),
             (b" protocol=", self.protocol.as_bytes()),
             (b" tls=", self.tls.map_or("", |tls| tls.version).as_bytes()),
             (b" service=", self.service.unwrap_or_default().as_bytes()),

@@ -33,6 +33,8 @@ pub(crate) struct Record {
     pub(crate) cause: Cause,
     /// Detail beyond the cause, if any.
     pub(crate) detail: &'static str,
+    /// Who has sent the request, if its route has asked.
+    pub(crate) user: Option<String>,
     pub(crate) service: Option<ServiceId>,
     endpoint: Option<Arc<Endpoint>>,
     pub(crate) reused: bool,
@@ -70,6 +72,7 @@ impl Record {
             status: 0,
             cause: Cause::ProxyInternalError,
             detail: "",
+            user: None,
             service: None,
             endpoint: None,
             reused: false,
@@ -362,6 +365,7 @@ fn close(worker: &Worker, plane: &Plane, line: &Line<'_>, record: &Record) {
         request_id: line.request_id,
         client: line.client,
         peer: line.peer,
+        user: record.user.as_deref(),
         listener: &snapshot.listeners[line.listener.0 as usize].name,
         method: line.method,
         host: line.host,

@@ -10,6 +10,7 @@ mod accept;
 mod access_log;
 mod account;
 mod answer;
+mod authentication;
 
 mod balance;
 mod budget;

@@ -4,10 +4,11 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use decide::Published;
-use model::{AccessLog, LogFormat, ServiceId};
+use model::{AccessLog, LogFormat, ServiceId, Snapshot};
 use observe::{ListenerCounters, ServiceCounters, Shard};
 use wire::http1::{Known, RequestHead};
 
+use crate::authentication::Verifier;
 use crate::explain::{Explanation, MayExplain};
 use crate::shared::Shared;
 use crate::tcp_sample::Sampling;
@@ -25,6 +26,10 @@ pub(crate) struct Plane {
     may_explain: Option<MayExplain>,
     /// TLS towards clients and servers.
     pub(crate) tls: InUse,
+    /// What authenticates requests, by [`model::AuthenticationId`].
+    pub(crate) verifiers: Vec<Arc<Verifier>>,
+    /// The fields that tell servers who sent a request, which no client may write.
+    pub(crate) identity_names: Vec<Box<str>>,
 }
 
 impl Plane {
@@ -39,6 +44,8 @@ impl Plane {
             sampling: Sampling::new(&snapshot.log),
             may_explain: shared.may_explain(),
             tls: shared.tls.of(snapshot),
+            verifiers: shared.authentications.of(snapshot),
+            identity_names: identity_names(snapshot),
             published,
         }
     }
@@ -66,4 +73,12 @@ impl Plane {
         let is_recorded = self.sampling.records_decisions(id) || asks().is_some();
         is_recorded.then(Box::default)
     }
+}
+
+fn identity_names(snapshot: &Snapshot) -> Vec<Box<str>> {
+    let fields = snapshot.authentications.iter().flat_map(|one| &one.identity_fields);
+    let mut names: Vec<Box<str>> = fields.map(|field| field.name.as_str().into()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }

@@ -9,6 +9,7 @@ use decide::Registry;
 use model::Moment;
 use tokio::sync::{Notify, mpsc};
 
+use crate::authentication::Authentications;
 use crate::budget::Budget;
 use crate::explain::MayExplain;
 use crate::identity::Identity;
@@ -102,6 +103,8 @@ pub(crate) struct Shared {
     pub(crate) identity: Identity,
     /// TLS configurations, built once for all workers.
     pub(crate) tls: TlsConfigs,
+    /// What authenticates requests.
+    pub(crate) authentications: Authentications,
 }
 
 impl Shared {
@@ -125,6 +128,7 @@ impl Shared {
             compression: Arc::default(),
             identity,
             tls: TlsConfigs::default(),
+            authentications: Authentications::new(),
         }
     }
 

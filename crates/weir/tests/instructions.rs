@@ -156,6 +156,7 @@ fn decide_requests() {
             request_id: b"00112233-4455-6677-8899-aabbccddeeff",
             client: ([127, 0, 0, 1], 40_000).into(),
             peer: None,
+            user: None,
             listener: &published.snapshot.listeners[0].name,
             method: request.method().as_bytes(),
             host: request.authority().as_bytes(),

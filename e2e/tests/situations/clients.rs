@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use e2e::rogue::{Peer, reset_on_close};
 
 use super::servers::{answers, holds};
@@ -321,6 +323,33 @@ fn routes() -> Vec<Situation> {
             .route("redirect = { host = \"b\" }"),
         Situation::new("responded", Expected::passed("responded", 200))
             .route("respond = { body = \"ok\" }"),
+        Situation::new("without-credentials", Expected::answered("unauthenticated", 401))
+            .route("authenticate = \"staff\"")
+            .server(answers),
+        Situation::new(
+            "passwords-wait",
+            Expected::answered("authentication_overloaded", 503).retry_after(),
+        )
+        .route("authenticate = \"staff\"")
+        .server(answers)
+        .act(|stage| {
+            // More than wait and are being verified.
+            const GUESSES: usize = 80;
+            let ask = |path: &str, guess: usize| {
+                let guess = STANDARD.encode(format!("ann:{guess}"));
+                format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {guess}\r\n\r\n")
+            };
+            let beside: Vec<_> = (0..GUESSES)
+                .map(|guess| {
+                    let mut connection = stage.open();
+                    connection.send(ask("/beside", guess).as_bytes()).expect("to be able to send");
+                    connection
+                })
+                .collect();
+            let seen = stage.ask(ask("/it", GUESSES));
+            drop(beside);
+            seen
+        }),
         Situation::new("rate-limited", Expected::answered("rate_limited", 429).retry_after())
             .route("rate_limit = { requests = 1, per = \"1h\", burst = 1 }")
             .server(answers)

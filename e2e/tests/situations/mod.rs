@@ -287,8 +287,18 @@ pub(crate) fn on_loopback() -> Table {
         tcp::table(),
         secured::table(),
     ];
-    Table::of(tables.into_iter().flatten().collect())
+    let situations = tables.into_iter().flatten().collect();
+    Table { top: with_users, ..Table::of(situations) }
 }
+
+/// Writes the file of an authentication, "staff", whose password takes a while to verify.
+fn with_users(scene: &Scene) -> String {
+    let users = scene.file("users", USERS);
+    format!("authentication.staff.basic.users_file = \"{}\"", users.display())
+}
+
+/// Made by `htpasswd -nbBC 12 ann secret`.
+const USERS: &str = "ann:$2y$12$l7kQ0X9W20PKTVEokEnWAu5QGpqyRKb673IBpRLEGkPFRtpCL5ZeS\n";
 
 pub(crate) use balancer::{out_of_ports, stopping};
 pub(crate) use network::{in_zones, unresolved};

@@ -1,6 +1,7 @@
 //! Checks what the tables of one file must agree on: references, address clashes, contradicting
 //! limits. Single values are checked when they are read.
 
+mod authentications;
 mod listeners;
 mod routes;
 mod services;
@@ -21,6 +22,7 @@ pub(crate) fn document(document: &Document, names: &Names, problems: &Problems) 
     listeners::check(document, problems);
     routes::check(document, names, problems);
     services::check(document, names, problems);
+    authentications::check(document, names, problems);
 }
 
 /// Checks that every name refers to something.
@@ -33,6 +35,12 @@ fn references(document: &Document, names: &Names, problems: &Problems) {
     for route in &document.routes {
         for service in route.action.services() {
             known_service(service, names, problems);
+        }
+        if let Some(required) = &route.authenticate
+            && names.authentication(&required.value).is_none()
+            && names.authentications_known
+        {
+            unknown("authentication", required, names.authentications.keys(), problems);
         }
         for listener in &route.listeners {
             if names.listener(&listener.value).is_none() && names.listeners_known {

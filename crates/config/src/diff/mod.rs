@@ -11,10 +11,13 @@ mod service;
 mod tests;
 mod tls;
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;
 
-use model::{AccessLog, Admin, Doctor, Log, Metrics, MetricsListener, Reload, Snapshot};
+use model::{
+    AccessLog, Admin, Authentication, Doctor, Log, Metrics, MetricsListener, Reload, Snapshot,
+};
 
 use model::units::show_duration;
 use model::units::show_size;
@@ -113,6 +116,7 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
         listeners: _,
         routes: _,
         services: _,
+        authentications,
     } = before;
     let mut words = Words::default();
     words.value("zone", zone, &after.zone, |zone| or(zone.as_ref(), "none"));
@@ -151,7 +155,28 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     if let (Some(before), Some(after)) = (interval, &after.doctor.interval) {
         words.value("doctor.interval", before, after, time);
     }
+    authentication_words(authentications, &after.authentications, &mut words);
     words.0
+}
+
+/// Says which authentications differ. Their files hold secrets.
+fn authentication_words(before: &[Authentication], after: &[Authentication], words: &mut Words) {
+    let names: BTreeSet<&str> = before.iter().chain(after).map(|one| &*one.name).collect();
+    for name in names {
+        let of = |all: &[Authentication]| all.iter().find(|one| *one.name == *name).cloned();
+        match (of(before), of(after)) {
+            (Some(before), Some(after)) => {
+                words.hidden(&format!("authentication.{name}"), &before, &after);
+            }
+            (before, after) => {
+                let is_there = |there: bool| if there { "there" } else { "none" };
+                let key = format!("authentication.{name}");
+                words.value(&key, &before.is_some(), &after.is_some(), |there| {
+                    is_there(*there).to_owned()
+                });
+            }
+        }
+    }
 }
 
 fn metrics_words(before: &Metrics, after: &Metrics, words: &mut Words) {

@@ -89,6 +89,12 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
     words.hidden("query", query, &new.matches.query);
     words.hidden("other conditions", conditions, &new.matches.conditions);
     act((action, before), (&new.action, after), &mut words);
+    let required = |route: &Route, of: &Snapshot| {
+        route.authentication().map(|id| of.authentication(id).name.to_string())
+    };
+    words.value("authenticate", &required(old, before), &required(new, after), |name| {
+        or(name.as_ref(), "none")
+    });
     words.value("rate_limit", &old.rate_limit(), &new.rate_limit(), |limit| {
         let shown = limit.map(|RateLimit { by, requests, per, burst, wait_max }| {
             let (per, wait) = (show_duration(*per), show_duration(*wait_max));

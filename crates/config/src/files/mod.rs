@@ -2,14 +2,15 @@
 //! of the configuration. Errors are reported at the key that names the file.
 
 mod client_lists;
+mod credentials;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{
-    AffinityKey, AffinityKeyFile, Certificate, ClientCertificates, ListenerTls, Material,
-    ServiceTls, TlsVersion,
+    AffinityKey, AffinityKeyFile, Authentication, Certificate, ClientCertificates, ListenerTls,
+    Material, ServiceTls, TlsVersion,
 };
 use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
@@ -42,6 +43,8 @@ pub(crate) struct Contents {
     pub(crate) affinity_keys: Vec<Option<AffinityKeyFile>>,
     /// Of the metrics listener.
     pub(crate) metrics: Option<ListenerTls>,
+    /// In order of the document's; `None`: a mistake is reported.
+    pub(crate) authentications: Vec<Option<Authentication>>,
     /// Of responses, in order of the routes.
     pub(crate) bodies: Vec<Option<Material>>,
 }
@@ -60,6 +63,11 @@ pub(crate) fn read(
     let metrics = document.metrics.listener.as_ref().and_then(|listener| listener.tls.as_ref());
     Contents {
         metrics: metrics.and_then(|raw| reader.listener(raw)),
+        authentications: document
+            .authentications
+            .iter()
+            .map(|raw| reader.authentication(raw))
+            .collect(),
         bodies: document.routes.iter().map(|route| reader.content(route)).collect(),
         affinity_keys: keys.map(|at| reader.affinity_key(at?)).collect(),
         listeners: listeners

@@ -57,6 +57,26 @@ pub(crate) fn changeable_field_name(text: &str) -> Result<String, Wrong> {
     Ok(name)
 }
 
+/// Returns whether a field, by its name in lower case, already tells servers something about the
+/// request's origin, or has a meaning between client and server.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    const RESERVED: [&str; 11] = [
+        "authorization",
+        "client-cert",
+        "client-cert-chain",
+        "cookie",
+        "forwarded",
+        "traceparent",
+        "tracestate",
+        "via",
+        "x-client-subject",
+        "x-real-ip",
+        "x-request-id",
+    ];
+    let name = name.replace('_', "-");
+    RESERVED.contains(&&*name) || name.starts_with("x-forwarded")
+}
+
 /// A field's value (RFC 9110 section 5.5), visible ASCII with spaces inside.
 pub(crate) fn field_value(text: &str) -> Result<String, Wrong> {
     if let Some(c) = text.chars().find(|&c| !matches!(c, ' '..='~' | '\t')) {

@@ -3,6 +3,7 @@
 //! One reader per table. `check` verifies what several tables must agree on.
 
 mod admin;
+mod authentication;
 pub(crate) mod http;
 mod listener;
 pub(crate) mod net;
@@ -27,6 +28,7 @@ use model::{
     RateLimit, Redirect, Reload, Rewrite,
 };
 
+pub(crate) use authentication::{RawAuthentication, RawScheme, RawToken};
 pub(crate) use tls::{RawCertificate, RawListenerTls, RawServiceTls};
 pub(crate) use top::document;
 
@@ -58,6 +60,10 @@ pub(crate) struct Document {
     pub(crate) services_known: bool,
     /// In order of name.
     pub(crate) services: Vec<RawService>,
+    /// The names of all authentications could be read.
+    pub(crate) authentications_known: bool,
+    /// In order of name.
+    pub(crate) authentications: Vec<RawAuthentication>,
 }
 
 /// `[metrics]`.
@@ -151,6 +157,7 @@ pub(crate) struct RawRoute {
     pub(crate) client_files: Vec<(bool, At<PathBuf>)>,
     pub(crate) action: RawAction,
     pub(crate) rate_limit: Option<RateLimit>,
+    pub(crate) authenticate: Option<At<Arc<str>>>,
 }
 
 /// A route's action, services by name.

@@ -7,7 +7,7 @@ use model::{AccessLog, Doctor, Log, LogFormat, Reload};
 use toml::de::DeTable;
 
 use super::table::{Table, choose};
-use super::{Document, RawService, admin, listener, name, net, route, service};
+use super::{Document, RawService, admin, authentication, listener, name, net, route, service};
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Problems, Wrong};
 use crate::schema::TOP;
@@ -19,6 +19,8 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
     let workers =
         table.integer_if::<u16>("workers").and_then(|workers| NonZeroU16::new(workers.value));
     let (services, services_known) = services(&mut table);
+    let (authentications, known) = table.named_tables("authentication");
+    let authentications_known = known && !table.means("authentication");
     let document = Document {
         zone,
         workers,
@@ -40,6 +42,11 @@ pub(crate) fn document(toml: &DeTable<'_>, problems: &Problems) -> Document {
         listeners_meant: table.means("listener"),
         services_known,
         services,
+        authentications_known,
+        authentications: authentications
+            .into_iter()
+            .map(|(at, table)| authentication::read(at, table))
+            .collect(),
     };
     table.finish();
     document

@@ -47,6 +47,14 @@ pub(crate) fn made() -> &'static Made {
     MADE.get_or_init(make)
 }
 
+/// Made by `htpasswd -nbBC 4 ann secret`.
+const USERS: &str = "ann:$2y$04$CwQcP2leVdX4hmU2oeI.R.ggy/N96dMpc.jGUz6/qp3PJfEfhJ4yG\n";
+/// The example key of RFC 8037 appendix A.2, and one that verifies nothing.
+const KEYS: &str = r#"{"keys": [
+    {"kty": "OKP", "crv": "Ed25519", "kid": "a", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},
+    {"kty": "RSA", "use": "enc", "kid": "b", "n": "AQAB", "e": "AQAB"}
+]}"#;
+
 type Dates = ((i32, u8, u8), (i32, u8, u8));
 
 fn make() -> Made {
@@ -64,6 +72,10 @@ fn make() -> Made {
     put("office.txt", b"# the office\n192.0.2.0/24\n\n2001:db8::/32 # IPv6\n");
     put("none.txt", b"\xef\xbb\xbf# no network yet\n");
     put("wrong.txt", b"192.0.2.0/24\n192.0.2.1/24\nexample.com\n10/8\n300.0.0.1\n");
+    put("staff.htpasswd", USERS.as_bytes());
+    put("bad-users", b"ann:plain\nbob:$apr1$x$y\n\ncarl\n");
+    put("jwks.json", KEYS.as_bytes());
+    put("bad-keys.json", b"{\"keys\": []}");
     put("icon.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>");
     put("affinity.key", b"000102030405060708090a0b0c0d0e0f\n");
     put("a.der", &[0x30, 3, 0x0a, 1, 0]);

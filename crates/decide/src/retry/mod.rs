@@ -216,6 +216,8 @@ fn remedy(cause: Cause) -> Remedy {
         | Cause::ClientWriteTimeout
         | Cause::HttpMethodNotAllowed
         | Cause::HttpRequestDenied
+        | Cause::Unauthenticated
+        | Cause::AuthenticationOverloaded
         | Cause::RateLimited
         | Cause::ProxyLoopDetected
         | Cause::DestinationNotFound

@@ -105,6 +105,7 @@ fn a_configuration_alone_has_a_plan_with_names_under_their_name() {
     };
     let snapshot = Snapshot {
         state_directory: None,
+        authentications: Vec::new(),
         zone: None,
         workers: None,
         connections_max: 1,

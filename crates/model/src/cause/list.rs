@@ -227,13 +227,27 @@ causes! {
     /// Usually no action is needed. To let TRACE through to a service, add a route with `method = "TRACE"`.
     HttpMethodNotAllowed = "http_method_not_allowed", Client, 405;
     /// A route denies this request.
+    /// The request went to no server.
     ///
     /// The route that matched has a `deny`, which also chooses the status (403 unless it says
-    /// otherwise). The request went to no server.
+    /// otherwise). Or it requires claims that the request's token does not have; then the access log's
+    /// `detail` says so.
     ///
     /// No action is needed if the denial is intended. Otherwise `weir check` prints the routes in the order in
     /// which they match: a more specific one wins.
     HttpRequestDenied = "http_request_denied", Client, 403;
+    /// The request does not prove who sends it.
+    /// The response's WWW-Authenticate says what the route requires. The access log's `detail` says what
+    /// was wrong; the client is not told whether a user exists.
+    ///
+    /// A browser's first request, before it asks for a password; an expired token; a wrong password; or
+    /// someone who guesses passwords.
+    ///
+    /// A 401 before each successful login is normal. If valid clients are refused, look at `detail`:
+    /// `wrong_password`, `unknown_user`, `token_expired`, `token_unknown_key` (the file of keys is older than
+    /// the issuer's keys) and others. Against guessing, give the route a `rate_limit` by client, which
+    /// comes first.
+    Unauthenticated = "unauthenticated", Client, 401;
     /// The client exceeded the rate limit.
     /// The response's Retry-After says when the next request will pass.
     ///
@@ -244,6 +258,16 @@ causes! {
     /// by a header that tells users apart (`by`).
     RateLimited = "rate_limited", Client, 429;
 
+    /// Too many passwords wait for verification.
+    /// The password was not looked at. Verifications take long by design, so they run on few threads, and
+    /// few may wait.
+    ///
+    /// Someone guesses passwords, many clients log in at once after a restart, or the hashes cost more
+    /// than the machine can bear.
+    ///
+    /// Give the route a `rate_limit` by client. If all are legitimate, lower the cost of the hashes
+    /// (`htpasswd -B -C 8`).
+    AuthenticationOverloaded = "authentication_overloaded", Balancer, 503;
     /// The request has passed this balancer five times already: there is a routing loop.
     /// Weir adds its own id to `CDN-Loop` (RFC 8586) whenever it forwards a request, and counts how
     /// often the id is there when a request arrives. Up to five passes are allowed, since a request

@@ -11,6 +11,7 @@ fn record() -> AccessRecord<'static> {
         request_id: b"4f1c",
         client: "203.0.113.9:50000".parse().unwrap(),
         peer: None,
+        user: None,
         listener: "public",
         method: b"GET",
         host: b"api.example.com",
@@ -105,7 +106,7 @@ fn a_client_behind_a_proxy_may_have_no_port() {
 fn json_contains_every_field() {
     let expected = json!({
         "time": "2025-11-20T06:13:00.123Z", "request_id": "4f1c",
-        "client": "203.0.113.9:50000", "peer": null, "listener": "public",
+        "client": "203.0.113.9:50000", "peer": null, "user": null, "listener": "public",
         "method": "GET", "host": "api.example.com", "path": "/listings/7",
         "protocol": "HTTP/1.1", "tls": null, "status": 200, "grpc_status": null,
         "cause": "completed", "fault": "none", "detail": null,
@@ -162,7 +163,7 @@ fn text_contains_every_field() {
     assert_eq!(
         text_of(&record()),
         "2025-11-20T06:13:00.123Z 200 completed 301.234ms GET api.example.com /listings/7 \
-         client=203.0.113.9:50000 listener=public protocol=HTTP/1.1 tls=- service=listings server=10.0.1.5:8080 \
+         client=203.0.113.9:50000 user=- listener=public protocol=HTTP/1.1 tls=- service=listings server=10.0.1.5:8080 \
          zone=eu-west-1a attempts=1 reused=yes queue=0.000ms connect=0.250ms \
          first_byte=301.002ms in=0 out=50000 id=4f1c\n"
     );
@@ -188,7 +189,7 @@ fn what_is_not_known_is_null_or_a_dash() {
     for member in ["request_id", "method", "host", "path", "status", "service", "server", "zone"] {
         assert_eq!(json[member], Value::Null, "{member}");
     }
-    assert_eq!(json.as_object().unwrap().len(), 30, "a line's shape does not change");
+    assert_eq!(json.as_object().unwrap().len(), 31, "a line's shape does not change");
     assert_eq!((&json["fault"], &json["detail"]), (&json!("client"), &json!("bare line feed")));
     let text = text_of(&record);
     assert!(text.contains(" - http_request_error 301.234ms - - - client=[2001:db8::1]:50000 "));
@@ -248,4 +249,14 @@ fn a_buffer_with_room_is_not_moved() {
     record().write_json(&mut out);
     record().write_text(&mut out);
     assert_eq!(out.as_ptr(), before);
+}
+
+#[test]
+fn the_user_is_logged_where_known() {
+    let record = AccessRecord { user: Some("a \"b\"\n"), ..record() };
+    assert_eq!(json_of(&record)["user"], json!("a \"b\"\n"));
+    let mut text = Vec::new();
+    record.write_text(&mut text);
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(" user=\"a \\\"b\\\"\\x0a\" listener="), "{text}");
 }

@@ -35,6 +35,8 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<Duration>,
     /// Target of a redirect; a redirect has no body.
     pub(crate) location: Option<String>,
+    /// The value of `WWW-Authenticate`: what the client can prove itself with (RFC 9110 section 11.6.1).
+    pub(crate) challenge: Option<String>,
     /// A configured content, in place of one that tells the cause.
     pub(crate) content: Option<Arc<Content>>,
 }
@@ -65,6 +67,7 @@ impl Answer {
             received_status: None,
             retry_after: None,
             location: None,
+            challenge: None,
             content: None,
         }
     }
@@ -185,6 +188,9 @@ impl Answer {
             // RFC 9110 section 15.5.6 requires it.
             out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
         }
+        if let Some(challenge) = &self.challenge {
+            let _ = write!(Bytes(out), "WWW-Authenticate: {challenge}\r\n");
+        }
         if let Some(wait) = self.retry_after {
             // Whole seconds (RFC 9110 section 10.2.3); 0 would invite immediate retries.
             let seconds = wait.as_millis().div_ceil(1000).max(1);
@@ -220,7 +226,9 @@ impl Answer {
     /// Returns the detail that the client may see. What is wrong with its request is shown to the
     /// client; what is wrong behind Weir appears only in the access log.
     fn public_detail(&self) -> &'static str {
-        if self.cause.fault() == Fault::Client { self.detail } else { "" }
+        // Whether a user exists is nothing for those who guess.
+        let is_public = self.cause.fault() == Fault::Client && self.cause != Cause::Unauthenticated;
+        if is_public { self.detail } else { "" }
     }
 }
 

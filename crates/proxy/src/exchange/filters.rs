@@ -17,6 +17,10 @@ impl Exchange<'_> {
         for filter in &route.filters {
             match filter {
                 RequestFilter::RateLimit(limit) => self.take_of_rate(route, limit).await?,
+                RequestFilter::Authenticate(id) => {
+                    // Boxed, so that exchanges without it stay small.
+                    Box::pin(self.authenticate(*id)).await?;
+                }
             }
         }
         Ok(())

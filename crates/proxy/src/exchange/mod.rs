@@ -11,6 +11,7 @@
 
 mod ahead;
 mod attempt;
+mod authenticate;
 mod filters;
 mod forward;
 mod local;
@@ -31,6 +32,7 @@ use wire::http1::{Known, RequestBody, RequestHead};
 
 use crate::account::{self, Record};
 use crate::answer::Answer;
+use crate::authentication::Identity;
 use crate::client::{After, Client};
 use crate::isolate::isolated;
 use crate::plane::Plane;
@@ -53,6 +55,8 @@ pub(crate) struct Exchange<'a> {
     address: SocketAddr,
     /// Whether this is the client's own address, not that of a proxy in front of it.
     address_is_known: bool,
+    /// Who sends the request, if its route has asked.
+    identity: Option<Identity>,
     /// The request head, the response head once there is one, and reusable storage.
     scratch: &'a mut Scratch,
     record: Record,
@@ -85,7 +89,16 @@ impl<'a> Exchange<'a> {
         let record = Record::begin(plane, random, Some(&scratch.request));
         let (address, address_is_known) = client.address(&scratch.request);
         client.entry.begin(client.flight(&scratch.request, address, record.id, record.started));
-        Exchange { worker, plane, client, address, address_is_known, scratch, record }
+        Exchange {
+            worker,
+            plane,
+            client,
+            address,
+            address_is_known,
+            identity: None,
+            scratch,
+            record,
+        }
     }
 
     async fn walk(&mut self) -> After {
@@ -191,8 +204,7 @@ impl<'a> Exchange<'a> {
     /// Counts and logs the exchange.
     fn close(self) {
         self.client.entry.end();
-        let Exchange { worker, plane, client, address, address_is_known: _, scratch, record } =
-            self;
+        let Exchange { worker, plane, client, address, scratch, record, .. } = self;
         account::finish(worker, plane, (client, address), &scratch.request, &record);
     }
 }

@@ -15,6 +15,8 @@ use wire::http1::{
     Known, RequestBody, RequestHead, ResponseBody, ResponseHead, Version, encode, is_same_field,
 };
 
+use crate::authentication::Identity;
+
 pub(crate) use origin::{Origin, Scheme};
 
 /// A request ID, shared by client, Weir, server and log: 32 hexadecimal digits, also the trace ID
@@ -57,6 +59,10 @@ pub(crate) struct RequestChanges<'a> {
     pub(crate) continued: bool,
     /// The version in which the request was received, as in `Via`.
     pub(crate) received: &'static str,
+    /// Who sends it, if its route has asked.
+    pub(crate) identity: Option<&'a Identity>,
+    /// The fields that tell servers who sends a request, which are not taken from clients.
+    pub(crate) identity_names: &'a [Box<str>],
 }
 
 /// Appends the head for the server.
@@ -87,7 +93,10 @@ pub(crate) fn write_request(
             }
             Known::Expect => changes.continued || field.hop_by_hop,
             known if is_origin_field(known) => !origin.trusted || extended(known, origin.fields),
-            _ => field.hop_by_hop,
+            Known::Authorization => {
+                field.hop_by_hop || changes.identity.is_some_and(|who| !who.forwards_credentials)
+            }
+            _ => field.hop_by_hop || is_among(changes.identity_names, field.name),
         };
         if !drop && !request_changed(changes.fields, field.name) {
             encode::put_field(out, field.name, field.value);
@@ -116,8 +125,16 @@ pub(crate) fn write_request(
         out.extend_from_slice(protocol);
         out.extend_from_slice(b"\r\n");
     }
+    for (name, value) in changes.identity.iter().flat_map(|who| &who.fields) {
+        encode::put_field(out, name.as_bytes(), value.as_bytes());
+    }
     write_changes(changes.fields, out);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Returns whether a field has one of these names, also to a server that reads `_` as `-`.
+fn is_among(names: &[Box<str>], name: &[u8]) -> bool {
+    names.iter().any(|one| is_same_field(one.as_bytes(), name))
 }
 
 /// Returns the protocol that a server is asked to upgrade to. Over HTTP/2 this is an extended

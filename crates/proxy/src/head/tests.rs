@@ -27,6 +27,8 @@ fn forwarded(text: &str, trusted: &[&str]) -> String {
     let peer = "192.0.2.7:4711".parse().unwrap();
     let origin = Origin::new(peer, &trusted, ALL, Scheme::Http);
     let changes = RequestChanges {
+        identity: None,
+        identity_names: &[],
         matched: &PathMatch::Prefix(String::new()),
         rewrite: &Rewrite::default(),
         fields: &FieldChanges::default(),

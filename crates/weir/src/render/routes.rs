@@ -15,6 +15,8 @@ pub(super) fn table(snapshot: &Snapshot) -> String {
     for (index, route) in snapshot.routes.iter().enumerate() {
         let mut then = action(&route.action, snapshot);
         then.extend(limit(route));
+        let required = route.authentication().map(|id| snapshot.authentication(id));
+        then.extend(required.map(|required| format!("only with {required}")));
         columns.tall_row([
             vec![(index + 1).to_string()],
             listeners(route, snapshot),

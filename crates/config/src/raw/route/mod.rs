@@ -35,6 +35,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawRoute {
         conditions,
         client_files,
         action: action::action(&mut table, &path),
+        authenticate: table.text("authenticate", name),
         rate_limit: table.table("rate_limit").and_then(filters::rate_limit),
         path,
     };

@@ -2,6 +2,7 @@
 //!
 //! Bounds catch obvious mistakes; they are wide.
 
+mod authentication;
 mod listener;
 mod route;
 mod service;
@@ -9,6 +10,7 @@ mod tls;
 
 use std::time::Duration;
 
+pub(crate) use authentication::AUTHENTICATION;
 pub(crate) use listener::LISTENER;
 pub(crate) use route::ROUTE;
 pub(crate) use service::SERVICE;
@@ -157,6 +159,12 @@ pub(crate) static TOP: TableSpec = TableSpec {
             Kind::NamedTables(&SERVICE),
             Absent::Then("no request can be forwarded"),
             "Named groups of servers.",
+        ),
+        key(
+            "authentication",
+            Kind::NamedTables(&AUTHENTICATION),
+            Absent::Then("no route can require one"),
+            "Ways for requests to prove who sends them.",
         ),
     ],
 };

@@ -151,6 +151,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             "Compress responses for clients that accept it; `true` for the defaults. Off by default: compressing a page that contains both a secret and text chosen by an attacker lets the attacker guess the secret from the length (BREACH).",
         ),
         key(
+            "authenticate",
+            NAME,
+            Absent::Then("none: anyone"),
+            "The [authentication.NAME] by which requests must prove who sends them. It comes after `rate_limit`.",
+        ),
+        key(
             "rate_limit",
             Kind::Table(&RATE_LIMIT),
             Absent::Then("none"),

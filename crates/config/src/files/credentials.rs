@@ -1,0 +1,102 @@
+//! Files with which requests are authenticated: users and key sets.
+
+use identity::{KeySet, Secrets, Users};
+use model::{Authentication, AuthenticationScheme, Material, TokenRules};
+
+use super::Reader;
+use crate::diagnostic::{At, Diagnostic};
+use crate::raw::{RawAuthentication, RawScheme, RawToken};
+
+use std::path::PathBuf;
+
+/// Of each file of users, this many mistakes are reported.
+const MISTAKES_REPORTED_MAX: usize = 3;
+
+impl Reader<'_> {
+    /// Returns an authentication with the contents of its file.
+    pub(super) fn authentication(&self, raw: &RawAuthentication) -> Option<Authentication> {
+        let (scheme, identity_fields) = match raw.scheme.as_ref()? {
+            RawScheme::Basic { users_file, identity_fields } => {
+                let users = self.users(users_file)?;
+                (AuthenticationScheme::Basic { users }, identity_fields)
+            }
+            RawScheme::Token(token) => {
+                let rules = Box::new(self.token(token)?);
+                (AuthenticationScheme::Token(rules), &token.identity_fields)
+            }
+        };
+        Some(Authentication {
+            name: raw.name.clone(),
+            realm: raw.realm.clone(),
+            scheme,
+            identity_fields: identity_fields.clone(),
+            forwards_credentials: raw.forwards_credentials,
+        })
+    }
+
+    fn users(&self, at: &At<PathBuf>) -> Option<Material> {
+        let material = self.file(at)?;
+        match Users::parse(&material.bytes) {
+            Ok(users) => {
+                if users.is_empty() {
+                    self.warn(
+                        at,
+                        format!("no users in {}", at.value.display()),
+                        "no one can log in",
+                    );
+                }
+                Some(material)
+            }
+            Err(mistakes) => {
+                for mistake in mistakes.iter().take(MISTAKES_REPORTED_MAX) {
+                    let title = format!("{}, line {}: unusable", at.value.display(), mistake.line);
+                    let diagnostic =
+                        Diagnostic::error(title, at.span.clone(), mistake.message.clone());
+                    self.problems.report(diagnostic.on_machine());
+                }
+                None
+            }
+        }
+    }
+
+    fn token(&self, raw: &RawToken) -> Option<TokenRules> {
+        let at = &raw.keys_file;
+        let (secrets, found) = if raw.symmetric_keys {
+            let bytes_max = identity::keys::KEY_SET_MAX_BYTES as u64;
+            (Secrets::Accepted, self.surroundings.secret(&at.value, bytes_max))
+        } else {
+            (Secrets::Skipped, self.surroundings.file(&at.value))
+        };
+        let keys = self.material(at, found)?;
+        match KeySet::parse(&keys.bytes, secrets) {
+            Ok(set) => {
+                for skipped in set.skipped() {
+                    let title = format!("a key in {} is not used", at.value.display());
+                    self.warn(at, title, &skipped.to_string());
+                }
+            }
+            Err(bad) => {
+                let title = format!("no usable keys in {}", at.value.display());
+                let diagnostic = Diagnostic::error(title, at.span.clone(), bad.to_string());
+                self.problems.report(diagnostic.on_machine());
+                return None;
+            }
+        }
+        Some(TokenRules {
+            keys,
+            symmetric_keys: raw.symmetric_keys,
+            algorithms: raw.algorithms.iter().map(|at| at.value.name().to_owned()).collect(),
+            issuers: raw.issuers.clone(),
+            audiences: raw.audiences.clone(),
+            types: raw.types.clone(),
+            leeway: raw.leeway,
+            expiry_required: raw.expiry_required,
+            claims: raw.claims.clone(),
+        })
+    }
+
+    fn warn(&self, at: &At<PathBuf>, title: String, label: &str) {
+        let diagnostic = Diagnostic::warning(title, at.span.clone(), label);
+        self.problems.report(diagnostic.on_machine());
+    }
+}

@@ -1,0 +1,125 @@
+//! The keys of `[authentication.NAME]`.
+
+use std::time::Duration;
+
+use super::{FIELD_NAME, TEXT, form};
+use crate::defaults;
+use crate::schema::spec::{Absent, Kind, TableSpec, key};
+
+pub(crate) static AUTHENTICATION: TableSpec = TableSpec {
+    heading: "[authentication.NAME]",
+    path: "authentication.NAME",
+    doc: "A way for requests to prove who sends them. Routes require it by its name, with `authenticate`. Exactly one of `basic` and `jwt` is required. A request without proof is answered with 401 (`unauthenticated`). Fields that tell servers who sent a request (`user_header`, `claim_headers`) are removed from every request on every route before Weir sets them, so that no client can write them.",
+    example: "[authentication.staff]\nrealm = \"Staff\"\nbasic = { users_file = \"staff.htpasswd\", user_header = \"X-User\" }\n\n[authentication.api]\njwt = { keys_file = \"jwks.json\", issuer = \"https://login.example.com\", audience = \"api\", claim_headers = { X-User = \"sub\" } }\n\n[[route]]\npath = \"/admin\"\nauthenticate = \"staff\"\nservice = \"listings\"\n",
+    keys: &[
+        key(
+            "realm",
+            TEXT,
+            Absent::Then("NAME"),
+            "What clients are told that they log in to; browsers show it.",
+        ),
+        key(
+            "basic",
+            Kind::Table(&BASIC),
+            Absent::Then("see above"),
+            "A user name and a password in the `Authorization` field (RFC 7617). Use it over TLS only.",
+        ),
+        key(
+            "jwt",
+            Kind::Table(&JWT),
+            Absent::Then("see above"),
+            "A signed token (JWT, RFC 7519) in the `Authorization` field, as `Bearer TOKEN`.",
+        ),
+        key(
+            "forward_credentials",
+            Kind::Boolean,
+            Absent::Boolean(defaults::FORWARD_CREDENTIALS),
+            "Whether servers receive the `Authorization` field.",
+        ),
+    ],
+};
+
+static BASIC: TableSpec = TableSpec {
+    heading: "basic of [authentication.NAME]",
+    path: "authentication.NAME.basic",
+    doc: "Users and their passwords. Passwords are verified on threads of their own; a success is remembered for a minute. While too many verifications wait, requests are answered with 503 (`authentication_overloaded`); a `rate_limit` by client on the route keeps one client from causing this.",
+    example: "[authentication.staff]\nbasic = { users_file = \"staff.htpasswd\" }\n\n[[route]]\nauthenticate = \"staff\"\nservice = \"listings\"\n",
+    keys: &[
+        key(
+            "users_file",
+            Kind::Text(form("file path")),
+            Absent::Required,
+            "An htpasswd file: `USER:HASH` per line, with hashes by bcrypt, Argon2 or SHA-crypt (`htpasswd -B`, `mkpasswd`). A changed file takes effect like a change of this one.",
+        ),
+        key(
+            "user_header",
+            Kind::Text(FIELD_NAME),
+            Absent::Then("none"),
+            "A field in which servers receive the user's name.",
+        ),
+    ],
+};
+
+static JWT: TableSpec = TableSpec {
+    heading: "jwt of [authentication.NAME]",
+    path: "authentication.NAME.jwt",
+    doc: "What a token must be. An algorithm is bound to the key: an RSA or EC key never verifies a symmetric signature.",
+    example: "[authentication.api]\njwt = { keys_file = \"jwks.json\", issuer = \"https://login.example.com\", audience = [\"api\"], claims = { groups = \"staff\" } }\n\n[[route]]\nauthenticate = \"api\"\nservice = \"listings\"\n",
+    keys: &[
+        key(
+            "keys_file",
+            Kind::Text(form("file path")),
+            Absent::Required,
+            "A key set (JWKS, RFC 7517): RSA keys of at least 2,048 bits, P-256, P-384, P-521 and Ed25519. A changed file takes effect like a change of this one.",
+        ),
+        key(
+            "symmetric_keys",
+            Kind::Boolean,
+            Absent::Boolean(defaults::SYMMETRIC_KEYS),
+            "Whether symmetric keys of the set (`oct`) are used. Whoever can read the file can then sign tokens, so it is refused if other users may read it.",
+        ),
+        key(
+            "algorithms",
+            Kind::OneOrMore(&Kind::Text(form("algorithm"))),
+            Absent::Then("all that a key of the set can verify"),
+            "The algorithms accepted: `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, `ES512`, `EdDSA`, and with `symmetric_keys` `HS256`, `HS384`, `HS512`.",
+        ),
+        key("issuer", Kind::OneOrMore(&TEXT), Absent::Then("any"), "The issuers accepted (`iss`)."),
+        key(
+            "audience",
+            Kind::OneOrMore(&TEXT),
+            Absent::Then("any, also tokens that were issued for other services"),
+            "The audiences accepted: a token must have one of them in `aud`.",
+        ),
+        key(
+            "types",
+            Kind::OneOrMore(&TEXT),
+            Absent::Then("any"),
+            "The types accepted (`typ`), such as `at+jwt`.",
+        ),
+        key(
+            "leeway",
+            Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(300) },
+            Absent::Duration(defaults::TOKEN_LEEWAY),
+            "How far the clock of the issuer may differ.",
+        ),
+        key(
+            "expiry_required",
+            Kind::Boolean,
+            Absent::Boolean(defaults::EXPIRY_REQUIRED),
+            "Whether a token without `exp` is refused.",
+        ),
+        key(
+            "claims",
+            Kind::Map(form("claim"), &TEXT),
+            Absent::Then("none"),
+            "Claims that a token must have, with the value that each must be or, as a list, contain: `{ groups = \"staff\" }`. A dot leads into an object: `\"realm_access.roles\"`. Otherwise the request is answered with 403 (`http_request_denied`).",
+        ),
+        key(
+            "claim_headers",
+            Kind::Map(FIELD_NAME, &Kind::Text(form("claim"))),
+            Absent::Then("none"),
+            "Fields in which servers receive claims: `{ X-User = \"sub\" }`. A list is joined by commas. A token whose claim is not fit for a field (control characters, too long) is refused.",
+        ),
+    ],
+};

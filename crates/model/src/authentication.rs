@@ -1,0 +1,95 @@
+//! How requests prove who sends them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Material;
+
+/// A way for requests to prove who sends them, which routes may require.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authentication {
+    /// Unique within a configuration.
+    pub name: Arc<str>,
+    /// What clients are told that they log in to (RFC 9110 section 11.5).
+    pub realm: String,
+    /// What they present.
+    pub scheme: AuthenticationScheme,
+    /// Fields that tell servers who sent a request, by name in lower case.
+    pub identity_fields: Vec<IdentityField>,
+    /// Whether the `Authorization` field is forwarded.
+    pub forwards_credentials: bool,
+}
+
+/// What a request presents to prove who sends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuthenticationScheme {
+    /// A name and a password (RFC 7617), verified against an htpasswd file.
+    Basic {
+        /// The file.
+        users: Material,
+    },
+    /// A signed token (RFC 7519, presented as RFC 6750 describes).
+    Token(Box<TokenRules>),
+}
+
+/// What a token must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRules {
+    /// The key set (RFC 7517).
+    pub keys: Material,
+    /// Whether symmetric keys of the set are used.
+    pub symmetric_keys: bool,
+    /// The algorithms accepted, by their names in RFC 7518; empty: all but the symmetric ones, and with
+    /// `symmetric_keys` these too.
+    pub algorithms: Vec<String>,
+    /// The issuers accepted; empty: any.
+    pub issuers: Vec<String>,
+    /// The audiences accepted; empty: any.
+    pub audiences: Vec<String>,
+    /// The types accepted (`typ`); empty: any.
+    pub types: Vec<String>,
+    /// How far the clock of the issuer may differ.
+    pub leeway: Duration,
+    /// Whether a token must expire.
+    pub expiry_required: bool,
+    /// Claims that a token must have, by path, with a value that each must be or contain.
+    pub claims: Vec<(String, String)>,
+}
+
+/// A field that tells servers who sent a request. Requests never keep one that a client has written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityField {
+    /// Its name, in lower case.
+    pub name: String,
+    /// Its value.
+    pub value: IdentityValue,
+}
+
+/// The value of an [`IdentityField`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IdentityValue {
+    /// The name of the user.
+    User,
+    /// A claim of the token, by path. If the token does not have it, the field is left out.
+    Claim(String),
+}
+
+crate::word_of! {
+    /// The configuration key of an [`AuthenticationScheme`].
+    AuthenticationScheme as AuthenticationWord {
+        Basic { .. } = "basic",
+        Token(_) = "jwt",
+    }
+}
+
+/// The position of an [`Authentication`] in its snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuthenticationId(pub u32);
+
+/// Writes what is required, as `weir check` prints it: `basic staff`.
+impl fmt::Display for Authentication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.scheme.as_str(), self.name)
+    }
+}

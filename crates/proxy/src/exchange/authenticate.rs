@@ -1,0 +1,202 @@
+//! Finds out who sends a request.
+
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use identity::challenge::{self, BearerError};
+use identity::token::{self, Rules};
+use identity::{Claims, Credentials, KeySet, Users, authorization, header_value};
+use model::{
+    Authentication, AuthenticationId, AuthenticationScheme, Cause, IdentityField, IdentityValue,
+};
+use wire::http1::Known;
+
+use super::Exchange;
+use crate::answer::Answer;
+use crate::authentication::{Identity, Refused, Verifier};
+use crate::client::{Client, client_gone};
+
+/// How long a request waits for the verification of its password.
+const VERIFICATION_MAX: Duration = Duration::from_secs(10);
+
+/// Why a request is refused.
+struct Denial {
+    status: u16,
+    cause: Cause,
+    /// For the access log.
+    detail: &'static str,
+    /// The value of WWW-Authenticate.
+    challenge: String,
+}
+
+impl Exchange<'_> {
+    /// Lets a request pass that proves who sends it, and records who that is.
+    pub(super) async fn authenticate(&mut self, id: AuthenticationId) -> Result<(), Answer> {
+        let plane = self.plane;
+        let settings = plane.published.snapshot.authentication(id);
+        let identity = match &*plane.verifiers[id.0 as usize] {
+            Verifier::Basic(users) => self.by_password(settings, users).await,
+            Verifier::Token { keys, rules } => self.by_token(settings, keys, rules),
+            Verifier::Nothing => Err(unauthenticated(settings, "no verifier", None)),
+        };
+        match identity {
+            Ok(identity) => {
+                self.record.user.clone_from(&identity.user);
+                self.identity = Some(identity);
+                Ok(())
+            }
+            Err(Denial { status, cause, detail, challenge }) => {
+                let challenge = (!challenge.is_empty()).then_some(challenge);
+                let retry_after =
+                    (cause == Cause::AuthenticationOverloaded).then_some(Duration::from_secs(1));
+                Err(Answer { status, detail, retry_after, challenge, ..Answer::of(cause) })
+            }
+        }
+    }
+
+    async fn by_password(
+        &mut self,
+        settings: &Authentication,
+        users: &Arc<Users>,
+    ) -> Result<Identity, Denial> {
+        let deny = |detail| unauthenticated(settings, detail, None);
+        let credentials = self.authorization().map_err(deny)?;
+        let credentials =
+            authorization::basic(credentials).map_err(|unusable| deny(unusable.reason()))?;
+        let user = credentials.user().to_owned();
+        let passwords = &self.worker.shared.authentications.passwords;
+        if !passwords.are_known(users, &credentials, os::clock::now()) {
+            self.verify_password(users, credentials).await?.map_err(deny)?;
+        }
+        let value = |field: &IdentityField| match field.value {
+            IdentityValue::User => Ok(Some(header_value::check(&user)?.to_owned())),
+            IdentityValue::Claim(_) => Ok(None),
+        };
+        let fields = identity_fields(settings, value)?;
+        let forwards_credentials = settings.forwards_credentials;
+        Ok(Identity { user: Some(user), fields, forwards_credentials })
+    }
+
+    /// Waits for the verdict on a password, or until the client has gone. The inner result has the
+    /// reason for a refusal.
+    async fn verify_password(
+        &mut self,
+        users: &Arc<Users>,
+        credentials: Credentials,
+    ) -> Result<Result<(), &'static str>, Denial> {
+        let ended = |cause: Cause, detail| Denial {
+            status: cause.status(),
+            cause,
+            detail,
+            challenge: String::new(),
+        };
+        let overloaded = |detail| ended(Cause::AuthenticationOverloaded, detail);
+        let passwords = &self.worker.shared.authentications.passwords;
+        let verdict = passwords.verify(users, credentials);
+        let verdict = verdict.map_err(|Refused| overloaded("too many passwords wait"))?;
+        let Client { stream, buffer, watchdog, .. } = &mut *self.client;
+        let mut verdict = pin!(verdict);
+        let waiting = poll_fn(|cx| match client_gone(stream, buffer, false, cx) {
+            Poll::Ready(cause) => Poll::Ready(Err(cause)),
+            Poll::Pending => verdict.as_mut().poll(cx).map(Ok),
+        });
+        match watchdog.until(os::clock::now() + VERIFICATION_MAX, waiting).await {
+            Some(Ok(Ok(verdict))) if verdict.is_accepted() => Ok(Ok(())),
+            Some(Ok(Ok(verdict))) => Ok(Err(verdict.reason())),
+            Some(Ok(Err(_))) => Err(overloaded("the verification ended without a verdict")),
+            Some(Err(cause)) => Err(ended(cause, "")),
+            None => Err(overloaded("the verification took too long")),
+        }
+    }
+
+    fn by_token(
+        &self,
+        settings: &Authentication,
+        keys: &KeySet,
+        rules: &Rules,
+    ) -> Result<Identity, Denial> {
+        let deny = |detail| unauthenticated(settings, detail, None);
+        let field = self.authorization().map_err(deny)?;
+        let token = authorization::bearer(field).map_err(|unusable| deny(unusable.reason()))?;
+        let now_s = os::clock::wall().as_secs();
+        let claims = token::verify(token, keys, rules, now_s).map_err(|denied| {
+            let error = BearerError::InvalidToken(denied.description());
+            unauthenticated(settings, denied.reason(), Some(error))
+        })?;
+        check_claims(settings, &claims)?;
+        let value = |field: &IdentityField| match &field.value {
+            IdentityValue::User => Ok(None),
+            IdentityValue::Claim(path) => match claims.claim(path) {
+                Some(claim) => Ok(Some(claim.header_value()?.into_owned())),
+                None => Ok(None),
+            },
+        };
+        let fields = identity_fields(settings, value)?;
+        let subject =
+            claims.claim("sub").and_then(|sub| Some(sub.header_value().ok()?.into_owned()));
+        let forwards_credentials = settings.forwards_credentials;
+        Ok(Identity { user: subject, fields, forwards_credentials })
+    }
+
+    /// Returns the value of the request's only Authorization field.
+    fn authorization(&self) -> Result<&[u8], &'static str> {
+        let fields = self.scratch.request.fields();
+        let mut values = fields.filter(|field| field.known == Known::Authorization);
+        match (values.next(), values.next()) {
+            (Some(field), None) => Ok(field.value),
+            (None, _) => Err("no_credentials"),
+            // Which of them a server behind Weir would read is unknown.
+            (Some(_), Some(_)) => Err("several_credentials"),
+        }
+    }
+}
+
+/// Checks that a token has the claims that are required.
+fn check_claims(settings: &Authentication, claims: &Claims) -> Result<(), Denial> {
+    let AuthenticationScheme::Token(rules) = &settings.scheme else { return Ok(()) };
+    if rules.claims.iter().all(|(path, value)| claims.contains(path, value)) {
+        return Ok(());
+    }
+    let error = BearerError::InsufficientScope("The token does not allow this request");
+    Err(Denial {
+        challenge: challenge::bearer(&settings.realm, Some(error)),
+        ..denied("claim_missing")
+    })
+}
+
+/// Returns the fields for the server: those of which `value` returns a value.
+fn identity_fields(
+    settings: &Authentication,
+    value: impl Fn(&IdentityField) -> Result<Option<String>, identity::Unfit>,
+) -> Result<Vec<(String, String)>, Denial> {
+    let mut fields = Vec::new();
+    for field in &settings.identity_fields {
+        // A value that a field cannot have may be an attack on the server.
+        let value = value(field).map_err(|unfit| denied(unfit.reason()))?;
+        fields.extend(value.map(|value| (field.name.clone(), value)));
+    }
+    Ok(fields)
+}
+
+/// The request is refused, although it proves who sends it.
+fn denied(detail: &'static str) -> Denial {
+    let cause = Cause::HttpRequestDenied;
+    Denial { status: cause.status(), cause, detail, challenge: String::new() }
+}
+
+/// The request does not prove who sends it. The client may try again with other credentials.
+fn unauthenticated(
+    settings: &Authentication,
+    detail: &'static str,
+    error: Option<BearerError<'_>>,
+) -> Denial {
+    let cause = Cause::Unauthenticated;
+    let challenge = match settings.scheme {
+        AuthenticationScheme::Basic { .. } => challenge::basic(&settings.realm),
+        AuthenticationScheme::Token(_) => challenge::bearer(&settings.realm, error),
+    };
+    Denial { status: cause.status(), cause, detail, challenge }
+}

@@ -1,0 +1,327 @@
+//! Routes that require a password or a token, with files made by other programs, and what attackers try.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use e2e::clients::curl;
+use e2e::http::Connection;
+use e2e::{App, Authority, Scene, Weir, http, server_tables, wait};
+use serde_json::{Value, json};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// The line of a user in an htpasswd file, by bcrypt at this cost.
+fn user(name: &str, password: &str, cost: u32) -> String {
+    let cost = cost.to_string();
+    let made = Command::new("htpasswd").args(["-nbBC", &cost, name, password]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    String::from_utf8(made.stdout).unwrap().trim().to_owned() + "\n"
+}
+
+fn basic(user: &str, password: &str) -> String {
+    format!("Authorization: Basic {}", STANDARD.encode(format!("{user}:{password}")))
+}
+
+/// An issuer of tokens with an Ed25519 key made by openssl.
+struct Issuer {
+    folder: PathBuf,
+    kid: &'static str,
+}
+
+impl Issuer {
+    fn new(scene: &Scene, kid: &'static str) -> Issuer {
+        let issuer = Issuer { folder: scene.folder().to_path_buf(), kid };
+        let key = issuer.path("pem");
+        issuer.openssl(&["genpkey", "-algorithm", "ed25519", "-out", &text(&key)], b"");
+        issuer
+    }
+
+    fn path(&self, ending: &str) -> PathBuf {
+        self.folder.join(format!("{}.{ending}", self.kid))
+    }
+
+    fn openssl(&self, words: &[&str], input: &[u8]) -> Vec<u8> {
+        // Signing needs a file of known length.
+        let given = self.path("in");
+        std::fs::write(&given, input).unwrap();
+        let given = std::fs::File::open(&given).unwrap();
+        let made = Command::new("openssl").args(words).stdin(given).stderr(Stdio::null()).output();
+        let made = made.unwrap();
+        assert!(made.status.success(), "{words:?}: {made:?}");
+        made.stdout
+    }
+
+    /// The public key as a JWK (RFC 8037).
+    fn jwk(&self) -> Value {
+        let key = text(&self.path("pem"));
+        let der = self.openssl(&["pkey", "-in", &key, "-pubout", "-outform", "DER"], b"");
+        let public = URL_SAFE_NO_PAD.encode(&der[der.len() - 32..]);
+        json!({ "kty": "OKP", "crv": "Ed25519", "kid": self.kid, "use": "sig", "x": public })
+    }
+
+    /// A token with these claims, which expires in a minute unless they say otherwise.
+    fn token(&self, claims: Value) -> String {
+        self.signed(&json!({ "alg": "EdDSA", "kid": self.kid }), claims)
+    }
+
+    fn signed(&self, header: &Value, mut claims: Value) -> String {
+        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let object = claims.as_object_mut().unwrap();
+        object.entry("exp").or_insert(json!(now_s + 60));
+        object.entry("iss").or_insert(json!("https://login.example.com"));
+        object.entry("aud").or_insert(json!(["other", "api"]));
+        let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let message = format!("{}.{}", encode(header), encode(&claims));
+        let (key, given) = (text(&self.path("pem")), text(&self.path("in")));
+        let words = ["pkeyutl", "-sign", "-rawin", "-inkey", &key, "-in", &given];
+        let signature = self.openssl(&words, message.as_bytes());
+        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// What the echo of a request has under this name.
+fn echoed(answer: &http::Response, name: &str) -> Vec<String> {
+    let fields = answer.json()["fields"].as_array().unwrap().clone();
+    let named = fields
+        .iter()
+        .filter(|field| field[0].as_str().unwrap().replace('_', "-").eq_ignore_ascii_case(name));
+    named.map(|field| field[1].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn passwords_are_verified_and_the_user_is_passed_on() {
+    let Some(scene) = Scene::new("authentication-basic", &["python3", "htpasswd", "curl"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let users = user("ann", "correct: horse", 5) + &user("bob", "b", 5);
+    let file = scene.file("users", &users);
+    let pair = Authority::new(&scene, "ca").issue("a", &["a.example.com"]);
+    let rest = format!(
+        "[[listener]]\nname = \"secure\"\naddress = \"{}\"\ntls = {{ certificates = [{}] }}\n\
+         [[route]]\npath = \"/public\"\nservice = \"app\"\n\
+         [[route]]\npath = \"/staff\"\nauthenticate = \"staff\"\nservice = \"app\"\n\
+         [[route]]\npath = \"/kept\"\nauthenticate = \"kept\"\nservice = \"app\"\n\
+         [[route]]\npath = \"/few\"\nauthenticate = \"staff\"\nrate_limit = {{ requests = 1, per = \"1h\" }}\nservice = \"app\"\n\
+         [authentication.staff]\nrealm = \"the \\\"staff\\\"\"\n\
+         basic = {{ users_file = \"{file}\", user_header = \"X-User\" }}\n\
+         [authentication.kept]\nforward_credentials = false\nbasic = {{ users_file = \"{file}\" }}\n\
+         [reload]\nwatch = true\n[service.app]\n{}",
+        scene.address(2, 8443),
+        pair.table(),
+        server_tables("app", [app.address()]),
+        file = file.display(),
+    );
+    let weir = Weir::start(&scene, &scene.config("workers = 1", &rest));
+    let ask = |path: &str, fields: &[&str]| http::get_with(weir.front(), path, fields).unwrap();
+
+    let ann = basic("ann", "correct: horse");
+    let challenge = "Basic realm=\"the \\\"staff\\\"\", charset=\"UTF-8\"";
+    let refusals = [
+        (String::new(), "no_credentials"),
+        (basic("ann", "wrong"), "wrong_password"),
+        (basic("nobody", "wrong"), "unknown_user"),
+        (basic("ann", &"x".repeat(100)), "password_too_long"),
+        ("Authorization: Basic ====".to_owned(), "malformed"),
+        ("Authorization: Bearer abc".to_owned(), "other_scheme"),
+        (format!("{ann}\r\n{ann}"), "several_credentials"),
+    ];
+    let mut bodies = Vec::new();
+    for (field, _) in &refusals {
+        let fields: Vec<&str> = [&**field].into_iter().filter(|field| !field.is_empty()).collect();
+        let seen = ask("/staff", &fields);
+        assert_eq!(seen.status, 401, "{field}");
+        assert_eq!(seen.field("www-authenticate"), Some(challenge), "{field}");
+        let id = seen.field("x-request-id").unwrap().to_owned();
+        bodies.push(seen.text().replace(&id, "ID"));
+    }
+    bodies.dedup();
+    assert_eq!(bodies.len(), 1, "a refusal tells nothing about users: {bodies:?}");
+
+    // No client can write the field, on any route, in any spelling.
+    let forged = ["x-user: root", "X_User: root"];
+    let seen = ask("/staff", &[&*ann, forged[0], forged[1]]);
+    assert_eq!((seen.status, echoed(&seen, "X-User")), (200, vec!["ann".to_owned()]));
+    assert_eq!(echoed(&seen, "Authorization").len(), 1);
+    let seen = ask("/public", &forged);
+    assert_eq!((seen.status, echoed(&seen, "X-User")), (200, vec![]));
+    let seen = ask("/kept", &[&ann]);
+    assert_eq!((seen.status, echoed(&seen, "Authorization")), (200, vec![]));
+    // The limit comes first.
+    assert_eq!([401, 429], [(); 2].map(|()| ask("/few", &[&basic("ann", "no")]).status));
+
+    // Over HTTP/2.
+    let url = format!("https://{}/staff", scene.address(2, 8443));
+    let status = |credentials: &str| {
+        let words =
+            ["-k", "-u", credentials, "-o", "/dev/null", "-w", "%{http_version} %{http_code}"];
+        curl(&scene, &[&words[..], &[&*url]].concat()).stdout
+    };
+    assert_eq!(status("ann:correct: horse"), "2 200");
+    assert_eq!(status("ann:wrong"), "2 401");
+
+    let lines = wait::until("the access lines", SOON, || {
+        Some(weir.access()).filter(|lines| lines.len() >= refusals.len() + 7)
+    });
+    for ((field, detail), line) in refusals.iter().zip(&lines) {
+        let (cause, fault) = (&line["cause"], &line["fault"]);
+        assert_eq!((cause, fault), (&json!("unauthenticated"), &json!("client")), "{line}");
+        assert_eq!((&line["user"], &line["service"]), (&Value::Null, &Value::Null));
+        assert!(line["detail"].as_str().unwrap().contains(detail), "{field}: {line}");
+    }
+    let log = lines.iter().map(Value::to_string).collect::<String>() + &weir.log();
+    for secret in ["horse", &STANDARD.encode("ann:correct: horse")] {
+        assert!(!log.contains(secret), "{log}");
+    }
+    assert_eq!(lines[refusals.len()]["user"], "ann");
+
+    // A changed password ends the old one at once, though it was just verified.
+    let from = weir.log().len();
+    scene.file("users", user("ann", "new", 5) + &user("bob", "b", 5));
+    weir.wait_for_log_from(from, &["reloaded"], SOON);
+    assert_eq!(ask("/staff", &[&ann]).status, 401);
+    assert_eq!(ask("/staff", &[&basic("ann", "new")]).status, 200);
+}
+
+#[test]
+fn guesses_of_passwords_hold_up_no_other_requests() {
+    let Some(scene) = Scene::new("authentication-flood", &["python3", "htpasswd"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let file = scene.file("users", user("ann", "a", 12));
+    let rest = format!(
+        "[[route]]\nservice = \"app\"\n\
+         [[route]]\npath = \"/staff\"\nauthenticate = \"staff\"\nservice = \"app\"\n\
+         [authentication.staff]\nbasic = {{ users_file = \"{}\" }}\n[service.app]\n{}",
+        file.display(),
+        server_tables("app", [app.address()]),
+    );
+    let weir = Weir::start(&scene, &scene.config("workers = 1", &rest));
+    let ask = |n: usize| {
+        let field = basic("ann", &format!("guess {n}"));
+        format!("GET /staff HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n")
+    };
+    let mut guesses: Vec<Connection> = (0..100)
+        .map(|n| {
+            let mut connection = Connection::open(weir.front()).unwrap();
+            connection.send(ask(n).as_bytes()).unwrap();
+            connection
+        })
+        .collect();
+    for _ in 0..50 {
+        assert_eq!(http::get(weir.front(), "/").unwrap().status, 200);
+    }
+    // Those that are still being verified when their clients leave are forgotten.
+    let answers: Vec<_> = guesses.iter_mut().skip(90).map(|c| c.response(false).unwrap()).collect();
+    for answer in &answers {
+        assert_eq!(answer.status, 503);
+        assert_eq!(answer.field("retry-after"), Some("1"));
+        let cause = answer.field("proxy-status").unwrap_or_default();
+        assert!(cause.contains("authentication_overloaded"), "{cause}");
+    }
+    assert_eq!(guesses[0].response(false).unwrap().status, 401);
+    drop(guesses);
+    let good = || http::get_with(weir.front(), "/staff", &[&basic("ann", "a")]).unwrap().status;
+    wait::until("the queue is empty", SOON, || (good() == 200).then_some(()));
+}
+
+#[test]
+fn tokens_are_verified_and_claims_are_passed_on() {
+    let Some(scene) = Scene::new("authentication-jwt", &["python3", "openssl"]) else {
+        return;
+    };
+    let app = App::start(&scene, 11, &[]);
+    let (issuer, stranger) = (Issuer::new(&scene, "one"), Issuer::new(&scene, "two"));
+    let set = |issuers: &[&Issuer]| {
+        let keys: Vec<_> = issuers.iter().map(|issuer| issuer.jwk()).collect();
+        scene.file("jwks.json", json!({ "keys": keys }).to_string())
+    };
+    let file = set(&[&issuer]);
+    let rest = format!(
+        "[[route]]\nauthenticate = \"api\"\nservice = \"app\"\n\
+         [authentication.api.jwt]\nkeys_file = \"{}\"\nissuer = \"https://login.example.com\"\n\
+         audience = \"api\"\nclaims = {{ groups = \"staff\" }}\n\
+         claim_headers = {{ X-User = \"sub\", X-Groups = \"groups\" }}\n\
+         [reload]\nwatch = true\n[service.app]\n{}",
+        file.display(),
+        server_tables("app", [app.address()]),
+    );
+    let weir = Weir::start(&scene, &scene.config("workers = 2", &rest));
+    let ask = |token: &str| {
+        let field = format!("Authorization: Bearer {token}");
+        http::get_with(weir.front(), "/", &[&field, "X-User: root"]).unwrap()
+    };
+    let claims = || json!({ "sub": "ann", "groups": ["dev", "staff"] });
+    let with = |name: &str, value: Value| {
+        let mut claims = claims();
+        claims[name] = value;
+        claims
+    };
+    let good = issuer.token(claims());
+    let seen = ask(&good);
+    assert_eq!((seen.status, echoed(&seen, "X-User")), (200, vec!["ann".to_owned()]), "{seen:?}");
+    assert_eq!(echoed(&seen, "X-Groups"), ["dev,staff"]);
+
+    let unsigned = |header: Value| {
+        let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        format!("{}.{}.", encode(&header), good.split('.').nth(1).unwrap())
+    };
+    let header = |alg: &str, kid: &str| json!({ "alg": alg, "kid": kid });
+    for (token, status, detail) in [
+        (stranger.signed(&header("EdDSA", "one"), claims()), 401, "token_signature"),
+        (stranger.token(claims()), 401, "token_unknown_key"),
+        (unsigned(header("none", "one")), 401, "token_algorithm"),
+        (unsigned(header("HS256", "one")), 401, "token_"),
+        (good[..good.len() - 4].to_owned(), 401, "token_"),
+        (format!("{good}="), 401, "malformed"),
+        ("x".repeat(17_000), 431, ""),
+        (issuer.token(with("exp", json!(1_000_000_000))), 401, "token_expired"),
+        (issuer.token(with("aud", json!("other"))), 401, "token_audience"),
+        (issuer.token(with("iss", json!("https://evil.example.com"))), 401, "token_issuer"),
+        (issuer.token(with("groups", json!(["dev"]))), 403, "claim_missing"),
+        (issuer.token(with("groups", json!("staff, root"))), 403, "claim_missing"),
+        // Header injection by a claim.
+        (issuer.token(with("sub", json!("ann\r\nX-Admin: 1"))), 403, "control_character"),
+        (issuer.token(with("groups", json!(["staff", "a,root"]))), 403, "comma"),
+    ] {
+        let seen = ask(&token);
+        assert_eq!(seen.status, status, "{detail}: {seen:?}");
+        let challenge = seen.field("www-authenticate").unwrap_or_default().to_owned();
+        match status {
+            401 => assert!(challenge.starts_with("Bearer realm=\"api\""), "{detail}: {challenge}"),
+            _ if detail == "claim_missing" => {
+                assert!(challenge.contains("error=\"insufficient_scope\""), "{challenge}");
+            }
+            _ => assert_eq!(challenge, "", "{detail}"),
+        }
+        if !detail.is_empty() {
+            let line = wait::until("the access line", SOON, || {
+                weir.access().into_iter().find(|line| {
+                    line["detail"].as_str().is_some_and(|found| found.contains(detail))
+                        && line["request_id"].as_str() == seen.field("x-request-id")
+                })
+            });
+            assert_eq!(line["server"], Value::Null);
+        }
+    }
+    let log = weir.access().iter().map(Value::to_string).collect::<String>() + &weir.log();
+    assert!(!log.contains(good.rsplit('.').next().unwrap()), "a token is in the log");
+
+    // Keys are rotated: first both are valid, then the new one alone.
+    for (issuers, statuses) in [(&[&issuer, &stranger][..], [200, 200]), (&[&stranger], [401, 200])]
+    {
+        set(issuers);
+        let tokens = [issuer.token(claims()), stranger.token(claims())];
+        wait::until("the new keys", SOON, || {
+            (tokens.each_ref().map(|token| ask(token).status) == statuses).then_some(())
+        });
+    }
+}

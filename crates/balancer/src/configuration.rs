@@ -1,8 +1,9 @@
 //! A configuration as JSON, defaults included. For the admin API and for `weir check --json`.
 
 use model::{
-    Action, Balance, Certificate, CheckKind, ContentCoding, FieldChanges, FieldMatch, HostPattern,
-    Listener, PathMatch, Protocol, Respond, ResponseFilter, Route, Service, ServiceTls, Snapshot,
+    Action, Balance, Certificate, CheckKind, Content, ContentCoding, ErrorPage, ErrorSet,
+    FieldChanges, FieldMatch, HostPattern, Listener, PathMatch, Protocol, Respond, ResponseFilter,
+    Route, Service, ServiceTls, Snapshot,
 };
 use serde_json::{Value, json};
 
@@ -111,6 +112,7 @@ fn listener(listener: &Listener, snapshot: &Snapshot) -> Value {
         },
         "head_max_bytes": listener.head_max_bytes,
         "body_max_bytes": listener.body_max_bytes,
+        "error_pages": error_pages(&listener.error_pages),
     })
 }
 
@@ -146,6 +148,27 @@ fn route(
             "wait_max_ms": millis(limit.wait_max),
             "by": limit.by.to_string(),
         })),
+        "error_pages": error_pages(&route.error_pages),
+    })
+}
+
+fn error_pages(pages: &[ErrorPage]) -> Value {
+    let pages = pages.iter().map(|page| {
+        let ErrorSet { statuses, causes } = &page.errors;
+        let mut value = content(&page.content);
+        value["status"] = json!(statuses.as_ref().map(ToString::to_string));
+        value["cause"] = causes.iter().map(|cause| cause.name()).collect();
+        value
+    });
+    pages.collect()
+}
+
+/// The content of a configured response, without the body.
+fn content(content: &Content) -> Value {
+    json!({
+        "content_type": content.media_type,
+        "headers": pairs(&content.fields),
+        "body_bytes": content.body.len(),
     })
 }
 
@@ -160,12 +183,11 @@ fn action(action: &Action, snapshot: &Snapshot) -> Value {
             let names = services.iter().map(|id| &*snapshot.service(*id).name);
             json!({ "respond": { "ready": names.collect::<Value>() } })
         }
-        Action::Respond(Respond::Fixed { status, content }) => json!({ "respond": {
-            "status": status,
-            "content_type": content.media_type,
-            "headers": pairs(&content.fields),
-            "body_bytes": content.body.len(),
-        }}),
+        Action::Respond(Respond::Fixed { status, content: fixed }) => {
+            let mut respond = content(fixed);
+            respond["status"] = json!(status);
+            json!({ "respond": respond })
+        }
         Action::Redirect(redirect) => json!({ "redirect": {
             "status": redirect.status,
             "scheme": redirect.scheme,
@@ -269,6 +291,7 @@ fn service(service: &Service) -> Value {
             "body_kept_max_bytes": service.retries.body_kept_max_bytes,
         },
         "idle_connections_max": service.idle_connections_max,
+        "error_pages": error_pages(&service.error_pages),
         "servers": servers.collect::<Value>(),
     })
 }

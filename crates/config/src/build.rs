@@ -6,17 +6,18 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use model::{
-    Action, Affinity, AuthenticationId, Compression, Content, FieldMatch, Forward, HostPattern,
-    Listener, ListenerId, ListenerTls, Material, Metrics, MetricsListener, PathMatch, Protocol,
-    RateLimit, RequestFilter, Respond, ResponseFilter, Route, RouteMatch, Service, Snapshot, Split,
+    Action, Affinity, AuthenticationId, Compression, Content, ErrorPage, FieldMatch, Forward,
+    HostPattern, Listener, ListenerId, ListenerTls, Material, Metrics, MetricsListener, PathMatch,
+    Protocol, RateLimit, RequestFilter, Respond, ResponseFilter, Route, RouteMatch, Service,
+    Snapshot, Split,
 };
 
 use crate::diagnostic::At;
-use crate::files::Contents;
+use crate::files::{Contents, PageFiles, RouteFiles};
 use crate::names::Names;
 use crate::raw::{
-    Document, RawAction, RawAdmin, RawBody, RawListener, RawMetrics, RawMetricsListener,
-    RawProtocol, RawRespond, RawRoute,
+    Document, RawAction, RawAdmin, RawBody, RawContent, RawErrorPage, RawListener, RawMetrics,
+    RawMetricsListener, RawProtocol, RawRespond, RawRoute, RawService,
 };
 
 /// Returns `None` if a name refers to nothing, which `check` has reported.
@@ -28,12 +29,29 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
     for (listener, tls) in listeners.iter_mut().zip(files.listeners) {
         listener.tls = tls;
     }
+    let pages = document.listeners.into_iter().map(|raw| raw.error_pages);
+    for ((listener, raw), files) in listeners.iter_mut().zip(pages).zip(files.listener_pages) {
+        listener.error_pages = error_pages(raw, files)?;
+    }
+    let metrics = metrics(document.metrics, files.metrics);
     let mut routes = Vec::with_capacity(document.routes.iter().map(|raw| raw.hosts.len()).sum());
-    for (raw, content) in document.routes.into_iter().zip(files.bodies) {
-        routes.extend(by_host(raw, content, &listeners, names)?);
+    for (mut raw, files) in document.routes.into_iter().zip(files.routes) {
+        let RouteFiles { content, pages } = files;
+        let pages = error_pages(std::mem::take(&mut raw.error_pages), pages)?;
+        routes.extend(by_host(raw, (content, pages), &listeners, names)?);
     }
     routes.sort_by(|one, other| one.matches.precedence(&other.matches));
     let authentications: Option<Vec<_>> = files.authentications.into_iter().collect();
+    let files = files.services.into_iter().zip(files.affinity_keys).zip(files.service_pages);
+    let services =
+        document.services.into_iter().zip(files).map(|(raw, ((tls, key_file), pages))| {
+            let RawService { service, error_pages: raw_pages, .. } = raw;
+            let error_pages = error_pages(raw_pages, pages)?;
+            let affinity = service.affinity;
+            let affinity = affinity.map(|affinity| Affinity { key_file, ..affinity });
+            Some(Arc::new(Service { tls, affinity, error_pages, ..service }))
+        });
+    let services: Option<Vec<_>> = services.collect();
     Some(Snapshot {
         zone: document.zone.map(|zone| zone.value),
         workers: document.workers,
@@ -45,7 +63,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         state_directory: document.state_directory,
         run_as: document.run_as,
         admin: document.admin.map(RawAdmin::built),
-        metrics: metrics(document.metrics, files.metrics),
+        metrics,
         resolver: document.resolver,
         log: document.log,
         reload: document.reload,
@@ -53,17 +71,7 @@ pub(crate) fn snapshot(document: Document, names: &Names, files: Contents) -> Op
         listeners,
         routes,
         authentications: authentications?,
-        services: document
-            .services
-            .into_iter()
-            .zip(files.services)
-            .zip(files.affinity_keys)
-            .map(|((raw, tls), key_file)| {
-                let affinity = raw.service.affinity;
-                let affinity = affinity.map(|affinity| Affinity { key_file, ..affinity });
-                Arc::new(Service { tls, affinity, ..raw.service })
-            })
-            .collect(),
+        services: services?,
     })
 }
 
@@ -95,7 +103,8 @@ fn listener(raw: &RawListener, connections_max: u32, names: &Names) -> Option<Li
         head_max_bytes: raw.head_max_bytes,
         body_max_bytes: raw.body_max_bytes,
         proxy_status: raw.proxy_status,
-        // Filled in by `snapshot`.
+        // These two are filled in by `snapshot`.
+        error_pages: Vec::new(),
         tls: None,
         http2: raw.http2,
         upgrade_protocols: raw.upgrade_protocols.clone(),
@@ -131,7 +140,7 @@ fn passthrough(
 /// Returns the routes of one route in the file: one for each of its hosts, in order.
 fn by_host(
     raw: RawRoute,
-    content: Option<Material>,
+    (content, pages): (Option<Material>, Vec<ErrorPage>),
     listeners: &[Listener],
     names: &Names,
 ) -> Option<impl Iterator<Item = Route>> {
@@ -151,12 +160,13 @@ fn by_host(
     let filters = request_filters(raw.rate_limit, authenticate);
     // The last of them is moved: most routes have one host.
     let action = action(raw.action, content, names)?;
-    let shared = std::iter::repeat_n((matches, action, filters), raw.hosts.len());
+    let shared = std::iter::repeat_n((matches, action, filters, pages), raw.hosts.len());
     let name = raw.name.map(|name| name.value);
-    Some(raw.hosts.into_iter().zip(shared).map(move |(host, (matches, action, filters))| {
+    Some(raw.hosts.into_iter().zip(shared).map(move |(host, shared)| {
+        let (matches, action, filters, error_pages) = shared;
         let matches = RouteMatch { host: host.value, ..matches };
         let name = name.clone().unwrap_or_else(|| name_of(&matches, listeners));
-        Route { name, matches, action, filters }
+        Route { name, matches, action, filters, error_pages }
     }))
 }
 
@@ -200,15 +210,29 @@ fn response(raw: RawRespond, content: Option<Material>, names: &Names) -> Option
             let services = services.iter().map(|service| names.service(&service.value));
             Some(Respond::Ready(services.collect::<Option<_>>()?))
         }
-        RawRespond::Fixed { status, media_type, fields, body } => {
-            let body = match body {
-                RawBody::None => Arc::default(),
-                RawBody::Text(text) => Arc::from(text.into_bytes()),
-                RawBody::File(_) => content?.bytes,
-            };
-            Some(Respond::Fixed { status, content: Arc::new(Content { media_type, fields, body }) })
+        RawRespond::Fixed { status, content: raw } => {
+            Some(Respond::Fixed { status, content: completed(raw, content)? })
         }
     }
+}
+
+fn error_pages(raw: Vec<RawErrorPage>, files: PageFiles) -> Option<Vec<ErrorPage>> {
+    let pages = raw.into_iter().zip(files).map(|(raw, file)| {
+        let RawErrorPage { errors, content } = raw;
+        Some(ErrorPage { errors, content: completed(content, file)? })
+    });
+    pages.collect()
+}
+
+/// Returns a content with the body from its file, if it has one.
+fn completed(raw: RawContent, file: Option<Material>) -> Option<Arc<Content>> {
+    let RawContent { media_type, fields, body } = raw;
+    let body = match body {
+        RawBody::None => Arc::default(),
+        RawBody::Text(text) => Arc::from(text.into_bytes()),
+        RawBody::File(_) => file?.bytes,
+    };
+    Some(Arc::new(Content { media_type, fields, body }))
 }
 
 /// Returns the filters of a request, in the order in which they run before the route's action.

@@ -26,26 +26,24 @@ impl From<NotAQuantity> for Wrong {
     }
 }
 
-/// `200` or `200-399`: an inclusive range of status codes.
+/// `200`, `2xx` or `200-399`: an inclusive range of status codes.
 pub(crate) fn status_range(text: &str) -> Result<(u16, u16), Wrong> {
     let wrong = || {
-        let wrong = Wrong::new("not a status or a range of statuses");
-        match text.as_bytes() {
-            [first @ b'1'..=b'5', b'x' | b'X', b'x' | b'X'] => {
-                let first = char::from(*first);
-                wrong.help(format!("write \"{first}00-{first}99\""))
-            }
-            _ => wrong.help("write 200, [200, 204] or \"200-399\""),
-        }
+        Wrong::new("not a status or a range of statuses")
+            .help("write 200, [200, 204], \"2xx\" or \"200-399\"")
     };
     let one = |text: &str| {
         let text = text.trim();
         let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
         text.parse::<u16>().ok().filter(|_| digits).ok_or_else(wrong)
     };
-    let (low, high) = match text.split_once('-') {
-        Some((low, high)) => (one(low)?, one(high)?),
-        None => (one(text)?, one(text)?),
+    let (low, high) = match (text.as_bytes(), text.split_once('-')) {
+        ([class @ b'1'..=b'9', b'x' | b'X', b'x' | b'X'], _) => {
+            let first = u16::from(class - b'0') * 100;
+            (first, first + 99)
+        }
+        (_, Some((low, high))) => (one(low)?, one(high)?),
+        (_, None) => (one(text)?, one(text)?),
     };
     if low > high {
         return Err(
@@ -76,8 +74,10 @@ mod tests {
     #[test]
     fn status_ranges_are_read_or_refused() {
         assert_eq!(status_range("200-399").unwrap(), (200, 399));
-        assert_eq!(status_range("2xx").unwrap_err().help.unwrap(), "write \"200-299\"");
-        for text in ["", "2000", "299-200", "100", "200-", "+20", "²00"] {
+        assert_eq!(status_range("2xx").unwrap(), (200, 299));
+        assert_eq!(status_range("5XX").unwrap(), (500, 599));
+        for text in ["", "2000", "299-200", "100", "1xx", "6xx", "xxx", "5x", "200-", "+20", "²00"]
+        {
             assert!(status_range(text).is_err(), "{text}");
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use decide::{Admission, Ask, Endpoint, LiveService, Registry};
-use model::{Administrative, Check, CheckKind, ExpectStatus, Health, Moment, PassiveHealth};
+use model::{Administrative, Check, CheckKind, Health, Moment, PassiveHealth, StatusSet};
 use tokio::net::TcpListener;
 
 use crate::testing::{DEADLINE, DnsServer, Reply, addresses, block_on, service, shared, tcp_check};
@@ -251,7 +251,7 @@ fn a_full_server_that_answers_is_not_taken_down_by_probes_that_time_out() {
             path: "/".into(),
             host: None,
             fields: vec![],
-            expect: ExpectStatus(vec![(200, 200)]),
+            expect: StatusSet(vec![(200, 200)]),
             reuse: true,
         };
         let timeout = Duration::from_millis(150);

@@ -4,6 +4,7 @@
 //! every variant (12.5.5), a weak entity tag once the bytes differ (8.8.3), and `no-transform` is
 //! respected (7.7, RFC 9111 sections 5.2.1.6 and 5.2.2.6).
 
+use crate::accept::{weight, weight_value};
 use model::{Compression, ContentCoding};
 use wire::http1::{Fields, Known, RequestHead, ResponseBody, ResponseHead, Version};
 
@@ -137,29 +138,6 @@ impl Weights {
             _ => return,
         };
         *place = Some(place.map_or(weight, |before| before.min(weight)));
-    }
-}
-
-fn weight_value(parameter: &[u8]) -> Option<&[u8]> {
-    parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))
-}
-
-/// Parses a weight into thousandths (RFC 9110 section 12.4.2).
-fn weight(value: &[u8]) -> Option<u16> {
-    let (whole, fraction) = match value {
-        [whole] => (whole, &[][..]),
-        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
-        _ => return None,
-    };
-    if !fraction.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let digit = |at: usize| fraction.get(at).map_or(0, |b| u16::from(b - b'0'));
-    let thousandths = digit(0) * 100 + digit(1) * 10 + digit(2);
-    match whole {
-        b'0' => Some(thousandths),
-        b'1' => (thousandths == 0).then_some(1000),
-        _ => None,
     }
 }
 

@@ -10,10 +10,12 @@
 
 #![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
 
+pub mod accept;
 pub mod body_rate;
 pub mod client_address;
 pub mod compression;
 pub mod deadline;
+pub mod error_page;
 pub mod explain;
 pub mod limits;
 pub mod pick;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{HttpVersion, ProxyVersion, Service, ServiceTls};
+use crate::{HttpVersion, ProxyVersion, Service, ServiceTls, StatusSet};
 
 /// A service's health check settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum CheckKind {
         /// Further request fields, in order.
         fields: Vec<(String, String)>,
         /// The statuses that count as success.
-        expect: ExpectStatus,
+        expect: StatusSet,
         /// Whether probes share a kept connection (false for pre-fork servers, where a kept
         /// connection holds a worker).
         reuse: bool,
@@ -62,17 +62,6 @@ crate::word_of! {
         Http { .. } = "http",
         Tcp = "tcp",
         Grpc { .. } = "grpc",
-    }
-}
-
-/// A set of expected statuses: inclusive ranges, sorted, not overlapping.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ExpectStatus(pub Vec<(u16, u16)>);
-
-impl ExpectStatus {
-    /// Returns whether `status` is expected.
-    pub fn contains(&self, status: u16) -> bool {
-        self.0.iter().any(|&(low, high)| (low..=high).contains(&status))
     }
 }
 

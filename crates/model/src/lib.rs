@@ -14,6 +14,7 @@ mod check;
 mod client_address;
 mod condition;
 mod endpoint;
+mod error_page;
 mod filter;
 mod moment;
 mod networks;
@@ -22,6 +23,7 @@ pub mod path;
 mod server_state;
 mod service;
 mod snapshot;
+mod status_set;
 pub mod tcp_path;
 mod tls;
 mod traffic;
@@ -37,10 +39,11 @@ pub use authentication::{
     IdentityValue, TokenRules,
 };
 pub use cause::{Cause, Fault, Page};
-pub use check::{Check, CheckKind, CheckWord, ExpectStatus, ProbeIdentity, ProbeSpec, ProbeTls};
+pub use check::{Check, CheckKind, CheckWord, ProbeIdentity, ProbeSpec, ProbeTls};
 pub use client_address::{AddressField, AddressFound, ClientAddress};
 pub use condition::{CertificateNames, CertificatePart, Condition, ConditionOn, Pattern, Test};
 pub use endpoint::{EndpointRow, EndpointSet};
+pub use error_page::{ErrorPage, ErrorSet};
 pub use filter::{Compression, ContentCoding, MediaRange, RequestFilter, ResponseFilter};
 pub use moment::Moment;
 pub use networks::Networks;
@@ -54,6 +57,7 @@ pub use snapshot::{
     AccessLog, ClientHttp2, ClientTimeouts, Doctor, ForwardFields, Listener, ListenerId, Log,
     LogFormat, Protocol, ProtocolWord, Reload, ServiceId, Snapshot,
 };
+pub use status_set::StatusSet;
 pub use tcp_path::{TcpPath, TcpPathTotals, TcpSample};
 pub use tls::{
     Certificate, ClientCertificates, HttpVersion, ListenerTls, Material, ProxyVersion, ServiceTls,

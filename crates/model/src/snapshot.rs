@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Admin, Authentication, AuthenticationId, ClientAddress, HostPattern, ListenerTls, Metrics,
-    Networks, Route, Service,
+    Admin, Authentication, AuthenticationId, ClientAddress, ErrorPage, HostPattern, ListenerTls,
+    Metrics, Networks, Route, Service,
 };
 
 /// Index of a service in [`Snapshot::services`].
@@ -238,6 +238,8 @@ pub struct Listener {
     pub body_max_bytes: Option<u64>,
     /// Whether answers that Weir generates contain their cause in `Proxy-Status` (RFC 9209).
     pub proxy_status: bool,
+    /// Pages in place of the answers to errors that Weir generates.
+    pub error_pages: Vec<ErrorPage>,
     /// TLS; `None`: clear text.
     pub tls: Option<ListenerTls>,
     /// HTTP/2 (RFC 9113) towards clients; `None`: disabled.

@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{AuthenticationId, Condition, ListenerId, RequestFilter, ResponseFilter, ServiceId};
+use crate::{
+    AuthenticationId, Condition, ErrorPage, ListenerId, RequestFilter, ResponseFilter, ServiceId,
+};
 
 /// A route: its conditions and its action.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +21,9 @@ pub struct Route {
     pub action: Action,
     /// Filters that its requests pass through first, in order.
     pub filters: Vec<RequestFilter>,
+    /// Pages in place of the answers to its errors that Weir generates; before the service's and the
+    /// listener's.
+    pub error_pages: Vec<ErrorPage>,
 }
 
 impl Route {

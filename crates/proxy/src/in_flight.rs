@@ -172,6 +172,7 @@ mod tests {
             head_max_bytes: 0,
             body_max_bytes: None,
             proxy_status: false,
+            error_pages: Vec::new(),
             tls: None,
             http2: None,
             upgrade_protocols: Vec::new(),

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, ready};
 
+use decide::error_page;
 use model::{Cause, Moment};
 use wire::http1::{self, HeadLimits, Parsed};
 
@@ -140,6 +141,8 @@ async fn refuse(
     let Reason { cause, detail } = refused.reason;
     let answer = Answer { detail, ..Answer::of(cause) };
     let id = RequestId::new(worker.rng.borrow_mut().u128(..));
+    let pages = &*client.settings().error_pages;
+    let page = error_page::choose([pages], (answer.status, cause), None);
     let occasion = Occasion {
         request: None,
         request_id: id.as_bytes(),
@@ -147,6 +150,7 @@ async fn refuse(
         hsts: client.hsts(),
         close: true,
         grpc: false,
+        page,
     };
     Rc::make_mut(&mut scratch.request).clear();
     scratch.down.clear();

@@ -37,6 +37,7 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
         head_max_bytes,
         body_max_bytes,
         proxy_status,
+        error_pages,
         tls,
         http2,
         upgrade_protocols,
@@ -64,6 +65,7 @@ fn words((old, before): (&Listener, &Snapshot), (new, after): (&Listener, &Snaps
         or(n.map(show_size), "no limit")
     });
     words.value("proxy_status", proxy_status, &new.proxy_status, yes_no);
+    words.hidden("error_page", error_pages, &new.error_pages);
     super::tls::listener(tls.as_ref(), new.tls.as_ref(), &mut words);
     words.value("http2", http2, &new.http2, |http2| {
         or(http2.map(|ClientHttp2 { streams_max }| format!("{streams_max} streams")), "off")

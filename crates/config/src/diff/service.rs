@@ -79,6 +79,7 @@ fn words(old: &Service, new: &Service) -> Words {
         tls,
         http,
         send_proxy,
+        error_pages,
         servers: _,
     } = old;
     let mut words = Words::default();
@@ -126,6 +127,7 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("send_proxy", send_proxy, &new.send_proxy, |version| {
         version.map_or("none", |version| version.as_str()).to_owned()
     });
+    words.hidden("error_page", error_pages, &new.error_pages);
     words
 }
 
@@ -166,12 +168,7 @@ fn check_words(old: Option<&Check>, new: Option<&Check>, words: &mut Words) {
     {
         words.value("check.host", host, new_host, |host| or(host.as_ref(), "the server's address"));
         words.hidden("check.header", fields, new_fields);
-        words.value("check.expect", expect, new_expect, |expect| {
-            let range = |&(low, high): &(u16, u16)| {
-                if low == high { low.to_string() } else { format!("{low}-{high}") }
-            };
-            expect.0.iter().map(range).collect::<Vec<_>>().join(" ")
-        });
+        words.value("check.expect", expect, new_expect, ToString::to_string);
         words.value("check.reuse", reuse, new_reuse, yes_no);
     }
     words.value("check.port", port, &new.port, |port| or(port.as_ref(), "the server's own"));

@@ -16,7 +16,7 @@ use tls::{Facts, KeyKind, Mistake, Part, Validity};
 
 use crate::diagnostic::{At, Diagnostic, Problems, Span};
 use crate::raw::{
-    Document, RawAction, RawBody, RawCertificate, RawListenerTls, RawRespond, RawRoute,
+    Document, RawAction, RawCertificate, RawErrorPage, RawListenerTls, RawRespond, RawRoute,
     RawServiceTls,
 };
 use crate::{Found, Surroundings, Unreadable};
@@ -32,8 +32,8 @@ pub const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/cert.pem",
 ];
 
-/// What the files provide: TLS settings, affinity keys, lists of networks, responses. `None` also after a mistake,
-/// which is reported.
+/// What the files provide: TLS settings, affinity keys, lists of networks, responses and error pages.
+/// `None` also after a mistake, which is reported.
 pub(crate) struct Contents {
     /// In order of the listeners.
     pub(crate) listeners: Vec<Option<ListenerTls>>,
@@ -45,8 +45,22 @@ pub(crate) struct Contents {
     pub(crate) metrics: Option<ListenerTls>,
     /// In order of the document's; `None`: a mistake is reported.
     pub(crate) authentications: Vec<Option<Authentication>>,
-    /// Of responses, in order of the routes.
-    pub(crate) bodies: Vec<Option<Material>>,
+    /// In order of the routes.
+    pub(crate) routes: Vec<RouteFiles>,
+    /// In order of the listeners.
+    pub(crate) listener_pages: Vec<PageFiles>,
+    /// In order of the services.
+    pub(crate) service_pages: Vec<PageFiles>,
+}
+
+/// The contents of error pages, in their order; `None` also for a page without a file.
+pub(crate) type PageFiles = Vec<Option<Material>>;
+
+/// What the files of a route provide, besides its lists of networks.
+pub(crate) struct RouteFiles {
+    /// The content of its response.
+    pub(crate) content: Option<Material>,
+    pub(crate) pages: PageFiles,
 }
 
 /// Reads every file that the document names.
@@ -68,7 +82,9 @@ pub(crate) fn read(
             .iter()
             .map(|raw| reader.authentication(raw))
             .collect(),
-        bodies: document.routes.iter().map(|route| reader.content(route)).collect(),
+        routes: document.routes.iter().map(|route| reader.route(route)).collect(),
+        listener_pages: listeners.clone().map(|raw| reader.pages(&raw.error_pages)).collect(),
+        service_pages: services.clone().map(|raw| reader.pages(&raw.error_pages)).collect(),
         affinity_keys: keys.map(|at| reader.affinity_key(at?)).collect(),
         listeners: listeners
             .map(|listener| listener.tls.as_ref().and_then(|raw| reader.listener(raw)))
@@ -94,12 +110,18 @@ struct Usable {
 }
 
 impl Reader<'_> {
-    /// Returns the file with the content of a route's response.
-    fn content(&self, raw: &RawRoute) -> Option<Material> {
-        match &raw.action {
-            RawAction::Respond(RawRespond::Fixed { body: RawBody::File(at), .. }) => self.file(at),
+    fn route(&self, raw: &RawRoute) -> RouteFiles {
+        let content = match &raw.action {
+            RawAction::Respond(RawRespond::Fixed { content, .. }) => {
+                content.file().and_then(|at| self.file(at))
+            }
             _ => None,
-        }
+        };
+        RouteFiles { content, pages: self.pages(&raw.error_pages) }
+    }
+
+    fn pages(&self, raw: &[RawErrorPage]) -> PageFiles {
+        raw.iter().map(|page| page.content.file().and_then(|at| self.file(at))).collect()
     }
 
     fn listener(&self, raw: &RawListenerTls) -> Option<ListenerTls> {

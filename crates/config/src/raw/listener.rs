@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::{AddressField, ClientAddress, ClientTimeouts, ForwardFields, ProtocolWord};
 
 use super::table::{Table, choose};
-use super::{RawListener, RawProtocol, http, name, net, tls};
+use super::{RawListener, RawProtocol, error_page, http, name, net, tls};
 use crate::defaults;
 use crate::diagnostic::{At, Diagnostic, Wrong};
 
@@ -24,6 +24,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
     let head_max_bytes = u32::try_from(table.size("head_max").value).unwrap_or(u32::MAX);
     let body_max_bytes = table.size_if("body_max").map(|at| at.value);
     let proxy_status = table.boolean("proxy_status");
+    let error_pages = error_page::read(&mut table);
     let upgrade_protocols = upgrade_protocols(&mut table);
     let tls = tls::of_listener(&mut table);
     let http2 = tls::http2(&mut table);
@@ -47,6 +48,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawListener {
         head_max_bytes,
         body_max_bytes,
         proxy_status,
+        error_pages,
         http2: if matches!(protocol, RawProtocol::Http) { http2 } else { None },
         tls,
         upgrade_protocols,
@@ -129,6 +131,7 @@ fn warn_of_http_keys(table: &Table<'_>) {
         "head_max",
         "body_max",
         "proxy_status",
+        "error_page",
         "http2",
         "upgrade_protocols",
     ];

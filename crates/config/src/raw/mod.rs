@@ -4,6 +4,8 @@
 
 mod admin;
 mod authentication;
+mod content;
+mod error_page;
 pub(crate) mod http;
 mod listener;
 pub(crate) mod net;
@@ -11,6 +13,7 @@ mod numbers;
 mod probe;
 mod route;
 mod service;
+mod statuses;
 mod table;
 mod tables;
 mod tls;
@@ -24,8 +27,8 @@ use std::time::Duration;
 
 use model::{
     AdminAddress, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Doctor,
-    FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, Metrics, Networks, PathMatch,
-    RateLimit, Redirect, Reload, Rewrite,
+    ErrorSet, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, Metrics, Networks,
+    PathMatch, RateLimit, Redirect, Reload, Rewrite,
 };
 
 pub(crate) use authentication::{RawAuthentication, RawScheme, RawToken};
@@ -107,6 +110,7 @@ pub(crate) struct RawListener {
     pub(crate) head_max_bytes: u32,
     pub(crate) body_max_bytes: Option<u64>,
     pub(crate) proxy_status: bool,
+    pub(crate) error_pages: Vec<RawErrorPage>,
     pub(crate) tls: Option<RawListenerTls>,
     pub(crate) http2: Option<ClientHttp2>,
     pub(crate) proxy_protocol: Networks,
@@ -158,6 +162,7 @@ pub(crate) struct RawRoute {
     pub(crate) action: RawAction,
     pub(crate) rate_limit: Option<RateLimit>,
     pub(crate) authenticate: Option<At<Arc<str>>>,
+    pub(crate) error_pages: Vec<RawErrorPage>,
 }
 
 /// A route's action, services by name.
@@ -191,13 +196,35 @@ pub(crate) enum RawRespond {
     Ready(Vec<At<Arc<str>>>),
     Fixed {
         status: u16,
-        media_type: Option<String>,
-        fields: Vec<(String, String)>,
-        body: RawBody,
+        content: RawContent,
     },
 }
 
-/// The content of a configured response.
+/// An entry of `error_page`.
+#[derive(Debug)]
+pub(crate) struct RawErrorPage {
+    pub(crate) errors: ErrorSet,
+    pub(crate) content: RawContent,
+}
+
+/// The content of a configured response, and further fields.
+#[derive(Debug)]
+pub(crate) struct RawContent {
+    pub(crate) media_type: Option<String>,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: RawBody,
+}
+
+impl RawContent {
+    /// Returns the file that contains the body.
+    pub(crate) fn file(&self) -> Option<&At<PathBuf>> {
+        match &self.body {
+            RawBody::File(at) => Some(at),
+            RawBody::None | RawBody::Text(_) => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum RawBody {
     None,
@@ -231,6 +258,8 @@ pub(crate) struct RawService {
     pub(crate) tls: Option<RawServiceTls>,
     /// Of `http`.
     pub(crate) http: Option<Span>,
+    /// The service's error pages, completed from their files.
+    pub(crate) error_pages: Vec<RawErrorPage>,
     /// Of `affinity`.
     pub(crate) affinity: Option<Span>,
     /// `affinity.key_file`; the contents become the key.

@@ -1,14 +1,11 @@
 //! Reads a service's `check`.
 
-use model::{Check, CheckKind, CheckWord, ExpectStatus};
-use toml::Spanned;
-use toml::de::DeValue;
+use model::{Check, CheckKind, CheckWord, StatusSet};
 
-use super::numbers::integer;
-use super::table::Table;
-use super::{http, net};
+use super::table::{Table, is_empty_list};
+use super::{http, net, statuses};
 use crate::defaults;
-use crate::diagnostic::{At, Diagnostic, Problems, Wrong, quote};
+use crate::diagnostic::{At, Diagnostic, Wrong, quote};
 use crate::units;
 
 /// The longest name of a gRPC service.
@@ -152,64 +149,18 @@ fn http_kind(table: &mut Table<'_>, host: Option<String>) -> CheckKind {
     }
 }
 
-/// `200`, `"200-399"`, or a list of either.
-fn expect(table: &mut Table<'_>) -> ExpectStatus {
-    let default = || units::status_range(defaults::CHECK_EXPECT).into_iter().collect();
-    let Some(value) = table.value("expect") else {
-        return ExpectStatus(default());
-    };
-    let problems = table.problems;
-    let ranges: Vec<_> = match value.get_ref() {
-        DeValue::Array(items) if items.is_empty() => {
-            problems.report(
-                Diagnostic::error(
-                    "a check that expects nothing never succeeds",
-                    value.span(),
-                    "empty",
-                )
-                .help("write expect = 200"),
-            );
-            Vec::new()
-        }
-        DeValue::Array(items) => items.iter().filter_map(|item| range(item, problems)).collect(),
-        _ => range(value, problems).into_iter().collect(),
-    };
-    ExpectStatus(merged(ranges))
-}
-
-fn range(value: &Spanned<DeValue<'_>>, problems: &Problems) -> Option<(u16, u16)> {
-    let read = match value.get_ref() {
-        DeValue::String(text) => units::status_range(text),
-        other => match integer(other) {
-            Some(status) => units::status_range(&status.to_string()),
-            None => Err(Wrong::new("not a status").help("write 200, [200, 204] or \"200-399\"")),
-        },
-    };
-    let title = || "`expect` must be a status or a range of them".to_owned();
-    read.map_err(|wrong| problems.report(wrong.at(title(), value.span()))).ok()
-}
-
-/// Sorts and merges ranges, so that equal sets are equal probes.
-fn merged(mut ranges: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
-    ranges.sort_unstable();
-    let mut merged: Vec<(u16, u16)> = Vec::new();
-    for (low, high) in ranges {
-        match merged.last_mut() {
-            Some(last) if low <= last.1 + 1 => last.1 = last.1.max(high),
-            _ => merged.push((low, high)),
-        }
+fn expect(table: &mut Table<'_>) -> StatusSet {
+    let default = || StatusSet(units::status_range(defaults::CHECK_EXPECT).into_iter().collect());
+    let set = statuses::read(table, "expect");
+    if is_empty_list(table.peek("expect")) {
+        table.problems.report(
+            Diagnostic::error(
+                "a check that expects nothing never succeeds",
+                table.span_of("expect"),
+                "empty",
+            )
+            .help("write expect = 200"),
+        );
     }
-    merged
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_sets_of_statuses_are_equal_however_written() {
-        assert_eq!(merged(vec![(204, 204), (200, 202), (203, 203)]), [(200, 204)]);
-        assert_eq!(merged(vec![(200, 399), (204, 204)]), [(200, 399)]);
-        assert_eq!(merged(vec![(404, 404), (200, 200)]), [(200, 200), (404, 404)]);
-    }
+    set.map_or_else(default, |at| at.value)
 }

@@ -11,7 +11,7 @@ use toml::de::DeValue;
 
 use super::table::Table;
 use super::{
-    RawServerSpans, RawService, http, name, net, probe,
+    RawServerSpans, RawService, error_page, http, name, net, probe,
     route::{key_part, unknown_key_part},
     tls,
 };
@@ -37,6 +37,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
         http: table.key_span("http"),
         affinity: affinity_span,
         affinity_key,
+        error_pages: error_page::read(&mut table),
         servers: server_spans,
         service: Service {
             name: at.value.into(),
@@ -57,6 +58,8 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             tls: None,
             http: version,
             send_proxy: table.choice_if("send_proxy").and_then(|at| at.value.parse().ok()),
+            // Built from `error_pages`, which may name files.
+            error_pages: Vec::new(),
             servers,
         },
     };

@@ -360,6 +360,11 @@ pub(crate) fn choose(text: &str, words: &[&'static str]) -> Result<&'static str,
     })
 }
 
+/// Returns whether a value is a list without members.
+pub(super) fn is_empty_list(value: Option<&DeValue<'_>>) -> bool {
+    matches!(value, Some(DeValue::Array(items)) if items.is_empty())
+}
+
 pub(super) fn mismatch(key: &str, kind: &Kind, value: &Value<'_>) -> Diagnostic {
     let is = match value.get_ref() {
         DeValue::String(_) => "this is text",

@@ -23,7 +23,13 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ),
     ("drain_max", &["grace", "grace_period", "shutdown_timeout", "hard_stop_after", "drain"]),
     ("eject", &["eject_time", "base_ejection_time", "fail_timeout"]),
+    (
+        "error_page",
+        &["errorfile", "errorfiles", "http_error", "error_pages", "errors", "custom_errors"],
+    ),
     ("expect", &["expected", "status", "expected_status", "codes", "match"]),
+    ("cause", &["causes", "reason"]),
+    ("status", &["code", "codes", "statuses", "status_code"]),
     ("failures", &["max_fails", "consecutive_5xx"]),
     ("fall", &["unhealthy_threshold", "failures", "fails"]),
     ("forward_fields", &["forwardfor", "forwarded", "x_forwarded"]),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use health::plan::{Consumer, ConsumerId};
 use health::verdict::{Change, ProbeEvent, ServerLoad, Verdict};
-use model::{Check, CheckKind, ExpectStatus, Health, Service};
+use model::{Check, CheckKind, Health, Service, StatusSet};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -181,7 +181,7 @@ fn http(host: Option<&str>, reuse: bool) -> CheckKind {
         path: "/status".into(),
         host: host.map(Into::into),
         fields: vec![],
-        expect: ExpectStatus(vec![(200, 200)]),
+        expect: StatusSet(vec![(200, 200)]),
         reuse,
     }
 }

@@ -121,7 +121,13 @@ fn rule(text: &str) -> RouteMatch {
 }
 
 fn route(matches: RouteMatch) -> Route {
-    Route { name: Arc::from("r"), matches, action: Action::Deny(403), filters: Vec::new() }
+    Route {
+        name: Arc::from("r"),
+        matches,
+        action: Action::Deny(403),
+        filters: Vec::new(),
+        error_pages: Vec::new(),
+    }
 }
 
 /// Searches a router over `rules`, in the order given and in reverse: the order must not matter.

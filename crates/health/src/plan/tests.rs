@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use model::{CheckKind, ExpectStatus, HttpVersion, Material, ProxyVersion, Service, ServiceTls};
+use model::{CheckKind, HttpVersion, Material, ProxyVersion, Service, ServiceTls, StatusSet};
 
 use super::*;
 use crate::testing::service;
@@ -14,7 +14,7 @@ fn http(host: Option<&str>, interval_ms: u64) -> Arc<Check> {
             path: "/status".into(),
             host: host.map(Into::into),
             fields: vec![],
-            expect: ExpectStatus(vec![(200, 200)]),
+            expect: StatusSet(vec![(200, 200)]),
             reuse: true,
         },
         port: None,

@@ -2,8 +2,8 @@
 
 use super::*;
 use model::{
-    Check, CheckKind, ExpectStatus, HttpVersion, Log, Material, ProbeTls, ProxyVersion, ServerSpec,
-    Service, ServiceTls,
+    Check, CheckKind, HttpVersion, Log, Material, ProbeTls, ProxyVersion, ServerSpec, Service,
+    ServiceTls, StatusSet,
 };
 
 fn asked(service: &str, path: &str, host: &str, interval_s: u64) -> Asked {
@@ -15,7 +15,7 @@ fn asked(service: &str, path: &str, host: &str, interval_s: u64) -> Asked {
                 path: path.into(),
                 host: Some(host.into()),
                 fields: vec![],
-                expect: ExpectStatus(vec![(200, 200)]),
+                expect: StatusSet(vec![(200, 200)]),
                 reuse: true,
             },
             tls: None,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use model::Cause;
 
-use super::accept::Form;
+use super::form::Form;
 use super::reason::reason;
 use crate::head::Bytes;
 

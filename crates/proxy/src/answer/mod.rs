@@ -4,8 +4,8 @@
 //! They reveal only what anyone may know: cause and request ID, never an address, a server or a
 //! service.
 
-mod accept;
 mod body;
+mod form;
 mod grpc;
 mod reason;
 
@@ -14,13 +14,14 @@ use std::io::{Cursor, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use decide::error_page::Chosen;
 use model::{Cause, Content, Fault};
 use wire::http1::{RequestHead, Version};
 
 use crate::head::{Bytes, write_hsts};
 
-use accept::Form;
 use body::Facts;
+use form::Form;
 use reason::reason;
 
 /// A response that Weir generates.
@@ -55,6 +56,16 @@ pub(crate) struct Occasion<'a> {
     pub(crate) close: bool,
     /// Whether it answers a gRPC call over HTTP/2.
     pub(crate) grpc: bool,
+    /// The error page to send instead of a body that tells the cause.
+    pub(crate) page: Option<Chosen<'a>>,
+}
+
+/// What differs between the heads of answers.
+struct Head<'a> {
+    status: u16,
+    content_type: Option<&'a str>,
+    /// Caches may store it, as far as its own fields allow. An error would outlive its cause there.
+    stored: bool,
 }
 
 impl Answer {
@@ -72,6 +83,11 @@ impl Answer {
         }
     }
 
+    /// Returns whether it answers an error, rather than as the route is configured to.
+    pub(crate) fn is_error(&self) -> bool {
+        self.cause.status() > 0
+    }
+
     /// Appends the whole response; for a HEAD request only the head.
     pub(crate) fn write(&self, occasion: &Occasion<'_>, out: &mut Vec<u8>) {
         self.write_at(os::clock::wall().as_secs(), occasion, out);
@@ -84,15 +100,19 @@ impl Answer {
             return self.write_grpc(now_s, occasion, out);
         }
         if let Some(content) = &self.content {
-            return self.write_content(now_s, content, occasion, out);
+            return self.write_content(now_s, (content, false), occasion, out);
+        }
+        if let Some(Chosen { content, varies }) = occasion.page {
+            return self.write_content(now_s, (content, varies), occasion, out);
         }
         let form = match (&self.location, occasion.request) {
             (Some(_), _) => None,
-            (None, Some(request)) => Some(accept::form(request)),
+            (None, Some(request)) => Some(form::form(request)),
             (None, None) => Some(Form::Text),
         };
         let content_type = form.map(Form::content_type);
-        self.write_head(now_s, (self.status, content_type), occasion, out);
+        let head = Head { status: self.status, content_type, stored: !self.is_error() };
+        self.write_head(now_s, head, occasion, out);
         let head_end = out.len();
         if let Some(form) = form {
             let facts = Facts {
@@ -115,17 +135,29 @@ impl Answer {
         out.splice(head_end..head_end, last_line.get_ref()[..used].iter().copied());
     }
 
-    /// Appends the whole response with a configured content.
+    /// Appends the whole response with a configured content, which may vary with `Accept`.
     fn write_content(
         &self,
         now_s: u64,
-        content: &Content,
+        (content, varies): (&Content, bool),
         occasion: &Occasion<'_>,
         out: &mut Vec<u8>,
     ) {
         let Content { media_type, fields, body } = content;
-        self.write_head(now_s, (self.status, media_type.as_deref()), occasion, out);
+        let head = Head {
+            status: self.status,
+            content_type: media_type.as_deref(),
+            stored: !self.is_error() || fields.iter().any(|(name, _)| name == "cache-control"),
+        };
+        self.write_head(now_s, head, occasion, out);
+        if varies {
+            out.extend_from_slice(b"Vary: Accept\r\n");
+        }
         for (name, value) in fields {
+            // The head has one already, from what is known of this error.
+            if name == "retry-after" && self.retry_after.is_some() {
+                continue;
+            }
             let _ = write!(Bytes(out), "{name}: {value}\r\n");
         }
         // A 204 has no Content-Length (RFC 9110 section 8.6).
@@ -141,7 +173,8 @@ impl Answer {
     /// Appends the response to a gRPC call: a head that has the status of the call and ends the stream
     /// ("Trailers-Only" in gRPC over HTTP/2).
     fn write_grpc(&self, now_s: u64, occasion: &Occasion<'_>, out: &mut Vec<u8>) {
-        self.write_head(now_s, (200, Some("application/grpc")), occasion, out);
+        let content_type = Some("application/grpc");
+        self.write_head(now_s, Head { status: 200, content_type, stored: false }, occasion, out);
         let _ = write!(Bytes(out), "grpc-status: {}\r\ngrpc-message: ", self.grpc_status());
         grpc::write_message(self.cause, self.public_detail(), out);
         out.extend_from_slice(b"\r\n\r\n");
@@ -156,7 +189,7 @@ impl Answer {
     fn write_head(
         &self,
         now_s: u64,
-        (status, content_type): (u16, Option<&str>),
+        Head { status, content_type, stored }: Head<'_>,
         occasion: &Occasion<'_>,
         out: &mut Vec<u8>,
     ) {
@@ -170,12 +203,11 @@ impl Answer {
         }
         if let Some(content_type) = content_type {
             let _ = write!(Bytes(out), "Content-Type: {content_type}\r\n");
-            // A cached error would outlive its cause.
-            if self.cause != Cause::Responded {
-                out.extend_from_slice(b"Cache-Control: no-store\r\n");
-            }
         }
-        if occasion.proxy_status && self.cause.fault() != Fault::None {
+        if !stored {
+            out.extend_from_slice(b"Cache-Control: no-store\r\n");
+        }
+        if occasion.proxy_status && self.is_error() {
             self.write_proxy_status(out);
         }
         out.extend_from_slice(b"X-Request-Id: ");

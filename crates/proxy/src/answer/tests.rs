@@ -28,6 +28,7 @@ fn occasion(request: Option<&RequestHead>) -> Occasion<'_> {
         hsts: None,
         close: false,
         grpc: false,
+        page: None,
     }
 }
 
@@ -240,4 +241,59 @@ fn every_answer_is_sound_http() {
             }
         }
     }
+}
+
+fn page(fields: &[(&str, &str)]) -> Content {
+    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Content {
+        media_type: Some("text/html".to_owned()),
+        fields: fields.collect(),
+        body: Arc::from(&b"<p>Sorry</p>"[..]),
+    }
+}
+
+#[test]
+fn an_error_page_replaces_the_body_and_nothing_else() {
+    let content = page(&[("retry-after", "9"), ("x-a", "1")]);
+    let answer =
+        Answer { retry_after: Some(Duration::from_secs(3)), ..Answer::of(Cause::RateLimited) };
+    let request = asking_for("application/json");
+    let with = |varies| Occasion {
+        hsts: Some(Duration::from_secs(60)),
+        page: Some(Chosen { content: &content, varies }),
+        ..occasion(Some(&request))
+    };
+    let expected = "HTTP/1.1 429 Too Many Requests\r\n\
+        Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+        Content-Type: text/html\r\n\
+        Cache-Control: no-store\r\n\
+        Proxy-Status: weir; error=rate_limited\r\n\
+        X-Request-Id: 00ff\r\n\
+        Strict-Transport-Security: max-age=60\r\n\
+        Retry-After: 3\r\n\
+        Vary: Accept\r\n\
+        x-a: 1\r\n\
+        Content-Length: 12\r\n\
+        \r\n\
+        <p>Sorry</p>";
+    assert_eq!(written(&answer, &with(true)), expected);
+    assert_eq!(written(&answer, &with(false)), expected.replace("Vary: Accept\r\n", ""));
+    let alone = Answer { retry_after: None, ..answer };
+    let all = written(&alone, &with(false));
+    assert_eq!(all, expected.replace("Retry-After: 3\r\nVary: Accept", "retry-after: 9"));
+    // A call of gRPC reads no page.
+    let grpc = Occasion { grpc: true, ..with(false) };
+    let all = written(&alone, &grpc);
+    assert!(all.contains("grpc-status: 14") && !all.contains("Sorry"), "{all}");
+}
+
+#[test]
+fn an_error_page_may_say_how_long_it_is_cached() {
+    let content = page(&[("cache-control", "max-age=5")]);
+    let request = request("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let page = Some(Chosen { content: &content, varies: false });
+    let occasion = Occasion { page, ..occasion(Some(&request)) };
+    let all = written(&Answer::of(Cause::DestinationNotFound), &occasion);
+    assert!(all.contains("cache-control: max-age=5\r\n") && !all.contains("no-store"), "{all}");
+    assert!(all.ends_with("Content-Length: 12\r\n\r\n"), "{all}");
 }

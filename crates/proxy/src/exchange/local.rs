@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::sync::{Arc, LazyLock};
 use std::task::{Poll, ready};
 
-use decide::Published;
-use model::{Cause, Content, Redirect, Respond, Route, ServiceId};
+use decide::{Published, error_page};
+use model::{Cause, Content, ErrorPage, Listener, Redirect, Respond, Route, ServiceId};
 use wire::http1::{RequestBody, RequestHead};
 
 use super::Exchange;
@@ -13,6 +13,7 @@ use crate::account;
 use crate::answer::{Answer, Occasion};
 use crate::client::{After, Client};
 use crate::head::{self, Scheme};
+use crate::plane::Plane;
 use crate::worker::Worker;
 
 /// A body of at most this length is read before a request is answered that is no error. A whole
@@ -65,7 +66,7 @@ impl Exchange<'_> {
 
     /// Sends an answer instead of forwarding.
     pub(super) async fn answer(&mut self, answer: Answer) -> After {
-        let Exchange { worker, client, scratch, record, .. } = self;
+        let Exchange { worker, plane, client, route, scratch, record, .. } = self;
         record.answered(&answer);
         if answer.status == 0 {
             return After::Close;
@@ -92,6 +93,12 @@ impl Exchange<'_> {
             RequestBody::Chunked => false,
         };
         let keep = whole && scratch.request.keep_alive() && !client.is_last(worker);
+        let page = if grpc || !answer.is_error() {
+            None
+        } else {
+            let lists = error_pages(plane, *route, record.service, client.settings());
+            error_page::choose(lists, (answer.status, answer.cause), Some(&scratch.request))
+        };
         let occasion = Occasion {
             request: Some(&scratch.request),
             request_id: account::request_id(client, &scratch.request, &record.id),
@@ -99,6 +106,7 @@ impl Exchange<'_> {
             hsts: client.hsts(),
             close: !keep,
             grpc,
+            page,
         };
         scratch.down.clear();
         answer.write(&occasion, &mut scratch.down);
@@ -114,6 +122,19 @@ impl Exchange<'_> {
             }
         }
     }
+}
+
+/// Returns the error pages for a request, in the order in which they are tried.
+fn error_pages<'a>(
+    plane: &'a Plane,
+    route: Option<&'a Route>,
+    service: Option<ServiceId>,
+    listener: &'a Listener,
+) -> impl Iterator<Item = &'a [ErrorPage]> {
+    let service = service.map(|id| plane.published.snapshot.service(id));
+    let own = route.map(|route| &route.error_pages).into_iter();
+    let pages = own.chain(service.map(|service| &service.error_pages));
+    pages.chain([&listener.error_pages]).map(Vec::as_slice)
 }
 
 /// Returns the configured response.

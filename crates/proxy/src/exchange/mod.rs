@@ -57,6 +57,8 @@ pub(crate) struct Exchange<'a> {
     address_is_known: bool,
     /// Who sends the request, if its route has asked.
     identity: Option<Identity>,
+    /// Its route, once found.
+    route: Option<&'a Route>,
     /// The request head, the response head once there is one, and reusable storage.
     scratch: &'a mut Scratch,
     record: Record,
@@ -96,6 +98,7 @@ impl<'a> Exchange<'a> {
             address,
             address_is_known,
             identity: None,
+            route: None,
             scratch,
             record,
         }
@@ -111,13 +114,14 @@ impl<'a> Exchange<'a> {
     /// Finds the route, runs its filters, and returns where the request goes or the answer that
     /// Weir gives itself.
     async fn resolve(&mut self) -> Result<(&'a Route, &'a Forward), Answer> {
-        let route = self.route()?;
+        let route = self.find_route()?;
+        self.route = Some(route);
         self.run_filters(route).await?;
         Ok((route, self.act(route)?))
     }
 
     /// Finds the request's route.
-    fn route(&self) -> Result<&'a Route, Answer> {
+    fn find_route(&self) -> Result<&'a Route, Answer> {
         self.refusal()?;
         let published = &self.plane.published;
         let request = &*self.scratch.request;

@@ -59,6 +59,7 @@ fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr) -> Snapsh
         head_max_bytes: 16_000,
         body_max_bytes: None,
         proxy_status: true,
+        error_pages: Vec::new(),
         tls: None,
         http2: None,
         upgrade_protocols: Vec::new(),
@@ -81,7 +82,13 @@ fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr) -> Snapsh
         response_fields: FieldChanges::default(),
     };
     let action = Action::Forward(Box::new(forward));
-    let route = model::Route { name: "all".into(), matches, action, filters: Vec::new() };
+    let route = model::Route {
+        name: "all".into(),
+        matches,
+        action,
+        filters: Vec::new(),
+        error_pages: Vec::new(),
+    };
     let published = crate::explain::tests::live().0.load_full();
     let mut service = model::Service::clone(&published.snapshot.services[0]);
     service.timeouts.response = MINUTE;

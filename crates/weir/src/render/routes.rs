@@ -17,6 +17,7 @@ pub(super) fn table(snapshot: &Snapshot) -> String {
         then.extend(limit(route));
         let required = route.authentication().map(|id| snapshot.authentication(id));
         then.extend(required.map(|required| format!("only with {required}")));
+        then.extend(error_pages(route));
         columns.tall_row([
             vec![(index + 1).to_string()],
             listeners(route, snapshot),
@@ -131,6 +132,12 @@ fn changes(of: &str, changes: &FieldChanges) -> Option<String> {
     signs.extend(changes.add.iter().map(|(name, _)| format!("+{name}")));
     signs.dedup();
     (!signs.is_empty()).then(|| format!("{of} fields {}", signs.join(" ")))
+}
+
+fn error_pages(route: &Route) -> Option<String> {
+    let number = route.error_pages.len();
+    let pages = if number == 1 { "error page" } else { "error pages" };
+    (number > 0).then(|| format!("{number} {pages}"))
 }
 
 fn limit(route: &Route) -> Option<String> {

@@ -3,9 +3,9 @@
 use model::{FieldChanges, PathMatch, Redirect, Rewrite};
 
 use super::filters::compress;
-use super::{is_empty_list, respond};
+use super::respond;
 use crate::diagnostic::{At, Diagnostic, either};
-use crate::raw::table::Table;
+use crate::raw::table::{Table, is_empty_list};
 use crate::raw::{RawAction, RawForward, http, name, net};
 
 /// The keys for a route's action, of which it has exactly one.

@@ -3,11 +3,10 @@
 use model::{Compression, ContentCoding, MediaRange, RateKey, RateKeyWord, RateLimit};
 use toml::de::DeValue;
 
-use super::is_empty_list;
 use crate::defaults;
 use crate::diagnostic::{Diagnostic, Wrong, either, quote};
 use crate::raw::http;
-use crate::raw::table::{Table, choose};
+use crate::raw::table::{Table, choose, is_empty_list};
 
 pub(super) fn compress(table: &mut Table<'_>) -> Option<Compression> {
     let on = || Compression {

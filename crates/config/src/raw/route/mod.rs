@@ -6,10 +6,9 @@ mod filters;
 mod respond;
 
 use model::PathMatch;
-use toml::de::DeValue;
 
-use super::table::Table;
-use super::{RawRoute, http, name, net};
+use super::table::{Table, is_empty_list};
+use super::{RawRoute, error_page, http, name, net};
 use crate::diagnostic::{At, Diagnostic};
 
 pub(super) use filters::{key_part, unknown_key_part};
@@ -37,6 +36,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawRoute {
         action: action::action(&mut table, &path),
         authenticate: table.text("authenticate", name),
         rate_limit: table.table("rate_limit").and_then(filters::rate_limit),
+        error_pages: error_page::read(&mut table),
         path,
     };
     table.finish();
@@ -75,8 +75,4 @@ fn path(table: &mut Table<'_>) -> PathMatch {
         (None, Some(prefix)) => prefix.value,
         (None, None) => PathMatch::Prefix(String::new()),
     }
-}
-
-fn is_empty_list(value: Option<&DeValue<'_>>) -> bool {
-    matches!(value, Some(DeValue::Array(items)) if items.is_empty())
 }

@@ -2,6 +2,7 @@
 
 use model::ProtocolWord;
 
+use super::error_page::ERROR_PAGES;
 use super::tls::{HTTP2, LISTENER_TLS};
 use super::{ADDRESS, NAME, TIMEOUT, U32_MAX, form};
 use crate::defaults;
@@ -117,6 +118,12 @@ pub(crate) static LISTENER: TableSpec = TableSpec {
             Kind::Boolean,
             Absent::Boolean(true),
             "Whether responses that Weir generates itself name their cause in `Proxy-Status` (RFC 9209). They never name an address or a service.",
+        ),
+        key(
+            "error_page",
+            ERROR_PAGES,
+            Absent::Then("none"),
+            "Pages in place of the responses that Weir generates for errors, including those without a route.",
         ),
     ],
 };

@@ -3,6 +3,7 @@
 //! Bounds catch obvious mistakes; they are wide.
 
 mod authentication;
+mod error_page;
 mod listener;
 mod route;
 mod service;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::ContentCoding;
 
+use super::error_page::ERROR_PAGES;
 use super::{DAY, FIELD_NAME, HOST, NAME, PATH, TEXT, U32_MAX, duration, form};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
@@ -161,6 +162,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             Kind::Table(&RATE_LIMIT),
             Absent::Then("none"),
             "How many requests a client may send; excess requests are answered with 429.",
+        ),
+        key(
+            "error_page",
+            ERROR_PAGES,
+            Absent::Then("none"),
+            "Pages in place of the responses that Weir generates for errors of its requests, among them those of `deny` and `rate_limit`.",
         ),
     ],
 };

@@ -4,17 +4,13 @@ use std::time::Duration;
 
 use model::{BalanceWord, CheckWord, HttpVersion, ProxyVersion, WhenAllDown};
 
+use super::error_page::{ERROR_PAGES, STATUSES};
 use super::tls::SERVICE_TLS;
 use super::{
     ADDRESS, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, TEXT, TIMEOUT, U32_MAX, duration, form,
 };
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
-
-const STATUS: Kind = Kind::Integer { min: 200, max: 599 };
-const STATUS_RANGE: Kind =
-    Kind::Text(super::patterned("status range", "^[2-5][0-9]{2}(-[2-5][0-9]{2})?$"));
-const STATUS_OR_RANGE: Kind = Kind::Either(&[STATUS, STATUS_RANGE]);
 
 pub(crate) static SERVICE: TableSpec = TableSpec {
     heading: "[service.NAME]",
@@ -119,6 +115,12 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             Absent::Then("none is sent"),
             "Each connection to a server begins with a PROXY protocol header that names the client; the servers must expect it.",
         ),
+        key(
+            "error_page",
+            ERROR_PAGES,
+            Absent::Then("none"),
+            "Pages in place of the responses that Weir generates for errors of its requests.",
+        ),
         key("server", Kind::Tables(&SERVER), Absent::Required, "The servers."),
     ],
 };
@@ -203,9 +205,9 @@ static CHECK: TableSpec = TableSpec {
         ),
         key(
             "expect",
-            Kind::Either(&[STATUS, STATUS_RANGE, Kind::List(&STATUS_OR_RANGE)]),
+            STATUSES,
             Absent::Text(defaults::CHECK_EXPECT),
-            "http: the statuses that count as success: `200`, `[200, 204]` or `\"200-399\"`.",
+            "http: the statuses that count as success: `200`, `[200, 204]`, `\"2xx\"` or `\"200-399\"`.",
         ),
         key(
             "grpc_service",

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use model::{Administrative, Health};
+use model::{Administrative, Health, Maintained};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -42,6 +42,10 @@ pub struct Manifest {
     /// finds out for itself.
     #[serde(default, deserialize_with = "understood")]
     pub servers: Vec<Server>,
+    /// What operators have put into maintenance. Rows that are not understood are left out. Absent
+    /// from versions without it.
+    #[serde(default, deserialize_with = "understood")]
+    pub maintenance: Vec<Maintenance>,
     /// The process's id in `CDN-Loop`. Absent from versions before that.
     #[serde(default)]
     pub instance: Option<String>,
@@ -104,6 +108,18 @@ pub struct Server {
     /// Its average latency in microseconds; null if that is no number.
     #[serde(default)]
     pub latency_us: Option<f64>,
+}
+
+/// The maintenance of one service or route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Maintenance {
+    /// What it is.
+    pub kind: Word<Maintained>,
+    /// Its name.
+    pub name: String,
+    /// When clients are asked to come back, in milliseconds.
+    #[serde(default)]
+    pub retry_after_ms: Option<u64>,
 }
 
 /// The one line that the new process says: [`Message::Ready`] or [`Message::Failed`].

@@ -9,6 +9,7 @@ pub mod causes;
 pub mod checks;
 pub mod findings;
 pub mod handover;
+pub mod maintenance;
 pub mod receipt;
 pub mod requests;
 pub mod services;

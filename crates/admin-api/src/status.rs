@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Word;
+use crate::maintenance::Maintenance;
 
 /// The state of a balancer's process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +29,8 @@ pub struct Status {
     pub connections: Connections,
     /// In order of the configuration.
     pub listeners: Vec<Listener>,
+    /// The services and routes that are in maintenance, in order of kind and name.
+    pub maintenance: Vec<Maintenance>,
 }
 
 /// Client connections and their limit.

@@ -37,7 +37,7 @@ fn members_of_a_newer_version_are_ignored_and_those_of_an_older_one_not_needed()
     assert_eq!(newer, expected);
     let older: Manifest = serde_json::from_value(json!({ "form": 1, "says": 5 })).unwrap();
     assert_eq!((older.servers.len(), older.admin, older.instance), (0, None, None));
-    assert_eq!(older.metrics, None);
+    assert_eq!((older.metrics, older.maintenance.len()), (None, 0));
     let said: Message = serde_json::from_value(json!({ "ready": 7 })).unwrap();
     assert_eq!(said, Message::Ready { ready: 7, version: None });
 }

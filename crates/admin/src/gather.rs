@@ -1,11 +1,11 @@
 //! Collects counters and gauges from where they are kept, for `/metrics` and for pushed metrics. `observe`
 //! defines their names and formats.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 
 use decide::{EndpointView, Published, ServiceView};
-use model::{Administrative, Health, Moment};
+use model::{Administrative, Health, Maintained, Moment};
 use observe::exposition::{
     CertificateGauges, Format, Gauges, ListenerGauges, ServerGauges, ServiceGauges, write,
 };
@@ -17,6 +17,8 @@ use crate::process;
 pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> String {
     let published = context.registry.load_full();
     let views = views(&published, now);
+    // Both are in the order of the IDs.
+    let services = views.iter().zip(&published.snapshot.services);
     let idle = context.sources.idle_connections.as_ref().map(|idle| idle());
     let gauges = Gauges {
         version: context.version,
@@ -29,7 +31,8 @@ pub(crate) fn exposition(context: &Context, format: Format, now: Moment) -> Stri
         reloads: context.sources.reload_gauges.as_ref().map(|gauges| gauges()),
         listeners: published.snapshot.listeners.iter().map(listener).collect(),
         certificates: published.snapshot.listeners.iter().flat_map(certificates).collect(),
-        services: views.iter().map(service).collect(),
+        services: services.map(|(view, spec)| service(context, view, spec)).collect(),
+        routes_in_maintenance: routes_in_maintenance(context, &published),
         servers: views.iter().flat_map(|view| servers(view, idle.as_ref())).collect(),
         probes: (context.sources.probes)(),
     };
@@ -58,12 +61,29 @@ fn certificates(listener: &model::Listener) -> impl Iterator<Item = CertificateG
     })
 }
 
-fn service(service: &ServiceView) -> ServiceGauges<'_> {
+fn service<'a>(
+    context: &Context,
+    service: &'a ServiceView,
+    spec: &model::Service,
+) -> ServiceGauges<'a> {
+    let switched = context.registry.maintenance();
+    let maintenance = switched.in_force(Maintained::Service, &spec.name, spec.maintenance);
     ServiceGauges {
+        maintenance: maintenance.is_some(),
         name: &service.name,
         queue_length: u64::from(service.queue_length),
         queue_length_max: u64::from(service.queue_length_max),
     }
+}
+
+fn routes_in_maintenance<'a>(context: &Context, published: &'a Published) -> Vec<&'a str> {
+    let switched = context.registry.maintenance();
+    let is_in = |route: &&model::Route| {
+        switched.in_force(Maintained::Route, &route.name, route.maintenance).is_some()
+    };
+    let routes = published.snapshot.routes.iter().filter(is_in);
+    let names: BTreeSet<&str> = routes.map(|route| &*route.name).collect();
+    names.into_iter().collect()
 }
 
 fn servers<'a>(

@@ -38,6 +38,10 @@ const PAGE: &str = r#"<!doctype html>
 <dd>Sets a server's state: <code>{"state": "ready"}</code>, <code>"drain"</code> or <code>"maintenance"</code>
 <dt>POST /api/v1/services/<var>service</var>/servers/<var>server</var>/weight
 <dd>Sets a server's weight: <code>{"weight": 5}</code>; <code>null</code> for the configured one
+<dt>POST /api/v1/services/<var>service</var>/maintenance
+<dd>Switches a service's maintenance: <code>{"on": true, "retry_after_ms": 600000}</code>
+<dt>POST /api/v1/routes/<var>route</var>/maintenance
+<dd>Switches a route's maintenance
 <dt>POST /api/v1/reload
 <dd>Reloads the configuration file
 <dt>POST /api/v1/upgrade

@@ -20,6 +20,13 @@ impl Problem {
     pub(crate) fn not_found(name: &'static str, message: String) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, name, message)
     }
+
+    /// Returns the answer to a change that a new process would not learn of.
+    pub(crate) fn upgrading() -> Problem {
+        let message = "nothing has changed: a new process is taking over and would not receive the \
+                       change; repeat the request after the upgrade";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "upgrade_under_way", message.to_owned())
+    }
 }
 
 impl IntoResponse for Problem {

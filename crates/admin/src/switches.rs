@@ -1,5 +1,5 @@
-//! Blocks changes of servers during an upgrade: the new process receives the servers' state once, and
-//! would never learn of later changes.
+//! Blocks changes of servers and of maintenance during an upgrade: the new process receives this state
+//! once, and would never learn of later changes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

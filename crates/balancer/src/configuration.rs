@@ -2,8 +2,8 @@
 
 use model::{
     Action, Balance, Certificate, CheckKind, Content, ContentCoding, ErrorPage, ErrorSet,
-    FieldChanges, FieldMatch, HostPattern, Listener, PathMatch, Protocol, Respond, ResponseFilter,
-    Route, Service, ServiceTls, Snapshot,
+    FieldChanges, FieldMatch, HostPattern, Listener, Maintenance, PathMatch, Protocol, Respond,
+    ResponseFilter, Route, Service, ServiceTls, Snapshot,
 };
 use serde_json::{Value, json};
 
@@ -148,8 +148,16 @@ fn route(
             "wait_max_ms": millis(limit.wait_max),
             "by": limit.by.to_string(),
         })),
+        "maintenance": maintenance(route.maintenance),
         "error_pages": error_pages(&route.error_pages),
     })
+}
+
+fn maintenance(maintenance: Option<Maintenance>) -> Value {
+    maintenance.map_or(
+        Value::Null,
+        |maintenance| json!({ "retry_after_ms": maintenance.retry_after.map(millis) }),
+    )
 }
 
 fn error_pages(pages: &[ErrorPage]) -> Value {
@@ -291,6 +299,7 @@ fn service(service: &Service) -> Value {
             "body_kept_max_bytes": service.retries.body_kept_max_bytes,
         },
         "idle_connections_max": service.idle_connections_max,
+        "maintenance": maintenance(service.maintenance),
         "error_pages": error_pages(&service.error_pages),
         "servers": servers.collect::<Value>(),
     })

@@ -19,6 +19,7 @@ mod fixed_settings;
 mod garbage;
 mod instance;
 pub mod log;
+mod maintenance;
 mod management;
 mod preflight;
 mod preserved;

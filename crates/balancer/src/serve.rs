@@ -15,7 +15,7 @@ use model::Snapshot;
 use crate::certificate_reminder::CertificateReminder;
 use crate::commands::{self, Command, CommandSender};
 use crate::events::{Event, Events};
-use crate::instance::{Balancer, StartOptions};
+use crate::instance::{Balancer, Known, StartOptions};
 use crate::reload::Reloader;
 use crate::sockets;
 use crate::upgrade::{self, Predecessor, Program, Successor};
@@ -156,7 +156,10 @@ fn start_options(
         snapshot,
         sockets,
         doors,
-        server_states: predecessor.as_mut().map(|it| it.take_servers()),
+        known: Known {
+            servers: predecessor.as_mut().map(|it| it.take_servers()),
+            maintenance: predecessor.as_mut().map(|it| it.take_maintenance()).unwrap_or_default(),
+        },
         affinity_key: predecessor.as_mut().and_then(|it| it.take_affinity_key()),
         identity: predecessor.and_then(Predecessor::take_identity),
         sources,

@@ -158,6 +158,7 @@ fn by_host(
         None => None,
     };
     let filters = request_filters(raw.rate_limit, authenticate);
+    let maintenance = raw.maintenance;
     // The last of them is moved: most routes have one host.
     let action = action(raw.action, content, names)?;
     let shared = std::iter::repeat_n((matches, action, filters, pages), raw.hosts.len());
@@ -166,7 +167,7 @@ fn by_host(
         let (matches, action, filters, error_pages) = shared;
         let matches = RouteMatch { host: host.value, ..matches };
         let name = name.clone().unwrap_or_else(|| name_of(&matches, listeners));
-        Route { name, matches, action, filters, error_pages }
+        Route { name, matches, action, filters, maintenance, error_pages }
     }))
 }
 

@@ -77,6 +77,7 @@ pub(crate) fn service(name: &str, servers: &[&str], check: Option<Check>) -> Ser
         tls: None,
         http: model::HttpVersion::Http11,
         send_proxy: None,
+        maintenance: None,
         error_pages: Vec::new(),
         servers: servers.iter().map(|server| spec(server)).collect(),
     }

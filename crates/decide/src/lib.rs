@@ -18,6 +18,7 @@ pub mod deadline;
 pub mod error_page;
 pub mod explain;
 pub mod limits;
+pub mod maintenance;
 pub mod pick;
 pub mod rate;
 pub mod retry;

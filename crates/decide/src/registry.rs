@@ -11,6 +11,7 @@ use model::{AffinityKey, EndpointSet, Moment, Service, ServiceId, Snapshot};
 
 use crate::limits::SlotTable;
 use crate::live::{LiveService, TierChange};
+use crate::maintenance::Switched;
 use crate::rate::RateTable;
 use crate::route::Router;
 
@@ -77,6 +78,7 @@ pub struct Registry {
     current: ArcSwap<Published>,
     table: Arc<SlotTable>,
     rate: RateTable,
+    maintenance: Switched,
     first_turn: AtomicU64,
     /// Key of the tokens in affinity cookies, for services without their own.
     affinity_key: OnceLock<AffinityKey>,
@@ -111,6 +113,7 @@ impl Registry {
             current: ArcSwap::from_pointee(empty),
             table: Arc::default(),
             rate: RateTable::new(RATE_KEYS_MAX),
+            maintenance: Switched::default(),
             first_turn: AtomicU64::new(u64::from(seed)),
             affinity_key: OnceLock::new(),
             services: Mutex::default(),
@@ -190,6 +193,7 @@ impl Registry {
         });
         self.current.store(Arc::clone(&published));
         self.table.sweep();
+        self.maintenance.retain(&published.snapshot);
         published
     }
 
@@ -201,6 +205,11 @@ impl Registry {
     /// Returns the configuration in force, to keep.
     pub fn load_full(&self) -> Arc<Published> {
         self.current.load_full()
+    }
+
+    /// Returns the maintenance that operators have switched on.
+    pub fn maintenance(&self) -> &Switched {
+        &self.maintenance
     }
 
     /// Returns the buckets of all routes' rate limits.

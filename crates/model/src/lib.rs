@@ -16,6 +16,7 @@ mod condition;
 mod endpoint;
 mod error_page;
 mod filter;
+mod maintenance;
 mod moment;
 mod networks;
 mod outcome;
@@ -45,6 +46,7 @@ pub use condition::{CertificateNames, CertificatePart, Condition, ConditionOn, P
 pub use endpoint::{EndpointRow, EndpointSet};
 pub use error_page::{ErrorPage, ErrorSet};
 pub use filter::{Compression, ContentCoding, MediaRange, RequestFilter, ResponseFilter};
+pub use maintenance::{Maintained, Maintenance};
 pub use moment::Moment;
 pub use networks::Networks;
 pub use outcome::{Attempt, Timings};

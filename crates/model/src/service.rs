@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Affinity, Check, ErrorPage, HttpVersion, ProxyVersion, ServiceTls};
+use crate::{Affinity, Check, ErrorPage, HttpVersion, Maintenance, ProxyVersion, ServiceTls};
 
 /// A named group of interchangeable servers.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,8 @@ pub struct Service {
     pub http: HttpVersion,
     /// Whether each connection to them begins with a PROXY protocol header.
     pub send_proxy: Option<ProxyVersion>,
+    /// Whether it is in maintenance according to the file.
+    pub maintenance: Option<Maintenance>,
     /// Pages in place of the answers to errors that Weir generates; before the listener's.
     pub error_pages: Vec<ErrorPage>,
     /// The servers as configured, in order.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    AuthenticationId, Condition, ErrorPage, ListenerId, RequestFilter, ResponseFilter, ServiceId,
+    AuthenticationId, Condition, ErrorPage, ListenerId, Maintenance, RequestFilter, ResponseFilter,
+    ServiceId,
 };
 
 /// A route: its conditions and its action.
@@ -21,6 +22,8 @@ pub struct Route {
     pub action: Action,
     /// Filters that its requests pass through first, in order.
     pub filters: Vec<RequestFilter>,
+    /// Whether it is in maintenance according to the file.
+    pub maintenance: Option<Maintenance>,
     /// Pages in place of the answers to its errors that Weir generates; before the service's and the
     /// listener's.
     pub error_pages: Vec<ErrorPage>,

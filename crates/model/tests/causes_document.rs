@@ -24,7 +24,7 @@ response was forwarded, a route chooses the status, or the client is gone.
 
 fn heading(fault: Fault) -> &'static str {
     match fault {
-        Fault::None => "Success",
+        Fault::None => "No one's fault",
         Fault::Client => "The client's fault",
         Fault::Server => "A server's fault",
         Fault::Network => "The network's fault",

@@ -131,6 +131,7 @@ pub(crate) mod tests {
             tls: None,
             http: model::HttpVersion::Http11,
             send_proxy: None,
+            maintenance: None,
             error_pages: Vec::new(),
             servers: vec![server(1), server(2)],
         };

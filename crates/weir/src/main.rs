@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Verb::Status(args) => verbs::status::run(&args, cli.common),
         Verb::Drain(args) => verbs::server_state::run(&args, Administrative::Drain),
         Verb::Ready(args) => verbs::server_state::run(&args, Administrative::Ready),
-        Verb::Maintenance(args) => verbs::server_state::run(&args, Administrative::Maintenance),
+        Verb::Maintenance(args) => verbs::maintenance::run(args),
         Verb::Reload(args) => verbs::reload::run(&args),
         Verb::Upgrade(args) => verbs::upgrade::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args, cli.common),

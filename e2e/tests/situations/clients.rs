@@ -350,6 +350,9 @@ fn routes() -> Vec<Situation> {
             drop(beside);
             seen
         }),
+        Situation::new("service-in-maintenance", Expected::answered("maintenance", 503).retry_after())
+            .service("maintenance = { retry_after = \"10m\" }")
+            .server(answers),
         Situation::new("rate-limited", Expected::answered("rate_limited", 429).retry_after())
             .route("rate_limit = { requests = 1, per = \"1h\", burst = 1 }")
             .server(answers)

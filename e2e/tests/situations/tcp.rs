@@ -81,6 +81,11 @@ pub(super) fn table() -> Vec<Situation> {
             connection.rest().expect("an orderly end");
             Seen::Left
         }),
+        Situation::new("tcp-maintenance", Expected::closed("maintenance"))
+            .tcp()
+            .service("maintenance = true")
+            .nobody()
+            .act(talk),
         Situation::new("tcp-server-resets", Expected::closed("connection_reset"))
             .tcp()
             .server(|peer| {

@@ -3,6 +3,7 @@
 
 mod causes;
 mod document;
+mod maintenance;
 #[cfg(test)]
 mod openapi;
 mod reload;
@@ -36,7 +37,7 @@ use crate::{gather, guard, page};
 const BODY_MAX_BYTES: usize = 4096;
 
 /// Every route: path, method, handler.
-const ROUTES: [(&str, &str, Answerer); 17] = [
+const ROUTES: [(&str, &str, Answerer); 19] = [
     ("/", "get", || get(page::index)),
     ("/metrics", "get", || get(metrics)),
     ("/api/v1/openapi.json", "get", || get(document::openapi)),
@@ -45,6 +46,8 @@ const ROUTES: [(&str, &str, Answerer); 17] = [
     ("/api/v1/services/{service}", "get", || get(services::one)),
     ("/api/v1/services/{service}/servers/{server}/state", "post", || post(servers::set_state)),
     ("/api/v1/services/{service}/servers/{server}/weight", "post", || post(servers::set_weight)),
+    ("/api/v1/services/{service}/maintenance", "post", || post(maintenance::set_service)),
+    ("/api/v1/routes/{route}/maintenance", "post", || post(maintenance::set_route)),
     ("/api/v1/requests", "get", || get(requests::in_flight)),
     ("/api/v1/causes", "get", || get(causes::all)),
     ("/api/v1/causes/{cause}", "get", || get(causes::one)),

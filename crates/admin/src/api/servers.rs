@@ -94,14 +94,7 @@ fn change(
         return Err(Problem::not_found("server_not_found", message));
     }
     let turned = api.sources.switches.turn(|| found.into_iter().for_each(|one| change(one)));
-    if turned.is_none() {
-        let message =
-            "nothing has changed: a new process is taking over and would not receive the change; \
-                       repeat the request after the upgrade"
-                .to_owned();
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        return Err(Problem::new(status, "upgrade_under_way", message));
-    }
+    turned.ok_or_else(Problem::upgrading)?;
     let now = os::clock::now();
     if let Some(tier) = service.refresh(now) {
         tracing::warn!(

@@ -7,7 +7,7 @@ use axum::extract::State;
 use model::Listener;
 use observe::{ListenerTotals, Totals};
 
-use super::{Api, Indented};
+use super::{Api, Indented, maintenance};
 
 pub(super) async fn status(State(api): Api) -> Indented<Status> {
     let published = api.published();
@@ -25,6 +25,7 @@ pub(super) async fn status(State(api): Api) -> Indented<Status> {
         workers: api.workers,
         connections: Connections { open, open_max: snapshot.connections_max.into() },
         listeners: snapshot.listeners.iter().map(|one| listener(one, &totals)).collect(),
+        maintenance: maintenance::all(&api, &published),
     })
 }
 

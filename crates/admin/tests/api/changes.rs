@@ -56,6 +56,45 @@ fn what_a_new_process_would_not_hear_of_is_not_said_to_be_done() {
 }
 
 #[test]
+fn maintenance_is_switched_by_name_unless_a_new_process_is_taking_over() {
+    let sources = sources();
+    let switches = sources.switches.clone();
+    let api = Api::with(sources);
+    let service = "/api/v1/services/listings/maintenance";
+    let route = "/api/v1/routes/api.example.com%2Flistings/maintenance";
+    let on = r#"{"on": true, "retry_after_ms": 60000}"#;
+    switches.hold();
+    for path in [service, route] {
+        api.post(path, on).problem(503, "upgrade_under_way");
+    }
+    assert_eq!(api.get("/api/v1/status").json()["maintenance"], json!([]));
+    switches.release();
+    let row = json!({
+        "kind": "service", "name": "listings", "on": true, "in_file": false, "by_operator": true,
+        "retry_after_ms": 60_000,
+    });
+    assert_eq!(api.post(service, on).json(), row);
+    let route_row = api.post(route, r#"{"on": true}"#).json();
+    assert_eq!(route_row["name"], "api.example.com/listings");
+    assert_eq!(api.get("/api/v1/status").json()["maintenance"], json!([route_row, row]));
+    let metrics = api.get("/metrics").body;
+    assert!(metrics.contains("weir_service_maintenance{service=\"listings\"} 1\n"), "{metrics}");
+    let sample = "weir_route_maintenance{route=\"api.example.com/listings\"} 1\n";
+    assert!(metrics.contains(sample), "{metrics}");
+
+    api.post("/api/v1/services/x/maintenance", on).problem(404, "service_not_found");
+    let message = api.post("/api/v1/routes/x/maintenance", on).problem(404, "route_not_found");
+    assert!(message.ends_with("there are: api.example.com/listings"), "{message}");
+    for wrong in ["{}", r#"{"on": true, "retry_after_ms": 999}"#, r#"{"on": "yes"}"#] {
+        api.post(service, wrong).problem(422, "body_not_readable");
+    }
+    for path in [service, route] {
+        assert_eq!(api.post(path, r#"{"on": false}"#).json()["on"], false);
+    }
+    assert_eq!(api.get("/api/v1/status").json()["maintenance"], json!([]));
+}
+
+#[test]
 fn a_mistake_is_told_and_changes_nothing() {
     let api = Api::start();
     let path = "/api/v1/services/listings/servers/127.0.0.1:5001/state";

@@ -130,6 +130,7 @@ const SERVER: &str = "/api/v1/services/listings/servers/127.0.0.1:5001";
 fn filled(path: &str, server: &str) -> String {
     path.replace("/api/v1/services/{service}/servers/{server}", server)
         .replace("{service}", "listings")
+        .replace("{route}", "api.example.com%2Flistings")
         .replace("{cause}", "queue_full")
 }
 
@@ -162,7 +163,7 @@ fn every_route_answers_as_described() {
         assert_documented(&answer, operation, &document, &format!("{method} {url}"));
         asked += 1;
     }
-    assert_eq!(asked, 17);
+    assert_eq!(asked, 19);
 }
 
 /// A body that the operation takes.
@@ -170,6 +171,7 @@ fn body(operation: &Value) -> &'static str {
     match operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str() {
         Some("#/components/schemas/StateRequest") => r#"{"state": "drain"}"#,
         Some("#/components/schemas/WeightRequest") => r#"{"weight": null}"#,
+        Some("#/components/schemas/MaintenanceRequest") => r#"{"on": false}"#,
         None => "",
         Some(other) => panic!("{other}"),
     }

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use admin_api::handover;
 use config::Diff;
 use decide::Published;
 use model::{AccessLog, AdminAddress, AffinityKey, Snapshot};
@@ -19,6 +20,7 @@ use crate::affinity_key;
 use crate::explain_token::ExplainToken;
 use crate::fixed_settings::FixedSettings;
 use crate::garbage::Garbage;
+use crate::maintenance;
 use crate::management::{Managed, Management};
 use crate::preflight;
 use crate::preserved::{Before, Preserved};
@@ -34,14 +36,23 @@ pub struct StartOptions {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) sockets: Sockets,
     pub(crate) doors: Doors,
-    /// The predecessor's server states.
-    pub(crate) server_states: Option<ServerStates>,
+    /// What the predecessor knew of servers and maintenance.
+    pub(crate) known: Known,
     /// The predecessor's key for affinity cookies.
     pub(crate) affinity_key: Option<AffinityKey>,
     /// The predecessor's ID in `CDN-Loop`; `None`: generate a new one.
     pub(crate) identity: Option<proxy::Identity>,
     /// What the admin API shows and does beyond the balancer itself, such as reloads.
     pub(crate) sources: admin::Sources,
+}
+
+/// The state that a process takes over from its predecessor.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// `None`: there is no predecessor.
+    pub(crate) servers: Option<ServerStates>,
+    /// What operators have put into maintenance.
+    pub(crate) maintenance: Vec<handover::Maintenance>,
 }
 
 impl StartOptions {
@@ -55,7 +66,7 @@ impl StartOptions {
             snapshot,
             sockets,
             doors,
-            server_states: None,
+            known: Known::default(),
             affinity_key: None,
             identity: None,
             sources: admin::Sources::default(),
@@ -105,15 +116,8 @@ impl Balancer {
     /// # Errors
     /// What prevents the start, one line each.
     pub fn start(options: StartOptions) -> Result<Balancer, Vec<String>> {
-        let StartOptions {
-            snapshot,
-            mut sockets,
-            doors,
-            server_states,
-            affinity_key,
-            identity,
-            sources,
-        } = options;
+        let StartOptions { snapshot, mut sockets, doors, known, affinity_key, identity, sources } =
+            options;
         let identity = identity.unwrap_or_else(new_identity);
         let workers = sockets::workers(&snapshot);
 
@@ -134,7 +138,7 @@ impl Balancer {
         // the listen queue until every name has been looked up.
         let counters = Arc::new(observe::Registry::new());
         let alarm = Arc::new(OnceLock::<proxy::Alarm>::new());
-        let control = start_control(&registry, &snapshot, &alarm, server_states)?;
+        let control = start_control(&registry, &snapshot, &alarm, known)?;
         configure(&counters, &registry.current());
 
         // The workers accept the waiting clients.
@@ -307,13 +311,13 @@ fn new_identity() -> proxy::Identity {
     proxy::Identity::new(RandomState::new().hash_one(std::process::id()))
 }
 
-/// Publishes the configuration with the known server `states`, starts probes and name lookups, and
-/// waits for the latter.
+/// Publishes the configuration with what is known from a predecessor, starts probes and name lookups,
+/// and waits for the latter.
 fn start_control(
     registry: &Arc<decide::Registry>,
     snapshot: &Arc<Snapshot>,
     alarm: &Arc<OnceLock<proxy::Alarm>>,
-    mut states: Option<ServerStates>,
+    Known { servers: mut states, maintenance }: Known,
 ) -> Result<control::Control, Vec<String>> {
     if let Some(states) = &mut states {
         // Before the first probe, so that its verdict starts with the known health.
@@ -328,6 +332,7 @@ fn start_control(
         // Those whose address is only known now.
         states.restore(&registry.load_full(), os::clock::now());
     }
+    maintenance::restore(registry, &maintenance);
     Ok(control)
 }
 

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use admin_api::handover::{FORM, Manifest, Message, Opening};
+use admin_api::handover::{self, FORM, Manifest, Message, Opening};
 use model::AffinityKey;
 
 use crate::server_states::ServerStates;
@@ -22,6 +22,7 @@ pub(crate) struct Predecessor {
     says: PipeWriter,
     handed: Handed,
     servers: ServerStates,
+    maintenance: Vec<handover::Maintenance>,
     identity: Option<proxy::Identity>,
     affinity_key: Option<AffinityKey>,
 }
@@ -48,6 +49,7 @@ impl Predecessor {
             says,
             handed: Handed::default(),
             servers: ServerStates::default(),
+            maintenance: Vec::new(),
             identity: None,
             affinity_key: None,
         };
@@ -84,6 +86,7 @@ impl Predecessor {
             self.handed.metrics = Some((metrics.address, listener));
         }
         self.servers = ServerStates::from_handover(manifest.servers);
+        self.maintenance = manifest.maintenance;
         // Older versions do not send it.
         self.identity = manifest.instance.as_deref().and_then(proxy::Identity::from_id);
         // Older versions do not send it; nor do versions whose services need none.
@@ -100,6 +103,11 @@ impl Predecessor {
     /// Takes the state of servers.
     pub(crate) fn take_servers(&mut self) -> ServerStates {
         std::mem::take(&mut self.servers)
+    }
+
+    /// Takes what operators have put into maintenance.
+    pub(crate) fn take_maintenance(&mut self) -> Vec<handover::Maintenance> {
+        std::mem::take(&mut self.maintenance)
     }
 
     /// Returns its id in `CDN-Loop`, if it sent one.

@@ -18,6 +18,7 @@ use super::predecessor::VARIABLE;
 use super::program::Program;
 use crate::commands::{CommandSender, Reply};
 use crate::instance::Balancer;
+use crate::maintenance;
 use crate::server_states::ServerStates;
 use crate::service_manager;
 use crate::sockets::Sockets;
@@ -103,6 +104,7 @@ fn start(
             socket: socket.as_raw_fd(),
         }),
         servers: states.to_handover(),
+        maintenance: maintenance::to_handover(&balancer.registry),
         instance: Some(balancer.identity().id().to_string()),
         // A secret: it is passed only here, in memory that only the new process has.
         affinity_key: balancer.registry.affinity_key().map(AffinityKey::to_text),

@@ -16,7 +16,8 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use model::{
-    AccessLog, Admin, Authentication, Doctor, Log, Metrics, MetricsListener, Reload, Snapshot,
+    AccessLog, Admin, Authentication, Doctor, Log, Maintenance, Metrics, MetricsListener, Reload,
+    Snapshot,
 };
 
 use model::units::show_duration;
@@ -249,6 +250,16 @@ fn or(value: Option<impl Display>, none: &str) -> String {
 
 fn time(time: &Duration) -> String {
     show_duration(*time)
+}
+
+fn maintenance(maintenance: Option<&Maintenance>) -> String {
+    match maintenance {
+        None => "off".to_owned(),
+        Some(Maintenance { retry_after: None }) => "on".to_owned(),
+        Some(Maintenance { retry_after: Some(time) }) => {
+            format!("on, Retry-After {}", show_duration(*time))
+        }
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "shown as every other value is")]

@@ -67,7 +67,7 @@ fn listeners<'a>(matches: &RouteMatch, of: &'a Snapshot) -> Vec<&'a str> {
 }
 
 fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) -> Words {
-    let Route { name, matches, action, filters: _, error_pages } = old;
+    let Route { name, matches, action, filters: _, maintenance, error_pages } = old;
     let mut words = Words::default();
     words.value("name", name, &new.name, ToString::to_string);
     let (listeners, new_listeners) = (listeners(matches, before), listeners(&new.matches, after));
@@ -102,6 +102,7 @@ fn words((old, before): (&Route, &Snapshot), (new, after): (&Route, &Snapshot)) 
         });
         or(shown, "none")
     });
+    words.value("maintenance", maintenance, &new.maintenance, |it| super::maintenance(it.as_ref()));
     words.hidden("error_page", error_pages, &new.error_pages);
     words
 }

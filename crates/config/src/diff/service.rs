@@ -79,6 +79,7 @@ fn words(old: &Service, new: &Service) -> Words {
         tls,
         http,
         send_proxy,
+        maintenance,
         error_pages,
         servers: _,
     } = old;
@@ -127,6 +128,7 @@ fn words(old: &Service, new: &Service) -> Words {
     words.value("send_proxy", send_proxy, &new.send_proxy, |version| {
         version.map_or("none", |version| version.as_str()).to_owned()
     });
+    words.value("maintenance", maintenance, &new.maintenance, |it| super::maintenance(it.as_ref()));
     words.hidden("error_page", error_pages, &new.error_pages);
     words
 }

@@ -8,6 +8,7 @@ mod content;
 mod error_page;
 pub(crate) mod http;
 mod listener;
+mod maintenance;
 pub(crate) mod net;
 mod numbers;
 mod probe;
@@ -27,8 +28,8 @@ use std::time::Duration;
 
 use model::{
     AdminAddress, ClientAddress, ClientHttp2, ClientTimeouts, Compression, Condition, Doctor,
-    ErrorSet, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, Metrics, Networks,
-    PathMatch, RateLimit, Redirect, Reload, Rewrite,
+    ErrorSet, FieldChanges, FieldMatch, ForwardFields, HostPattern, Log, Maintenance, Metrics,
+    Networks, PathMatch, RateLimit, Redirect, Reload, Rewrite,
 };
 
 pub(crate) use authentication::{RawAuthentication, RawScheme, RawToken};
@@ -162,6 +163,7 @@ pub(crate) struct RawRoute {
     pub(crate) action: RawAction,
     pub(crate) rate_limit: Option<RateLimit>,
     pub(crate) authenticate: Option<At<Arc<str>>>,
+    pub(crate) maintenance: Option<Maintenance>,
     pub(crate) error_pages: Vec<RawErrorPage>,
 }
 

@@ -11,7 +11,7 @@ use toml::de::DeValue;
 
 use super::table::Table;
 use super::{
-    RawServerSpans, RawService, error_page, http, name, net, probe,
+    RawServerSpans, RawService, error_page, http, maintenance, name, net, probe,
     route::{key_part, unknown_key_part},
     tls,
 };
@@ -58,6 +58,7 @@ pub(super) fn read(at: At<&str>, mut table: Table<'_>) -> RawService {
             tls: None,
             http: version,
             send_proxy: table.choice_if("send_proxy").and_then(|at| at.value.parse().ok()),
+            maintenance: maintenance::read(&mut table),
             // Built from `error_pages`, which may name files.
             error_pages: Vec::new(),
             servers,

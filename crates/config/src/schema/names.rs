@@ -123,6 +123,7 @@ const KEY_ALIASES: &[(&str, &[&str])] = &[
     ("file", &["body_file", "path", "filename", "template"]),
     ("body", &["text", "content", "string", "inline_string"]),
     ("retries", &["retry"]),
+    ("maintenance", &["maintenance_mode", "down", "disabled"]),
     ("max", &["attempts", "num_retries", "count", "retry_count"]),
 ];
 

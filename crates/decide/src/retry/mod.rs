@@ -193,6 +193,7 @@ fn remedy(cause: Cause) -> Remedy {
         Cause::Completed
         | Cause::Redirected
         | Cause::Responded
+        | Cause::Maintenance
         | Cause::TunnelIdleTimeout
         | Cause::HttpRequestError
         | Cause::UriTooLong

@@ -126,6 +126,7 @@ fn route(matches: RouteMatch) -> Route {
         matches,
         action: Action::Deny(403),
         filters: Vec::new(),
+        maintenance: None,
         error_pages: Vec::new(),
     }
 }

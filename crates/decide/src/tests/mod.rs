@@ -62,6 +62,7 @@ fn service(name: &str, ports: &[u16], max: u32, queue_max: u32) -> Service {
         tls: None,
         http: model::HttpVersion::Http11,
         send_proxy: None,
+        maintenance: None,
         error_pages: Vec::new(),
         servers: ports.iter().copied().map(server).collect(),
     }

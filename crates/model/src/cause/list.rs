@@ -31,6 +31,16 @@ causes! {
     /// No action is needed. If the response is unexpected, `weir check` prints the routes in the order
     /// in which they match.
     Responded = "responded", None, 0;
+    /// Maintenance is under way, and the request was not forwarded.
+    /// The service or the route is in maintenance, so Weir answered in place of the servers. Requests
+    /// that were already at a server were finished.
+    ///
+    /// An operator switched maintenance on, with `weir maintenance`, the admin API or the
+    /// configuration's `maintenance`.
+    ///
+    /// No action is needed while the work goes on. `weir status` lists what is in maintenance and who
+    /// said so; `weir maintenance SERVICE --off` ends it.
+    Maintenance = "maintenance", None, 503;
     /// No data moved through a tunnel for the idle timeout.
     /// Both connections were closed. A tunnel is a connection of a tcp listener, or one that was
     /// upgraded, such as a WebSocket.

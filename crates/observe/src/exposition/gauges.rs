@@ -30,6 +30,8 @@ pub struct Gauges<'a> {
     pub certificates: Vec<CertificateGauges<'a>>,
     /// One per service.
     pub services: Vec<ServiceGauges<'a>>,
+    /// Names of the routes in maintenance, each once.
+    pub routes_in_maintenance: Vec<&'a str>,
     /// One per server of each service; no two of the same service, name and address.
     pub servers: Vec<ServerGauges<'a>>,
     /// One per address that is probed.
@@ -104,6 +106,8 @@ pub struct ServiceGauges<'a> {
     pub queue_length: u64,
     /// Maximum number of requests in it.
     pub queue_length_max: u64,
+    /// Whether it is in maintenance.
+    pub maintenance: bool,
 }
 
 /// One server of one service.

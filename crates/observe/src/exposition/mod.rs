@@ -339,6 +339,24 @@ fn write_services(totals: &Totals, gauges: &Gauges<'_>, families: &mut Families<
     for service in &gauges.services {
         length_max.sample(&[("service", &service.name)], service.queue_length_max);
     }
+    let mut maintenance = families.family(
+        "weir_service_maintenance",
+        Kind::Gauge,
+        None,
+        "Whether the service is in maintenance (1), or not (0).",
+    );
+    for service in &gauges.services {
+        maintenance.sample(&[("service", &service.name)], u64::from(service.maintenance));
+    }
+    let mut maintenance = families.family(
+        "weir_route_maintenance",
+        Kind::Gauge,
+        None,
+        "1 for each route that is in maintenance.",
+    );
+    for route in &gauges.routes_in_maintenance {
+        maintenance.sample(&[("route", route)], 1_u64);
+    }
 }
 
 /// Writes all causes that have occurred, and successful exchanges with 2xx in any case, so that a

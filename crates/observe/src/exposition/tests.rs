@@ -212,7 +212,13 @@ fn gauges() -> Gauges<'static> {
             file: "/etc/weir/a.pem",
             not_after: 1_800_000_000,
         }],
-        services: vec![ServiceGauges { name: "listings", queue_length: 7, queue_length_max: 200 }],
+        services: vec![ServiceGauges {
+            name: "listings",
+            queue_length: 7,
+            queue_length_max: 200,
+            maintenance: true,
+        }],
+        routes_in_maintenance: vec!["checkout"],
         servers: vec![server, ServerGauges { name: "other", ready: false, zone: "", ..server }],
         probes: vec![ProbeGauges {
             address: "10.0.1.5:8080".parse().unwrap(),

@@ -2,7 +2,7 @@
 //! from top to bottom; the decisions of each step are pure functions elsewhere.
 //!
 //! ```text
-//! run ─ resolve ─┬─ answer (deny, redirect, refusal, a filter's answer)
+//! run ─ resolve ─┬─ answer (deny, redirect, refusal, maintenance, a filter's answer)
 //!                └─ Forwarding::run ─ read ahead ─ Servers::reach ─ respond ─┬─ settle (next request)
 //!                                                    │       ^               └─ tunnel (101)
 //!                                      admit ─ attempt       │
@@ -27,7 +27,7 @@ use std::rc::Rc;
 
 use decide::route::Arrival;
 use model::path::has_dot_segments;
-use model::{Action, Cause, Forward, Route};
+use model::{Action, Cause, Forward, Maintained, Maintenance, Route};
 use wire::http1::{Known, RequestBody, RequestHead};
 
 use crate::account::{self, Record};
@@ -116,6 +116,7 @@ impl<'a> Exchange<'a> {
     async fn resolve(&mut self) -> Result<(&'a Route, &'a Forward), Answer> {
         let route = self.find_route()?;
         self.route = Some(route);
+        self.refuse_in_maintenance(route)?;
         self.run_filters(route).await?;
         Ok((route, self.act(route)?))
     }
@@ -144,6 +145,17 @@ impl<'a> Exchange<'a> {
             });
         };
         Ok(&published.snapshot.routes[index])
+    }
+
+    /// Refuses the request if its route is in maintenance.
+    fn refuse_in_maintenance(&self, route: &Route) -> Result<(), Answer> {
+        let switched = self.worker.shared.registry.maintenance();
+        match switched.in_force(Maintained::Route, &route.name, route.maintenance) {
+            None => Ok(()),
+            Some(Maintenance { retry_after }) => {
+                Err(Answer { retry_after, ..Answer::of(Cause::Maintenance) })
+            }
+        }
     }
 
     /// Performs the route's action; returns the target if that is forwarding.

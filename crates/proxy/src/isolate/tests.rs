@@ -87,6 +87,7 @@ fn snapshot(protocol: Protocol, front: SocketAddr, server: SocketAddr) -> Snapsh
         matches,
         action,
         filters: Vec::new(),
+        maintenance: None,
         error_pages: Vec::new(),
     };
     let published = crate::explain::tests::live().0.load_full();

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use decide::{Admission, Ask, Refusal, Slot, Waiter};
-use model::{Cause, Moment, Service};
+use model::{Cause, Maintained, Maintenance, Moment, Service};
 
 use super::{NoServer, Place, Servers};
 use crate::client::client_gone;
@@ -44,6 +44,19 @@ impl Servers<'_> {
         admitted
     }
 
+    /// Refuses a request or connection that has not reached a server, if the service is in
+    /// maintenance.
+    pub(super) fn refuse_in_maintenance(&self) -> Result<(), NoServer> {
+        let switched = self.worker.shared.registry.maintenance();
+        let Service { name, maintenance, .. } = self.service;
+        match switched.in_force(Maintained::Service, name, *maintenance) {
+            None => Ok(()),
+            Some(Maintenance { retry_after }) => {
+                Err(NoServer { reason: Cause::Maintenance.into(), retry_after })
+            }
+        }
+    }
+
     async fn slot_or_wait(
         &self,
         ask: &Ask<'_>,
@@ -53,7 +66,12 @@ impl Servers<'_> {
         let admission = self.live.admit(ask, &mut self.worker.rng.borrow_mut(), now);
         match admission {
             Admission::Go(slot) => Ok((slot, now)),
-            Admission::Wait(waiter) => wait(waiter, self.service, client, now).await,
+            Admission::Wait(waiter) => {
+                let admitted = wait(waiter, self.service, client, now).await?;
+                // It may have begun meanwhile.
+                self.refuse_in_maintenance()?;
+                Ok(admitted)
+            }
             Admission::Refused(Refusal::NoServerReady) => {
                 // A service has no servers at all only if its names never resolved.
                 let unknown = self.live.endpoints().all.is_empty();

@@ -46,7 +46,7 @@ pub(crate) struct StatusArgs {
     pub(crate) watch: Option<Duration>,
 }
 
-/// The words of `weir drain`, `weir ready` and `weir maintenance`.
+/// The words of `weir drain` and `weir ready`.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
     /// The service's name
@@ -56,6 +56,38 @@ pub(crate) struct ServerArgs {
     /// The server: its address, or the name it is configured with, for every address of it
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
+
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+}
+
+/// The words of `weir maintenance`.
+#[derive(Debug, Args)]
+pub(crate) struct MaintenanceArgs {
+    /// The service's name
+    #[arg(value_name = "SERVICE", required_unless_present = "route")]
+    pub(crate) service: Option<String>,
+
+    /// Only this server of it: its address, or the name it is configured with, for every address of it
+    #[arg(value_name = "SERVER", conflicts_with_all = ["route", "off", "retry_after"])]
+    pub(crate) server: Option<String>,
+
+    /// A route, by its name, instead of a service
+    #[arg(long, value_name = "NAME", conflicts_with = "service")]
+    pub(crate) route: Option<String>,
+
+    /// End the maintenance (`weir ready` does so for a server)
+    #[arg(long)]
+    pub(crate) off: bool,
+
+    /// When clients should come back: the Retry-After of the responses
+    #[arg(
+        long,
+        value_name = "TIME",
+        conflicts_with = "off",
+        value_parser = super::times::duration_above_zero
+    )]
+    pub(crate) retry_after: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) admin: AdminArgs,

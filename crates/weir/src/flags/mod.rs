@@ -19,7 +19,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing::Level;
 
-pub(crate) use admin::{AdminArgs, ReceiptArgs, ServerArgs, StatusArgs};
+pub(crate) use admin::{AdminArgs, MaintenanceArgs, ReceiptArgs, ServerArgs, StatusArgs};
 pub(crate) use bench::{BenchArgs, BenchVerb};
 pub(crate) use doctor::{ChecksArgs, DoctorArgs, DoctorVerb, FactsArgs, ListArgs, SysctlArgs};
 pub(crate) use exit_code::Exit;
@@ -119,10 +119,15 @@ pub(crate) enum Verb {
     Drain(ServerArgs),
     /// Put a server back into service after `weir drain` or `weir maintenance`
     Ready(ServerArgs),
-    /// Drain a server and stop its health checks
+    /// Put a service, a route or a server into maintenance
     ///
-    /// Like `weir drain`, for a server that will be stopped: its checks would only fail.
-    Maintenance(ServerArgs),
+    /// A service or a route (`--route`): Weir answers its new requests with 503 (cause `maintenance`, an
+    /// `error_page` can be for it) and sends them to no server. Requests in flight are finished, and
+    /// health checks go on. `--off` ends it. It takes effect at once and survives reloads and upgrades.
+    ///
+    /// A server: like `weir drain`, and its health checks stop, for a server that will be stopped.
+    /// `weir ready` ends it.
+    Maintenance(MaintenanceArgs),
     /// Reload the configuration file of a running balancer, and print what changed
     ///
     /// The balancer checks the file first and applies it as a whole. If it has a mistake, the old

@@ -13,7 +13,9 @@ pub(super) fn table(snapshot: &Snapshot) -> String {
     }
     let mut columns = Columns::headed(["#", "LISTENER", "HOST", "PATH", "AND", "THEN"]);
     for (index, route) in snapshot.routes.iter().enumerate() {
-        let mut then = action(&route.action, snapshot);
+        let mut then: Vec<_> =
+            route.maintenance.iter().map(|_| "in maintenance".to_owned()).collect();
+        then.extend(action(&route.action, snapshot));
         then.extend(limit(route));
         let required = route.authentication().map(|id| snapshot.authentication(id));
         then.extend(required.map(|required| format!("only with {required}")));

@@ -38,6 +38,12 @@ pub(super) fn text(snapshot: &Snapshot) -> String {
             }
         }
     }
+    let in_maintenance = snapshot.services.iter().filter(|service| service.maintenance.is_some());
+    let in_maintenance: Vec<_> = in_maintenance.map(|service| &service.name).collect();
+    if !in_maintenance.is_empty() {
+        let names = few(in_maintenance.into_iter(), NAMES_SHOWN_MAX);
+        _ = writeln!(out, "in maintenance: {names}");
+    }
     out
 }
 

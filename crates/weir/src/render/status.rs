@@ -3,16 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use admin_api::Word;
 use admin_api::causes::Cause;
 use admin_api::findings::{Findings, SeenFinding};
+use admin_api::maintenance::Maintenance;
 use admin_api::requests::Requests;
 use admin_api::services::{Server, Service, UnresolvedServer};
 use admin_api::status::Status;
 use diagnose::finding::Finding;
 use diagnose::kinds::{grouped, others};
 use model::Fault;
+use model::units::show_duration;
 use serde::{Deserialize, Serialize};
 
 use super::columns::Columns;
@@ -57,6 +60,10 @@ impl From<Cause> for CauseCount {
 pub(crate) fn text(look: &Look, colour: bool) -> String {
     let (strong, weak) = if colour { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
     let mut out = process(&look.status);
+    for row in &look.status.maintenance {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{}", maintenance(row));
+    }
     let own_zone = look.status.zone.as_deref();
     for service in &look.services {
         let Service { name, eligible, why, queue, servers, unresolved, .. } = service;
@@ -82,6 +89,19 @@ pub(crate) fn text(look: &Look, colour: bool) -> String {
     out.push_str(&look.under_way.as_ref().map(slowest).unwrap_or_default());
     out.push_str(&look.doctor.as_ref().map(findings).unwrap_or_default());
     out
+}
+
+/// Returns one line on a service or route in maintenance.
+pub(crate) fn maintenance(row: &Maintenance) -> String {
+    let Maintenance { kind, name, in_file, by_operator, retry_after_ms, .. } = row;
+    let who = match (in_file, by_operator) {
+        (true, true) => "the configuration file and an operator",
+        (true, false) => "the configuration file",
+        (false, _) => "an operator",
+    };
+    let time = retry_after_ms.map(|ms| show_duration(Duration::from_millis(ms)));
+    let until = time.map(|time| format!(", Retry-After {time}")).unwrap_or_default();
+    format!("{} {name}: in maintenance ({who}){until}", kind.as_str())
 }
 
 /// Lists the findings that are present now and need attention.

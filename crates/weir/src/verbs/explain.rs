@@ -112,7 +112,7 @@ fn list(causes: &[Cause], colour: bool) -> String {
 
 fn fault_heading(fault: Fault) -> &'static str {
     match fault {
-        Fault::None => "Success",
+        Fault::None => "No one's fault",
         Fault::Client => "The client's fault",
         Fault::Server => "A server's fault",
         Fault::Network => "The network's fault",
@@ -267,7 +267,7 @@ What to do
             assert_eq!(lines.len(), 1, "{start}");
             assert!(lines[0].ends_with(cause.summary()), "{lines:?}");
         }
-        assert!(list.starts_with("Success\n  completed "), "{list}");
+        assert!(list.starts_with("No one's fault\n  completed "), "{list}");
     }
 
     #[test]

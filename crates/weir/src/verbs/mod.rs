@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod lab;
+pub(crate) mod maintenance;
 pub(crate) mod reload;
 pub(crate) mod schema;
 pub(crate) mod serve;

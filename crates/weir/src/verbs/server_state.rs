@@ -1,4 +1,5 @@
-//! `weir drain`, `weir ready` and `weir maintenance`: change a server's administrative state.
+//! `weir drain`, `weir ready` and `weir maintenance SERVICE SERVER`: change a server's administrative
+//! state.
 
 use std::fmt::Write as _;
 

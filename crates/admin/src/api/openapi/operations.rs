@@ -4,6 +4,7 @@ use admin_api::Configuration;
 use admin_api::causes::{Cause, Causes};
 use admin_api::checks::Plan;
 use admin_api::findings::Findings;
+use admin_api::maintenance::{Maintenance, MaintenanceRequest};
 use admin_api::receipt::{Reload, Reloads, Upgrade};
 use admin_api::requests::Requests;
 use admin_api::services::{Service, Services, StateRequest, WeightRequest};
@@ -26,6 +27,13 @@ const SERVER: Parameter = Parameter {
     within: "path",
     description: "The server's address, such as 10.0.1.5:8080, or the name in the configuration, which may \
                   stand for several addresses.",
+    schema: || json!({ "type": "string" }),
+};
+const ROUTE: Parameter = Parameter {
+    name: "route",
+    within: "path",
+    description: "The route's name; `weir check` and /api/v1/configuration list names. Write a slash in it \
+                  as %2F.",
     schema: || json!({ "type": "string" }),
 };
 const CAUSE: Parameter = Parameter {
@@ -64,6 +72,44 @@ fn change<T: JsonSchema>(path: &'static str, id: &'static str, summary: &'static
         )
         .at([SERVICE, SERVER])
         .refuses(CHANGE_REFUSED)
+    }
+}
+
+const MAINTENANCE_REFUSED: &[(u16, &str)] = &[
+    (400, "The body is not JSON."),
+    (404, "There is no such service or route."),
+    (413, "The body is too large."),
+    (415, "Content-Type is not application/json."),
+    (422, "The body is JSON, but not the one described here."),
+    (
+        503,
+        "An upgrade is in progress, and the new process would not learn of the change. Nothing changed.",
+    ),
+];
+
+/// Switches maintenance on or off.
+fn maintenance(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    of: Parameter,
+) -> Operation {
+    Operation {
+        request: Some(json_of::<MaintenanceRequest>()),
+        description: Some(
+            "Takes effect at once and survives reloads and upgrades, until it is changed again, its name \
+             leaves the configuration, or the process ends. What the configuration file says stays in \
+             force.",
+        ),
+        ..Operation::new(
+            ("post", path),
+            id,
+            summary,
+            "The maintenance after the change.",
+            json_of::<Maintenance>(),
+        )
+        .at([of])
+        .refuses(MAINTENANCE_REFUSED)
     }
 }
 
@@ -224,6 +270,18 @@ pub(super) fn changing() -> Vec<Operation> {
             "/api/v1/services/{service}/servers/{server}/weight",
             "setWeight",
             "Changes a server's weight",
+        ),
+        maintenance(
+            "/api/v1/services/{service}/maintenance",
+            "setServiceMaintenance",
+            "Puts a service into maintenance, or ends it",
+            SERVICE,
+        ),
+        maintenance(
+            "/api/v1/routes/{route}/maintenance",
+            "setRouteMaintenance",
+            "Puts a route into maintenance, or ends it",
+            ROUTE,
         ),
         Operation::new(
             ("post", "/api/v1/reload"),

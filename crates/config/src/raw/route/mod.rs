@@ -8,7 +8,7 @@ mod respond;
 use model::PathMatch;
 
 use super::table::{Table, is_empty_list};
-use super::{RawRoute, error_page, http, name, net};
+use super::{RawRoute, error_page, http, maintenance, name, net};
 use crate::diagnostic::{At, Diagnostic};
 
 pub(super) use filters::{key_part, unknown_key_part};
@@ -36,6 +36,7 @@ pub(super) fn read(mut table: Table<'_>) -> RawRoute {
         action: action::action(&mut table, &path),
         authenticate: table.text("authenticate", name),
         rate_limit: table.table("rate_limit").and_then(filters::rate_limit),
+        maintenance: maintenance::read(&mut table),
         error_pages: error_page::read(&mut table),
         path,
     };

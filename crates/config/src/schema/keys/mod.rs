@@ -5,6 +5,7 @@
 mod authentication;
 mod error_page;
 mod listener;
+mod maintenance;
 mod route;
 mod service;
 mod tls;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use model::ContentCoding;
 
 use super::error_page::ERROR_PAGES;
+use super::maintenance::MAINTENANCE;
 use super::{DAY, FIELD_NAME, HOST, NAME, PATH, TEXT, U32_MAX, duration, form};
 use crate::defaults;
 use crate::schema::spec::{Absent, Kind, TableSpec, key};
@@ -162,6 +163,12 @@ pub(crate) static ROUTE: TableSpec = TableSpec {
             Kind::Table(&RATE_LIMIT),
             Absent::Then("none"),
             "How many requests a client may send; excess requests are answered with 429.",
+        ),
+        key(
+            "maintenance",
+            MAINTENANCE,
+            Absent::Boolean(false),
+            "Whether the route is in maintenance: Weir answers its requests with 503, and no server gets them.",
         ),
         key(
             "error_page",

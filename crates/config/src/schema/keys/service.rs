@@ -5,6 +5,7 @@ use std::time::Duration;
 use model::{BalanceWord, CheckWord, HttpVersion, ProxyVersion, WhenAllDown};
 
 use super::error_page::{ERROR_PAGES, STATUSES};
+use super::maintenance::MAINTENANCE;
 use super::tls::SERVICE_TLS;
 use super::{
     ADDRESS, DAY, FIELD_NAME, HOST, MILLI, NAME, PATH, TEXT, TIMEOUT, U32_MAX, duration, form,
@@ -114,6 +115,12 @@ pub(crate) static SERVICE: TableSpec = TableSpec {
             Kind::Choice(ProxyVersion::WORDS),
             Absent::Then("none is sent"),
             "Each connection to a server begins with a PROXY protocol header that names the client; the servers must expect it.",
+        ),
+        key(
+            "maintenance",
+            MAINTENANCE,
+            Absent::Boolean(false),
+            "Whether the service is in maintenance: Weir answers its requests with 503, and no server gets them.",
         ),
         key(
             "error_page",

@@ -300,4 +300,17 @@ fn waiting_requests_are_answered_when_their_turn_comes() {
     assert_eq!(first.response(false).unwrap().status, 200);
     assert_eq!(second.response(false).unwrap().status, 503);
     assert_eq!(app.stat("requests"), 1);
+    set(&scene, &["app", "--off"]);
+
+    // The same with a reload.
+    let mut first = begin("/?work_ms=1500");
+    wait::until("the request at the server", SOON, || (app.stat("in_flight") == 1).then_some(()));
+    let mut second = begin("/");
+    wait::until("the waiting request", SOON, || (weir.queue_length("app") == 1).then_some(()));
+    scene.file("weir.toml", config(&scene, app.address(), "in_flight_max = 1\nmaintenance = true"));
+    let seen = run(&scene, &["reload", "--admin", &scene.admin().to_string()]);
+    assert_eq!(seen.code, Some(0), "{seen:?}");
+    assert_eq!(first.response(false).unwrap().status, 200);
+    assert_eq!(second.response(false).unwrap().status, 503);
+    assert_eq!(app.stat("requests"), 2);
 }

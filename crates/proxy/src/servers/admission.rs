@@ -45,11 +45,13 @@ impl Servers<'_> {
     }
 
     /// Refuses a request or connection that has not reached a server, if the service is in
-    /// maintenance.
-    pub(super) fn refuse_in_maintenance(&self) -> Result<(), NoServer> {
+    /// maintenance according to the file (`in_file`) or an operator.
+    pub(super) fn refuse_in_maintenance(
+        &self,
+        in_file: Option<Maintenance>,
+    ) -> Result<(), NoServer> {
         let switched = self.worker.shared.registry.maintenance();
-        let Service { name, maintenance, .. } = self.service;
-        match switched.in_force(Maintained::Service, name, *maintenance) {
+        match switched.in_force(Maintained::Service, &self.service.name, in_file) {
             None => Ok(()),
             Some(Maintenance { retry_after }) => {
                 Err(NoServer { reason: Cause::Maintenance.into(), retry_after })
@@ -68,8 +70,8 @@ impl Servers<'_> {
             Admission::Go(slot) => Ok((slot, now)),
             Admission::Wait(waiter) => {
                 let admitted = wait(waiter, self.service, client, now).await?;
-                // It may have begun meanwhile.
-                self.refuse_in_maintenance()?;
+                // It may have begun meanwhile, also by a reload.
+                self.refuse_in_maintenance(self.live.spec().maintenance)?;
                 Ok(admitted)
             }
             Admission::Refused(Refusal::NoServerReady) => {

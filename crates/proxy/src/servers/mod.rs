@@ -201,7 +201,7 @@ impl<'a> Servers<'a> {
         call: &mut impl Attempt,
         mut now: Moment,
     ) -> Result<(Slot, Box<ServerConnection>), NoServer> {
-        self.refuse_in_maintenance()?;
+        self.refuse_in_maintenance(self.service.maintenance)?;
         self.live.retries().note_request(self.worker.id, now);
         loop {
             let (slot, chosen_at) = self.admit(call.place(), now).await?;

@@ -334,7 +334,7 @@ fn routes() -> Vec<Situation> {
         .server(answers)
         .act(|stage| {
             // More than wait and are being verified.
-            const GUESSES: usize = 80;
+            const GUESSES: usize = 120;
             let ask = |path: &str, guess: usize| {
                 let guess = STANDARD.encode(format!("ann:{guess}"));
                 format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {guess}\r\n\r\n")

@@ -71,6 +71,14 @@ impl Admin {
         self.get(path).json()
     }
 
+    /// How many requests of `service` are at its servers. Cheaper than a look at all metrics.
+    pub fn in_flight(&mut self, service: &str) -> u64 {
+        let view = self.api(&format!("/api/v1/services/{service}"));
+        let servers =
+            view["servers"].as_array().unwrap_or_else(|| panic!("no servers in {view:#}"));
+        servers.iter().filter_map(|server| server["in_flight"].as_u64()).sum()
+    }
+
     /// How many requests of `service` wait for a slot.
     pub fn queue_length(&mut self, service: &str) -> u64 {
         let view = self.api(&format!("/api/v1/services/{service}"));

@@ -25,10 +25,8 @@ pub(crate) fn stopping() -> Table {
                 let mut sent = stage.send_it();
                 let mut admin = stage.weir.admin();
                 for name in [WAITING, IN_BODY, IN_TCP] {
-                    let service = format!("service=\"{name}\"");
                     wait::until("all to be under way", super::SOON, || {
-                        let seen = admin.metric("weir_server_in_flight", &[&service]);
-                        (seen >= 1.0).then_some(())
+                        (admin.in_flight(name) >= 1).then_some(())
                     });
                 }
                 stage.weir.begin_to_stop();

@@ -214,11 +214,9 @@ impl Stage<'_> {
 
     /// Waits until so many of the service's requests are at servers.
     pub(crate) fn wait_for_in_flight(&self, count: u32) {
-        let service = format!("service=\"{}\"", self.name);
         let mut admin = self.weir.admin();
         wait::until("requests in flight", SOON, || {
-            let seen = admin.metric("weir_server_in_flight", &[&service]);
-            (seen >= f64::from(count)).then_some(())
+            (admin.in_flight(self.name) >= u64::from(count)).then_some(())
         });
     }
 

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use e2e::rogue::{Peer, reset_on_close};
 
 use super::servers::{answers, holds};
@@ -326,30 +324,6 @@ fn routes() -> Vec<Situation> {
         Situation::new("without-credentials", Expected::answered("unauthenticated", 401))
             .route("authenticate = \"staff\"")
             .server(answers),
-        Situation::new(
-            "passwords-wait",
-            Expected::answered("authentication_overloaded", 503).retry_after(),
-        )
-        .route("authenticate = \"staff\"")
-        .server(answers)
-        .act(|stage| {
-            // More than wait and are being verified.
-            const GUESSES: usize = 120;
-            let ask = |path: &str, guess: usize| {
-                let guess = STANDARD.encode(format!("ann:{guess}"));
-                format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {guess}\r\n\r\n")
-            };
-            let beside: Vec<_> = (0..GUESSES)
-                .map(|guess| {
-                    let mut connection = stage.open();
-                    connection.send(ask("/beside", guess).as_bytes()).expect("to be able to send");
-                    connection
-                })
-                .collect();
-            let seen = stage.ask(ask("/it", GUESSES));
-            drop(beside);
-            seen
-        }),
         Situation::new("service-in-maintenance", Expected::answered("maintenance", 503).retry_after())
             .service("maintenance = { retry_after = \"10m\" }")
             .server(answers),

@@ -289,7 +289,7 @@ pub(crate) fn on_loopback() -> Table {
     Table { top: with_users, ..Table::of(situations) }
 }
 
-/// Writes the file of an authentication, "staff", whose password takes a tenth of a second to verify.
+/// Writes the file of an authentication, "staff", for routes that require a password.
 fn with_users(scene: &Scene) -> String {
     let users = scene.file("users", USERS);
     format!("authentication.staff.basic.users_file = \"{}\"", users.display())

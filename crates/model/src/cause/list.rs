@@ -253,10 +253,10 @@ causes! {
     /// A browser's first request, before it asks for a password; an expired token; a wrong password; or
     /// someone who guesses passwords.
     ///
-    /// A 401 before each successful login is normal. If valid clients are refused, look at `detail`:
-    /// `wrong_password`, `unknown_user`, `token_expired`, `token_unknown_key` (the file of keys is older than
-    /// the issuer's keys) and others. Against guessing, give the route a `rate_limit` by client, which
-    /// comes first.
+    /// A 401 before each successful login is normal. If valid clients are refused, the access log's
+    /// `detail` says why: a wrong password, an unknown user, an expired token, a key that the file of keys
+    /// does not have because it is older than the issuer's keys. Against guessing, give the route a
+    /// `rate_limit` by client, which comes first.
     Unauthenticated = "unauthenticated", Client, 401;
     /// The client exceeded the rate limit.
     /// The response's Retry-After says when the next request will pass.

@@ -209,6 +209,22 @@ impl Frames {
         self.send(kind::HEADERS, flags, stream, &block(fields))
     }
 
+    /// Makes a gRPC call without a message and yields the first frame of the answer, which Weir gives by
+    /// itself: a head that ends the stream.
+    pub fn grpc_answer(&mut self, authority: &str, path: &str) -> io::Result<Frame> {
+        const STREAM: u32 = 1;
+        let fields = [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", path),
+            (":authority", authority),
+            ("content-type", "application/grpc"),
+            ("te", "trailers"),
+        ];
+        self.headers(STREAM, &fields, true)?;
+        self.until(|frame| frame.stream == STREAM)
+    }
+
     /// Sends RST_STREAM.
     pub fn reset(&mut self, stream: u32, code: u32) -> io::Result<()> {
         self.send(kind::RST_STREAM, 0, stream, &code.to_be_bytes())

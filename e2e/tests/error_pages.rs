@@ -159,16 +159,7 @@ fn what_a_server_or_a_route_answers_is_never_replaced() {
     assert_eq!(respond.field("vary"), None);
     // A gRPC call reads its status, not a page.
     let mut frames = Frames::client(weir.front()).unwrap();
-    let fields = [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", "/denied"),
-        (":authority", "a.example.com"),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-    ];
-    frames.headers(1, &fields, true).unwrap();
-    let head = frames.until(|frame| frame.stream == 1).unwrap();
+    let head = frames.grpc_answer("a.example.com", "/denied").unwrap();
     assert_eq!((head.kind, head.status()), (kind::HEADERS, Some(200)), "{head:?}");
     assert!(head.ends_stream(), "{head:?}");
     drop(scene);

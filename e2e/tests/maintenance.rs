@@ -131,16 +131,7 @@ fn a_route_in_maintenance_leaves_other_routes_to_the_service() {
     );
     // A gRPC call has the status of a server that is unavailable.
     let mut frames = Frames::client(weir.front()).unwrap();
-    let fields = [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", "/a.B/C"),
-        (":authority", "a"),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-    ];
-    frames.headers(1, &fields, true).unwrap();
-    let head = frames.until(|frame| frame.stream == 1).unwrap();
+    let head = frames.grpc_answer("a", "/a.B/C").unwrap();
     assert_eq!((head.kind, head.status()), (kind::HEADERS, Some(200)), "{head:?}");
     assert!(head.ends_stream(), "{head:?}");
     set(&scene, &["--route", "public", "--off"]);

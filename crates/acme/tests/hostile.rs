@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use acme::{Event, StartError, State};
 use model::{Acme, ExternalAccount};
-use support::{Folder, Pki, Running, https, material, settings};
+use support::{Folder, Pki, Running, Server, https, material, settings};
 use tls::Challenges;
 
 #[allow(clippy::unnecessary_wraps, reason = "a server may also not answer")]
@@ -25,6 +25,19 @@ fn directory(port: u16) -> String {
     let url = |path: &str| format!("\"{path}\":\"https://localhost:{port}/{path}\"");
     let all = ["newNonce", "newAccount", "newOrder", "revokeCert", "keyChange"].map(url);
     format!("{{{}}}", all.join(","))
+}
+
+/// A directory that answers everything but its own page and requests for nonces with a problem.
+fn refusing(pki: &Pki, port: u16, status: &'static str, fields: &str, problem: &str) -> Server {
+    let fields = format!("Content-Type: application/problem+json\r\n{fields}");
+    let problem = problem.to_owned();
+    https(port, pki, move |request| match request {
+        _ if request.starts_with("GET /dir ") => answer("200 OK", "", &directory(port)),
+        _ if request.starts_with("HEAD ") => {
+            Some(b"HTTP/1.1 200 OK\r\nReplay-Nonce: n1\r\nContent-Length: 0\r\n\r\n".to_vec())
+        }
+        _ => answer(status, &fields, &problem),
+    })
 }
 
 fn of(folder: &Folder, pki: &Pki, port: u16) -> Acme {
@@ -81,17 +94,9 @@ fn problems_are_quoted_in_one_line_without_control_characters() {
     let (folder, pki) = (Folder::new("problem"), Pki::new());
     let detail = format!("no\\r\\n\\u001b[31mERROR forged line {}", "y".repeat(5000));
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let _server = https(port, &pki, move |request| match request {
-        _ if request.starts_with("GET /dir ") => answer("200 OK", "", &directory(port)),
-        _ if request.starts_with("HEAD ") => {
-            Some(b"HTTP/1.1 200 OK\r\nReplay-Nonce: n1\r\nContent-Length: 0\r\n\r\n".to_vec())
-        }
-        _ => {
-            let kind = "urn:ietf:params:acme:error:unauthorized";
-            let body = format!("{{\"type\":\"{kind}\",\"detail\":\"{detail}\"}}");
-            answer("403 Forbidden", "Content-Type: application/problem+json\r\n", &body)
-        }
-    });
+    let kind = "urn:ietf:params:acme:error:unauthorized";
+    let problem = format!("{{\"type\":\"{kind}\",\"detail\":\"{detail}\"}}");
+    let _server = refusing(&pki, port, "403 Forbidden", "", &problem);
     let mut running = Running::start(&of(&folder, &pki, port), &Arc::default());
     let line = running.failure().to_string();
     assert!(line.contains("(unauthorized)") && line.len() < 700, "{line}");
@@ -103,16 +108,8 @@ fn problems_are_quoted_in_one_line_without_control_characters() {
 fn a_nonce_that_is_always_refused_ends_the_attempt() {
     let (folder, pki) = (Folder::new("nonce"), Pki::new());
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let _server = https(port, &pki, move |request| match request {
-        _ if request.starts_with("GET /dir ") => answer("200 OK", "", &directory(port)),
-        _ if request.starts_with("HEAD ") => {
-            Some(b"HTTP/1.1 200 OK\r\nReplay-Nonce: n1\r\nContent-Length: 0\r\n\r\n".to_vec())
-        }
-        _ => {
-            let fields = "Content-Type: application/problem+json\r\nReplay-Nonce: n2\r\n";
-            answer("400 Bad", fields, "{\"type\":\"urn:ietf:params:acme:error:badNonce\"}")
-        }
-    });
+    let problem = "{\"type\":\"urn:ietf:params:acme:error:badNonce\"}";
+    let _server = refusing(&pki, port, "400 Bad", "Replay-Nonce: n2\r\n", problem);
     let mut running = Running::start(&of(&folder, &pki, port), &Arc::default());
     assert!(running.failure().what.contains("badNonce"));
     running.handle.stop();

@@ -78,7 +78,7 @@ impl Algorithm {
         Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 
-    /// Whether whoever can verify a token can also make one.
+    /// Whether the key that verifies a token can also sign one.
     pub fn is_symmetric(self) -> bool {
         matches!(self, Algorithm::Hs256 | Algorithm::Hs384 | Algorithm::Hs512)
     }

@@ -11,7 +11,7 @@ use crate::Material;
 pub struct Authentication {
     /// Unique within a configuration.
     pub name: Arc<str>,
-    /// What clients are told that they log in to (RFC 9110 section 11.5).
+    /// The name of what clients log in to (RFC 9110 section 11.5).
     pub realm: String,
     /// What they present.
     pub scheme: AuthenticationScheme,
@@ -57,7 +57,8 @@ pub struct TokenRules {
     pub claims: Vec<(String, String)>,
 }
 
-/// A field that tells servers who sent a request. Requests never keep one that a client has written.
+/// A field that tells servers who sent a request. One that a client has written is removed from the head
+/// of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityField {
     /// Its name, in lower case.

@@ -28,7 +28,7 @@ pub(crate) struct Plane {
     pub(crate) tls: InUse,
     /// What authenticates requests, by [`model::AuthenticationId`].
     pub(crate) verifiers: Vec<Arc<Verifier>>,
-    /// The fields that tell servers who sent a request, which no client may write.
+    /// The fields that tell servers who sent a request, which are not taken from clients.
     pub(crate) identity_names: Vec<Box<str>>,
 }
 

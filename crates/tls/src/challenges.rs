@@ -174,7 +174,7 @@ fn certificate(name: &str, digest: &[u8]) -> Result<CertifiedKey, Mistake> {
 
 impl<V: Clone> Table<V> {
     fn is_empty(&self) -> bool {
-        // Relaxed: an authority is told that an answer is ready long after it was added.
+        // Relaxed: an authority asks for an answer long after it was added.
         self.count.load(Ordering::Relaxed) == 0
     }
 

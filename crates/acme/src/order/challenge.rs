@@ -12,7 +12,7 @@ use crate::text::foreign;
 
 use super::Job;
 
-/// Names whose reasons are told.
+/// Maximum number of names whose failures are described.
 const NAMES_TOLD_MAX: usize = 8;
 
 /// Answers the challenge of every name that is not validated yet, and tells the authority so.

@@ -37,7 +37,7 @@ pub(crate) struct Lock {
 
 /// Locks the file at `path`, which exists; `None`: another process holds the lock.
 pub(super) fn lock(path: &Path) -> io::Result<Option<Lock>> {
-    // Opened anew each time, because a lock belongs to the open file: two in one process exclude
+    // Opened each time, because a lock belongs to the open file: two in one process exclude
     // each other, too.
     let file = File::open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -1,26 +1,21 @@
-//! Checks the references of routes to authentications.
+//! Checks that authentications are required by routes, and by routes that keep passwords secret.
+
+use std::collections::HashSet;
 
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::names::Names;
-use crate::raw::{Document, RawRoute, RawScheme};
-use model::ListenerId;
-
-use crate::build::listeners_of;
+use crate::raw::{Document, RawListener, RawProtocol, RawRoute, RawScheme};
 
 pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
-    let used = |name: &str| {
-        let mut required = document.routes.iter().filter_map(|route| route.authenticate.as_ref());
-        required.any(|required| *required.value == *name)
-    };
+    let required = document.routes.iter().filter_map(|route| route.authenticate.as_ref());
+    let required: HashSet<&str> = required.map(|required| &*required.value).collect();
     for authentication in &document.authentications {
-        if !used(&authentication.name) {
-            let title =
-                format!("authentication \"{}\" is not required by any route", authentication.name);
+        let name = &*authentication.name;
+        if !required.contains(name) {
+            let title = format!("authentication \"{name}\" is not required by any route");
             problems.report(
-                Diagnostic::warning(title, authentication.span.clone(), "not used").help(format!(
-                    "write authenticate = \"{}\" in a [[route]]",
-                    authentication.name
-                )),
+                Diagnostic::warning(title, authentication.span.clone(), "not used")
+                    .help(format!("write authenticate = \"{name}\" in a [[route]]")),
             );
         }
     }
@@ -33,20 +28,19 @@ pub(super) fn check(document: &Document, names: &Names, problems: &Problems) {
 /// proxy that may.
 fn plain_passwords(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
     let Some(required) = &route.authenticate else { return };
-    let mut known = document.authentications.iter();
-    let is_basic = known.any(|known| {
-        known.name == required.value && matches!(known.scheme, Some(RawScheme::Basic { .. }))
-    });
-    let of = listeners_of(route, names);
-    let is_exposed = |(index, listener): (u32, &crate::raw::RawListener)| {
+    let known = names.authentication(&required.value);
+    let scheme = known.map(|id| &document.authentications[id.0 as usize].scheme);
+    if !matches!(scheme, Some(Some(RawScheme::Basic { .. }))) {
+        return;
+    }
+    let is_exposed = |listener: &RawListener| {
         let is_local = listener.address.as_ref().is_some_and(|at| at.value.ip().is_loopback());
-        (of.is_empty() || of.contains(&ListenerId(index)))
-            && matches!(listener.protocol, crate::raw::RawProtocol::Http)
+        matches!(listener.protocol, RawProtocol::Http)
             && listener.tls.is_none()
             && listener.trusted.is_empty()
             && !is_local
     };
-    if is_basic && (0..).zip(&document.listeners).any(is_exposed) {
+    if super::listeners_of(route, document, names).any(is_exposed) {
         problems.report(
             Diagnostic::warning(
                 "passwords are sent in clear text",

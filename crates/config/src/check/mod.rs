@@ -8,9 +8,12 @@ mod services;
 
 use std::sync::Arc;
 
+use model::ListenerId;
+
+use crate::build;
 use crate::diagnostic::{At, Diagnostic, Problems, nearest, quote};
 use crate::names::Names;
-use crate::raw::Document;
+use crate::raw::{Document, RawListener, RawRoute};
 use foldhash::{HashMap, HashMapExt as _};
 
 /// After this many mistakes, unknown names are no longer compared with the existing ones.
@@ -49,6 +52,17 @@ fn references(document: &Document, names: &Names, problems: &Problems) {
             }
         }
     }
+}
+
+/// Returns the listeners whose requests a route may match.
+fn listeners_of<'a>(
+    route: &RawRoute,
+    document: &'a Document,
+    names: &Names,
+) -> impl Iterator<Item = &'a RawListener> {
+    let of = build::listeners_of(route, names);
+    let listeners = (0..).map(ListenerId).zip(&document.listeners);
+    listeners.filter(move |(id, _)| of.is_empty() || of.contains(id)).map(|(_, listener)| listener)
 }
 
 fn known_service(service: &At<Arc<str>>, names: &Names, problems: &Problems) {

@@ -93,13 +93,9 @@ fn only_http(route: &RawRoute, document: &Document, names: &Names, problems: &Pr
 fn certificates(route: &RawRoute, document: &Document, names: &Names, problems: &Problems) {
     let is_it = |condition: &&Condition| matches!(condition.on, ConditionOn::Certificate(_));
     let Some(condition) = route.conditions.iter().find(is_it) else { return };
-    let of = listeners_of(route, names);
-    let mut listeners = (0..)
-        .zip(&document.listeners)
-        .filter(|(index, _)| of.is_empty() || of.contains(&ListenerId(*index)));
     let requests =
         |listener: &RawListener| listener.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
-    if listeners.any(|(_, listener)| requests(listener)) {
+    if super::listeners_of(route, document, names).any(requests) {
         return;
     }
     problems.report(

@@ -164,18 +164,13 @@ fn settings(before: &Snapshot, after: &Snapshot) -> Vec<String> {
 fn authentication_words(before: &[Authentication], after: &[Authentication], words: &mut Words) {
     let names: BTreeSet<&str> = before.iter().chain(after).map(|one| &*one.name).collect();
     for name in names {
-        let of = |all: &[Authentication]| all.iter().find(|one| *one.name == *name).cloned();
+        let of = |all| <[Authentication]>::iter(all).find(|one| *one.name == *name);
+        let key = format!("authentication.{name}");
         match (of(before), of(after)) {
-            (Some(before), Some(after)) => {
-                words.hidden(&format!("authentication.{name}"), &before, &after);
-            }
-            (before, after) => {
-                let is_there = |there: bool| if there { "there" } else { "none" };
-                let key = format!("authentication.{name}");
-                words.value(&key, &before.is_some(), &after.is_some(), |there| {
-                    is_there(*there).to_owned()
-                });
-            }
+            (Some(before), Some(after)) => words.hidden(&key, before, after),
+            (before, after) => words.value(&key, &before.is_some(), &after.is_some(), |there| {
+                if *there { "there" } else { "none" }.to_owned()
+            }),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Files with which requests are authenticated: users and key sets.
 
+use std::path::PathBuf;
+
 use identity::{KeySet, Secrets, Users};
 use model::{Authentication, AuthenticationScheme, Material, TokenRules};
 
 use super::Reader;
 use crate::diagnostic::{At, Diagnostic};
 use crate::raw::{RawAuthentication, RawScheme, RawToken};
-
-use std::path::PathBuf;
 
 /// Of each file of users, this many mistakes are reported.
 const MISTAKES_REPORTED_MAX: usize = 3;

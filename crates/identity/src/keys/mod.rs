@@ -32,7 +32,7 @@ pub struct KeySet {
 /// Whether symmetric keys (`oct`) of a set are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
-    /// For a file that no one else can read: whoever can read a secret can sign tokens.
+    /// For a file that no other user can read: a secret that verifies tokens can also sign them.
     Accepted,
     /// For everything else, in particular for what was fetched.
     Skipped,

@@ -62,8 +62,8 @@ impl Default for Rules {
 /// inside the token are ignored; extensions (`crit`) and encrypted tokens are refused. Claims are
 /// looked at only after the signature has been verified.
 ///
-/// The text of a token does not identify it: an ECDSA signature has two valid forms. Whoever keeps a
-/// list of tokens keeps `jti` instead.
+/// The text of a token does not identify it: an ECDSA signature has two valid forms. A
+/// list of tokens must use `jti` instead.
 ///
 /// Takes tens of microseconds, with RSA of 8192 bits and many keys of one `kid` some milliseconds:
 /// it may run on the thread that serves the request.

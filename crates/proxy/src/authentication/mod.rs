@@ -28,7 +28,7 @@ pub(crate) enum Verifier {
     Nothing,
 }
 
-/// Who sends a request, as far as servers and the access log are told.
+/// Who sends a request: what servers and the access log receive about it.
 pub(crate) struct Identity {
     /// The name of the user, or the subject of the token.
     pub(crate) user: Option<String>,

@@ -9,14 +9,14 @@ use crate::schema::spec::{Absent, Kind, TableSpec, key};
 pub(crate) static AUTHENTICATION: TableSpec = TableSpec {
     heading: "[authentication.NAME]",
     path: "authentication.NAME",
-    doc: "A way for requests to prove who sends them. Routes require it by its name, with `authenticate`. Exactly one of `basic` and `jwt` is required. A request without proof is answered with 401 (`unauthenticated`). Fields that tell servers who sent a request (`user_header`, `claim_headers`) are removed from every request on every route before Weir sets them, so that no client can write them.",
+    doc: "A way for requests to prove who sends them. Routes require it by its name, with `authenticate`. Exactly one of `basic` and `jwt` is required. A request without proof is answered with 401 (`unauthenticated`). Fields that tell servers who sent a request (`user_header`, `claim_headers`) are removed from the head of every forwarded request, on every route, before Weir sets them. Trailers are forwarded as they are.",
     example: "[authentication.staff]\nrealm = \"Staff\"\nbasic = { users_file = \"staff.htpasswd\", user_header = \"X-User\" }\n\n[authentication.api]\njwt = { keys_file = \"jwks.json\", issuer = \"https://login.example.com\", audience = \"api\", claim_headers = { X-User = \"sub\" } }\n\n[[route]]\npath = \"/admin\"\nauthenticate = \"staff\"\nservice = \"listings\"\n",
     keys: &[
         key(
             "realm",
             TEXT,
             Absent::Then("NAME"),
-            "What clients are told that they log in to; browsers show it.",
+            "The name of what clients log in to. Browsers show it.",
         ),
         key(
             "basic",
@@ -76,7 +76,7 @@ static JWT: TableSpec = TableSpec {
             "symmetric_keys",
             Kind::Boolean,
             Absent::Boolean(defaults::SYMMETRIC_KEYS),
-            "Whether symmetric keys of the set (`oct`) are used. Whoever can read the file can then sign tokens, so it is refused if other users may read it.",
+            "Whether symmetric keys of the set (`oct`) are used. Any user who can read the file can then sign tokens, so Weir refuses it if other users may read it.",
         ),
         key(
             "algorithms",

@@ -147,6 +147,8 @@ impl Scene {
         let mut command = Command::new(pebble().join("pebble"));
         command.arg("-config").arg(config).args(["-strict", "-dnsserver"]);
         command.arg(format!("127.0.0.1:{}", self.ports.dns)).env_clear();
+        // By default it reuses half of the valid authorizations, at random, and then asks for no proof.
+        command.env("PEBBLE_AUTHZREUSE", "0");
         command.envs(self.faults.iter().map(|(name, value)| (name, value)));
         self.pebble = Some(Process::start(&mut command));
         for port in [self.ports.acme, self.ports.management] {

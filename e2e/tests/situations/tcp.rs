@@ -1,12 +1,18 @@
 //! Connections in TCP mode, which have no status and no answer.
 
+use e2e::http::Connection;
 use e2e::rogue::{Peer, reset_on_close};
 
 use super::{Expected, Seen, Situation, Stage};
 
-/// Says something, and waits for the end; a tunnel that ends in an orderly way ends with EOF.
+/// Says something, and waits for the end; a tunnel that ends in an orderly way ends with EOF. One that
+/// ends at once may be noticed while connecting or sending.
 fn talk(stage: &Stage<'_>) -> Seen {
-    match stage.send("hello").rest() {
+    let talked = Connection::open(stage.front).and_then(|mut connection| {
+        connection.send(b"hello")?;
+        connection.rest()
+    });
+    match talked {
         Ok(_) => Seen::Left,
         Err(error) => Seen::Broken(error),
     }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::event::{Event, Failure, Source, Status, Update};
 use crate::failure::{Failed, Kind};
 use crate::http::Http;
-use crate::order::Job;
+use crate::order::{Answers, Job};
 use crate::schedule::{Lifetime, Next, Schedule, Window};
 use crate::store::{Lock, State, Stored};
 use crate::{Events, account};
@@ -39,6 +39,8 @@ pub(crate) struct Manager {
     schedule: Schedule,
     /// The certificates in use.
     current: Vec<Option<Stored>>,
+    /// The answers to the challenges of each certificate's order under way.
+    answers: Vec<Answers>,
 }
 
 /// The end of an attempt.
@@ -62,7 +64,8 @@ impl Manager {
         let schedule = Schedule::new(settings.renewal, count);
         let status = Arc::default();
         let current = vec![None; count];
-        Manager { settings, state, challenges, http, events, status, schedule, current }
+        let answers = std::iter::repeat_with(Answers::default).take(count).collect();
+        Manager { settings, state, challenges, http, events, status, schedule, current, answers }
     }
 
     /// Runs until it is dropped.
@@ -90,7 +93,11 @@ impl Manager {
 
     async fn order(&mut self, index: usize) {
         let mut ignored = Vec::new();
-        let attempt = timeout(ATTEMPT_MAX, self.attempt(index, &mut ignored)).await;
+        let mut answers = self.answers.get_mut(index).map(std::mem::take).unwrap_or_default();
+        let attempt = timeout(ATTEMPT_MAX, self.attempt(index, &mut answers, &mut ignored)).await;
+        if let Some(kept) = self.answers.get_mut(index) {
+            *kept = answers;
+        }
         for line in ignored {
             (self.events)(Event::Ignored(line));
         }
@@ -116,7 +123,12 @@ impl Manager {
     }
 
     /// Makes one attempt: it continues the order under way, if there is one.
-    async fn attempt(&self, index: usize, ignored: &mut Vec<String>) -> Result<Done, Failed> {
+    async fn attempt(
+        &self,
+        index: usize,
+        answers: &mut Answers,
+        ignored: &mut Vec<String>,
+    ) -> Result<Done, Failed> {
         let Some(lock) = self.state.lock()? else {
             return Ok(Done::Held);
         };
@@ -124,11 +136,12 @@ impl Manager {
         if let Ok(Some(stored)) = self.state.certificate(self.names(index))
             && !self.is_current(index, &stored)
         {
+            answers.clear();
             return Ok(Done::Found(Box::new(stored)));
         }
         let mut bad_nonces = 0;
         loop {
-            match self.obtain(index, &lock, ignored).await {
+            match self.obtain(index, &lock, answers, ignored).await {
                 Ok(()) => return Ok(Done::Issued),
                 Err(failed) if failed.kind == Kind::BadNonce && bad_nonces < BAD_NONCES_MAX => {
                     bad_nonces += 1;
@@ -137,6 +150,7 @@ impl Manager {
                     if failed.kind == Kind::AccountUnknown {
                         self.state.set_account_aside(&lock)?;
                         self.state.forget_order(&lock, self.names(index));
+                        answers.clear();
                     }
                     let retry_after_s = self.http.retry_after_s();
                     return Err(Failed { retry_after_s, ..failed });
@@ -149,6 +163,7 @@ impl Manager {
         &self,
         index: usize,
         lock: &Lock,
+        answers: &mut Answers,
         ignored: &mut Vec<String>,
     ) -> Result<(), Failed> {
         let account = account::open(&self.settings, &self.state, lock, &self.http, ignored).await?;
@@ -164,7 +179,7 @@ impl Manager {
             challenges: &self.challenges,
             replaces: replaces.as_ref(),
         };
-        job.run(&account).await
+        job.run(&account, answers).await
     }
 
     /// Asks the authority when to renew. A failure is not reported: the lifetime decides then.

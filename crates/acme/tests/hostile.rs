@@ -5,6 +5,7 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use acme::{Event, StartError, State};
@@ -115,13 +116,82 @@ fn a_nonce_that_is_always_refused_ends_the_attempt() {
     running.handle.stop();
 }
 
+/// An authority validates whenever it likes from the moment at which it was told that the challenge is
+/// ready: an answer that is missing then, even between two attempts, ends the order.
+#[test]
+fn a_challenge_is_answered_until_its_order_ends_whatever_fails_in_between() {
+    const PROBLEM: &str = "Replay-Nonce: n2\r\nContent-Type: application/problem+json\r\n";
+    let (folder, pki) = (Folder::new("between"), Pki::new());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let challenges = Arc::<Challenges>::default();
+    let is_answered =
+        |challenges: &Challenges| challenges.http("/.well-known/acme-challenge/tok-1").is_some();
+    // Requests since the challenge is ready, and those of them during which it was not answered.
+    let (since, unanswered) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let (looked, requests, missing) =
+        (Arc::clone(&challenges), Arc::clone(&since), Arc::clone(&unanswered));
+    let _server = https(port, &pki, move |request| {
+        if requests.load(Ordering::Relaxed) > 0 {
+            requests.fetch_add(1, Ordering::Relaxed);
+            missing.fetch_add(usize::from(!is_answered(&looked)), Ordering::Relaxed);
+        }
+        let url = |path: &str| format!("https://localhost:{port}/{path}");
+        let created = |path: &str, body: &str| {
+            let fields = format!("Replay-Nonce: n2\r\nLocation: {}\r\n", url(path));
+            answer("201 Created", &fields, body)
+        };
+        let found = |body: &str| answer("200 OK", "Replay-Nonce: n2\r\n", body);
+        let challenge = |status: &str| {
+            let url = url("challenge");
+            format!(r#"{{"type":"http-01","url":"{url}","token":"tok-1","status":"{status}"}}"#)
+        };
+        let order = format!(
+            r#"{{"status":"pending","identifiers":[{{"type":"dns","value":"a.example"}}],
+                "authorizations":["{}"],"finalize":"{}"}}"#,
+            url("authorization"),
+            url("finalize")
+        );
+        match request.split(' ').nth(1).unwrap() {
+            "/dir" => answer("200 OK", "", &directory(port)),
+            "/newNonce" => {
+                Some(b"HTTP/1.1 200 OK\r\nReplay-Nonce: n1\r\nContent-Length: 0\r\n\r\n".to_vec())
+            }
+            "/newAccount" => created("account", r#"{"status":"valid"}"#),
+            "/newOrder" => created("order", &order),
+            "/authorization" => found(&format!(
+                r#"{{"identifier":{{"type":"dns","value":"a.example"}},"status":"pending",
+                    "challenges":[{}]}}"#,
+                challenge("pending")
+            )),
+            "/challenge" => {
+                requests.fetch_max(1, Ordering::Relaxed);
+                found(&challenge("processing"))
+            }
+            // The library gives up after three nonces, and a second attempt begins; after that the
+            // authority fails, and the order waits for an attempt in some minutes.
+            "/order" if requests.load(Ordering::Relaxed) < 12 => {
+                answer("400 Bad", PROBLEM, r#"{"type":"urn:ietf:params:acme:error:badNonce"}"#)
+            }
+            "/order" => answer("503 Unavailable", PROBLEM, r#"{"status":503}"#),
+            other => panic!("{other}"),
+        }
+    });
+    let mut running = Running::start(&of(&folder, &pki, port), &challenges);
+    let failure = running.failure();
+    assert!(since.load(Ordering::Relaxed) >= 12, "{failure}");
+    assert_eq!(unanswered.load(Ordering::Relaxed), 0, "{failure}");
+    assert!(is_answered(&challenges), "{failure}");
+    running.handle.stop();
+    assert!(!is_answered(&challenges));
+}
+
 #[test]
 fn a_directory_that_never_answers_does_not_delay_a_stop() {
     let (folder, pki) = (Folder::new("hangs"), Pki::new());
     let server = https(0, &pki, |_| None);
     let mut running = Running::start(&of(&folder, &pki, server.port), &Arc::default());
     let served = Arc::clone(&server.served);
-    support::wait_for("a connection", || served.load(std::sync::atomic::Ordering::Relaxed) > 0);
+    support::wait_for("a connection", || served.load(Ordering::Relaxed) > 0);
     assert!(running.event(Duration::from_millis(200)).is_none());
     let begun = os::clock::now();
     running.handle.stop();

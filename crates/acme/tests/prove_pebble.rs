@@ -285,7 +285,7 @@ fn both_challenges_issue_for_several_names_and_a_restart_orders_nothing() {
 #[ignore = "needs Pebble: make prove"]
 fn bad_nonces_slow_validation_reused_authorizations_and_long_chains_change_nothing() {
     let faults = [
-        ("PEBBLE_WFE_NONCEREJECT", "50"),
+        ("PEBBLE_WFE_NONCEREJECT", "35"),
         ("PEBBLE_VA_SLEEPTIME", "4"),
         ("PEBBLE_AUTHZREUSE", "100"),
         ("PEBBLE_CHAIN_LENGTH", "3"),

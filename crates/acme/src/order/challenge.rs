@@ -1,5 +1,7 @@
 //! The challenges of an order: answered, and if they fail, why (RFC 8555 section 7.5).
 
+use std::collections::HashMap;
+
 use instant_acme::{
     AuthorizationStatus, AuthorizedIdentifier, Challenge, ChallengeHandle, ChallengeStatus,
     ChallengeType, Order,
@@ -15,13 +17,31 @@ use super::Job;
 /// Maximum number of names whose failures are described.
 const NAMES_TOLD_MAX: usize = 8;
 
+/// The answers to an order's challenges, by token. They outlive the attempts of an order: once it has
+/// been told to, an authority validates whenever it likes, also after an attempt has failed, and a
+/// challenge that is not answered then ends the order.
+#[derive(Default)]
+pub(crate) struct Answers(HashMap<String, Pending>);
+
+impl Answers {
+    /// Ends the answers, with their order.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Replaces the tokens in a text that is to be logged; authorities quote them.
+    pub(super) fn redact(&self, text: &mut String) {
+        for token in self.0.keys() {
+            *text = text.replace(token.as_str(), "TOKEN");
+        }
+    }
+}
+
 /// Answers the challenge of every name that is not validated yet, and tells the authority so.
-/// Answers last as long as what is added to `pending`; `tokens`: what no log may show.
 pub(super) async fn begin(
     job: &Job<'_>,
     order: &mut Order,
-    pending: &mut Vec<Pending>,
-    tokens: &mut Vec<String>,
+    answers: &mut Answers,
 ) -> Result<(), Failed> {
     let kind = match job.settings.challenge {
         AcmeChallenge::Http01 => ChallengeType::Http01,
@@ -43,8 +63,10 @@ pub(super) async fn begin(
         let Some(mut challenge) = authorization.challenge(kind.clone()) else {
             return Err(not_offered(job.settings.challenge, &name, &offered));
         };
-        tokens.push(challenge.token.clone());
-        pending.push(answer(job, &name, &challenge)?);
+        if !answers.0.contains_key(&challenge.token) {
+            let pending = answer(job, &name, &challenge)?;
+            answers.0.insert(challenge.token.clone(), pending);
+        }
         // After a restart the authority may be validating already.
         if challenge.status == ChallengeStatus::Pending {
             let told = challenge.set_ready().await;

@@ -22,10 +22,12 @@ use instant_acme::{
 };
 use model::{Acme, Certificate, Material};
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
-use tls::{Challenges, Pending};
+use tls::Challenges;
 
 use crate::failure::{Failed, Kind};
 use crate::store::{Lock, State, StoredOrder, same_names};
+
+pub(crate) use challenge::Answers;
 
 /// How the authority is asked whether an order has advanced: after a quarter of a second, then ever
 /// less often, or as its `Retry-After` says. In total for each of validation and issuance: an order
@@ -47,16 +49,21 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Obtains the certificate and stores it.
-    pub(crate) async fn run(&self, account: &Account) -> Result<(), Failed> {
+    /// Obtains the certificate and stores it. `answers`: those of the order under way, if there is
+    /// one; none are left if the order has ended.
+    pub(crate) async fn run(&self, account: &Account, answers: &mut Answers) -> Result<(), Failed> {
         let (mut order, key) = match self.under_way(account).await? {
             Some(found) => found,
-            None => self.new_order(account).await?,
+            None => {
+                answers.clear();
+                self.new_order(account).await?
+            }
         };
-        let result = self.complete(&mut order, &key).await;
+        let result = self.complete(&mut order, &key, answers).await;
         // A certificate or a refusal ends the order; after anything else it is continued.
         if result.as_ref().is_ok() || result.as_ref().is_err_and(|e| !e.leaves_the_order()) {
             self.state.forget_order(self.lock, self.names);
+            answers.clear();
         }
         result
     }
@@ -125,9 +132,14 @@ impl Job<'_> {
     }
 
     /// Takes the order from whatever state it is in to a stored certificate.
-    async fn complete(&self, order: &mut Order, key: &KeyPair) -> Result<(), Failed> {
+    async fn complete(
+        &self,
+        order: &mut Order,
+        key: &KeyPair,
+        answers: &mut Answers,
+    ) -> Result<(), Failed> {
         if order.state().status == OrderStatus::Pending {
-            self.validate(order).await?;
+            self.validate(order, answers).await?;
         }
         if order.state().status == OrderStatus::Ready {
             let csr = self.csr(key)?;
@@ -145,15 +157,9 @@ impl Job<'_> {
     }
 
     /// Answers the challenges of all names and waits until the order is ready.
-    async fn validate(&self, order: &mut Order) -> Result<(), Failed> {
-        let mut pending: Vec<Pending> = Vec::new();
-        let mut tokens = Vec::new();
-        let begun = challenge::begin(self, order, &mut pending, &mut tokens).await;
-        let polled = match begun {
-            Ok(()) => order.poll_ready(&POLLING).await,
-            Err(failed) => return Err(failed),
-        };
-        let mut failed = match polled {
+    async fn validate(&self, order: &mut Order, answers: &mut Answers) -> Result<(), Failed> {
+        challenge::begin(self, order, answers).await?;
+        let mut failed = match order.poll_ready(&POLLING).await {
             Ok(OrderStatus::Invalid) => {
                 Failed::new(Kind::Refused, "the authority could not validate every name")
             }
@@ -163,12 +169,9 @@ impl Job<'_> {
         if !failed.leaves_the_order() {
             failed.names = challenge::reasons(order).await;
         }
-        // An authority quotes the token; it is not to be logged.
-        for token in &tokens {
-            failed.what = failed.what.replace(token.as_str(), "TOKEN");
-            for (_, why) in &mut failed.names {
-                *why = why.replace(token.as_str(), "TOKEN");
-            }
+        answers.redact(&mut failed.what);
+        for (_, why) in &mut failed.names {
+            answers.redact(why);
         }
         Err(failed)
     }

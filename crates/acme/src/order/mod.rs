@@ -52,12 +52,11 @@ impl Job<'_> {
     /// Obtains the certificate and stores it. `answers`: those of the order under way, if there is
     /// one; none are left if the order has ended.
     pub(crate) async fn run(&self, account: &Account, answers: &mut Answers) -> Result<(), Failed> {
-        let (mut order, key) = match self.under_way(account).await? {
-            Some(found) => found,
-            None => {
-                answers.clear();
-                self.new_order(account).await?
-            }
+        let (mut order, key) = if let Some(found) = self.under_way(account).await? {
+            found
+        } else {
+            answers.clear();
+            self.new_order(account).await?
         };
         let result = self.complete(&mut order, &key, answers).await;
         // A certificate or a refusal ends the order; after anything else it is continued.

@@ -19,6 +19,8 @@ pub enum Unfit {
     ControlCharacter,
     /// It begins or ends with white space, which servers strip.
     OuterSpace,
+    /// It is a claim that is empty, or neither a text, an integer, a truth value nor a list of these.
+    NoText,
     /// It is an element of a list and has a comma, which separates elements.
     Comma,
 }
@@ -31,6 +33,7 @@ impl Unfit {
             Unfit::TooLong => "value_too_long",
             Unfit::ControlCharacter => "value_control_character",
             Unfit::OuterSpace => "value_outer_space",
+            Unfit::NoText => "value_no_text",
             Unfit::Comma => "value_comma",
         }
     }
@@ -43,6 +46,7 @@ impl fmt::Display for Unfit {
             Unfit::TooLong => "the value is too long for a header field",
             Unfit::ControlCharacter => "the value has a control character",
             Unfit::OuterSpace => "the value begins or ends with white space",
+            Unfit::NoText => "the claim is empty or has no text",
             Unfit::Comma => "an element of the list has a comma",
         })
     }

@@ -138,6 +138,12 @@ impl KeySet {
         self.keys.iter().filter_map(|key| key.kid.as_deref())
     }
 
+    /// Returns whether a key can verify signatures of this algorithm.
+    pub fn serves(&self, algorithm: Algorithm) -> bool {
+        let mut verifiers = self.keys.iter().flat_map(|key| &key.verifiers);
+        verifiers.any(|verifier| verifier.algorithm == algorithm)
+    }
+
     /// Returns the keys that are not used, at most [`KEYS_MAX`] and one more that stands for all
     /// that were not read.
     pub fn skipped(&self) -> &[Skipped] {

@@ -45,12 +45,36 @@ impl Claims {
         }
     }
 
+    /// Returns the claim at `path` as the value of a header field. None if the token does not have it: it
+    /// is missing, `null`, or an empty list.
+    ///
+    /// # Errors
+    ///
+    /// It is unfit, see [`header_value`], or has no text; the request must be denied. A server would
+    /// take the absence of the field for that of the claim.
+    pub fn header_value(&self, path: &str) -> Result<Option<Cow<'_, str>>, Unfit> {
+        match (self.claim(path), find(&self.object, path)) {
+            (Some(claim), _) => claim.into_header_value().map(Some),
+            (None, None | Some(Json::Null)) => Ok(None),
+            (None, Some(Json::List(items))) if items.is_empty() => Ok(None),
+            (None, Some(_)) => Err(Unfit::NoText),
+        }
+    }
+
     /// Whether the claim at `path` is `value` or a list with `value` in it.
     pub fn contains(&self, path: &str, value: &str) -> bool {
         match self.claim(path) {
             Some(Claim::Text(text)) => text == value,
             Some(Claim::List(items)) => items.iter().any(|item| item == value),
             None => false,
+        }
+    }
+
+    /// Returns the subject (`sub`), if it is a text that fits a header field and so a line of a log.
+    pub fn subject(&self) -> Option<&str> {
+        match self.object.get("sub")? {
+            Json::Text(text) => header_value::check(text).ok(),
+            _ => None,
         }
     }
 
@@ -65,15 +89,14 @@ impl Claims {
     }
 }
 
-impl Claim<'_> {
+impl<'a> Claim<'a> {
     /// Returns the claim as the value of a header field; elements of a list are joined by commas.
-    ///
-    /// # Errors
-    ///
-    /// It is unfit, see [`header_value`]; the request must be denied.
-    pub fn header_value(&self) -> Result<Cow<'_, str>, Unfit> {
+    fn into_header_value(self) -> Result<Cow<'a, str>, Unfit> {
         match self {
-            Claim::Text(text) => header_value::check(text).map(Cow::Borrowed),
+            Claim::Text(text) => {
+                header_value::check(&text)?;
+                Ok(text)
+            }
             Claim::List(items) => header_value::join(items.iter().map(Cow::as_ref)).map(Cow::Owned),
         }
     }
@@ -198,7 +221,7 @@ mod tests {
             r#"{"a":"x\r\nX-Admin: 1","b":["ok","x\nX-Admin: 1"],"c":"x\u0000","d":"  x","e":["users,admins"],
             "f":"J\u00f6rg","g":["a","b"],"h":"x\u2028"}"#,
         );
-        let value = |path| claims.claim(path).unwrap().header_value().map(Cow::into_owned);
+        let value = |path| claims.header_value(path).map(|value| value.unwrap().into_owned());
         for (path, unfit) in [
             ("a", Unfit::ControlCharacter),
             ("b", Unfit::ControlCharacter),
@@ -211,6 +234,20 @@ mod tests {
         }
         assert_eq!(value("f").unwrap(), "Jörg");
         assert_eq!(value("g").unwrap(), "a,b");
+    }
+
+    #[test]
+    fn a_claim_without_text_is_not_a_missing_one() {
+        let claims = claims(
+            r#"{"empty":"","half":1.5,"object":{"a":"b"},"blank":["a",""],"mixed":["a",null],
+            "null":null,"none":[]}"#,
+        );
+        for path in ["empty", "half", "object", "blank", "mixed"] {
+            assert!(claims.header_value(path).is_err(), "{path}");
+        }
+        for path in ["null", "none", "missing", "object.b"] {
+            assert_eq!(claims.header_value(path), Ok(None), "{path}");
+        }
     }
 
     #[test]

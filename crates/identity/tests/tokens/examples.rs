@@ -92,9 +92,8 @@ fn tokens_of_other_libraries_are_accepted() {
         let claims = token::verify(token, &keys, &strict, 1_700_000_000)
             .unwrap_or_else(|denied| panic!("{name}: {denied}"));
         assert_eq!(claims.claim("sub"), Some(Claim::Text("anna".into())));
-        let roles =
-            claims.claim("realm_access.roles").unwrap().header_value().unwrap().into_owned();
-        assert_eq!(roles, "admin,user");
+        let roles = claims.header_value("realm_access.roles").unwrap();
+        assert_eq!(roles.as_deref(), Some("admin,user"));
         // The rules must allow the algorithm, too.
         let (_, algorithm) = name.split_once(' ').unwrap();
         let only = Rules { algorithms: vec![], ..strict.clone() };

@@ -1,5 +1,6 @@
-//! Finds out who sends a request.
+//! Authenticates requests.
 
+use std::borrow::Cow;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ struct Denial {
 }
 
 impl Exchange<'_> {
-    /// Lets a request pass that proves who sends it, and records who that is.
+    /// Authenticates the request, and records who sends it.
     pub(super) async fn authenticate(&mut self, id: AuthenticationId) -> Result<(), Answer> {
         let plane = self.plane;
         let settings = plane.published.snapshot.authentication(id);
@@ -129,14 +130,11 @@ impl Exchange<'_> {
         check_claims(settings, &claims)?;
         let value = |field: &IdentityField| match &field.value {
             IdentityValue::User => Ok(None),
-            IdentityValue::Claim(path) => match claims.claim(path) {
-                Some(claim) => Ok(Some(claim.header_value()?.into_owned())),
-                None => Ok(None),
-            },
+            IdentityValue::Claim(path) => Ok(claims.header_value(path)?.map(Cow::into_owned)),
         };
         let fields = identity_fields(settings, value)?;
-        let subject =
-            claims.claim("sub").and_then(|sub| Some(sub.header_value().ok()?.into_owned()));
+        // RFC 7519 section 4.1.2: one text.
+        let subject = claims.subject().map(str::to_owned);
         let forwards_credentials = settings.forwards_credentials;
         Ok(Identity { user: subject, fields, forwards_credentials })
     }
